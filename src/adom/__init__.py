@@ -1,0 +1,81 @@
+"""adom: decentralized convex optimization over changing networks.
+
+n nodes each hold a private function f_i, talk only to whoever is their neighbour right now, and together
+find the x that minimises the sum of the f_i.
+
+>>> import adom
+>>> problem = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]])
+>>> result = adom.solve(problem, adom.networks.path(2), rounds=200)
+>>> [round(float(v), 6) for v in result.x[:, 0]]
+[0.333333, 0.333333]
+
+Everything heavy (JAX, pandas, matplotlib) is loaded when a name that needs it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import networks
+    from .algorithms import Constants, Method
+    from .algorithms.adom import ADOM
+    from .algorithms.pngd import PNGD
+    from .engine.result import Result, load
+    from .engine.solve import constants, solve, solve_many
+    from .engine.theory import verify
+    from .errors import InputError
+    from .problems.logistic import LogisticRegression
+    from .problems.loss import from_loss
+    from .problems.quadratic import Quadratic
+
+_HOME = {
+    "ADOM": "algorithms.adom",
+    "Constants": "algorithms",
+    "InputError": "errors",
+    "LogisticRegression": "problems.logistic",
+    "Method": "algorithms",
+    "PNGD": "algorithms.pngd",
+    "Quadratic": "problems.quadratic",
+    "Result": "engine.result",
+    "from_loss": "problems.loss",
+    "constants": "engine.solve",
+    "load": "engine.result",
+    "networks": "networks",
+    "solve": "engine.solve",
+    "solve_many": "engine.solve",
+    "verify": "engine.theory",
+}
+
+__all__ = [
+    "ADOM",
+    "PNGD",
+    "Constants",
+    "InputError",
+    "LogisticRegression",
+    "Method",
+    "Quadratic",
+    "Result",
+    "__version__",
+    "constants",
+    "from_loss",
+    "load",
+    "networks",
+    "solve",
+    "solve_many",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'adom' has no attribute {name!r}")
+    module = import_module(f".{_HOME[name]}", __name__)
+    value = module if name == "networks" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,132 @@
+"""What every method shares: the constants it is built from and the contract it keeps with an engine.
+
+A method is a frozen dataclass of hyper-parameters with two constructors, `Method.theory` and `Method.unit`,
+and two pure functions, `Method.init` and `Method.step`. A step is only arithmetic on arrays of shape
+(rows, dim), one row a node, so the same file is traced by JAX, batched over settings, and run by one
+process on its own block of nodes. Whatever has a cost or a memory (gradients, messages, the network's
+clock) reaches the step through two arguments that the engine owns: an `Oracle` and a `Gossip`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+
+from ..errors import InputError
+
+Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
+Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch
+
+
+class Oracle(Protocol):
+    """The local functions f_i of the rows at hand; every call is counted by the engine."""
+
+    def gradient(self, x: Array) -> Array:
+        """Return grad F(x): row i is the gradient of f_i at x_i."""
+        ...
+
+    def dual_gradient(self, z: Array) -> Array:
+        """Return grad F*(z): row i is the x that solves grad f_i(x) = z_i (or an estimate of it)."""
+        ...
+
+
+class Gossip(Protocol):
+    """The network; every use moves its clock on and is counted by the engine."""
+
+    def __call__(self, *vectors: Array) -> Any:
+        """Spend one round: return W(k) v for every vector v given (one vector: one array, not a tuple)."""
+        ...
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        """Spend `rounds` rounds of averaging, each v <- M(k) v with M = I - W / lambda_max."""
+        ...
+
+    def project(self, v: Array) -> Array:
+        """Return P v = v - mean(v), the full averaging that only an ideal network does in one round."""
+        ...
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What a theorem may use: the functions' mu and L, the network's spectrum and size.
+
+    Examples
+    --------
+    >>> Constants(mu=1.0, L=100.0, lambda_min_plus=0.1, lambda_max=1.0, nodes=20).chi
+    10.0
+    """
+
+    mu: float
+    L: float
+    lambda_min_plus: float = 1.0
+    lambda_max: float = 1.0
+    nodes: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mu <= self.L < float("inf"):
+            raise InputError(
+                f"mu and L must satisfy 0 < mu <= L < inf, got mu={self.mu!r}, L={self.L!r}; "
+                "they are the strong convexity and the smoothness of every f_i"
+            )
+        if not 0 < self.lambda_min_plus <= self.lambda_max < float("inf"):
+            raise InputError(
+                "the spectrum must satisfy 0 < lambda_min_plus <= lambda_max < inf, got "
+                f"{self.lambda_min_plus!r} and {self.lambda_max!r}; a connected network has such a one"
+            )
+
+    @property
+    def kappa(self) -> float:
+        """The condition number L / mu of the functions."""
+        return self.L / self.mu
+
+    @property
+    def chi(self) -> float:
+        """The condition number lambda_max / lambda_min_plus of the network."""
+        return self.lambda_max / self.lambda_min_plus
+
+
+class Method:
+    """Base of all methods; a subclass is a frozen dataclass whose fields are its hyper-parameters."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    oracle: ClassVar[Literal["dual", "primal"]]
+    vectors_per_round: ClassVar[int]
+    rounds_per_step: ClassVar[int | None] = 1  # None: it varies, or depends on a hyper-parameter
+    complexity: ClassVar[str]
+    reference: ClassVar[str]
+
+    @classmethod
+    def theory(cls, constants: Constants) -> Self:
+        """Return the method with the hyper-parameters that its own theorem proves."""
+        raise NotImplementedError
+
+    @classmethod
+    def unit(cls, constants: Constants) -> Self:
+        """Return the method with the same formulas, their absolute constants set to 1."""
+        raise NotImplementedError
+
+    def init(self, zeros: Array, oracle: Oracle) -> Any:
+        """Return the state that the first step starts from; `zeros` is a zero array of (rows, dim)."""
+        raise NotImplementedError
+
+    def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
+        """Return the next state and the iterate that this step reports."""
+        raise NotImplementedError
+
+    def _require(self, rule: str, holds: Callable[[Number], Any], *names: str) -> None:
+        """Check the named hyper-parameters; an array of them must hold throughout."""
+        for name in names:
+            value = getattr(self, name)
+            verdict = holds(value)
+            if not bool(verdict.all() if hasattr(verdict, "all") else verdict):
+                raise InputError(
+                    f"{name} must {rule}, got {value!r}; "
+                    f"{type(self).__name__}.theory(constants) gives a valid one"
+                )
+
+    def _require_positive(self, *names: str) -> None:
+        self._require("be positive and finite", lambda v: (v > 0) & (v < float("inf")), *names)
+
+    def parameters(self) -> dict[str, Number]:
+        """Return the hyper-parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass

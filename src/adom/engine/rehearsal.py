@@ -1,0 +1,187 @@
+"""How exact the `auto` oracle has to be: a dress rehearsal on quadratics with the run's own constants.
+
+Too few inner steps let the answer grad F*(z) lag behind z, which slows a dual method down or makes it diverge;
+too many cost gradients and gain nothing. What is right depends on the method, its parameters, kappa and the
+sequence of graphs, and no formula covers all of these. So the method itself is run beforehand where a gradient
+costs nothing: on separable quadratics whose curvatures span [mu, L], over the very graphs of the run, for many
+numbers T of inner steps at once. No gradient of the real problem is spent. Of all T, the one that reaches the
+target with the fewest inner gradients gives two numbers: T itself, as a cap, and the lag that its answers had,
+which the real run then allows too (`adom.problems.oracles.auto_steps` says how they are used).
+
+On a quadratic of curvature h, T inner steps from x_0 end at x + p_T(h) (x_0 - x), x being the exact answer and
+p_T a known polynomial, so a rehearsed round costs one multiplication by W(k), whatever T is.
+"""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from ..algorithms import Constants, Method
+from ..networks import Network
+from ..problems.oracles import SMOOTHING, Accuracy
+
+Array = Any
+CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192, 256, 512)
+CURVATURES = 8
+ROUNDS = 2000
+TARGET = 1e-8  # the relative error up to which gradients are compared
+REAL_NODES = 300  # beyond, the network is stood in for by the eigenvalues it may have
+
+
+def rehearse(method: Method, constants: Constants, network: Network) -> Accuracy:
+    """Return how exact the oracle has to be for this method on this network.
+
+    With parameters beyond the theorem's, even the exact oracle may fail on curvatures near mu. A real run can
+    then only work if its data do not stir those, so they are left out, as few as possible.
+    """
+    floor = constants.mu
+    while True:
+        errors, lags = _perform(method, constants, network, floor)
+        rounds, rates = zip(*(_rounds_needed(column) for column in errors.T), strict=True)
+        if np.isfinite(rounds[-1]):
+            break
+        floor *= 2
+        if floor >= constants.L:
+            return Accuracy(cap=CANDIDATES[-1], lag=0.0, patience=500)
+    best = int(np.argmin(np.array(CANDIDATES) * np.array(rounds[:-1])))
+    cap = CANDIDATES[best]
+    # The next smaller candidate was too inexact: half of its lag is safe.
+    lag = _median(lags[len(lags) // 2 :, max(best - 1, 0)]) / 2
+    if floor > constants.mu:  # the rehearsal was of an easier play: leave a margin, and take all steps
+        cap, lag = cap + (cap + 1) // 2, 0.0
+    # Four times what halving the distance took here, and not less than the theorem's own time scale.
+    halving = 2 * np.log(2) / max(rates[best], 1e-6)
+    patience = max(4 * halving, 7 * constants.chi * sqrt(constants.kappa), 100)
+    return Accuracy(cap=cap, lag=lag, patience=int(patience))
+
+
+def _perform(
+    method: Method, constants: Constants, network: Network, floor: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Run all candidates; return relative errors and lags, one row a round, one column a candidate.
+
+    The last column is the exact oracle's.
+    """
+    rows, gossip = _stage(network)
+    rng = np.random.default_rng(0)
+    h = np.geomspace(floor, constants.L, CURVATURES)
+    c = h * (1 + rng.standard_normal((rows, CURVATURES)))
+    oracle = _Oracle(h, c, constants)
+    answer = np.broadcast_to(gossip.mean(c) / h, c.shape)
+    start = (answer**2).sum()
+    state = method.init(np.zeros((len(CANDIDATES) + 1, rows, CURVATURES)), oracle)
+    errors, lags = [], []
+    with np.errstate(all="ignore"):  # some candidates diverge: that is what we want to know
+        for k in range(ROUNDS):
+            state, x = method.step(state, oracle, gossip)
+            errors.append(((x - answer) ** 2).sum(axis=(-2, -1)) / start)
+            lags.append(np.median(oracle.lag, axis=-1))
+            if k % 50 == 49 and (errors[-1] <= TARGET).all():
+                break
+    return np.array(errors), np.array(lags)
+
+
+def _median(values: np.ndarray) -> float:
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if values.size else 0.0
+
+
+def _rounds_needed(errors: np.ndarray) -> tuple[float, float]:
+    """Return the rounds to the target, extrapolated where it was not reached, and the rate per round."""
+    quarter = len(errors) // 4
+    before, after = errors[2 * quarter : 3 * quarter].max(), errors[3 * quarter :].max()
+    with np.errstate(all="ignore"):
+        rate = float(np.log(before / after) / quarter)
+    hits = np.flatnonzero(errors <= TARGET)
+    if hits.size:
+        return float(hits[0] + 1), float(-np.log(TARGET) / (hits[0] + 1))
+    if not 0 < rate < np.inf:
+        return np.inf, -np.inf
+    return len(errors) + float(np.log(after / TARGET)) / rate, rate
+
+
+class _Oracle:
+    """All candidates at once, each on its own page of arrays of shape (candidates + 1, rows, curvatures)."""
+
+    def __init__(self, h: np.ndarray, c: np.ndarray, constants: Constants) -> None:
+        self.h, self.c = h, c
+        self.left, self.tested = _inner_factors(h, constants.mu, constants.L)
+        self.x: Array = 0.0
+        self.z: Array = 0.0
+        self.scale: Array = 0.0
+        self.lag: Array = 0.0
+
+    def dual_gradient(self, z: Array) -> Array:
+        exact = (z + self.c) / self.h
+        residual = self.h * self.tested * (self.x - exact)
+        moved = np.sqrt(((z - self.z) ** 2).sum(axis=-1))
+        self.scale = SMOOTHING * self.scale + (1 - SMOOTHING) * moved
+        self.lag = np.sqrt((residual**2).sum(axis=-1)) / self.scale
+        self.z = z
+        self.x = exact + self.left * (self.x - exact)
+        return self.x
+
+    def gradient(self, x: Array) -> Array:
+        return self.h * x - self.c
+
+
+def _inner_factors(h: np.ndarray, mu: float, L: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return what T accelerated steps leave of the distance, and what was left where the last gradient was taken.
+
+    Both of shape (candidates + 1, 1, curvatures); the last candidate leaves nothing.
+    """
+    beta = (sqrt(L / mu) - 1) / (sqrt(L / mu) + 1)
+    x = y = np.ones_like(h)
+    left, tested = [], []
+    for T in range(1, CANDIDATES[-1] + 1):
+        x_next = y - h * y / L
+        if T in CANDIDATES:
+            left.append(x_next)
+            tested.append(y)
+        x, y = x_next, x_next + beta * (x_next - x)
+    nothing = np.zeros_like(h)
+    return np.stack([*left, nothing])[:, None, :], np.stack([*tested, nothing])[:, None, :]
+
+
+class _Gossip:
+    def __init__(self, times: Callable[[int, Array], Array], lambda_max: float, mean: Callable[[Array], Array]) -> None:
+        self.times, self.lambda_max, self.mean = times, lambda_max, mean
+        self.clock = 0
+
+    def __call__(self, *vectors: Array) -> Any:
+        mixed = self.times(self.clock, np.concatenate(vectors, axis=-1))
+        self.clock += 1
+        return mixed if len(vectors) == 1 else tuple(np.split(mixed, len(vectors), axis=-1))
+
+    def mix(self, v: Array, rounds: int) -> Array:
+        for _ in range(rounds):
+            v = v - self(v) / self.lambda_max
+        return v
+
+    def project(self, v: Array) -> Array:
+        self.clock += 1
+        return v - self.mean(v)
+
+
+def _stage(network: Network) -> tuple[int, _Gossip]:
+    """Return rows and gossip: the network itself, or for a large one its range of eigenvalues.
+
+    On one eigenvector of a graph, W is multiplication by its eigenvalue. A row for every eigenvalue of a grid,
+    and one for the consensus direction, where W is zero, stand in for a network that does not change: the worst
+    case, at a cost that does not grow with the number of nodes.
+    """
+    if network.nodes <= REAL_NODES:
+        matrices: dict[int, Array] = {}
+
+        def times(k: int, v: Array) -> Array:
+            g = int(network.order[k % network.period])
+            if g not in matrices:
+                matrices[g] = network.matrix(k)
+            return matrices[g] @ v
+
+        return network.nodes, _Gossip(times, network.lambda_max, lambda v: v.mean(axis=-2, keepdims=True))
+    spectrum = np.append(np.geomspace(network.lambda_min_plus, network.lambda_max, 23), 0.0)[:, None]
+    consensus = (spectrum == 0.0).astype(float)
+    return spectrum.size, _Gossip(lambda _, v: spectrum * v, network.lambda_max, lambda v: consensus * v)

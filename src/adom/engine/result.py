@@ -1,0 +1,144 @@
+"""What a run leaves: the rows, the table of records, and where they came from; saved in one open file.
+
+The file is a NumPy archive (``.npz``): the final rows, one array per column of the table, and the provenance
+as JSON text. It is written under another name first and moved into place, so it is whole or not there;
+nothing in it is ever unpickled.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+FORMAT = "adom-result-1"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one run.
+
+    Attributes
+    ----------
+    x : array of shape (nodes, dim)
+        The rows reported at the last record.
+    history : pandas.DataFrame
+        One row per record: iteration, round, gradients (per node, on average), floats_sent (over all links),
+        seconds (without compilation and metrics), error (sum over nodes of the squared distance to x*),
+        consensus (sum over nodes of the squared distance to the mean row).
+    status : str
+        "converged" (the tolerance was met), "max_rounds", "diverged" or "interrupted".
+    provenance : dict
+        Method and parameters, problem, network, oracle, versions, commit, and what else made the run.
+    """
+
+    x: np.ndarray
+    history: "pd.DataFrame"
+    status: str
+    provenance: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """What there is to say beyond the status, such as when the run diverged."""
+        return str(self.provenance.get("message", ""))
+
+    @property
+    def label(self) -> str:
+        """A short name for legends and tables."""
+        return str(self.provenance["method"]["title"])
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the result to `path` (a .npz file), whole or not at all; return the path."""
+        target = Path(path)
+        if target.suffix != ".npz":
+            target = target.with_name(target.name + ".npz")
+        columns = {f"history/{name}": column.to_numpy() for name, column in self.history.items()}
+        text = json.dumps({"format": FORMAT, "status": self.status, **self.provenance}, allow_nan=False)
+        with atomic(target) as partial:
+            with partial.open("wb") as file:
+                np.savez_compressed(file, x=self.x, provenance=np.array(text), **columns)
+        return target
+
+    def plot(self, *, axis: str = "round") -> "Figure":
+        """Draw error and consensus against rounds, gradients, floats_sent or seconds."""
+        from ..report.figures import convergence
+
+        return convergence([self], axis=axis)
+
+    def __repr__(self) -> str:
+        last = self.history.iloc[-1]
+        extra = f" ({self.message})" if self.message else ""
+        return (
+            f"Result({self.label}, {self.status}{extra}: error {last['error']:.3e} after "
+            f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node)"
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Read a result that `Result.save` wrote."""
+    import pandas as pd
+
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            provenance = json.loads(str(archive["provenance"]))
+            if provenance.pop("format", None) != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}")
+            history = {
+                name.removeprefix("history/"): archive[name]
+                for name in archive.files
+                if name.startswith("history/")
+            }
+            return Result(archive["x"], pd.DataFrame(history), str(provenance.pop("status")), provenance)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; give a file that save() wrote") from None
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{path} is not a whole result file ({error}); it was cut short or made by something else: "
+            "run and save again"
+        ) from None
+
+
+class atomic:  # noqa: N801  # reads as a verb in a with-statement
+    """A temporary path beside `target` that replaces it when the block ends well, and vanishes otherwise."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __enter__(self) -> Path:
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.target.parent, prefix=f".{self.target.name}.", suffix=".tmp")
+        except OSError as error:
+            raise InputError(f"cannot write {self.target}: {error.strerror}; choose another place") from None
+        os.close(handle)
+        self.partial = Path(name)
+        return self.partial
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if kind is None:
+            mode = 0o666 & ~_umask()
+            self.partial.chmod(mode)
+            with self.partial.open("rb") as file:
+                os.fsync(file.fileno())
+            self.partial.replace(self.target)
+        else:
+            self.partial.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise InputError(f"cannot write {self.target}: {error.strerror}; nothing was changed") from None
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,255 @@
+"""`solve`: the door to the engines. It checks what it is given, makes the method, and runs it."""
+
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..algorithms import Constants, Method, method_class
+from ..errors import InputError, InputTypeError
+from ..networks import Network
+from ..problems.base import Problem
+from ..problems.oracles import OracleSpec, parse_oracle
+from . import local
+from .progress import Progress
+from .result import Result
+
+PROTOCOLS = ("theory", "unit")
+ENGINES = ("local",)
+DTYPES = ("float64", "float32")
+
+
+def solve(
+    problem: Problem,
+    network: Network,
+    method: str | Method = "adom",
+    parameters: str | dict[str, float] = "theory",
+    oracle: Any = "auto",
+    rounds: int = 1000,
+    tol: float | None = None,
+    record_every: int = 1,
+    engine: str = "local",
+    *,
+    dtype: str = "float64",
+    progress: bool | None = None,
+) -> Result:
+    """Minimise the sum of the problem's f_i over the network.
+
+    Parameters
+    ----------
+    problem, network
+        With the same number of nodes.
+    method : str or Method
+        A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
+    parameters : str or dict
+        "theory" (what the method's theorem proves), "unit" (the same without absolute constants), or a dict
+        of values that replace some of theory's; a key "protocol" in it names another base.
+    oracle : str or tuple
+        How a dual method gets grad F*: "auto", "exact", ("gd", T) or ("agd", T).
+    rounds : int
+        The budget of communication rounds.
+    tol : float, optional
+        Stop at the first record whose error, the sum over nodes of the squared distance to x*, is at most this.
+    record_every : int
+        Iterations from one record to the next; the last one is always recorded.
+    engine : str
+        "local".
+    dtype : str
+        "float64", or "float32" for speed where accuracy to about 1e-6 is enough.
+    progress : bool, optional
+        Show progress; by default only on a terminal.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem = adom.Quadratic([[[1.0]], [[2.0]], [[3.0]]], [[1.0], [0.0], [0.0]])
+    >>> result = adom.solve(problem, adom.networks.ring(3), parameters="unit", rounds=500, tol=1e-12)
+    >>> result.status
+    'converged'
+    """
+    one = _make(problem, network, method, parameters)
+    (result,) = _solve([one], problem, network, method, parameters, oracle, rounds, tol, record_every, engine,
+                       dtype, progress)
+    return result
+
+
+def solve_many(
+    problem: Problem,
+    network: Network,
+    methods: Sequence[Method],
+    oracle: Any = "auto",
+    rounds: int = 1000,
+    tol: float | None = None,
+    record_every: int = 1,
+    *,
+    dtype: str = "float64",
+    progress: bool | None = None,
+) -> list[Result]:
+    """Run many settings of one method as one batched run: the data is read once for all of them.
+
+    Each member gets the result that `solve` would give it; a member that diverges does not disturb the rest.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
+    >>> network = adom.networks.path(2)
+    >>> base = adom.ADOM.theory(adom.constants(problem, network))
+    >>> from dataclasses import replace
+    >>> settings = [replace(base, eta=base.eta * factor) for factor in (0.5, 1.0, 2.0)]
+    >>> [r.status for r in adom.solve_many(problem, network, settings, rounds=10)]
+    ['max_rounds', 'max_rounds', 'max_rounds']
+    """
+    if not methods or len({type(m) for m in methods}) != 1 or not isinstance(methods[0], Method):
+        raise InputTypeError("solve_many takes one or more instances of one method class")
+    return _solve(list(methods), problem, network, methods[0], "given", oracle, rounds, tol, record_every, "local",
+                  dtype, progress)
+
+
+def constants(problem: Problem, network: Network) -> Constants:
+    """Return the constants of a problem on a network, from which every method's parameters are computed."""
+    return Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
+
+
+def _make(problem: Problem, network: Network, method: Any, parameters: Any) -> Method:
+    _check_pair(problem, network)
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, type) and issubclass(method, Method):
+        cls = method
+    elif isinstance(method, str):
+        cls = method_class(method)
+    else:
+        raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}")
+    overrides = dict(parameters) if isinstance(parameters, dict) else {}
+    protocol = overrides.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
+    if protocol not in PROTOCOLS:
+        raise InputError(f"parameters must be one of {', '.join(PROTOCOLS)} or a dict of values, got {protocol!r}")
+    base: Method = getattr(cls, protocol)(constants(problem, network))
+    unknown = set(overrides) - set(base.parameters())
+    if unknown:
+        known = ", ".join(base.parameters())
+        raise InputError(f"{cls.title} has no parameter {sorted(unknown)[0]!r}; it has {known}")
+    return replace(base, **overrides)  # type: ignore[type-var]  # every method is a dataclass
+
+
+def _solve(
+    methods: list[Method],
+    problem: Problem,
+    network: Network,
+    asked: Any,
+    parameters: Any,
+    oracle: Any,
+    rounds: int,
+    tol: float | None,
+    record_every: int,
+    engine: str,
+    dtype: str,
+    progress: bool | None,
+) -> list[Result]:
+    import pandas as pd
+
+    _check_pair(problem, network)
+    _check_whole("rounds", rounds)
+    _check_whole("record_every", record_every)
+    if tol is not None and not (isinstance(tol, int | float | np.floating) and 0 < tol < np.inf):
+        raise InputError(f"tol must be a positive number or None, got {tol!r}; it bounds the squared error")
+    if engine not in ENGINES:
+        raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
+    if dtype not in DTYPES:
+        raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+    spec = parse_oracle(oracle)
+    cls = type(methods[0])
+    if cls.oracle == "primal":
+        if spec.kind != "auto":
+            raise InputError(f"{cls.title} uses gradients, not a dual oracle; leave out oracle={oracle!r}")
+        spec = OracleSpec("exact")
+
+    start_error = problem.nodes * float((problem.solution() ** 2).sum())
+    plan = local.Plan(int(rounds), int(record_every), tol, dtype, start_error)
+    runs = local.run(problem, network, methods, spec, plan, Progress(rounds, cls.title, progress))
+
+    protocol = "given" if isinstance(asked, Method) else parameters
+    common = {
+        "problem": {"type": type(problem).__name__, "nodes": problem.nodes, "dim": problem.dim,
+                    "mu": problem.mu, "L": problem.L, "kappa": problem.kappa},
+        "network": {**network.recipe, "chi": network.chi},
+        "oracle": str(spec) if cls.oracle == "dual" else None,
+        "protocol": protocol,
+        "rounds": int(rounds),
+        "tol": tol,
+        "record_every": int(record_every),
+        "engine": engine,
+        "dtype": dtype,
+        "start_error": start_error,
+        **_surroundings(),
+    }
+    results = []
+    for method, one in zip(methods, runs, strict=True):
+        history = pd.DataFrame(one.columns).astype({"iteration": int, "round": int, "floats_sent": int})
+        values = {name: float(value) for name, value in method.parameters().items()}
+        described = {"name": cls.name, "title": cls.title, "parameters": values}
+        provenance = {"method": described, **common, "message": one.message}
+        results.append(Result(np.asarray(one.x), history, one.status, provenance))
+    return results
+
+
+def _check_pair(problem: Any, network: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InputTypeError(
+            f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"
+        )
+    if not isinstance(network, Network):
+        raise InputTypeError(
+            f"network must be an adom network such as adom.networks.ring({problem.nodes}), "
+            f"got {type(network).__name__}"
+        )
+    if problem.nodes != network.nodes:
+        raise InputError(
+            f"the problem has {problem.nodes} nodes and the network {network.nodes}; they must be the same: "
+            f"build one of them with nodes={problem.nodes}"
+        )
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _surroundings() -> dict[str, Any]:
+    """Return what else a run depends on: versions, device, commit, time."""
+    import jax
+
+    return {
+        "versions": {
+            "adom": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")},
+        },
+        "device": str(jax.devices()[0].device_kind),
+        "platform": platform.platform(),
+        "commit": _commit(),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _commit() -> str | None:
+    """Return the commit of the source tree that this code runs from, where there is one."""
+    here = Path(__file__).resolve().parent
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=here, env=environment, capture_output=True, text=True, timeout=5, check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

@@ -1,0 +1,13 @@
+"""The one kind of error that bad input raises.
+
+Every message says the value, the rule and the remedy in one line. The command line prints that line and
+exits with code 2; anything else that is raised is a bug and keeps its traceback.
+"""
+
+
+class InputError(ValueError):
+    """A value that a caller gave breaks a rule; the message says which value, which rule, and what to do."""
+
+
+class InputTypeError(InputError, TypeError):
+    """A value is of the wrong kind altogether."""

@@ -1,0 +1,43 @@
+"""Changing networks: generators, schedules and imports.
+
+Every function returns a `Network`: a finite pool of connected graphs and an order, so that the gossip matrix
+``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
+
+========================================  ==========================================================
+`geometric`, `waypoint`                   points in the unit square, at random or in motion
+`ring`, `star`, `path`, `complete`,       classic graphs
+`torus`
+`erdos_renyi`                             random links without geometry
+`static`, `cyclic`, `alternate`,          which graph in which round
+`redraw`, `failing`
+`from_graphs`, `from_matrices`,           graphs, matrices and contact data of your own
+`from_contacts`
+========================================  ==========================================================
+"""
+
+from adom.networks.contacts import from_contacts
+from adom.networks.families import complete, erdos_renyi, path, ring, star, torus
+from adom.networks.imports import from_graphs, from_matrices
+from adom.networks.network import Network
+from adom.networks.points import geometric, waypoint
+from adom.networks.schedules import alternate, cyclic, failing, redraw, static
+
+__all__ = [
+    "Network",
+    "alternate",
+    "complete",
+    "cyclic",
+    "erdos_renyi",
+    "failing",
+    "from_contacts",
+    "from_graphs",
+    "from_matrices",
+    "geometric",
+    "path",
+    "redraw",
+    "ring",
+    "star",
+    "static",
+    "torus",
+    "waypoint",
+]

@@ -1,0 +1,151 @@
+"""Networks from temporal contact lists: who met whom when."""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adom.errors import InputError, InputTypeError
+from adom.networks.checks import node_count, whole
+from adom.networks.connect import join_in_chain
+from adom.networks.links import Ints, Links, Longs, canonical
+from adom.networks.network import Network, require_connected
+from adom.networks.pool import Pool, digest, distinct
+
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+"""A whole number that fits in 64 bits."""
+
+
+def from_contacts(
+    path_or_rows: Any, *, window: int = 1, nodes: int | None = None, repair: bool = False
+) -> Network:
+    """Return the network of a temporal contact list, one round a window of time.
+
+    A file has one contact a line, ``t u v``: a time and two node ids, all whole numbers, separated by
+    whitespace or commas. Empty lines, what follows a ``#``, and one header line are skipped. Contacts with
+    the same ``(t - t_min) // window`` form one graph; windows without contacts are skipped.
+
+    Parameters
+    ----------
+    path_or_rows : path or iterable of (t, u, v)
+    window : int
+        How long a round lasts, in the unit of t.
+    nodes : int, optional
+        The number of nodes, with ids 0, ..., nodes - 1 kept as they are. By default the ids that occur are
+        numbered in ascending order.
+    repair : bool
+        Join the components of a window's graph with the minimal number of links: in the order of their
+        smallest nodes, each one's smallest node is linked to the next one's. Short windows need it.
+
+    Examples
+    --------
+    >>> network = from_contacts([(0, 7, 8), (0, 8, 9), (20, 9, 7), (21, 7, 8)], window=20)
+    >>> [network.edges(g).tolist() for g in network.order]
+    [[[0, 1], [1, 2]], [[0, 1], [0, 2]]]
+    """
+    window = whole("window", window, 1, "it is a length of time in the unit of t")
+    rows, where = _contacts(path_or_rows)
+    if not len(rows):
+        raise InputError(
+            f"{where} holds no contacts, but a network needs one or more; expected lines `t u v`"
+        )
+    times = (rows[:, 0] - rows[:, 0].min()) // window
+    count, ends = _numbered(rows[:, 1:], nodes, where)
+    by_time = np.argsort(times, kind="stable")
+    cuts = np.flatnonzero(np.diff(times[by_time])) + 1
+    parts = [canonical(pairs, count) for pairs in np.split(ends[by_time], cuts)]
+    if repair:
+        parts = [canonical(np.concatenate([p, join_in_chain(count, p)]), count) for p in parts]
+    first, order = distinct(part.tobytes() for part in parts)
+    links = Links.of(count, [parts[k] for k in first])
+    recipe = {"generator": "from_contacts", "nodes": count, "window": window, "repair": repair}
+    require_connected(links, order)
+    name = digest(links, np.ones(len(links.edges)), order)
+    return Network(Pool.laplacian(links), order, {**recipe, "contacts": len(rows), "sha256": name})
+
+
+def _contacts(source: Any) -> tuple[Longs, str]:
+    """Return the contacts as an (m, 3) array and what to call their source in an error."""
+    if isinstance(source, str | os.PathLike):
+        return _read_file(Path(source))
+    if isinstance(source, bytes | dict | Network) or not isinstance(source, Iterable):
+        raise InputTypeError(
+            f"contacts must be a path or rows (t, u, v), got {type(source).__name__}; e.g. [(0, 1, 2)]"
+        )
+    table = []
+    for number, row in enumerate(source):
+        try:
+            fields = [str(_integer(value)) for value in row]
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(
+                f"row {number}: expected three whole numbers (t, u, v), got {row!r}; e.g. (0, 1, 2)"
+            ) from None
+        table.append(_contact(fields, f"row {number}"))
+    return np.array(table, dtype=np.int64).reshape(-1, 3), "the list of contacts"
+
+
+def _integer(value: Any) -> int:
+    """Return a number that is whole, whatever its type."""
+    number = int(value)
+    if isinstance(value, str | bytes) or number != value:
+        raise ValueError(value)
+    return number
+
+
+def _read_file(path: Path) -> tuple[Longs, str]:
+    """Read a contact file."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is no text file in UTF-8; expected lines `t u v`") from None
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}; check the path and its permissions"
+        ) from None
+    table = []
+    header = True
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = line.partition("#")[0].replace(",", " ").split()
+        if not fields:
+            continue
+        if header and not any(WHOLE.fullmatch(field) for field in fields):
+            header = False
+            continue
+        header = False
+        table.append(_contact(fields, f"{path}, line {number}"))
+    return np.array(table, dtype=np.int64).reshape(-1, 3), str(path)
+
+
+def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
+    """Return one contact, or say what is wrong with it."""
+    if len(fields) != 3:
+        raise InputError(
+            f"{where}: expected 3 columns `t u v`, got {len(fields)}; keep time and the two node ids only"
+        )
+    for field in fields:
+        if not WHOLE.fullmatch(field):
+            raise InputError(
+                f"{where}: expected whole numbers `t u v`, got {field!r}; round or renumber first"
+            )
+    t, u, v = (int(field) for field in fields)
+    if u == v:
+        raise InputError(f"{where}: node {u} meets itself, but a contact joins two nodes; remove the line")
+    return t, u, v
+
+
+def _numbered(ids: Longs, nodes: int | None, where: str) -> tuple[int, Ints]:
+    """Return the number of nodes and the contacts in terms of nodes 0, 1, ..."""
+    if nodes is None:
+        names, ends = np.unique(ids, return_inverse=True)
+        return len(names), ends.reshape(-1, 2).astype(np.int32)
+    count = node_count(nodes)
+    outside = ids[(ids < 0) | (ids >= count)]
+    if outside.size:
+        raise InputError(
+            f"{where} names node {outside[0]}, but nodes={count} allows 0 to {count - 1}; "
+            "leave `nodes` out to number the ids that occur"
+        )
+    return count, ids.astype(np.int32)

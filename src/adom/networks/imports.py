@@ -1,0 +1,275 @@
+"""Networks from graphs and matrices that the caller brings."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from adom.errors import InputError, InputTypeError
+from adom.networks import spectra
+from adom.networks.connect import component_counts, join_in_chain, name_components
+from adom.networks.links import Floats, Ints, Links
+from adom.networks.network import Network, require_connected
+from adom.networks.pool import Pool, digest, distinct
+
+ROUNDING = 1e-8
+"""What counts as rounding in a caller's matrix, relative to its largest entry."""
+NOISE = 1e-14
+"""Entries below this, relative to the largest, are no links."""
+
+
+def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | None = None) -> Network:
+    """Return the network that goes through the given graphs in order, again and again.
+
+    W is the Laplacian divided by its own largest eigenvalue. Graphs that are alike are held once.
+
+    Parameters
+    ----------
+    graphs : iterable of networkx.Graph
+        Undirected graphs with the same nodes. Labels may be anything hashable: node i of the network is the
+        i-th label of the first graph, sorted if they can be sorted, otherwise in the graph's own order.
+    repair : bool
+        Join the components of a disconnected graph with the minimal number of links: in the order of their
+        smallest nodes, each one's smallest node is linked to the next one's. An added link has weight 1.
+    weight : str, optional
+        The edge attribute with the positive weights of the Laplacian. By default all links weigh 1.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> network = from_graphs([nx.cycle_graph(5), nx.star_graph(4)])
+    >>> network.nodes, network.period, round(network.chi, 6)
+    (5, 2, 5.0)
+    """
+    members = [graphs] if hasattr(graphs, "is_directed") else _listed(graphs, "graphs", "networkx.Graph")
+    index = _labels(members)
+    parts = [_read_graph(graph, k, index, weight) for k, graph in enumerate(members)]
+    if repair:
+        parts = [_repaired(len(index), pairs, values) for pairs, values in parts]
+    places = [_places(graph, index) for graph in members]
+    first, order = distinct(
+        pairs.tobytes() + values.tobytes() + (b"" if place is None else place.tobytes())
+        for (pairs, values), place in zip(parts, places, strict=True)
+    )
+    links = Links.of(len(index), [parts[k][0] for k in first])
+    require_connected(links, order)
+    values = np.concatenate([parts[k][1] for k in first])
+    pool = Pool.laplacian(links, values, positions=[places[k] for k in first])
+    recipe = {"generator": "from_graphs", "nodes": len(index), "graphs": len(members), "repair": repair}
+    return Network(pool, order, {**recipe, "weight": weight, "sha256": digest(links, values, order)})
+
+
+def from_matrices(matrices: Iterable[Any]) -> Network:
+    """Return the network that goes through the given gossip matrices in order, again and again.
+
+    The matrices are used as they are, not rescaled; chi is the ratio of the largest eigenvalue of any of them
+    to the smallest positive one of any of them.
+
+    Parameters
+    ----------
+    matrices : iterable of (n, n) arrays or scipy.sparse matrices
+        Each real, symmetric, positive semi-definite, with kernel exactly the consensus vectors: rows that sum
+        to zero and a connected graph. Deviations of 1e-8 of the largest entry count as rounding; entries off
+        the diagonal below 1e-14 of it are no links.
+
+    Examples
+    --------
+    >>> network = from_matrices([np.array([[2.0, -2.0], [-2.0, 2.0]])])
+    >>> network.lambda_max, network.weights(0).tolist()
+    (4.0, [2.0])
+    """
+    single = getattr(matrices, "ndim", None) == 2
+    members = [matrices] if single else _listed(matrices, "matrices", "matrix W with W 1 = 0")
+    parts: list[tuple[Ints, Floats]] = []
+    nodes = 0
+    for k, matrix in enumerate(members):
+        size, pairs, values = _read_matrix(matrix, k)
+        nodes = nodes or size
+        if size != nodes:
+            raise InputError(
+                f"matrix {k} is {size} x {size} and matrix 0 is {nodes} x {nodes}; make them alike"
+            )
+        _check_kernel(nodes, pairs, values, k)
+        parts.append((pairs, values))
+    first, order = distinct(pairs.tobytes() + values.tobytes() for pairs, values in parts)
+    links = Links.of(nodes, [parts[k][0] for k in first])
+    weights = np.concatenate([parts[k][1] for k in first])
+    recipe = {"generator": "from_matrices", "nodes": nodes, "matrices": len(members)}
+    return Network(Pool(links, weights), order, {**recipe, "sha256": digest(links, weights, order)})
+
+
+def _listed(items: Any, name: str, kind: str) -> list[Any]:
+    """Return the items as a list of one or more."""
+    if isinstance(items, str | bytes | dict | Network) or not hasattr(items, "__iter__"):
+        raise InputTypeError(f"{name} must be a list, got {type(items).__name__}; pass [{kind}, ...]")
+    listed = list(items)
+    if not listed:
+        raise InputError(f"{name} is empty, but needs one or more; pass [{kind}, ...]")
+    return listed
+
+
+def _labels(graphs: list[Any]) -> dict[Any, int]:
+    """Check that the graphs are undirected and have the same nodes; number these."""
+    for k, graph in enumerate(graphs):
+        if not hasattr(graph, "is_directed"):
+            raise InputTypeError(
+                f"graph {k} is a {type(graph).__name__}, not a networkx.Graph; convert it first"
+            )
+        if graph.is_directed():
+            raise InputError(
+                f"graph {k} is directed, but W must be symmetric; pass graph.to_undirected() if that is meant"
+            )
+    names = list(graphs[0].nodes)
+    if len(names) < 2:
+        raise InputError(f"graph 0 has {len(names)} nodes, but a network needs 2 or more; add nodes")
+    try:
+        names.sort()
+    except TypeError:
+        names = list(graphs[0].nodes)
+    index = {name: i for i, name in enumerate(names)}
+    for k, graph in enumerate(graphs):
+        odd = [name for name in graph.nodes if name not in index] or [n for n in names if n not in graph]
+        if odd:
+            raise InputError(
+                f"graph {k} and graph 0 differ in node {odd[0]!r}, but all graphs need the same nodes; "
+                "add the missing ones with add_nodes_from"
+            )
+    return index
+
+
+def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None) -> tuple[Ints, Floats]:
+    """Return one graph's links in canonical form and their weights; parallel links add up."""
+    total: dict[tuple[int, int], float] = {}
+    rows = graph.edges(data=weight) if weight is not None else ((a, b, None) for a, b in graph.edges())
+    for a, b, value in rows:
+        if a == b:
+            raise InputError(
+                f"graph {k} has a self-loop at node {a!r}, but a link joins two nodes; "
+                "graph.remove_edges_from(nx.selfloop_edges(graph)) drops them"
+            )
+        pair = min(index[a], index[b]), max(index[a], index[b])
+        if weight is None:
+            total[pair] = 1.0
+        else:
+            total[pair] = total.get(pair, 0.0) + _positive(value, f"graph {k}, link ({a!r}, {b!r})", weight)
+    pairs = sorted(total)
+    return (
+        np.array(pairs, dtype=np.int32).reshape(-1, 2),
+        np.array([total[pair] for pair in pairs], dtype=np.float64),
+    )
+
+
+def _positive(value: Any, where: str, name: str) -> float:
+    """Return a weight as a positive finite float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise InputError(
+            f"{where}: {name}={value!r}, but a weight must be a positive finite number; "
+            "set it, or leave `weight` out to weigh all links alike"
+        )
+    return number
+
+
+def _repaired(nodes: int, pairs: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Return the links with a chain of new ones, of weight 1, through the components."""
+    extra = join_in_chain(nodes, pairs)
+    both = np.concatenate([pairs, extra])
+    place = np.lexsort((both[:, 1], both[:, 0]))
+    return both[place], np.concatenate([values, np.ones(len(extra))])[place]
+
+
+def _places(graph: Any, index: dict[Any, int]) -> Floats | None:
+    """Return the nodes' attribute `pos`, if all have one in the plane."""
+    known = dict(graph.nodes(data="pos"))
+    try:
+        places = np.array([known[name] for name in index], dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return places if places.shape == (len(index), 2) else None
+
+
+def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
+    """Return the size, links and weights of a matrix that is finite and symmetric with rows that sum to 0."""
+    from scipy.sparse import coo_array, issparse
+
+    try:
+        given = matrix if issparse(matrix) or np.iscomplexobj(matrix) else np.asarray(matrix, dtype=float)
+        if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 2:
+            raise InputError(
+                f"matrix {k} has shape {given.shape}, but W is square with 2 or more rows; reshape it"
+            )
+        if np.iscomplexobj(given):
+            raise TypeError
+        entries = coo_array(given).tocsr().astype(np.float64)
+    except InputError:
+        raise
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"matrix {k} is no real matrix (a {type(matrix).__name__}); pass arrays or scipy.sparse matrices"
+        ) from None
+    if not np.isfinite(entries.data).all():
+        bad = entries.data[~np.isfinite(entries.data)][0]
+        raise InputError(f"matrix {k} has an entry {bad}, but W must be finite; clean it first")
+    scale = float(np.abs(entries.data).max(initial=0.0))
+    skew = abs(entries - entries.T).tocoo()
+    if skew.nnz and skew.data.max() > ROUNDING * scale:
+        at = int(skew.data.argmax())
+        raise InputError(
+            f"matrix {k} is not symmetric: W[{skew.row[at]}, {skew.col[at]}] and its mirror image differ by "
+            f"{skew.data[at]:.3g}; pass (W + W.T) / 2 if that is meant"
+        )
+    sums = np.asarray(entries.sum(axis=1)).ravel()
+    at = int(np.abs(sums).argmax())
+    if abs(sums[at]) > ROUNDING * scale:
+        raise InputError(
+            f"matrix {k}: row {at} sums to {sums[at]:.3g}, but every row of W must sum to 0 (W 1 = 0); "
+            "a mixing matrix M of row sums 1 becomes W = I - M"
+        )
+    upper = ((entries + entries.T) / 2).tocoo()
+    take = (upper.row < upper.col) & (np.abs(upper.data) > NOISE * scale)
+    pairs = np.stack([upper.row[take], upper.col[take]], axis=1)
+    place = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return entries.shape[0], pairs[place].astype(np.int32), -upper.data[take][place]
+
+
+def _check_kernel(nodes: int, pairs: Ints, values: Floats, k: int) -> None:
+    """Check that W is positive semi-definite and vanishes on consensus only.
+
+    With positive weights x'Wx is the sum of weight * (x_u - x_v)^2, so a connected graph is enough; with
+    negative ones the second smallest eigenvalue decides.
+    """
+    links = Links.of(nodes, [pairs])
+    if component_counts(links)[0] > 1:
+        raise InputError(
+            f"matrix {k} is disconnected: {name_components(nodes, pairs)}; "
+            "the kernel of W must be consensus alone: add links between them"
+        )
+    if (values > 0).all():
+        return
+    low = _lowest(links, values)
+    high = float(spectra.largest(links, values)[0])
+    if low < -ROUNDING * high:
+        raise InputError(
+            f"matrix {k} is not positive semi-definite: it has the eigenvalue {low:.3g}; "
+            "W must not be negative in any direction: e.g. take a graph Laplacian"
+        )
+    if low <= ROUNDING * high:
+        raise InputError(
+            f"matrix {k}: a second eigenvalue is {low:.3g}, zero to rounding, but the kernel of W must be "
+            "consensus alone; take out the weights that cancel"
+        )
+
+
+def _lowest(links: Links, values: Floats) -> float:
+    """Return the smallest eigenvalue on the complement of consensus, whatever its sign."""
+    if links.nodes <= spectra.DENSE:
+        matrix = spectra.dense_matrices(links, values, 0, 1)[0]
+        # Consensus is lifted above everything else, so that it cannot hide a negative eigenvalue.
+        lift = 2 * float(np.abs(matrix).sum(axis=1).max())
+        return float(spectra.dense_eigenvalues(matrix + lift / links.nodes)[0])
+    sparse = spectra.sparse_matrix(links, values, 0)
+    return -spectra.lanczos(lambda v: -(sparse @ v), links.nodes, spectra.LIMIT)[0]

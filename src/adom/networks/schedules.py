@@ -1,0 +1,216 @@
+"""Schedules: networks made of other networks by saying which graph is used in which round."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adom.errors import InputError, InputTypeError
+from adom.networks.checks import graph_count, link_count, real, seed_number, whole
+from adom.networks.connect import BLOCK, cheapest_tree
+from adom.networks.imports import from_graphs
+from adom.networks.links import Bools, Ints, Links
+from adom.networks.network import Network
+from adom.networks.pool import Pool
+
+LONGEST = 20_000_000
+"""The longest period that is written out."""
+
+
+def static(network: Network, k: int = 0) -> Network:
+    """Return the network that stays as `network` is in round k.
+
+    Examples
+    --------
+    >>> from adom.networks import geometric
+    >>> changing = geometric(20, 0.3, graphs=5)
+    >>> frozen = static(changing, k=3)
+    >>> bool((frozen.matrix(100) == changing.matrix(3)).all())
+    True
+    """
+    network = _networks([network])[0]
+    k = whole("k", k, 0, "rounds are counted from 0")
+    pool = network._pool.take([int(network.order[k % network.period])])
+    return Network(pool, [0], {"generator": "static", "k": k, "network": network.recipe})
+
+
+def cyclic(networks: Sequence[Any]) -> Network:
+    """Return the network that goes through one period of each member after another, and again.
+
+    Parameters
+    ----------
+    networks : sequence of Network or networkx.Graph
+        Members on the same number of nodes.
+
+    Examples
+    --------
+    >>> from adom.networks import ring, star
+    >>> cyclic([ring(5), star(5)]).order.tolist()
+    [0, 1]
+    """
+    members = _networks(networks)
+    pool, orders = _join(members)
+    return Network(pool, np.concatenate(orders), _recipe("cyclic", members))
+
+
+def alternate(networks: Sequence[Any], every: int = 20) -> Network:
+    """Return the network that stays with each member for `every` rounds, in turn.
+
+    A member that changes itself goes on through its own sequence while it is its turn, and waits where it is
+    while it is not.
+
+    Parameters
+    ----------
+    networks : sequence of Network or networkx.Graph
+        Members on the same number of nodes.
+    every : int
+        Rounds before the next member takes over.
+
+    Examples
+    --------
+    >>> from adom.networks import ring, star
+    >>> alternate([ring(5), star(5)], every=2).order.tolist()
+    [0, 0, 1, 1]
+    """
+    members = _networks(networks)
+    every = whole("every", every, 1, "it counts the rounds before the next network takes over")
+    turns = math.lcm(*(member.period // math.gcd(member.period, every) for member in members))
+    period = turns * every * len(members)
+    if period > LONGEST:
+        raise InputError(
+            f"alternate would repeat itself only after {period} rounds, more than {LONGEST}; choose members "
+            "whose periods share more factors, or another `every`"
+        )
+    pool, orders = _join(members)
+    rounds = np.arange(turns * every)
+    stretches = [order[rounds % len(order)].reshape(turns, every) for order in orders]
+    return Network(pool, np.stack(stretches, axis=1).ravel(), _recipe("alternate", members, every=every))
+
+
+def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
+    """Return the network that draws a graph of the pool uniformly and independently in every round.
+
+    The draw is made once for `rounds` rounds and then repeats itself, so W(k) stays a pure function of k.
+
+    Examples
+    --------
+    >>> from adom.networks import cyclic, ring, star
+    >>> drawn = redraw(cyclic([ring(5), star(5)]), rounds=1000)
+    >>> 400 < int((drawn.order == 0).sum()) < 600
+    True
+    """
+    network = _networks([network])[0]
+    rounds = whole("rounds", rounds, 1, "e.g. rounds=10_000")
+    seed = seed_number(seed)
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    order = rng.integers(0, network.graphs, size=rounds)
+    recipe = {"generator": "redraw", "rounds": rounds, "seed": seed, "network": network.recipe}
+    return Network(network._pool, order, recipe)
+
+
+def failing(network: Network, probability: float, *, graphs: int = 1000, seed: int = 0) -> Network:
+    """Return a network whose links fail at random, for both ends alike and afresh in every round.
+
+    In round k each link of ``network.graph(k)`` fails with the given probability. If the rest falls into c
+    components, c - 1 of the failed links are restored: those that Kruskal's method takes in random order.
+    W is the Laplacian of what is left divided by its own largest eigenvalue; links keep their relative
+    weights.
+
+    Parameters
+    ----------
+    network : Network
+    probability : float
+        In [0, 1]; with 1, a random spanning tree is left.
+    graphs : int
+        How many rounds are drawn before the failures repeat themselves.
+    seed : int
+        Round k has its own stream of random numbers.
+
+    Examples
+    --------
+    >>> from adom.networks import complete
+    >>> failing(complete(10), 0.5, graphs=100)
+    Network(failing, nodes=10, graphs=100, period=100, edges=...)
+    """
+    network = _networks([network])[0]
+    probability = real("probability", probability, 0, 1, "it is the chance of a link to fail in a round")
+    graphs, seed = graph_count(graphs), seed_number(seed)
+    base = network._pool
+    if (base.weights < 0).any():
+        raise InputError(
+            f"failing needs links of positive weight, got {base.weights.min():g}: W could lose its sign; "
+            "pass matrices without positive entries off the diagonal"
+        )
+    chosen = network.order[np.arange(graphs) % network.period]
+    link_count(float(base.links.sizes[chosen].sum()), f"{graphs} rounds of failures", "take fewer graphs")
+    whole_links = base.links.take(chosen)
+    kept = _survivors(whole_links, probability, seed)
+    sizes = np.add.reduceat(kept, whole_links.offsets[:-1], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    links = Links(network.nodes, whole_links.edges[kept], offsets)
+    weights = base.weights[base.links.index(chosen)][kept]
+    relative = weights / np.repeat(np.maximum.reduceat(weights, offsets[:-1]), sizes)
+    pool = Pool.laplacian(links, relative, positions=[base.positions[int(g)] for g in chosen])
+    recipe = {"generator": "failing", "probability": probability, "graphs": graphs, "seed": seed}
+    return Network(pool, np.arange(graphs), {**recipe, "network": network.recipe})
+
+
+def _survivors(links: Links, probability: float, seed: int) -> Bools:
+    """Mark the links that do not fail or are restored."""
+    draws = np.empty((2, len(links.edges)))
+    for k in range(links.graphs):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
+        draws[:, links.rows(k)] = rng.random((2, int(links.sizes[k])))
+    failed = draws[0] < probability
+    kept = ~failed
+    for start, stop in links.blocks(BLOCK):
+        rows = slice(int(links.offsets[start]), int(links.offsets[stop]))
+        order = np.lexsort((draws[1, rows], failed[rows]))
+        kept[rows] |= cheapest_tree((stop - start) * links.nodes, links.merged(start, stop), order)
+    return np.asarray(kept, dtype=np.bool_)
+
+
+def _networks(members: Sequence[Any]) -> list[Network]:
+    """Return the members as networks on the same number of nodes."""
+    if isinstance(members, Network) or not hasattr(members, "__iter__"):
+        raise InputTypeError(
+            f"expected a list of networks, got {type(members).__name__}; e.g. [ring(5), star(5)]"
+        )
+    found = []
+    for place, member in enumerate(members):
+        if isinstance(member, Network):
+            found.append(member)
+        elif hasattr(member, "is_directed"):
+            found.append(from_graphs([member]))
+        else:
+            raise InputTypeError(
+                f"member {place} is a {type(member).__name__}, not a Network or networkx.Graph; e.g. ring(5)"
+            )
+    if not found:
+        raise InputError("got no networks, needs one or more; e.g. [ring(5), star(5)]")
+    for place, member in enumerate(found):
+        if member.nodes != found[0].nodes:
+            raise InputError(
+                f"member {place} has {member.nodes} nodes and member 0 has {found[0].nodes}, "
+                "but all need the same nodes; make them alike"
+            )
+    return found
+
+
+def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:
+    """Return one pool, in which members that share a pool share graphs, and each member's order in it."""
+    starts: dict[int, int] = {}
+    pools: list[Pool] = []
+    size = 0
+    for member in members:
+        if id(member._pool) not in starts:
+            starts[id(member._pool)] = size
+            pools.append(member._pool)
+            size += member.graphs
+    return Pool.join(pools), [member.order + np.int32(starts[id(member._pool)]) for member in members]
+
+
+def _recipe(generator: str, members: list[Network], **arguments: int) -> dict[str, Any]:
+    """Return the recipe of a network made of others."""
+    return {"generator": generator, **arguments, "networks": [member.recipe for member in members]}

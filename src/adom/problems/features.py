@@ -1,0 +1,128 @@
+"""Labelled samples spread over nodes: the two layouts, dense and sparse, behind one small interface.
+
+Rows are stored multiplied by their label, so that `margins` are b_ij a_ij'x_i. A per-sample array has the
+layout's own shape; only the functions here need to know it.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+
+Array = Any
+
+
+class DenseFeatures(NamedTuple):
+    """Samples as one (nodes, m, dim) array; nodes with fewer than m samples are filled up with zero rows."""
+
+    signed: Array
+    weights: Array  # (nodes, m): 1 / m_i for a sample, 0 for filling
+
+    def margins(self, x: Array) -> Array:
+        """Return b_ij a_ij'x_i, shape (nodes, m)."""
+        return jnp.einsum("nmd,nd->nm", self.signed, x)
+
+    def mean(self, per_sample: Array) -> Array:
+        """Return the mean over each node's samples, shape (nodes,)."""
+        return (self.weights * per_sample).sum(axis=-1)
+
+    def weighted_mean(self, per_sample: Array) -> Array:
+        """Return the mean over each node's samples of per_sample * b_ij a_ij, shape (nodes, dim)."""
+        return jnp.einsum("nmd,nm->nd", self.signed, self.weights * per_sample)
+
+    def gram(self, per_sample: Array) -> Array:
+        """Return the mean over each node's samples of per_sample * a_ij a_ij', (nodes, dim, dim)."""
+        scaled = self.signed * (self.weights * per_sample)[..., None]
+        return jnp.einsum("nmd,nme->nde", scaled, self.signed)
+
+
+class SparseFeatures(NamedTuple):
+    """The non-zeros of all samples in one list, ordered by sample; nothing is ever made dense."""
+
+    value: Array  # per non-zero: b_ij a_ij at one feature
+    sample: Array  # per non-zero: which sample, over all nodes
+    feature: Array  # per non-zero: which feature
+    node: Array  # per sample: which node
+    weights: Array  # per sample: 1 / m_i
+    shape: Array  # an empty array of shape (nodes, dim), which only carries these two sizes
+
+    def margins(self, x: Array) -> Array:
+        """Return b_ij a_ij'x_i, one per sample."""
+        terms = self.value * x[self.node[self.sample], self.feature]
+        return jax.ops.segment_sum(terms, self.sample, self.node.shape[0], indices_are_sorted=True)
+
+    def mean(self, per_sample: Array) -> Array:
+        """Return the mean over each node's samples, shape (nodes,)."""
+        return jax.ops.segment_sum(
+            self.weights * per_sample, self.node, self.shape.shape[0], indices_are_sorted=True
+        )
+
+    def weighted_mean(self, per_sample: Array) -> Array:
+        """Return the mean over each node's samples of per_sample * b_ij a_ij, shape (nodes, dim)."""
+        terms = self.value * (self.weights * per_sample)[self.sample]
+        out = jnp.zeros(self.shape.shape[:2], dtype=terms.dtype)
+        return out.at[self.node[self.sample], self.feature].add(terms)
+
+
+def dense_features(features: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> DenseFeatures:
+    """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i."""
+    nodes, m, dim = counts.size, int(counts.max()), features.shape[1]
+    signed = features * signs[:, None]
+    if (counts == m).all():
+        return DenseFeatures(signed.reshape(nodes, m, dim), np.full((nodes, m), 1.0 / m))
+    node = np.repeat(np.arange(nodes), counts)
+    place = np.arange(signed.shape[0]) - np.repeat(np.cumsum(counts) - counts, counts)
+    padded, weights = np.zeros((nodes, m, dim)), np.zeros((nodes, m))
+    padded[node, place] = signed
+    weights[node, place] = 1.0 / counts[node]
+    return DenseFeatures(padded, weights)
+
+
+def sparse_features(features: sp.csr_array, signs: np.ndarray, counts: np.ndarray) -> SparseFeatures:
+    """Lay out the non-zeros of (samples, dim) features, `counts[i]` consecutive rows for node i."""
+    per_sample = np.diff(features.indptr)
+    return SparseFeatures(
+        value=features.data * np.repeat(signs, per_sample),
+        sample=np.repeat(np.arange(features.shape[0], dtype=np.int32), per_sample),
+        feature=features.indices.astype(np.int32),
+        node=np.repeat(np.arange(counts.size, dtype=np.int32), counts),
+        weights=np.repeat(1.0 / counts, counts),
+        shape=np.empty((counts.size, features.shape[1], 0)),
+    )
+
+
+def largest_curvature(features: np.ndarray | sp.csr_array, counts: np.ndarray) -> np.ndarray:
+    """Return the largest eigenvalue of A_i'A_i / m_i for every node, whatever the labels."""
+    starts = np.cumsum(counts) - counts
+    if isinstance(features, np.ndarray) and (counts == counts[0]).all():
+        return _batched_curvature(features.reshape(counts.size, int(counts[0]), features.shape[1]))
+    return np.array([
+        _node_curvature(features[start : start + count]) for start, count in zip(starts, counts, strict=True)
+    ])
+
+
+def _batched_curvature(blocks: np.ndarray) -> np.ndarray:
+    nodes, m, dim = blocks.shape
+    chunk = max(1, 2**22 // (min(m, dim) ** 2 + m * dim))  # a few tens of megabytes at a time
+    out = np.empty(nodes)
+    for start in range(0, nodes, chunk):
+        A = blocks[start : start + chunk]
+        gram = A.transpose(0, 2, 1) @ A if dim <= m else A @ A.transpose(0, 2, 1)
+        out[start : start + chunk] = np.linalg.eigvalsh(gram)[:, -1]
+    return np.maximum(out, 0.0) / m
+
+
+def _node_curvature(block: np.ndarray | sp.csr_array) -> float:
+    m, dim = block.shape
+    gram = block.T @ block if dim <= m else block @ block.T
+    if sp.issparse(block) and min(m, dim) > 1000:
+        from scipy.sparse.linalg import eigsh
+
+        start = np.random.default_rng(0).standard_normal(gram.shape[0])
+        top = float(eigsh(gram, k=1, which="LA", return_eigenvectors=False, v0=start)[0])
+    else:
+        gram = gram.toarray() if sp.issparse(gram) else gram
+        top = float(np.linalg.eigvalsh(gram)[-1])
+    return max(top, 0.0) / m

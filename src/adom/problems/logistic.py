@@ -1,0 +1,201 @@
+"""l2-regularised logistic regression, the paper's problem (its equation for f_i in section 6)."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+
+from ..errors import InputError, InputTypeError
+from .base import Array, Problem, check_finite
+from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
+
+
+class LogisticRegression(Problem):
+    r"""Binary classification: each node holds samples a_ij with labels b_ij = -1 or +1.
+
+    .. math:: f_i(x) = \frac{1}{m_i} \sum_j \log(1 + \exp(-b_{ij} a_{ij}^\top x)) + \frac{r}{2} \|x\|^2
+
+    The curvature of the logistic loss lies in (0, 1/4], so mu_i = r and L_i = r + largest eigenvalue of
+    A_i'A_i / (4 m_i), computed for every node.
+
+    Parameters
+    ----------
+    features : array or scipy.sparse array of shape (samples, dim)
+        Sparse features stay sparse.
+    labels : array of shape (samples,)
+        Any two values; the smaller one becomes -1.
+    nodes : int
+        The samples are handed out in order, as evenly as they go.
+    l2, kappa : float
+        Exactly one: the regulariser r itself, or the condition number L / mu that it is chosen to give.
+
+    Examples
+    --------
+    >>> problem = LogisticRegression([[1.0], [2.0], [-1.0], [0.5]], [1, 1, 0, 0], nodes=2, kappa=10)
+    >>> problem.nodes, problem.dim, round(problem.kappa, 9)
+    (2, 1, 10.0)
+    """
+
+    array_fields = ("features", "l2")
+    static_fields = ()
+    features: DenseFeatures | SparseFeatures
+    l2: float
+
+    def __init__(
+        self,
+        features: Any,
+        labels: Any,
+        nodes: int,
+        *,
+        l2: float | None = None,
+        kappa: float | None = None,
+    ) -> None:
+        matrix = _check_features(features)
+        if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 1:
+            raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}")
+        if nodes > matrix.shape[0]:
+            raise InputError(
+                f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
+                f"use nodes={matrix.shape[0]} or fewer"
+            )
+        counts = np.full(nodes, matrix.shape[0] // nodes)
+        counts[: matrix.shape[0] % nodes] += 1
+        self._build(matrix, np.asarray(labels), counts, l2, kappa)
+
+    @classmethod
+    def from_nodes(
+        cls, data: Sequence[tuple[Any, Any]], *, l2: float | None = None, kappa: float | None = None
+    ) -> Self:
+        """Build from one (features, labels) pair per node; nodes may hold different numbers of samples.
+
+        Examples
+        --------
+        >>> data = [([[1.0, 0.0]], [1]), ([[0.0, 1.0], [1.0, 1.0]], [-1, 1])]
+        >>> LogisticRegression.from_nodes(data, l2=0.1).nodes
+        2
+        """
+        if not data:
+            raise InputError("from_nodes got no nodes; give one (features, labels) pair for each")
+        blocks, labels = [], []
+        for i, (A, b) in enumerate(data):
+            block, label = _check_features(A, f"node {i}'s features"), np.asarray(b)
+            if block.shape[0] == 0:
+                raise InputError(f"node {i} is empty; every node needs at least one sample: leave it out")
+            if label.shape != (block.shape[0],):
+                raise InputError(
+                    f"node {i} has {block.shape[0]} samples but labels of shape {label.shape}; "
+                    "give one label for every sample"
+                )
+            if block.shape[1] != blocks[0].shape[1] if blocks else False:
+                raise InputError(
+                    f"node {i} has {block.shape[1]} features but node 0 has {blocks[0].shape[1]}; "
+                    "all nodes must have the same features"
+                )
+            blocks.append(block)
+            labels.append(label)
+        counts = np.array([block.shape[0] for block in blocks])
+        if any(sp.issparse(block) for block in blocks):
+            stacked = sp.csr_array(sp.vstack([sp.csr_array(b) for b in blocks], format="csr"))
+        else:
+            stacked = np.concatenate(blocks)
+        self = object.__new__(cls)
+        self._build(stacked, np.concatenate(labels), counts, l2, kappa)
+        return self
+
+    def _build(
+        self,
+        matrix: "np.ndarray | sp.csr_array",
+        labels: np.ndarray,
+        counts: np.ndarray,
+        l2: float | None,
+        kappa: float | None,
+    ) -> None:
+        signs = _signs(labels, matrix.shape[0])
+        curvature = largest_curvature(matrix, counts) / 4
+        self.nodes, self.dim = int(counts.size), int(matrix.shape[1])
+        self.l2 = _regulariser(float(curvature.max()), l2, kappa)
+        self._set_constants(np.full(self.nodes, self.l2), self.l2 + curvature)
+        layout = sparse_features if sp.issparse(matrix) else dense_features
+        self.features = layout(matrix, signs, counts)
+
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i); log(1 + e^-t) is computed without overflow for any margin t."""
+        losses = jnp.logaddexp(0.0, -self.features.margins(x))
+        return self.features.mean(losses) + self.l2 / 2 * (x * x).sum(axis=-1)
+
+    def gradient_rows(self, x: Array) -> Array:
+        """Return grad f_i(x_i)."""
+        slopes = -jax.nn.sigmoid(-self.features.margins(x))
+        return self.features.weighted_mean(slopes) + self.l2 * x
+
+    def _curvatures(self, x: Array) -> Array:
+        margins = self.features.margins(x)
+        return jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins)
+
+    def hessian_product_rows(self, x: Array, v: Array) -> Array:
+        """Return the Hessian of f_i at x_i times v_i."""
+        return self.features.weighted_mean(self._curvatures(x) * self.features.margins(v)) + self.l2 * v
+
+    def hessian_rows(self, x: Array) -> Array:
+        """Return the Hessians, shape (nodes, dim, dim)."""
+        if isinstance(self.features, SparseFeatures):
+            return super().hessian_rows(x)
+        return self.features.gram(self._curvatures(x)) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
+
+
+def _check_features(features: Any, name: str = "features") -> "np.ndarray | sp.csr_array":
+    """Return finite float64 features, dense or CSR, of two dimensions."""
+    if sp.issparse(features):
+        matrix = sp.csr_array(features, dtype=np.float64)
+        matrix.sum_duplicates()
+        if not np.isfinite(matrix.data).all():
+            place = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
+            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+            raise InputError(
+                f"{name}[{row}, {matrix.indices[place]}] is {matrix.data[place]}; all values must be finite: "
+                "drop that sample or fill the value in"
+            )
+        return matrix
+    try:
+        array = np.asarray(features, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"{name} must be a table of numbers, got {type(features).__name__} ({error})") from None
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"{name} must have shape (samples, features), got {array.shape}")
+    check_finite(name, array)
+    return array
+
+
+def _signs(labels: np.ndarray, samples: int) -> np.ndarray:
+    """Map two label values to -1 and +1, the smaller one to -1."""
+    if labels.shape != (samples,):
+        raise InputError(f"labels must have shape ({samples},), one for every sample, got {labels.shape}")
+    if labels.dtype.kind == "f":
+        check_finite("labels", labels)
+    values = np.unique(labels)
+    if values.size != 2:
+        shown = ", ".join(str(v) for v in values[:5]) + (", ..." if values.size > 5 else "")
+        raise InputError(
+            f"labels must be of exactly two classes, got {values.size}: {shown}; "
+            "logistic regression here is binary: map or filter the classes first"
+        )
+    return np.where(labels == values[1], 1.0, -1.0)
+
+
+def _regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
+    """Return r: given, or such that (curvature + r) / r = kappa."""
+    if (l2 is None) == (kappa is None):
+        raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}")
+    if l2 is not None:
+        if not 0 < l2 < np.inf:
+            raise InputError(f"l2 must be positive and finite, got {l2!r}; it makes every f_i strongly convex")
+        return float(l2)
+    assert kappa is not None
+    if not 1 < kappa < np.inf:
+        raise InputError(f"kappa must be finite and greater than 1, got {kappa!r}; it is L / mu of the f_i")
+    if curvature == 0:
+        raise InputError("kappa cannot be chosen when every feature is zero: L = mu for any l2; give l2 instead")
+    return curvature / (kappa - 1)

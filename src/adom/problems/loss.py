@@ -1,0 +1,132 @@
+"""Any smooth, strongly convex loss that JAX can trace."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+from .base import Array, Problem, check_finite
+
+Loss = Callable[[Any, Any], Any]
+
+
+class LossProblem(Problem):
+    """f_i(x) = loss(x, data of node i); gradients and Hessians come from automatic differentiation."""
+
+    array_fields = ("data",)
+    static_fields = ("loss",)
+    data: Any
+    loss: Loss
+
+    def value_rows(self, x: Array) -> Array:
+        """Return loss(x_i, data_i)."""
+        return jax.vmap(self.loss)(x, self.data)
+
+    def gradient_rows(self, x: Array) -> Array:
+        """Return the gradient of the loss in x."""
+        return jax.vmap(jax.grad(self.loss))(x, self.data)
+
+    def hessian_product_rows(self, x: Array, v: Array) -> Array:
+        """Return the directional derivative of the gradient."""
+        return jax.jvp(self.gradient_rows, (x,), (v,))[1]
+
+
+def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None) -> LossProblem:
+    """Make a problem of a loss and one piece of data per node.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(x, d)``: a scalar, for x of shape (dim,) and one node's data d; written with jax.numpy.
+    data : array, or tuple/list/dict of arrays
+        Each with a leading axis of nodes.
+    mu, L : float or array of shape (nodes,)
+        Strong convexity and smoothness of the f_i. They are checked against the curvature at x = 0.
+    dim : int, optional
+        Length of x. Left out, it is the one size among the data's axes that the loss accepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> centres = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> problem = from_loss(lambda x, c: 0.5 * ((x - c) ** 2).sum(), centres, mu=1.0, L=1.0)
+    >>> problem.solution().round(9).tolist()
+    [1.0, 2.0]
+    """
+    if not callable(loss):
+        raise InputTypeError(f"loss must be a function of x and one node's data, got {type(loss).__name__}")
+    data = jax.tree.map(np.asarray, data)
+    leaves = jax.tree.leaves(data)
+    if not leaves or any(leaf.ndim == 0 for leaf in leaves):
+        raise InputError("data must be one or more arrays with a leading axis of nodes")
+    sizes = {leaf.shape[0] for leaf in leaves}
+    if len(sizes) != 1 or 0 in sizes:
+        raise InputError(f"data must have one leading axis of nodes, got leading sizes {sorted(sizes)}")
+    for number, leaf in enumerate(leaves):
+        if leaf.dtype.kind == "f":
+            check_finite(f"data, array {number}", leaf)
+
+    problem = object.__new__(LossProblem)
+    problem.loss, problem.data, problem.nodes = loss, data, sizes.pop()
+    with jax.enable_x64(True):
+        problem.dim = _check_dim(problem, dim) if dim is not None else _find_dim(problem)
+        problem._set_constants(_per_node("mu", mu, problem.nodes), _per_node("L", L, problem.nodes))
+        _check_curvature(problem)
+    return problem
+
+
+def _scalar_loss(problem: LossProblem, dim: int) -> Exception | None:
+    """Return None if the loss maps an x of this length to a scalar, otherwise what went wrong."""
+    node = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), problem.data)
+    try:
+        out = jax.eval_shape(problem.loss, jax.ShapeDtypeStruct((dim,), np.float64), node)
+    except Exception as error:  # the user's function may raise anything
+        return error
+    shape = getattr(out, "shape", None)
+    return None if shape == () else TypeError(f"it returned shape {shape}, not a scalar")
+
+
+def _check_dim(problem: LossProblem, dim: int) -> int:
+    wrong = _scalar_loss(problem, dim)
+    if wrong is not None:
+        reason = str(wrong).strip().split("\n")[0]
+        raise InputError(f"loss(x, data) does not work for x of length {dim}: {reason}")
+    return dim
+
+
+def _find_dim(problem: LossProblem) -> int:
+    sizes = {size for leaf in jax.tree.leaves(problem.data) for size in leaf.shape[1:]}
+    fits = [size for size in sorted(sizes) if _scalar_loss(problem, size) is None]
+    if len(fits) > 1 and fits[0] == 1:
+        fits = fits[1:]  # a length of 1 fits by broadcasting alone
+    if len(fits) != 1:
+        found = f"the loss accepts {fits}" if fits else f"the loss accepts none of {sorted(sizes)}"
+        raise InputError(f"the length of x cannot be told from the data ({found}); give dim=")
+    return fits[0]
+
+
+def _per_node(name: str, value: Any, nodes: int) -> np.ndarray:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape not in ((), (nodes,)) or not (np.isfinite(array).all() and (array > 0).all()):
+        raise InputError(f"{name} must be a positive number, or {nodes} of them, one a node; got {value!r}")
+    return np.broadcast_to(array, (nodes,)).copy()
+
+
+def _check_curvature(problem: LossProblem) -> None:
+    """Refuse mu and L that the curvature at 0 along a random direction contradicts."""
+    if (problem.mu_nodes > problem.L_nodes).any():
+        i = int(np.argmax(problem.mu_nodes - problem.L_nodes))
+        raise InputError(f"mu must be at most L, got {problem.mu_nodes[i]:.6g} and {problem.L_nodes[i]:.6g}")
+    v = np.random.default_rng(0).standard_normal((problem.nodes, problem.dim))
+    product = np.asarray(problem.hessian_product_rows(jnp.zeros_like(v), jnp.asarray(v)))
+    quotient = (v * product).sum(-1) / (v * v).sum(-1)
+    for i in np.flatnonzero(
+        ~((quotient >= problem.mu_nodes * (1 - 1e-9)) & (quotient <= problem.L_nodes * (1 + 1e-9)))
+    ):
+        raise InputError(
+            f"f_{i} has curvature {quotient[i]:.6g} at 0, outside [mu, L] = "
+            f"[{problem.mu_nodes[i]:.6g}, {problem.L_nodes[i]:.6g}]; correct mu or L, or the loss"
+        )

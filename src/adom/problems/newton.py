@@ -1,0 +1,112 @@
+"""Damped Newton's method for many strongly convex equations at once, to machine precision.
+
+Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit
+is the norm of g, not a function value: along the Newton direction it falls like 1 - t, and unlike a
+difference of function values it can be followed down to rounding. A row stops when its norm reaches
+rounding level or no step reduces it any more.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Array = Any
+MAX_ITERATIONS = 60
+HALVINGS = 30  # of the step: 2^-30 is beyond any step that a strongly convex function can need
+
+
+class _Carry(NamedTuple):
+    iteration: Array
+    x: Array
+    g: Array
+    done: Array
+    gradients: Array
+
+
+def newton(
+    gradient: Callable[[Array], Array],
+    hessian_product: Callable[[Array, Array], Array],
+    hessian: Callable[[Array], Array] | None,
+    x: Array,
+    *,
+    scale: Array,
+    stiffness: Array,
+) -> tuple[Array, Array]:
+    """Solve gradient(x) = 0 row by row; return x and the gradients that each row spent.
+
+    Parameters
+    ----------
+    gradient, hessian_product, hessian : callable
+        On arrays of shape (rows, dim). Without `hessian` the Newton system is solved by conjugate gradients.
+    x : array
+        Where to start.
+    scale, stiffness : array
+        The size of the terms that cancel in the gradient is about `scale + stiffness * norm(x)`; rounding
+        level is a few ulps of it.
+    """
+    ulp = jnp.finfo(x.dtype).eps
+
+    def direction(x: Array, g: Array) -> Array:
+        if hessian is not None:
+            factor = jax.scipy.linalg.cho_factor(hessian(x), lower=True)
+            return jax.scipy.linalg.cho_solve(factor, g[..., None])[..., 0]
+        return conjugate_gradients(lambda v: hessian_product(x, v), g)
+
+    def settled(x: Array, g: Array) -> Array:
+        floor = 0.5 * ulp * (scale + stiffness * jnp.linalg.norm(x, axis=-1))
+        return jnp.linalg.norm(g, axis=-1) <= floor
+
+    def body(carry: _Carry) -> _Carry:
+        p = direction(carry.x, carry.g)
+        before = jnp.linalg.norm(carry.g, axis=-1)
+
+        def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
+            t, halvings, x, g, accepted, spent = state
+            trial = jnp.where(accepted[:, None], x, carry.x - t[:, None] * p)
+            g_trial = gradient(trial)
+            enough = jnp.linalg.norm(g_trial, axis=-1) <= (1 - t / 4) * before
+            spent = spent + ~accepted
+            return jnp.where(enough, t, t / 2), halvings + 1, trial, g_trial, accepted | enough, spent
+
+        def unsatisfied(state: tuple[Array, ...]) -> Array:
+            return (state[1] < HALVINGS) & ~jnp.all(state[4])
+
+        start = (jnp.ones_like(before), 0, carry.x, carry.g, carry.done, jnp.zeros_like(carry.gradients))
+        _, _, x, g, accepted, spent = jax.lax.while_loop(unsatisfied, attempt, start)
+        # A row that found no better point is at rounding level: it keeps the x it had.
+        x = jnp.where(accepted[:, None], x, carry.x)
+        g = jnp.where(accepted[:, None], g, carry.g)
+        gradients = carry.gradients + spent + ~carry.done
+        done = carry.done | ~accepted | settled(x, g)
+        return _Carry(carry.iteration + 1, x, g, done, gradients)
+
+    g = gradient(x)
+    ones = jnp.ones(x.shape[0], dtype=jnp.int32)
+    carry = _Carry(jnp.asarray(0), x, g, settled(x, g), ones)
+    carry = jax.lax.while_loop(
+        lambda c: (c.iteration < MAX_ITERATIONS) & ~jnp.all(c.done), body, carry
+    )
+    return carry.x, carry.gradients
+
+
+def conjugate_gradients(product: Callable[[Array], Array], b: Array, tolerance: float = 1e-6) -> Array:
+    """Solve product(v) = b for symmetric positive definite products, row by row, to `tolerance`."""
+    target = (tolerance * jnp.linalg.norm(b, axis=-1)) ** 2
+
+    def body(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        count, v, r, p, rr = state
+        Ap = product(p)
+        active = rr > target
+        alpha = jnp.where(active, rr / jnp.where(active, (p * Ap).sum(-1), 1), 0)
+        v = v + alpha[:, None] * p
+        r = r - alpha[:, None] * Ap
+        rr_next = jnp.where(active, (r * r).sum(-1), rr)
+        p = jnp.where(active[:, None], r + (rr_next / jnp.where(active, rr, 1))[:, None] * p, p)
+        return count + 1, v, r, p, rr_next
+
+    limit = 10 * b.shape[-1] + 100
+    state = (jnp.asarray(0), jnp.zeros_like(b), b, b, (b * b).sum(-1))
+    state = jax.lax.while_loop(lambda s: (s[0] < limit) & jnp.any(s[4] > target), body, state)
+    return state[1]

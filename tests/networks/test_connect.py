@@ -1,0 +1,119 @@
+"""Repair: connected afterwards, with exactly components - 1 more links."""
+
+import networkx as nx
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist, squareform
+
+from adom.networks import connect
+from adom.networks.connect import (
+    cheapest_tree,
+    component_counts,
+    component_labels,
+    join_at_random,
+    join_in_chain,
+    spanning_trees,
+)
+from adom.networks.links import Links, canonical
+
+
+@st.composite
+def loose_graphs(draw):
+    nodes = draw(st.integers(2, 30))
+    node = st.integers(0, nodes - 1)
+    pairs = draw(st.lists(st.tuples(node, node).filter(lambda p: p[0] != p[1]), max_size=40))
+    return nodes, canonical(np.array(pairs, dtype=np.int32).reshape(-1, 2), nodes)
+
+
+def components_of(nodes, pairs):
+    graph = nx.empty_graph(nodes)
+    graph.add_edges_from(pairs.tolist())
+    return list(nx.connected_components(graph))
+
+
+@settings(max_examples=150, deadline=None)
+@given(loose_graphs(), st.integers(0, 1000))
+def test_repair_adds_components_minus_one_links_and_connects(graph, seed):
+    nodes, pairs = graph
+    parts = components_of(nodes, pairs)
+    for extra in (join_in_chain(nodes, pairs), join_at_random(nodes, pairs, np.random.default_rng(seed))):
+        assert len(extra) == len(parts) - 1
+        assert len(components_of(nodes, np.concatenate([pairs, extra]))) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(loose_graphs())
+def test_components_are_those_of_networkx(graph):
+    nodes, pairs = graph
+    count, labels = component_labels(nodes, pairs)
+    parts = sorted(components_of(nodes, pairs), key=min)
+    assert count == len(parts)
+    assert [set(np.flatnonzero(labels == i)) for i in range(count)] == parts
+
+
+def test_components_of_many_graphs_are_counted_at_once(monkeypatch):
+    monkeypatch.setattr(connect, "BLOCK", 25)  # two graphs of ten nodes at a time
+    graphs = [
+        np.array([[i, i + 1] for i in range(m)], dtype=np.int32).reshape(-1, 2) for m in (9, 0, 5, 8, 9)
+    ]
+    assert component_counts(Links.of(10, graphs)).tolist() == [1, 10, 5, 2, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(loose_graphs(), st.integers(0, 1000))
+def test_cheapest_tree_is_kruskals(graph, seed):
+    nodes, pairs = graph
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    kept = cheapest_tree(nodes, pairs, order)
+    below = nx.utils.UnionFind(range(nodes))
+    for row in order:
+        u, v = pairs[row].tolist()
+        assert kept[row] == (below[u] != below[v])
+        below.union(u, v)
+
+
+def test_random_links_mostly_meet_the_giant_component():
+    giant = np.stack([np.arange(99), np.arange(1, 100)], axis=1).astype(np.int32)
+    extra = join_at_random(110, giant, np.random.default_rng(0))
+    assert (extra.min(axis=1) < 100).sum() >= 7
+    assert sorted(extra.max(axis=1).tolist()) == list(range(100, 110))
+
+
+def tree_length(points, tree):
+    return np.linalg.norm(points[tree[:, 0]] - points[tree[:, 1]], axis=1).sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 40), st.integers(1, 4), st.integers(0, 1000))
+def test_spanning_trees_are_the_shortest(nodes, graphs, seed):
+    points = np.random.default_rng(seed).random((graphs, nodes, 2))
+    for cloud, tree in zip(points, spanning_trees(points), strict=True):
+        assert len(components_of(nodes, tree)) == 1
+        best = nx.minimum_spanning_tree(nx.from_numpy_array(squareform(pdist(cloud))))
+        np.testing.assert_allclose(tree_length(cloud, tree), best.size(weight="weight"))
+
+
+def test_delaunay_and_pairwise_trees_agree(monkeypatch):
+    points = np.random.default_rng(1).random((2, 600, 2))
+    pairwise = spanning_trees(points)
+    monkeypatch.setattr(connect, "PRIM", 10)
+    meshed = spanning_trees(points)
+    for a, b in zip(pairwise, meshed, strict=True):
+        np.testing.assert_array_equal(canonical(a, 600), canonical(b, 600))
+
+
+def test_delaunay_tree_survives_coincident_points(monkeypatch):
+    monkeypatch.setattr(connect, "PRIM", 10)
+    points = np.random.default_rng(1).random((1, 50, 2))
+    points[0, 10] = points[0, 20]
+    tree = spanning_trees(points)[0]
+    assert len(tree) == 49
+    assert len(components_of(50, tree)) == 1
+    assert [10, 20] in tree.tolist()
+
+
+def test_points_on_a_line_make_a_path():
+    along = np.random.default_rng(3).permutation(30) / 30
+    tree = spanning_trees(np.stack([along, 0 * along], axis=1)[None])[0]
+    assert np.allclose(np.abs(along[tree[:, 0]] - along[tree[:, 1]]), 1 / 30)

@@ -1,0 +1,143 @@
+"""Classic graphs against their closed forms, and Erdos-Renyi graphs against their law."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from adom.errors import InputError, InputTypeError
+from adom.networks import complete, erdos_renyi, path, ring, star, torus
+from adom.networks.families import _random_pairs
+
+
+def ring_values(n):
+    return [4 * math.sin(math.pi * j / n) ** 2 for j in range(n)]
+
+
+def path_values(n):
+    return [4 * math.sin(math.pi * j / (2 * n)) ** 2 for j in range(n)]
+
+
+def chi_of(values):
+    ordered = sorted(values)
+    return ordered[-1] / ordered[1]
+
+
+@pytest.mark.parametrize("n", [3, 4, 9, 100, 257, 1999, 2001, 5000])
+def test_ring_and_path_have_the_closed_form_chi(n):
+    assert ring(n).chi == pytest.approx(chi_of(ring_values(n)), rel=1e-6)
+    assert path(n).chi == pytest.approx(chi_of(path_values(n)), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [3, 10, 300, 3000])
+def test_star_has_chi_n(n):
+    network = star(n)
+    assert network.chi == pytest.approx(n, rel=1e-9)
+    assert network.weights(0) == pytest.approx(1 / n)
+
+
+@pytest.mark.parametrize("n", [2, 3, 50, 300])
+def test_complete_graph_averages_exactly(n):
+    network = complete(n)
+    np.testing.assert_allclose(network.matrix(0), np.eye(n) - 1 / n, atol=1e-12)
+    assert network.chi == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (4, 7), (17, 17), (50, 50)])
+def test_torus_has_sums_of_ring_eigenvalues(rows, columns):
+    values = [a + b for a in ring_values(rows) for b in ring_values(columns)]
+    network = torus(rows, columns)
+    assert network.nodes == rows * columns
+    assert network.chi == pytest.approx(chi_of(values), rel=1e-7)
+    assert set(dict(network.graph(0).degree).values()) == {4}
+
+
+@pytest.mark.parametrize(
+    ("network", "twin"),
+    [
+        (ring(8), nx.cycle_graph(8)),
+        (star(8), nx.star_graph(7)),
+        (path(8), nx.path_graph(8)),
+        (complete(8), nx.complete_graph(8)),
+    ],
+)
+def test_links_are_those_of_networkx(network, twin):
+    assert nx.utils.graphs_equal(nx.Graph(network.graph(0).edges), nx.Graph(twin.edges))
+
+
+def test_torus_is_the_periodic_grid():
+    twin = nx.grid_2d_graph(4, 5, periodic=True)
+    links = {frozenset((5 * r + c, 5 * s + d)) for (r, c), (s, d) in twin.edges}
+    assert {frozenset(e) for e in torus(4, 5).edges(0).tolist()} == links
+    assert torus(4).nodes == 16
+
+
+def test_erdos_renyi_links_pairs_with_probability_p():
+    n, p, graphs = 40, 0.2, 300
+    network = erdos_renyi(n, p, graphs=graphs, seed=1)
+    pairs = n * (n - 1) / 2
+    hits = np.zeros((n, n))
+    for g in range(graphs):
+        u, v = network.edges(g).T
+        hits[u, v] += 1
+    total = hits.sum()
+    spread = math.sqrt(graphs * pairs * p * (1 - p))
+    assert abs(total - graphs * pairs * p) < 5 * spread
+    each = hits[np.triu_indices(n, 1)]
+    assert np.abs(each - graphs * p).max() < 6 * math.sqrt(graphs * p * (1 - p)), "no pair is preferred"
+
+
+def test_random_pairs_reach_every_pair_and_only_pairs():
+    rng = np.random.default_rng(0)
+    assert _random_pairs(6, 1.0, rng).tolist() == [[u, v] for u in range(6) for v in range(u + 1, 6)]
+    assert _random_pairs(6, 0.0, rng).shape == (0, 2)
+    assert _random_pairs(6, 1e-300, rng).shape == (0, 2)
+
+
+def test_erdos_renyi_without_links_becomes_a_tree():
+    network = erdos_renyi(30, 0.0, graphs=5)
+    assert [len(network.edges(g)) for g in range(5)] == [29] * 5
+    assert all(nx.is_tree(network.graph(k)) for k in range(5))
+    assert len({network.edges(g).tobytes() for g in range(5)}) == 5, "the links are random"
+
+
+def test_graph_g_does_not_depend_on_how_many_there_are():
+    few, many = erdos_renyi(20, 0.2, graphs=2, seed=4), erdos_renyi(20, 0.2, graphs=9, seed=4)
+    for g in range(2):
+        np.testing.assert_array_equal(few.edges(g), many.edges(g))
+    assert not np.array_equal(few.edges(0), erdos_renyi(20, 0.2, seed=5).edges(0))
+
+
+def test_large_sparse_graph_has_the_right_degree():
+    network = erdos_renyi(20_000, 10 / 20_000, seed=3)
+    assert network.describe()["degree_mean"] == pytest.approx(10, rel=0.02)
+    assert 10 < network.chi < 100
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ring(2), "nodes must be a whole number, 3 or more, got 2"),
+        (lambda: star(1), "nodes must be a whole number, 2 or more, got 1"),
+        (lambda: torus(2, 5), "rows must be a whole number, 3 or more, got 2"),
+        (lambda: torus(5, 2), "columns must be a whole number, 3 or more, got 2"),
+        (lambda: complete(10**6), "would have about 5e.11 links"),
+        (lambda: erdos_renyi(10, 1.5), "p must be a finite number at least 0 and at most 1, got 1.5"),
+        (lambda: erdos_renyi(10, float("nan")), "got nan"),
+        (lambda: erdos_renyi(10**6, 0.5), "take a smaller p"),
+        (lambda: erdos_renyi(10, 0.5, graphs=0), "graphs must be a whole number, 1 or more, got 0"),
+        (lambda: erdos_renyi(10, 0.5, seed=-1), "seed must be a whole number, 0 or more, got -1"),
+    ],
+)
+def test_bad_values_are_refused_in_one_line(make, message):
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+    assert ";" in str(caught.value), "names a remedy"
+
+
+@pytest.mark.parametrize("value", [10.0, "10", None, True])
+def test_nodes_of_the_wrong_kind_are_refused(value):
+    with pytest.raises(InputTypeError, match="nodes must be a whole number"):
+        path(value)

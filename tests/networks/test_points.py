@@ -1,0 +1,184 @@
+"""Geometric graphs: the paper's recipe (section 5), the search for chi, nodes in motion."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist, squareform
+
+from adom.errors import InputError, InputTypeError
+from adom.networks import geometric, points, waypoint
+
+
+def brute_force(cloud, radius):
+    """Return the geometric graph and the shortest minimal repair, by Kruskal over all pairs."""
+    distance = squareform(pdist(cloud))
+    n = len(cloud)
+    near = {(u, v) for u in range(n) for v in range(u + 1, n) if distance[u, v] < radius}
+    joined = nx.utils.UnionFind(range(n))
+    for u, v in near:
+        joined.union(u, v)
+    extra = set()
+    for length, u, v in sorted((distance[i, j], i, j) for i in range(n) for j in range(i + 1, n)):
+        if joined[u] != joined[v]:
+            assert length >= radius
+            extra.add((u, v))
+            joined.union(u, v)
+    return near, extra
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 40), st.floats(0.01, 1.5), st.integers(0, 10**6))
+def test_links_are_the_close_pairs_and_the_shortest_minimal_repair(nodes, radius, seed):
+    network = geometric(nodes, radius, graphs=2, seed=seed)
+    for g in range(2):
+        near, extra = brute_force(network.positions(g), radius)
+        assert {tuple(e) for e in network.edges(g).tolist()} == near | extra
+        graph = nx.empty_graph(nodes)
+        graph.add_edges_from(near)
+        assert len(extra) == nx.number_connected_components(graph) - 1
+
+
+def test_kd_tree_and_all_pairs_agree(monkeypatch, check_gossip):
+    few = geometric(120, 0.11, graphs=3, seed=9)
+    monkeypatch.setattr(points, "PAIRWISE", 10)
+    tree = geometric(120, 0.11, graphs=3, seed=9)
+    for g in range(3):
+        np.testing.assert_array_equal(few.edges(g), tree.edges(g))
+    check_gossip(few)
+
+
+def test_points_are_uniform_and_fresh_for_each_graph():
+    network = geometric(200, 0.2, graphs=10, seed=0)
+    cloud = np.concatenate([network.positions(g) for g in range(10)])
+    assert cloud.min() >= 0
+    assert cloud.max() <= 1
+    counts = np.histogram2d(*cloud.T, bins=4, range=[[0, 1], [0, 1]])[0]
+    assert ((counts - 125) ** 2 / 125).sum() < 50  # chi-squared, 15 degrees of freedom
+    assert len(np.unique(cloud[:, 0])) == 2000
+
+
+def test_graph_g_does_not_depend_on_how_many_there_are():
+    few, many = geometric(20, 0.2, graphs=2, seed=4), geometric(20, 0.2, graphs=9, seed=4)
+    for g in range(2):
+        np.testing.assert_array_equal(few.positions(g), many.positions(g))
+        np.testing.assert_array_equal(few.edges(g), many.edges(g))
+    assert many.order.tolist() == list(range(9))
+    assert not np.array_equal(few.positions(0), geometric(20, 0.2, seed=5).positions(0))
+
+
+@pytest.mark.parametrize("chi", [9, 32, 134, 521])
+def test_the_papers_condition_numbers_are_reached(chi):
+    network = geometric(100, chi=chi, graphs=60, seed=1)
+    assert network.chi == pytest.approx(chi, rel=0.1)
+    worst = max(
+        np.linalg.eigvalsh(network.matrix(k))[-1] / np.linalg.eigvalsh(network.matrix(k))[1]
+        for k in range(60)
+    )
+    assert worst == pytest.approx(network.chi, rel=1e-9)
+    assert network.recipe["chi"] == chi
+
+
+def test_thousand_graphs_with_chi_30():
+    network = geometric(100, chi=30, graphs=1000)
+    assert network.chi == pytest.approx(30, rel=0.1)
+    assert "redrawn" not in network.recipe
+    again = geometric(100, network.recipe["radius"], graphs=1000)
+    for g in range(0, 1000, 97):
+        np.testing.assert_array_equal(again.edges(g), network.edges(g))
+
+
+@pytest.mark.parametrize("seed", range(21))
+def test_single_graphs_with_chi_400(seed):
+    network = geometric(100, chi=400, seed=seed)
+    assert network.chi == pytest.approx(400, rel=0.1)
+    radius = network.recipe["radius"]
+    near, extra = brute_force(network.positions(0), radius)
+    assert {tuple(e) for e in network.edges(0).tolist()} == near | extra
+
+
+def test_points_are_drawn_afresh_only_where_chi_jumps_and_the_recipe_says_so():
+    again = [geometric(100, chi=400, seed=3) for _ in range(2)]
+    np.testing.assert_array_equal(again[0].edges(0), again[1].edges(0))
+    assert again[0].recipe["redrawn"] == again[1].recipe["redrawn"] != {}
+    plain = geometric(100, 0.2, seed=3)
+    assert not np.array_equal(plain.positions(0), again[0].positions(0))
+    still = geometric(100, chi=400, seed=4)
+    assert "redrawn" not in still.recipe
+    np.testing.assert_array_equal(geometric(100, 0.2, seed=4).positions(0), still.positions(0))
+
+
+def test_chi_of_many_nodes_is_reached_without_dense_matrices():
+    network = geometric(2500, chi=300)
+    assert network.chi == pytest.approx(300, rel=0.1)
+
+
+def test_chi_1_is_the_complete_graph():
+    assert len(geometric(12, chi=1, seed=2).edges(0)) == 66
+
+
+def test_unreachable_chi_names_the_nearest():
+    with pytest.raises(
+        InputError, match=r"chi=1e\+06 cannot be reached.*nearest is chi=\d+.*ask for that"
+    ) as caught:
+        geometric(30, chi=1e6)
+    nearest = float(str(caught.value).split("nearest is chi=")[1].split()[0])
+    assert geometric(30, chi=nearest).chi == pytest.approx(nearest, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: geometric(10), "exactly one of radius and chi, got neither"),
+        (lambda: geometric(10, 0.3, chi=5), "got both radius=0.3 and chi=5"),
+        (lambda: geometric(10, 0.0), "radius must be a finite number above 0, got 0.0"),
+        (lambda: geometric(10, -1), "radius must be a finite number above 0, got -1"),
+        (lambda: geometric(10, float("inf")), "got inf"),
+        (lambda: geometric(10, chi=0.5), "chi must be a finite number at least 1, got 0.5"),
+        (lambda: geometric(1, 0.3), "nodes must be a whole number, 2 or more, got 1"),
+        (lambda: geometric(10**6, 0.5), "take a smaller radius"),
+        (lambda: waypoint(10, 0.3, speed=0), "speed must be a finite number above 0, got 0"),
+        (lambda: waypoint(10, 0.3, pause=-1), "pause must be a whole number, 0 or more, got -1"),
+        (lambda: waypoint(10, 0.3, graphs=0), "graphs must be a whole number, 1 or more, got 0"),
+    ],
+)
+def test_bad_values_are_refused_in_one_line(make, message):
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_radius_of_the_wrong_kind_is_refused():
+    with pytest.raises(InputTypeError, match="radius must be a finite number"):
+        geometric(10, "0.3")
+
+
+@pytest.mark.parametrize("pause", [0, 3])
+def test_nodes_walk_straight_at_their_speed_and_rest_at_targets(pause):
+    speed = 0.06
+    network = waypoint(15, 0.3, graphs=200, speed=speed, pause=pause, seed=1)
+    cloud = np.stack([network.positions(g) for g in range(200)])
+    assert cloud.min() >= 0
+    assert cloud.max() <= 1
+    steps = np.diff(cloud, axis=0)
+    length = np.linalg.norm(steps, axis=2)
+    assert length.max() <= speed * (1 + 1e-9)
+    full = np.isclose(length, speed)
+    assert full.mean() > (0.8 if pause == 0 else 0.6)
+    # Between two full steps of one walk the direction stays; it turns only after a shorter (last) step.
+    turn = np.abs(steps[:-1] - steps[1:]).max(axis=2) > 1e-9
+    assert not (turn & full[:-1] & full[1:]).any()
+    resting = length == 0
+    assert resting.any() == (pause > 0)
+    for node in range(15):
+        runs = "".join("r" if r else "w" for r in resting[:, node]).strip("r").split("w")
+        assert {len(run) for run in runs if run} <= {pause}
+
+
+def test_motion_gives_repaired_geometric_graphs_and_does_not_depend_on_its_length():
+    long, short = waypoint(25, 0.15, graphs=30, seed=2), waypoint(25, 0.15, graphs=10, seed=2)
+    for g in range(10):
+        np.testing.assert_array_equal(long.positions(g), short.positions(g))
+        near, extra = brute_force(long.positions(g), 0.15)
+        assert {tuple(e) for e in long.edges(g).tolist()} == near | extra

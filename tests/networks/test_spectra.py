@@ -1,0 +1,87 @@
+"""Sparse eigenvalue computations against dense ones and closed forms, on easy and on hard graphs."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import eigsh
+
+from adom.networks import erdos_renyi, geometric, ring, spectra, torus
+from adom.networks.links import Links, canonical
+
+
+def links_and_weights(network, seed=None):
+    links = Links.of(network.nodes, [network.edges(0)])
+    weights = np.ones(len(links.edges))
+    if seed is not None:
+        weights = np.random.default_rng(seed).uniform(0.1, 3, len(links.edges))
+    return links, weights
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize(
+    "network",
+    [geometric(600, 0.06, seed=1), erdos_renyi(500, 0.02, seed=2), ring(501), torus(20, 25)],
+    ids=["geometric", "erdos_renyi", "ring", "torus"],
+)
+def test_sparse_agrees_with_dense(monkeypatch, network, seed):
+    links, weights = links_and_weights(network, seed)
+    dense = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[[1, -1]]
+    monkeypatch.setattr(spectra, "DENSE", 100)
+    monkeypatch.setattr(spectra, "AT_ONCE", 100)
+    np.testing.assert_allclose(spectra.extremes(links, weights)[0], dense, rtol=1e-7)
+    monkeypatch.setattr(spectra, "PATIENCE", 40)  # now by factorisation where Lanczos needs longer
+    np.testing.assert_allclose(spectra.smallest(links, weights)[0], dense[0], rtol=1e-6)
+    monkeypatch.setattr(spectra, "WIDEST", 0)  # and by a long Lanczos run where that is forbidden
+    np.testing.assert_allclose(spectra.smallest(links, weights)[0], dense[0], rtol=1e-7)
+
+
+def test_factorisation_is_never_tried_on_a_large_expander(monkeypatch):
+    links, weights = links_and_weights(erdos_renyi(12_000, 12 / 12_000))
+
+    def fail(_matrix):
+        raise AssertionError("an expander fills its factors")
+
+    monkeypatch.setattr(spectra, "_inverse", fail)
+    monkeypatch.setattr(spectra, "PATIENCE", 20)
+    assert 0.3 < spectra.smallest(links, weights)[0] < 3
+
+
+def test_unconverged_largest_eigenvalue_is_an_upper_bound(monkeypatch):
+    monkeypatch.setattr(spectra, "TOP_LIMIT", 15)
+    for network in (ring(1001), geometric(700, 0.06), torus(21, 23)):
+        links, weights = links_and_weights(network)
+        exact = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[-1]
+        assert exact - 1e-9 <= spectra.largest(links, weights)[0] <= 1.5 * exact
+
+
+def test_hundred_thousand_nodes_in_a_ring():
+    network = ring(100_000)
+    assert network.chi == pytest.approx(1 / math.sin(math.pi / 100_000) ** 2, rel=1e-6)
+
+
+def test_many_points_in_the_plane_agree_with_arpack():
+    network = geometric(20_000, math.sqrt(8 / math.pi / 20_000), seed=1)
+    W = network.matrix(0)
+    low = eigsh(W, k=2, sigma=-1e-6, which="LM", return_eigenvectors=False)
+    high = eigsh(W, k=1, which="LA", return_eigenvectors=False)
+    assert network.lambda_min_plus == pytest.approx(max(low), rel=1e-6)
+    assert network.lambda_max == pytest.approx(high[0], rel=1e-9)
+
+
+def test_dense_chunks_change_nothing(monkeypatch):
+    graphs = [canonical(np.random.default_rng(s).permuted(np.arange(12)).reshape(6, 2), 12) for s in range(7)]
+    path = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
+    links = Links.of(12, [canonical(np.concatenate([path, graph]), 12) for graph in graphs])
+    weights = np.ones(len(links.edges))
+    whole = spectra.extremes(links, weights)
+    monkeypatch.setattr(spectra, "CHUNK", 2 * 12 * 12)
+    np.testing.assert_allclose(spectra.extremes(links, weights), whole, rtol=1e-12)
+    parts = [spectra.extremes(links.take([g]), weights[: links.sizes[g]])[0] for g in range(7)]
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
+def test_lanczos_stops_on_an_invariant_subspace():
+    value, residual = spectra.lanczos(lambda v: 3.0 * v, 50, 100)
+    assert value == pytest.approx(3.0)
+    assert residual < 1e-9
