@@ -120,8 +120,7 @@ class Method:
             verdict = holds(value)
             if not bool(verdict.all() if hasattr(verdict, "all") else verdict):
                 raise InputError(
-                    f"{name} must {rule}, got {value!r}; "
-                    f"{type(self).__name__}.theory(constants) gives a valid one"
+                    f"{name} must {rule}, got {value!r}; {type(self).__name__}.theory(constants) gives a valid one"
                 )
 
     def _require_positive(self, *names: str) -> None:

@@ -12,7 +12,7 @@ On a quadratic of curvature h, T inner steps from x_0 end at x + p_T(h) (x_0 - x
 p_T a known polynomial, so a rehearsed round costs one multiplication by W(k), whatever T is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -146,7 +146,9 @@ def _inner_factors(h: np.ndarray, mu: float, L: float) -> tuple[np.ndarray, np.n
 
 
 class _Gossip:
-    def __init__(self, times: Callable[[int, Array], Array], lambda_max: float, mean: Callable[[Array], Array]) -> None:
+    def __init__(
+        self, times: Callable[[int, Array], Array], lambda_max: float, mean: Callable[[Array], Array]
+    ) -> None:
         self.times, self.lambda_max, self.mean = times, lambda_max, mean
         self.clock = 0
 

@@ -64,9 +64,8 @@ class Result:
             target = target.with_name(target.name + ".npz")
         columns = {f"history/{name}": column.to_numpy() for name, column in self.history.items()}
         text = json.dumps({"format": FORMAT, "status": self.status, **self.provenance}, allow_nan=False)
-        with atomic(target) as partial:
-            with partial.open("wb") as file:
-                np.savez_compressed(file, x=self.x, provenance=np.array(text), **columns)
+        with atomic(target) as partial, partial.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, x=self.x, provenance=np.array(text), **columns)
         return target
 
     def plot(self, *, axis: str = "round") -> "Figure":

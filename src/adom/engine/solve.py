@@ -5,7 +5,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from ..problems.base import Problem
 from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
 from .progress import Progress
+from .records import COLUMNS, Plan
 from .result import Result
 
 PROTOCOLS = ("theory", "unit")
@@ -76,9 +77,9 @@ def solve(
     'converged'
     """
     one = _make(problem, network, method, parameters)
-    (result,) = _solve([one], problem, network, method, parameters, oracle, rounds, tol, record_every, engine,
-                       dtype, progress)
-    return result
+    request = _Request(oracle, rounds, tol, record_every, engine, dtype, progress)
+    protocol = "given" if isinstance(method, Method) else parameters
+    return _solve([one], problem, network, protocol, request)[0]
 
 
 def solve_many(
@@ -103,15 +104,15 @@ def solve_many(
     >>> problem = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
     >>> network = adom.networks.path(2)
     >>> base = adom.ADOM.theory(adom.constants(problem, network))
-    >>> from dataclasses import replace
+    >>> from dataclasses import dataclass, replace
     >>> settings = [replace(base, eta=base.eta * factor) for factor in (0.5, 1.0, 2.0)]
     >>> [r.status for r in adom.solve_many(problem, network, settings, rounds=10)]
     ['max_rounds', 'max_rounds', 'max_rounds']
     """
     if not methods or len({type(m) for m in methods}) != 1 or not isinstance(methods[0], Method):
         raise InputTypeError("solve_many takes one or more instances of one method class")
-    return _solve(list(methods), problem, network, methods[0], "given", oracle, rounds, tol, record_every, "local",
-                  dtype, progress)
+    request = _Request(oracle, rounds, tol, record_every, "local", dtype, progress)
+    return _solve(list(methods), problem, network, "given", request)
 
 
 def constants(problem: Problem, network: Network) -> Constants:
@@ -120,7 +121,7 @@ def constants(problem: Problem, network: Network) -> Constants:
 
 
 def _make(problem: Problem, network: Network, method: Any, parameters: Any) -> Method:
-    _check_pair(problem, network)
+    check_pair(problem, network)
     if isinstance(method, Method):
         return method
     if isinstance(method, type) and issubclass(method, Method):
@@ -141,68 +142,93 @@ def _make(problem: Problem, network: Network, method: Any, parameters: Any) -> M
     return replace(base, **overrides)  # type: ignore[type-var]  # every method is a dataclass
 
 
+@dataclass(frozen=True)
+class _Request:
+    """What a run is asked for beside the problem, the network and the method, checked."""
+
+    oracle: Any
+    rounds: int
+    tol: float | None
+    record_every: int
+    engine: str
+    dtype: str
+    progress: bool | None
+
+    def __post_init__(self) -> None:
+        check_whole("rounds", self.rounds)
+        check_whole("record_every", self.record_every)
+        if self.tol is not None and not (
+            isinstance(self.tol, int | float | np.floating) and 0 < self.tol < np.inf
+        ):
+            raise InputError(
+                f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error"
+            )
+        if self.engine not in ENGINES:
+            raise InputError(f"unknown engine {self.engine!r}; known: {', '.join(ENGINES)}")
+        if self.dtype not in DTYPES:
+            raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
+        parse_oracle(self.oracle)
+
+    def oracle_for(self, method: type[Method]) -> OracleSpec:
+        """Return the oracle for a method; a primal method has no use for one."""
+        spec = parse_oracle(self.oracle)
+        if method.oracle == "dual":
+            return spec
+        if spec.kind != "auto":
+            raise InputError(f"{method.title} uses gradients, not a dual oracle; leave out oracle={self.oracle!r}")
+        return OracleSpec("none")
+
+
 def _solve(
-    methods: list[Method],
-    problem: Problem,
-    network: Network,
-    asked: Any,
-    parameters: Any,
-    oracle: Any,
-    rounds: int,
-    tol: float | None,
-    record_every: int,
-    engine: str,
-    dtype: str,
-    progress: bool | None,
+    methods: list[Method], problem: Problem, network: Network, protocol: Any, request: _Request
 ) -> list[Result]:
     import pandas as pd
 
-    _check_pair(problem, network)
-    _check_whole("rounds", rounds)
-    _check_whole("record_every", record_every)
-    if tol is not None and not (isinstance(tol, int | float | np.floating) and 0 < tol < np.inf):
-        raise InputError(f"tol must be a positive number or None, got {tol!r}; it bounds the squared error")
-    if engine not in ENGINES:
-        raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
-    if dtype not in DTYPES:
-        raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
-    spec = parse_oracle(oracle)
+    check_pair(problem, network)
     cls = type(methods[0])
-    if cls.oracle == "primal":
-        if spec.kind != "auto":
-            raise InputError(f"{cls.title} uses gradients, not a dual oracle; leave out oracle={oracle!r}")
-        spec = OracleSpec("exact")
-
+    spec = request.oracle_for(cls)
     start_error = problem.nodes * float((problem.solution() ** 2).sum())
-    plan = local.Plan(int(rounds), int(record_every), tol, dtype, start_error)
-    runs = local.run(problem, network, methods, spec, plan, Progress(rounds, cls.title, progress))
+    plan = Plan(int(request.rounds), int(request.record_every), request.tol, request.dtype, start_error)
+    runs = local.run(problem, network, methods, spec, plan, Progress(plan.rounds, cls.title, request.progress))
 
-    protocol = "given" if isinstance(asked, Method) else parameters
     common = {
-        "problem": {"type": type(problem).__name__, "nodes": problem.nodes, "dim": problem.dim,
-                    "mu": problem.mu, "L": problem.L, "kappa": problem.kappa},
+        "problem": {
+            "type": type(problem).__name__,
+            "nodes": problem.nodes,
+            "dim": problem.dim,
+            "mu": problem.mu,
+            "L": problem.L,
+            "kappa": problem.kappa,
+        },
         "network": {**network.recipe, "chi": network.chi},
-        "oracle": str(spec) if cls.oracle == "dual" else None,
+        "oracle": str(spec),
         "protocol": protocol,
-        "rounds": int(rounds),
-        "tol": tol,
-        "record_every": int(record_every),
-        "engine": engine,
-        "dtype": dtype,
+        "rounds": plan.rounds,
+        "tol": plan.tol,
+        "record_every": plan.record_every,
+        "engine": request.engine,
+        "dtype": plan.dtype,
         "start_error": start_error,
         **_surroundings(),
     }
     results = []
-    for method, one in zip(methods, runs, strict=True):
-        history = pd.DataFrame(one.columns).astype({"iteration": int, "round": int, "floats_sent": int})
+    for method, (one, rows) in zip(methods, runs, strict=True):
+        history = pd.DataFrame(one.table, columns=COLUMNS)
+        history = history.astype({"iteration": int, "round": int, "floats_sent": int})
         values = {name: float(value) for name, value in method.parameters().items()}
         described = {"name": cls.name, "title": cls.title, "parameters": values}
-        provenance = {"method": described, **common, "message": one.message}
-        results.append(Result(np.asarray(one.x), history, one.status, provenance))
+        results.append(Result(rows, history, one.status, {"method": described, **common, "message": one.message}))
     return results
 
 
-def _check_pair(problem: Any, network: Any) -> None:
+def check_whole(name: str, value: Any) -> None:
+    """Refuse what is no whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_pair(problem: Any, network: Any) -> None:
+    """Refuse a problem and a network that do not belong together."""
     if not isinstance(problem, Problem):
         raise InputTypeError(
             f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"
@@ -217,11 +243,6 @@ def _check_pair(problem: Any, network: Any) -> None:
             f"the problem has {problem.nodes} nodes and the network {network.nodes}; they must be the same: "
             f"build one of them with nodes={problem.nodes}"
         )
-
-
-def _check_whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _surroundings() -> dict[str, Any]:
@@ -248,7 +269,12 @@ def _commit() -> str | None:
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=here, env=environment, capture_output=True, text=True, timeout=5, check=False,
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -84,10 +84,9 @@ class Problem(ABC):
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessian of f_i at x_i for every row, shape (nodes, dim, dim)."""
-        columns = jax.vmap(
-            lambda e: self.hessian_product_rows(x, jnp.broadcast_to(e, x.shape)), out_axes=-1
-        )(jnp.eye(self.dim, dtype=x.dtype))
-        return columns
+        return jax.vmap(lambda e: self.hessian_product_rows(x, jnp.broadcast_to(e, x.shape)), out_axes=-1)(
+            jnp.eye(self.dim, dtype=x.dtype)
+        )
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
         """Solve grad f_i(x_i) = z_i for every row by Newton's method started at x, to machine precision.

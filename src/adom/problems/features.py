@@ -98,9 +98,9 @@ def largest_curvature(features: np.ndarray | sp.csr_array, counts: np.ndarray) -
     starts = np.cumsum(counts) - counts
     if isinstance(features, np.ndarray) and (counts == counts[0]).all():
         return _batched_curvature(features.reshape(counts.size, int(counts[0]), features.shape[1]))
-    return np.array([
-        _node_curvature(features[start : start + count]) for start, count in zip(starts, counts, strict=True)
-    ])
+    return np.array(
+        [_node_curvature(features[start : start + count]) for start, count in zip(starts, counts, strict=True)]
+    )
 
 
 def _batched_curvature(blocks: np.ndarray) -> np.ndarray:
@@ -111,7 +111,8 @@ def _batched_curvature(blocks: np.ndarray) -> np.ndarray:
         A = blocks[start : start + chunk]
         gram = A.transpose(0, 2, 1) @ A if dim <= m else A @ A.transpose(0, 2, 1)
         out[start : start + chunk] = np.linalg.eigvalsh(gram)[:, -1]
-    return np.maximum(out, 0.0) / m
+    result: np.ndarray = np.maximum(out, 0.0) / m
+    return result
 
 
 def _node_curvature(block: np.ndarray | sp.csr_array) -> float:
@@ -125,4 +126,4 @@ def _node_curvature(block: np.ndarray | sp.csr_array) -> float:
     else:
         gram = gram.toarray() if sp.issparse(gram) else gram
         top = float(np.linalg.eigvalsh(gram)[-1])
-    return max(top, 0.0) / m
+    return float(max(top, 0.0) / m)

@@ -79,7 +79,8 @@ class LogisticRegression(Problem):
         """
         if not data:
             raise InputError("from_nodes got no nodes; give one (features, labels) pair for each")
-        blocks, labels = [], []
+        blocks: list[Any] = []
+        labels: list[np.ndarray] = []
         for i, (A, b) in enumerate(data):
             block, label = _check_features(A, f"node {i}'s features"), np.asarray(b)
             if block.shape[0] == 0:
@@ -89,7 +90,7 @@ class LogisticRegression(Problem):
                     f"node {i} has {block.shape[0]} samples but labels of shape {label.shape}; "
                     "give one label for every sample"
                 )
-            if block.shape[1] != blocks[0].shape[1] if blocks else False:
+            if blocks and block.shape[1] != blocks[0].shape[1]:
                 raise InputError(
                     f"node {i} has {block.shape[1]} features but node 0 has {blocks[0].shape[1]}; "
                     "all nodes must have the same features"
@@ -162,7 +163,9 @@ def _check_features(features: Any, name: str = "features") -> "np.ndarray | sp.c
     try:
         array = np.asarray(features, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} must be a table of numbers, got {type(features).__name__} ({error})") from None
+        raise InputTypeError(
+            f"{name} must be a table of numbers, got {type(features).__name__} ({error})"
+        ) from None
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(f"{name} must have shape (samples, features), got {array.shape}")
     check_finite(name, array)

@@ -105,7 +105,7 @@ def _find_dim(problem: LossProblem) -> int:
     if len(fits) != 1:
         found = f"the loss accepts {fits}" if fits else f"the loss accepts none of {sorted(sizes)}"
         raise InputError(f"the length of x cannot be told from the data ({found}); give dim=")
-    return fits[0]
+    return int(fits[0])
 
 
 def _per_node(name: str, value: Any, nodes: int) -> np.ndarray:
@@ -123,9 +123,9 @@ def _check_curvature(problem: LossProblem) -> None:
     v = np.random.default_rng(0).standard_normal((problem.nodes, problem.dim))
     product = np.asarray(problem.hessian_product_rows(jnp.zeros_like(v), jnp.asarray(v)))
     quotient = (v * product).sum(-1) / (v * v).sum(-1)
-    for i in np.flatnonzero(
-        ~((quotient >= problem.mu_nodes * (1 - 1e-9)) & (quotient <= problem.L_nodes * (1 + 1e-9)))
-    ):
+    inside = (quotient >= problem.mu_nodes * (1 - 1e-9)) & (quotient <= problem.L_nodes * (1 + 1e-9))
+    if not inside.all():
+        i = int(np.argmin(inside))
         raise InputError(
             f"f_{i} has curvature {quotient[i]:.6g} at 0, outside [mu, L] = "
             f"[{problem.mu_nodes[i]:.6g}, {problem.L_nodes[i]:.6g}]; correct mu or L, or the loss"

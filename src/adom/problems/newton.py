@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 Array = Any
 MAX_ITERATIONS = 60
@@ -46,7 +47,7 @@ def newton(
         The size of the terms that cancel in the gradient is about `scale + stiffness * norm(x)`; rounding
         level is a few ulps of it.
     """
-    ulp = jnp.finfo(x.dtype).eps
+    ulp = float(np.finfo(x.dtype).eps)
 
     def direction(x: Array, g: Array) -> Array:
         if hessian is not None:
@@ -63,7 +64,7 @@ def newton(
         before = jnp.linalg.norm(carry.g, axis=-1)
 
         def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
-            t, halvings, x, g, accepted, spent = state
+            t, halvings, x, _, accepted, spent = state
             trial = jnp.where(accepted[:, None], x, carry.x - t[:, None] * p)
             g_trial = gradient(trial)
             enough = jnp.linalg.norm(g_trial, axis=-1) <= (1 - t / 4) * before
@@ -85,9 +86,7 @@ def newton(
     g = gradient(x)
     ones = jnp.ones(x.shape[0], dtype=jnp.int32)
     carry = _Carry(jnp.asarray(0), x, g, settled(x, g), ones)
-    carry = jax.lax.while_loop(
-        lambda c: (c.iteration < MAX_ITERATIONS) & ~jnp.all(c.done), body, carry
-    )
+    carry = jax.lax.while_loop(lambda c: (c.iteration < MAX_ITERATIONS) & ~jnp.all(c.done), body, carry)
     return carry.x, carry.gradients
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..errors import InputError
 from .base import Array, Problem
@@ -124,7 +125,11 @@ def auto_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     """
     accuracy, z_before, scale, round_, peak, level = memory.watch  # type: ignore[misc]  # set for this kind
     scale = SMOOTHING * scale + (1 - SMOOTHING) * jnp.linalg.norm(z - z_before, axis=-1)
-    rounding = 64 * jnp.finfo(z.dtype).eps * (jnp.linalg.norm(z, axis=-1) + problem.L * jnp.linalg.norm(memory.x, axis=-1))
+    rounding = (
+        64
+        * float(np.finfo(z.dtype).eps)
+        * (jnp.linalg.norm(z, axis=-1) + problem.L * jnp.linalg.norm(memory.x, axis=-1))
+    )
     enough = jnp.maximum(accuracy.lag * scale, rounding)
     beta = _momentum(problem)
 
