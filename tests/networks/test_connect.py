@@ -54,9 +54,7 @@ def test_components_are_those_of_networkx(graph):
 
 def test_components_of_many_graphs_are_counted_at_once(monkeypatch):
     monkeypatch.setattr(connect, "BLOCK", 25)  # two graphs of ten nodes at a time
-    graphs = [
-        np.array([[i, i + 1] for i in range(m)], dtype=np.int32).reshape(-1, 2) for m in (9, 0, 5, 8, 9)
-    ]
+    graphs = [np.array([[i, i + 1] for i in range(m)], dtype=np.int32).reshape(-1, 2) for m in (9, 0, 5, 8, 9)]
     assert component_counts(Links.of(10, graphs)).tolist() == [1, 10, 5, 2, 1]
 
 

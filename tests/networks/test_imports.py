@@ -86,9 +86,7 @@ def test_a_single_graph_needs_no_list():
 def test_digest_tells_data_apart():
     one, two = nx.cycle_graph(5), nx.path_graph(5)
     assert from_graphs([one, two]).recipe == from_graphs([one, two]).recipe
-    digests = {
-        from_graphs(g).recipe["sha256"] for g in ([one], [two], [one, two], [two, one], [one, two, one])
-    }
+    digests = {from_graphs(g).recipe["sha256"] for g in ([one], [two], [one, two], [two, one], [one, two, one])}
     assert len(digests) == 5
 
 
@@ -214,9 +212,7 @@ def test_bad_matrices_are_refused_in_one_line(matrices, kind, message):
 
 def test_indefinite_matrix_with_many_nodes_is_found_out():
     n = 2500
-    W = sparse.diags_array(
-        [-1.0, -1.0, 2.0, -1.0, -1.0], offsets=[-n + 1, -1, 0, 1, n - 1], shape=(n, n)
-    ).tolil()
+    W = sparse.diags_array([-1.0, -1.0, 2.0, -1.0, -1.0], offsets=[-n + 1, -1, 0, 1, n - 1], shape=(n, n)).tolil()
     W[0, 9] = W[9, 0] = 1.0
     W[0, 0] -= 1.0
     W[9, 9] -= 1.0

@@ -45,9 +45,7 @@ def test_default_W_is_the_laplacian_over_its_largest_eigenvalue():
     network = geometric(30, 0.25, graphs=3, seed=5)
     for k in range(3):
         laplacian = nx.laplacian_matrix(network.graph(k)).toarray().astype(float)
-        np.testing.assert_allclose(
-            network.matrix(k), laplacian / np.linalg.eigvalsh(laplacian)[-1], atol=1e-14
-        )
+        np.testing.assert_allclose(network.matrix(k), laplacian / np.linalg.eigvalsh(laplacian)[-1], atol=1e-14)
     assert network.lambda_max == 1.0
 
 
@@ -157,9 +155,7 @@ def test_long_lists_of_components_are_cut_short():
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize(
-    ("k", "kind"), [(-1, ValueError), (1.5, TypeError), ("0", TypeError), (True, TypeError)]
-)
+@pytest.mark.parametrize(("k", "kind"), [(-1, ValueError), (1.5, TypeError), ("0", TypeError), (True, TypeError)])
 def test_rounds_are_whole_numbers_from_zero(k, kind):
     with pytest.raises(kind, match="k must be a whole number"):
         ring(5).matrix(k)
@@ -173,6 +169,5 @@ def test_graph_index_outside_the_pool_is_refused():
 def test_import_loads_numpy_only():
     code = "import sys, adom.networks; print([m for m in ('scipy', 'networkx', 'jax') if m in sys.modules])"
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "[]\n"
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
     )

@@ -73,8 +73,7 @@ def test_the_papers_condition_numbers_are_reached(chi):
     network = geometric(100, chi=chi, graphs=60, seed=1)
     assert network.chi == pytest.approx(chi, rel=0.1)
     worst = max(
-        np.linalg.eigvalsh(network.matrix(k))[-1] / np.linalg.eigvalsh(network.matrix(k))[1]
-        for k in range(60)
+        np.linalg.eigvalsh(network.matrix(k))[-1] / np.linalg.eigvalsh(network.matrix(k))[1] for k in range(60)
     )
     assert worst == pytest.approx(network.chi, rel=1e-9)
     assert network.recipe["chi"] == chi

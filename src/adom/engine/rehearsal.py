@@ -107,7 +107,7 @@ class _Oracle:
 
     def __init__(self, h: np.ndarray, c: np.ndarray, constants: Constants) -> None:
         self.h, self.c = h, c
-        self.left, self.tested = _inner_factors(h, constants.mu, constants.L)
+        self.left, self.tested = inner_factors(h, constants.mu, constants.L)
         self.x: Array = 0.0
         self.z: Array = 0.0
         self.scale: Array = 0.0
@@ -127,7 +127,7 @@ class _Oracle:
         return self.h * x - self.c
 
 
-def _inner_factors(h: np.ndarray, mu: float, L: float) -> tuple[np.ndarray, np.ndarray]:
+def inner_factors(h: np.ndarray, mu: float, L: float) -> tuple[np.ndarray, np.ndarray]:
     """Return what T accelerated steps leave of the distance, and what was left where the last gradient was taken.
 
     Both of shape (candidates + 1, 1, curvatures); the last candidate leaves nothing.

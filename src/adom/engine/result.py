@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> Result:
 
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             provenance = json.loads(str(archive["provenance"]))
             if provenance.pop("format", None) != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")

@@ -15,8 +15,8 @@ Theorem 1 |grad F*(z_g^k) - x*|^2 <= C rho^k,
 
 Differences of F* would drown in rounding long before the run ends. They are computed from quantities that stay
 accurate however small they get: F*(a) - F*(b) = <P x_b, a - b> + D(x_b, x_a) for a, b whose rows sum to zero,
-where x_a = grad F*(a) and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x, is
-summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
+where x_a = grad F*(a), and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x,
+is summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
 """
 
 from dataclasses import dataclass

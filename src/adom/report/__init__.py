@@ -1,0 +1,1 @@
+"""Figures of results and networks; they read results and never run anything."""

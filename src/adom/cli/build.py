@@ -1,0 +1,152 @@
+"""From settings to a network, a problem and parameters."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .config import kinds
+from .settings import Config
+
+if TYPE_CHECKING:
+    from ..networks import Network
+    from ..problems.logistic import LogisticRegression
+
+MOST_NUMBERS = 2**31
+"""The most numbers that synthetic data may hold (16 GB)."""
+
+
+def network(config: Config) -> "Network":
+    """Build the network that the settings describe."""
+    from .. import networks
+
+    table = config.network
+    chosen = kinds(str(table.kind))
+    members = [_member(kind, config) for kind in chosen]
+    if len(members) > 1:
+        whole = networks.alternate(members, **({} if table.every is None else {"every": table.every}))
+    elif table.every is not None and members[0].period > 1:
+        one = members[0]
+        whole = networks.alternate([networks.static(one, k) for k in range(one.period)], every=table.every)
+    else:
+        whole = members[0]
+    if table.failing is None:
+        return whole
+    graphs = max(int(table.graphs or 1), whole.period)
+    return networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config))
+
+
+def _seed(config: Config) -> int:
+    return config.problem.seed if config.network.seed is None else config.network.seed
+
+
+def _member(kind: str, config: Config) -> "Network":
+    from .. import networks
+
+    table, nodes, seed = config.network, config.problem.nodes, _seed(config)
+    if kind == "contacts":
+        return networks.from_contacts(
+            table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair)
+        )
+    assert nodes is not None, "only a contact list brings its own number"
+    graphs = table.graphs or 1
+    if kind == "geometric":
+        radius = None if table.chi is not None and "waypoint" in str(table.kind) else table.radius
+        return networks.geometric(nodes, radius, chi=table.chi, graphs=graphs, seed=seed)
+    if kind == "waypoint":
+        assert table.radius is not None
+        assert table.speed is not None
+        return networks.waypoint(nodes, table.radius, graphs=graphs, speed=table.speed, seed=seed)
+    if kind == "erdos-renyi":
+        assert table.probability is not None
+        return networks.erdos_renyi(nodes, table.probability, graphs=graphs, seed=seed)
+    if kind == "torus":
+        return networks.torus(*_grid(nodes))
+    still = {"ring": networks.ring, "star": networks.star, "path": networks.path, "complete": networks.complete}
+    return still[kind](nodes)
+
+
+def _grid(nodes: int) -> tuple[int, int]:
+    """Return rows and columns, as nearly a square as `nodes` allows.
+
+    Examples
+    --------
+    >>> _grid(100), _grid(12)
+    ((10, 10), (3, 4))
+    """
+    for rows in range(math.isqrt(max(nodes, 0)), 2, -1):
+        if nodes % rows == 0:
+            return rows, nodes // rows
+    side = max(3, round(math.sqrt(max(nodes, 0))))
+    raise InputError(
+        f"nodes = {nodes} makes no torus: it must be rows x columns with 3 or more of each; "
+        f"the nearest square is nodes = {side * side}"
+    )
+
+
+def problem(config: Config, nodes: int) -> "LogisticRegression":
+    """Build the problem that the settings describe, on the network's number of nodes."""
+    from ..problems.logistic import LogisticRegression
+
+    table = config.problem
+    features, labels = _from_file(config, nodes) if table.data is not None else _synthetic(config, nodes)
+    return LogisticRegression(features, labels, nodes, l2=table.l2, kappa=table.kappa)
+
+
+def _from_file(config: Config, nodes: int) -> tuple[Any, Any]:
+    from ..problems.files import read
+
+    table = config.problem
+    features, labels = read(str(table.data), label=table.label, features=table.dim)
+    if table.samples is None:
+        return features, labels
+    wanted = nodes * table.samples
+    if wanted > len(labels):
+        raise InputError(
+            f"{table.data} has {len(labels)} samples, too few for {nodes} nodes with samples = {table.samples} "
+            f"each; take samples = {len(labels) // nodes} or fewer nodes"
+        )
+    return features[:wanted], labels[:wanted]
+
+
+def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
+    table = config.problem
+    samples, dim = table.samples, table.dim
+    assert samples is not None
+    assert dim is not None
+    if table.label is not None:
+        raise InputError(f"label = {table.label!r} names a column of a file; give the file with --data")
+    if dim < 4:
+        raise InputError(f"dim must be at least 4 for synthetic data, got {dim}; two features carry the classes")
+    if nodes * samples * dim > MOST_NUMBERS:
+        size = nodes * samples * dim * 8 / 1e9
+        raise InputError(f"{nodes} x {samples} samples of {dim} features take {size:.0f} GB; take fewer of them")
+
+    from sklearn.datasets import make_classification
+
+    features, labels = make_classification(n_samples=nodes * samples, n_features=dim, random_state=table.seed)
+    return features, labels
+
+
+def parameters(text: str) -> str | dict[str, Any]:
+    """Read "unit", "theory", "eta=0.1,tau=0.2" or "unit,eta=0.1" in the form that `adom.solve` takes.
+
+    Examples
+    --------
+    >>> parameters("unit"), parameters("eta=0.1, tau=2e-3"), parameters("unit,eta=1")
+    ('unit', {'eta': 0.1, 'tau': 0.002}, {'protocol': 'unit', 'eta': 1.0})
+    """
+    if "=" not in text:
+        return text.strip()
+    found: dict[str, Any] = {}
+    for number, part in enumerate(text.split(",")):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals and number == 0:
+            found["protocol"] = name
+            continue
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InputError(
+                f"parameters must read name=value,..., got {part.strip()!r}; e.g. unit,eta=0.1"
+            ) from None
+    return found

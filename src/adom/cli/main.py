@@ -1,0 +1,91 @@
+"""The command `adom`: its parts, and what becomes of bad input."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from ..errors import InputError
+from .methods import methods
+from .network import network
+from .plot import plot
+from .solve import solve
+from .verify import verify
+
+UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own click or uses the one installed
+
+START = """\
+adom: decentralized convex optimization over changing networks
+
+  adom solve                    run ADOM on the paper's default problem; files go to out/
+  adom solve --data FILE        the same on your own samples
+  adom network --network ring   describe and draw a network
+  adom verify                   check the theorem and its lemmas round by round
+  adom methods                  list the methods
+  adom plot out/result.npz      draw a saved run again
+
+adom --help and adom COMMAND --help say more."""
+
+
+class OneLine(TyperGroup):
+    """Commands whose bad input ends in one line on stderr and exit code 2; any other error is a bug."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command; exit with its code, or return it where `standalone_mode` is off."""
+        standalone = extra.pop("standalone_mode", True)
+        extra["standalone_mode"] = False  # so that errors arrive here
+        try:
+            code = super().main(*args, **extra)
+        except InputError as error:
+            code = _refuse(str(error))
+        except UsageError as error:
+            where = error.ctx.command_path if error.ctx else "adom"
+            message = error.format_message().rstrip(".")
+            code = _refuse(f"{message[:1].lower()}{message[1:]}; {where} --help lists what there is")
+        except (KeyboardInterrupt, typer.Abort):
+            print("interrupted", file=sys.stderr)
+            code = 130
+        code = code if isinstance(code, int) else 0
+        if standalone:
+            sys.exit(code)
+        return code
+
+
+def _refuse(message: str) -> int:
+    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    return 2
+
+
+app = typer.Typer(
+    cls=OneLine,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (solve, verify, network, methods, plot):
+    app.command()(command)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"adom {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Decentralized convex optimization over changing networks."""
+    if context.invoked_subcommand is None:
+        print(START)
+
+
+def run() -> None:
+    """Run the command line; the entry point of the installed command."""
+    app(prog_name="adom")

@@ -1,0 +1,24 @@
+"""`adom methods`: the one table of methods, for reading."""
+
+from .options import AsJson
+
+
+def methods(json: AsJson = False) -> int:
+    """List the methods with their costs and sources."""
+    from ..algorithms import METHODS, method_class
+    from . import output
+
+    found = {name: method_class(name) for name in METHODS}
+    if json:
+        fields = ("title", "oracle", "vectors_per_round", "rounds_per_step", "complexity", "reference")
+        output.as_json({name: {field: getattr(cls, field) for field in fields} for name, cls in found.items()})
+        return 0
+    output.table(
+        "",
+        ("name", "title", "oracle", "vectors a round", "rounds to error eps", "reference"),
+        [
+            (name, cls.title, cls.oracle, cls.vectors_per_round, cls.complexity, cls.reference)
+            for name, cls in found.items()
+        ],
+    )
+    return 0

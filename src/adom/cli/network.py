@@ -1,0 +1,56 @@
+"""`adom network`: describe and draw a network."""
+
+from pathlib import Path
+from typing import Any
+
+from .options import AsJson, ConfigFile, OutFolder, with_settings
+from .settings import USUAL, Tables
+
+
+@with_settings("network", "problem.nodes", "problem.seed", usual=USUAL)
+def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out"), json: AsJson = False) -> int:
+    """Describe a network and draw it: some rounds, chi by round, degrees."""
+    from ..report.figures import network_picture, save
+    from . import build, output
+    from .config import settle
+
+    settings = settle(config, flags, USUAL)
+    with output.busy("building the network"):
+        built = build.network(settings)
+        described = built.describe()
+        chis = _chi_summary(built)
+        picture = save(network_picture(built), out / "network.png")
+    if json:
+        output.as_json({**described, "chi_rounds": chis, "recipe": built.recipe, "files": {"picture": picture}})
+        return 0
+    show = output.number
+    spans = [
+        (
+            name,
+            f"{show(described[f'{name}_min'])} to {show(described[f'{name}_max'])}, "
+            f"mean {show(described[f'{name}_mean'])}",
+        )
+        for name in ("edges", "degree")
+    ]
+    output.table(
+        str(settings.network.kind),
+        ("", ""),
+        [
+            ("nodes", show(described["nodes"])),
+            ("graphs", f"{show(described['graphs'])}, repeating after {show(described['period'])} rounds"),
+            *spans,
+            ("chi", f"{show(described['chi'])} (the network's: lambda_max / lambda_min_plus over all rounds)"),
+            ("chi by round", ", ".join(f"{name} {show(value)}" for name, value in chis.items())),
+        ],
+    )
+    output.lines("wrote", f"  {picture}")
+    return 0
+
+
+def _chi_summary(built: Any) -> dict[str, float]:
+    """Return how chi is distributed over the rounds of a period, each graph by itself."""
+    import numpy as np
+
+    low, high = built.spectrum[built.order].T
+    best, median, worst = np.quantile(high / low, [0, 0.5, 1])
+    return {"best": float(best), "median": float(median), "worst": float(worst)}

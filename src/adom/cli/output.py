@@ -1,0 +1,75 @@
+"""What the commands print: data on stdout, everything else on stderr."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table on stdout."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
+    for number, column in enumerate(columns):
+        grid.add_column(column, style="bold" if number == 0 else None, overflow="fold")
+    for row in rows:
+        grid.add_row(*(escape(str(cell)) for cell in row))
+    Console().print(grid)
+
+
+def lines(*texts: object) -> None:
+    """Print plain lines on stdout."""
+    for text in texts:
+        print(text)
+
+
+def as_json(content: dict[str, Any]) -> None:
+    """Print one JSON object on stdout; what JSON has no number for becomes null."""
+    print(json.dumps(_plain(content), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def note(text: str) -> None:
+    """Print one line on stderr."""
+    print(" ".join(text.splitlines()), file=sys.stderr)
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show on a terminal what is being done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def number(value: float) -> str:
+    """Return a number for people to read.
+
+    Examples
+    --------
+    >>> number(1234567), number(30.7154), number(1.2345e-9), number(100.0)
+    ('1,234,567', '30.72', '1.234e-09', '100')
+    """
+    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
+        return f"{int(value):,}"
+    return f"{value:.4g}"

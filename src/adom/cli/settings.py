@@ -1,0 +1,113 @@
+"""Every setting of a run, once: its type, its default, its rule and its help.
+
+The flags of the commands, the tables of a configuration file and its validation are all made from the three
+classes here. ``None`` means "not given"; what is then taken stands in `USUAL` and in `adom.cli.config`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+Tables = dict[str, dict[str, Any]]
+"""Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What there is to say about a setting beside its type and default."""
+
+    help: str
+    flag: str = ""  # by default --name, with - for _
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemTable:
+    """``[problem]``: logistic regression on a file or on synthetic data."""
+
+    data: Annotated[
+        str | None,
+        Setting("LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; left out: synthetic data."),
+    ] = None
+    label: Annotated[str | None, Setting("Label column of a CSV file, name or number; left out: the last.")] = None
+    nodes: Annotated[int | None, Setting("Number of nodes; a contact list brings its own.")] = None
+    samples: Annotated[
+        int | None, Setting("Samples per node; left out, a file is shared out to its end.", least=1)
+    ] = None
+    dim: Annotated[int | None, Setting("Number of features; a file has its own.", least=1)] = None
+    kappa: Annotated[float | None, Setting("Condition number L/mu, reached by choosing l2.")] = None
+    l2: Annotated[float | None, Setting("The regulariser itself, instead of kappa.")] = None
+    seed: Annotated[int, Setting("Seed of the synthetic data, and of the network.", least=0, most=2**32 - 1)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkTable:
+    """``[network]``: one kind of graph, or several in turn."""
+
+    kind: Annotated[
+        str | None,
+        Setting(
+            "geometric, waypoint, erdos-renyi, ring, star, path, complete, torus or contacts; "
+            "several, separated by commas, take turns.",
+            flag="--network",
+        ),
+    ] = None
+    radius: Annotated[float | None, Setting("Link points closer than this (geometric, waypoint).")] = None
+    chi: Annotated[float | None, Setting("Choose the radius for this condition number (geometric).")] = None
+    graphs: Annotated[int | None, Setting("How many graphs are drawn before they repeat.", least=1)] = None
+    probability: Annotated[float | None, Setting("Probability of each link (erdos-renyi).")] = None
+    speed: Annotated[float | None, Setting("Distance that a node walks in a round (waypoint).")] = None
+    contacts: Annotated[str | None, Setting("File with one contact `t u v` a line.")] = None
+    window: Annotated[int | None, Setting("Time that makes up one round of a contact list.", least=1)] = None
+    repair: Annotated[bool | None, Setting("Join the components of contact graphs that fall apart.")] = None
+    failing: Annotated[float | None, Setting("Probability that a link fails in a round, on any network.")] = None
+    every: Annotated[
+        int | None, Setting("Rounds to stay with each graph, or each kind, before the next.", least=1)
+    ] = None
+    seed: Annotated[
+        int | None, Setting("Seed of the network, where it should differ.", flag="--network-seed", least=0)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTable:
+    """``[run]``: the method and how long it runs."""
+
+    method: Annotated[str, Setting("Name of the method; `adom methods` lists them.")] = "adom"
+    parameters: Annotated[
+        str, Setting("theory, unit, or name=value,... in place of some of theory's (unit,name=value: of unit's).")
+    ] = "unit"
+    oracle: Annotated[str, Setting("How a dual method gets its gradient: auto, exact, gd:T or agd:T.")] = "auto"
+    rounds: Annotated[int, Setting("Budget of communication rounds.", least=1)] = 5000
+    rtol: Annotated[float, Setting("Stop at this error relative to the start; 0: do not.", least=0, most=1)] = (
+        1e-10
+    )
+    tol: Annotated[float | None, Setting("Stop at this squared error instead.")] = None
+    record_every: Annotated[int, Setting("Iterations from one record to the next.", least=1)] = 1
+    dtype: Annotated[str, Setting("float64 or float32.")] = "float64"
+    engine: Annotated[str, Setting("What runs it: local.")] = "local"
+
+
+TABLES: dict[str, type[Any]] = {"problem": ProblemTable, "network": NetworkTable, "run": RunTable}
+
+USUAL: Tables = {
+    "problem": {"nodes": 100, "samples": 100, "dim": 40, "kappa": 100.0},
+    "network": {"graphs": 1000},
+}
+"""The paper's default experiment: what is taken where neither a flag nor a file says otherwise."""
+
+SMALL: Tables = {
+    "problem": {"nodes": 20, "samples": 20, "dim": 10, "kappa": 10.0},
+    "network": {"graphs": 50},
+    "run": {"rounds": 500},
+}
+"""A smaller experiment, for checks that look into every round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """All settings of a run."""
+
+    problem: ProblemTable = field(default_factory=ProblemTable)
+    network: NetworkTable = field(default_factory=NetworkTable)
+    run: RunTable = field(default_factory=RunTable)

@@ -1,0 +1,46 @@
+"""`adom verify`: check the theorem and its lemmas on a run, round by round."""
+
+from .options import AsJson, ConfigFile, with_settings
+from .settings import SMALL, Tables
+
+
+@with_settings("problem", "network", "run.rounds", usual=SMALL)
+def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> int:
+    """Check the theorem and its lemmas in every round of a run.
+
+    Each line gives the worst ratio of the left side to the right side; up to 1
+    the statement holds. The exit code is 1 if one of them does not.
+    """
+    from .. import verify as verify_theory
+    from . import build, output
+    from .config import settle
+
+    settings = settle(config, flags, SMALL)
+    with output.busy("building the network and the problem"):
+        network = build.network(settings)
+        problem = build.problem(settings, network.nodes)
+    with output.busy("checking every round"):
+        checked = verify_theory(problem, network, rounds=settings.run.rounds)
+    names = ("name", "statement", "worst_ratio", "round_of_worst", "rounds_checked", "holds")
+    rows = [{name: getattr(row, name) for name in names} for row in checked.rows]
+    if json:
+        about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
+        output.as_json({**about, "holds": checked.holds, "rows": rows})
+        return 0 if checked.holds else 1
+    output.table(
+        f"{problem.nodes} nodes, dim {problem.dim}, kappa {output.number(round(problem.kappa, 6))}, "
+        f"chi {output.number(network.chi)}",
+        ("name", "statement", "worst left/right", "in round", "rounds", "holds"),
+        [
+            (
+                row["name"],
+                row["statement"],
+                f"{row['worst_ratio']:.6g}",
+                row["round_of_worst"],
+                row["rounds_checked"],
+                "yes" if row["holds"] else "NO",
+            )
+            for row in rows
+        ],
+    )
+    return 0 if checked.holds else 1

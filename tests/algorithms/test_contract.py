@@ -1,0 +1,189 @@
+"""What every method of the table must satisfy, whatever it computes."""
+
+import ast
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adom
+from adom.algorithms import METHODS, Constants, Method, method_class
+from adom.errors import InputError
+from reference import Gossip, Oracle, quadratics
+
+NODES, DIM = 6, 3
+CONSTANTS = Constants(mu=1.0, L=20.0, lambda_min_plus=0.2, lambda_max=1.0, nodes=NODES)
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return adom.networks.geometric(NODES, 0.45, graphs=5, seed=3)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return adom.Quadratic(*quadratics(NODES, DIM, 20.0))
+
+
+def stirred(method, oracle, gossip, steps=3):
+    """A state with nothing special about it."""
+    state = method.init(np.zeros((NODES, DIM)), oracle)
+    for _ in range(steps):
+        state, _ = method.step(state, oracle, gossip)
+    return state
+
+
+def arrays(tree):
+    return [leaf for leaf in tree if isinstance(leaf, np.ndarray)]
+
+
+@every_method
+def test_file_imports_only_the_standard_library_and_its_base(name):
+    path = Path(sys.modules[method_class(name).__module__].__file__)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            assert all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            from_base = node.level == 1 and node.module == "base"
+            assert from_base or (node.level == 0 and node.module.split(".")[0] in sys.stdlib_module_names)
+
+
+@every_method
+def test_table_says_what_the_command_line_and_the_docs_need(name):
+    cls = method_class(name)
+    assert issubclass(cls, Method)
+    assert cls.name == name
+    assert cls.oracle in ("dual", "primal")
+    assert cls.vectors_per_round >= 1
+    assert cls.title
+    assert cls.complexity
+    assert "arXiv:" in cls.reference
+
+
+@every_method
+@pytest.mark.parametrize("protocol", ["theory", "unit"])
+def test_step_is_pure(name, protocol, network):
+    method = getattr(method_class(name), protocol)(CONSTANTS)
+    matrices = [network.matrix(k) for k in range(network.period)]
+    oracle = Oracle(*quadratics(NODES, DIM, 20.0))
+    state = stirred(method, oracle, Gossip(matrices))
+    for array in arrays(state):
+        array.setflags(write=False)
+    before = [array.copy() for array in arrays(state)]
+    first, x = method.step(state, oracle, Gossip(matrices))
+    second, y = method.step(state, oracle, Gossip(matrices))
+    assert type(first) is type(state)
+    np.testing.assert_array_equal(x, y)
+    for a, b in zip(arrays(first), arrays(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(arrays(state), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@every_method
+def test_sends_as_many_vectors_as_the_table_says(name, network):
+    sent = []
+
+    class Counting(Gossip):
+        def __call__(self, *vectors):
+            sent.append(len(vectors))
+            return super().__call__(*vectors)
+
+        def project(self, v):
+            sent.append(1)
+            return super().project(v)
+
+    method = method_class(name).theory(CONSTANTS)
+    gossip = Counting([network.matrix(0)])
+    stirred(method, Oracle(*quadratics(NODES, DIM, 20.0)), gossip)
+    assert set(sent) == {method.vectors_per_round}
+    if method.rounds_per_step is not None:
+        assert gossip.clock == 3 * method.rounds_per_step
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "pngd"])  # which averages over all nodes
+def test_step_reaches_neighbours_only(name):
+    W = adom.networks.path(NODES).matrix(0)
+    method = method_class(name).theory(CONSTANTS)
+    H, c = quadratics(NODES, DIM, 20.0)
+    state = stirred(method, Oracle(H, c), Gossip([W]))
+    node = 2
+    for position, value in enumerate(state):
+        if not isinstance(value, np.ndarray):
+            continue
+        moved = value.copy()
+        moved[node] += 1.0
+        parts = list(state)
+        parts[position] = moved
+        after, x = method.step(type(state)(*parts), Oracle(H, c), Gossip([W]))
+        plain, y = method.step(state, Oracle(H, c), Gossip([W]))
+        changed = set(np.flatnonzero((x != y).any(axis=1)))
+        for a, b in zip(arrays(after), arrays(plain), strict=True):
+            changed |= set(np.flatnonzero((a != b).any(axis=1)))
+        assert changed <= {node - 1, node, node + 1}
+        assert node in changed
+
+
+@every_method
+def test_batched_settings_give_what_single_runs_give(name, problem, network):
+    base = method_class(name).theory(adom.constants(problem, network))
+    first = next(iter(base.parameters()))
+    settings = [replace(base, **{first: getattr(base, first) * f}) for f in (0.5, 1.0, 1.5)]
+    together = adom.solve_many(problem, network, settings, oracle=("agd", 2), rounds=60, record_every=7)
+    for one, batched in zip(settings, together, strict=True):
+        alone = adom.solve(problem, network, one, oracle=("agd", 2), rounds=60, record_every=7)
+        for column in ("iteration", "round", "gradients", "floats_sent"):
+            np.testing.assert_array_equal(alone.history[column], batched.history[column])
+        np.testing.assert_allclose(batched.history["error"], alone.history["error"], rtol=1e-9)
+        np.testing.assert_allclose(batched.x, alone.x, rtol=1e-9, atol=1e-12)
+
+
+@every_method
+def test_float32_is_kept_and_said(name, problem, network):
+    result = adom.solve(problem, network, name, oracle=("gd", 2), rounds=20, dtype="float32")
+    assert result.x.dtype == np.float32
+    assert result.provenance["dtype"] == "float32"
+    double = adom.solve(problem, network, name, oracle=("gd", 2), rounds=20)
+    np.testing.assert_allclose(result.x, double.x, rtol=2e-4, atol=1e-5)
+
+
+@every_method
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_each_bad_parameter_is_refused_by_name(name, bad):
+    good = method_class(name).theory(CONSTANTS)
+    for parameter in good.parameters():
+        with pytest.raises(InputError, match=f"^{parameter} must .*got {bad!r}; .*theory") as caught:
+            replace(good, **{parameter: bad})
+        assert "\n" not in str(caught.value)
+
+
+@every_method
+def test_arrays_of_parameters_are_checked_throughout(name):
+    good = method_class(name).theory(CONSTANTS)
+    first = next(iter(good.parameters()))
+    value = getattr(good, first)
+    replace(good, **{first: np.array([value, value])})
+    with pytest.raises(InputError, match=first):
+        replace(good, **{first: np.array([value, -value])})
+
+
+def test_unknown_name_suggests_the_nearest():
+    with pytest.raises(InputError, match=r"unknown method 'adon'; did you mean 'adom'\?"):
+        method_class("adon")
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"mu": 0.0}, "0 < mu <= L"),
+        ({"mu": 2.0, "L": 1.0}, "0 < mu <= L"),
+        ({"lambda_min_plus": 0.0}, "lambda_min_plus"),
+        ({"lambda_min_plus": 2.0, "lambda_max": 1.0}, "lambda_min_plus"),
+    ],
+)
+def test_impossible_constants_are_refused(values, rule):
+    with pytest.raises(InputError, match=rule):
+        Constants(**{"mu": 1.0, "L": 1.0, **values})

@@ -1,0 +1,101 @@
+import json
+import os
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import adom
+from adom.engine.result import atomic
+from adom.errors import InputError
+from reference import quadratics
+
+
+@pytest.fixture(scope="module")
+def result():
+    problem = adom.Quadratic(*quadratics(4, 2, 10.0))
+    return adom.solve(problem, adom.networks.ring(4), oracle="exact", rounds=30)
+
+
+def test_saves_and_loads_the_same(result, tmp_path):
+    path = result.save(tmp_path / "deep" / "run.npz")
+    again = adom.load(path)
+    np.testing.assert_array_equal(again.x, result.x)
+    assert again.history.equals(result.history)
+    assert again.history.dtypes.equals(result.history.dtypes)
+    assert (again.status, again.provenance, again.message) == (result.status, result.provenance, result.message)
+    assert result.save(tmp_path / "other").name == "other.npz"
+
+
+def test_file_is_open_and_holds_no_pickle(result, tmp_path):
+    path = result.save(tmp_path / "run.npz")
+    with np.load(path, allow_pickle=False) as archive:
+        assert json.loads(str(archive["provenance"]))["method"]["name"] == "adom"
+        np.testing.assert_array_equal(archive["history/error"], result.history["error"])
+        assert all(archive[name].dtype != object for name in archive.files)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 0.5, 0.99])
+def test_truncated_file_is_refused_in_one_line(result, tmp_path, keep):
+    path = result.save(tmp_path / "run.npz")
+    size = path.stat().st_size
+    os.truncate(path, int(keep * size) if isinstance(keep, float) else keep)
+    with pytest.raises(InputError, match=r"run.npz is not a whole result file .*run and save again") as caught:
+        adom.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_flipped_bits_are_noticed(result, tmp_path):
+    path = result.save(tmp_path / "run.npz")
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo("history/error.npy")
+    data = bytearray(path.read_bytes())
+    data[member.header_offset + 60 + member.compress_size // 2] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="not a whole result file"):
+        adom.load(path)
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*nowhere.npz: No such file"):
+        adom.load(tmp_path / "nowhere.npz")
+    np.savez(tmp_path / "alien.npz", y=np.ones(3))
+    with pytest.raises(InputError, match="not a whole result file"):
+        adom.load(tmp_path / "alien.npz")
+    np.savez(tmp_path / "pickle.npz", provenance=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InputError, match="not a whole result file"):
+        adom.load(tmp_path / "pickle.npz")
+
+
+def test_failed_write_leaves_the_old_file(result, tmp_path):
+    path = result.save(tmp_path / "run.npz")
+    before = path.read_bytes()
+
+    def fail_halfway():
+        with atomic(path) as partial:
+            partial.write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_place_that_cannot_be_written_is_an_error_of_ours(result, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match=r"cannot write .*choose another place"):
+        result.save(tmp_path / "file" / "run.npz")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes")
+def test_saved_files_have_ordinary_permissions(result, tmp_path):
+    path = result.save(tmp_path / "run.npz")
+    (tmp_path / "plain").write_text("")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_result_shows_itself(result):
+    assert repr(result).startswith("Result(ADOM, max_rounds: error ")
+    assert "30 rounds" in repr(result)

@@ -1,0 +1,72 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import adom
+from adom.errors import InputError
+from reference import logistic_data, quadratics
+
+
+def networks(nodes):
+    yield adom.networks.geometric(nodes, 0.4, graphs=20, seed=2)
+    yield adom.networks.complete(nodes)
+    yield adom.networks.alternate([adom.networks.ring(nodes), adom.networks.star(nodes)], every=5)
+
+
+def test_theorem_and_lemmas_hold_on_quadratics():
+    problem = adom.Quadratic(*quadratics(8, 3, 60.0))
+    for network in networks(8):
+        report = adom.verify(problem, network, rounds=400)
+        assert report.holds, str(report)
+        assert [row.name for row in report.rows] == ["Lemma 1", "Lemma 2", "Lemma 3", "Lemma 4", "Theorem 1"]
+        for row in report.rows:
+            assert 0 <= row.worst_ratio <= 1
+            assert row.rounds_checked > 350
+
+
+def test_theorem_and_lemmas_hold_on_logistic_regression():
+    A, b = logistic_data(8, 6, 3)
+    problem = adom.LogisticRegression(A.reshape(-1, 3), b.ravel(), nodes=8, kappa=30.0)
+    report = adom.verify(problem, next(networks(8)), rounds=300)
+    assert report.holds, str(report)
+    assert all(row.rounds_checked == 300 for row in report.rows)
+
+
+def test_the_check_can_fail():
+    """Beyond the theorem's parameters the inequalities break, and the report says where."""
+    problem = adom.Quadratic(*quadratics(8, 3, 60.0))
+    network = adom.networks.ring(8)
+    theory = adom.ADOM.theory(adom.constants(problem, network))
+    too_fast = adom.verify(problem, network, rounds=200, method=replace(theory, eta=30 * theory.eta))
+    assert not too_fast.holds
+    broken = {row.name: row for row in too_fast.rows if not row.holds}
+    assert "Lemma 4" in broken
+    assert broken["Lemma 4"].worst_ratio > 1.01
+    too_far = adom.verify(problem, network, rounds=50, method=replace(theory, theta=8 * theory.theta))
+    assert not {row.name: row.holds for row in too_far.rows}["Lemma 2"]
+
+
+def test_a_run_is_followed_far_below_rounding_of_function_values():
+    """F* is of order 1 here, so differences of its values would be noise below 1e-16."""
+    problem = adom.Quadratic(*quadratics(6, 2, 5.0))
+    network = adom.networks.complete(6)
+    report = adom.verify(problem, network, rounds=400)
+    assert report.holds
+    final = adom.solve(problem, network, oracle="exact", rounds=400).history["error"].iloc[-1]
+    assert final < 1e-20
+    assert all(row.rounds_checked > 250 for row in report.rows)
+
+
+def test_bad_input_is_refused():
+    problem = adom.Quadratic(*quadratics(6, 2, 5.0))
+    with pytest.raises(InputError, match="the problem has 6 nodes and the network 4"):
+        adom.verify(problem, adom.networks.ring(4))
+    with pytest.raises(InputError, match="rounds must be a whole number"):
+        adom.verify(problem, adom.networks.ring(6), rounds=-1)
+
+
+def test_report_prints_a_line_for_each():
+    problem = adom.Quadratic(np.ones((3, 1, 1)) * [[[1.0]], [[2.0]], [[3.0]]], [[1.0], [0.0], [2.0]])
+    text = str(adom.verify(problem, adom.networks.ring(3), rounds=20))
+    assert len(text.splitlines()) == 5

@@ -1,0 +1,134 @@
+"""Independent, dense, plain transcriptions to compare with. Nothing here imports the package's numerics."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+
+def logistic_data(nodes, samples, dim, seed=0):
+    """Different data at every node: features (nodes, samples, dim), labels -1/+1 of shape (nodes, samples)."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(dim)
+    A = rng.standard_normal((nodes, samples, dim)) * rng.uniform(0.3, 1.5, size=(nodes, 1, dim))
+    b = np.where(A @ truth + 0.5 * rng.standard_normal((nodes, samples)) > 0, 1.0, -1.0)
+    b[0, 0], b[-1, -1] = 1.0, -1.0
+    return A, b
+
+
+def logistic_gradient(A, b, l2):
+    """Return x -> rows of gradients, node by node in plain loops over nodes."""
+
+    def gradient(x):
+        out = np.empty_like(x)
+        for i in range(len(A)):
+            slopes = -b[i] / (1 + np.exp(b[i] * (A[i] @ x[i])))
+            out[i] = A[i].T @ slopes / len(b[i]) + l2 * x[i]
+        return out
+
+    return gradient
+
+
+def quadratics(nodes, dim, kappa, seed=0):
+    """Random H (nodes, dim, dim) with eigenvalues in [1, kappa], both reached, and c (nodes, dim)."""
+    rng = np.random.default_rng(seed)
+    H = np.empty((nodes, dim, dim))
+    for i in range(nodes):
+        Q, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
+        eigenvalues = np.exp(rng.uniform(0, np.log(kappa), dim))
+        if i == 0:
+            eigenvalues[0], eigenvalues[-1] = 1.0, kappa
+        H[i] = Q @ np.diag(eigenvalues) @ Q.T
+    return (H + H.transpose(0, 2, 1)) / 2, rng.standard_normal((nodes, dim))
+
+
+class Oracle:
+    """Quadratics' oracle in NumPy, exact."""
+
+    def __init__(self, H, c):
+        self.H, self.c = H, c
+
+    def gradient(self, x):
+        return np.einsum("nde,...ne->...nd", self.H, x) - self.c
+
+    def dual_gradient(self, z):
+        return np.linalg.solve(self.H, (z + self.c)[..., None])[..., 0]
+
+
+class Gossip:
+    """A fixed sequence of dense matrices."""
+
+    def __init__(self, matrices):
+        self.matrices, self.clock = matrices, 0
+
+    def __call__(self, *vectors):
+        W = self.matrices[self.clock % len(self.matrices)]
+        self.clock += 1
+        out = tuple(W @ v for v in vectors)
+        return out[0] if len(out) == 1 else out
+
+    def mix(self, v, rounds):
+        top = max(np.linalg.eigvalsh(W)[-1] for W in self.matrices)
+        for _ in range(rounds):
+            v = v - self(v) / top
+        return v
+
+    def project(self, v):
+        self.clock += 1
+        return v - v.mean(axis=-2, keepdims=True)
+
+
+def adom_theory(mu, L, lambda_min_plus, lambda_max):
+    """Theorem 1's parameters, typed off the paper."""
+    return SimpleNamespace(
+        alpha=1 / (2 * L),
+        eta=2 * lambda_min_plus * np.sqrt(mu * L) / (7 * lambda_max),
+        theta=mu / lambda_max,
+        sigma=1 / lambda_max,
+        tau=lambda_min_plus / (7 * lambda_max) * np.sqrt(mu / L),
+    )
+
+
+def adom_run(dual_gradient, matrices, p, shape, rounds):
+    """Algorithm 2, with nd-vectors and Kronecker products as the paper writes it; yield grad F*(z_g^k)."""
+    n, d = shape
+    z, z_f, m = np.zeros(n * d), np.zeros(n * d), np.zeros(n * d)
+    for k in range(rounds):
+        W = np.kron(matrices[k % len(matrices)], np.eye(d))
+        z_g = p.tau * z + (1 - p.tau) * z_f
+        g = dual_gradient(z_g.reshape(n, d)).ravel()
+        delta = p.sigma * (W @ (m - p.eta * g))
+        m = m - p.eta * g - delta
+        z = z + p.eta * p.alpha * (z_g - z) + delta
+        z_f = z_g - p.theta * (W @ g)
+        yield g.reshape(n, d), z.reshape(n, d), z_f.reshape(n, d), m.reshape(n, d)
+
+
+def gd_oracle(gradient, L, steps, shape):
+    """Warm-started gradient descent on f(x) - <x, z>."""
+    memory = {"x": np.zeros(shape)}
+
+    def dual_gradient(z):
+        x = memory["x"]
+        for _ in range(steps):
+            x = x - (gradient(x) - z) / L
+        memory["x"] = x
+        return x
+
+    return dual_gradient
+
+
+def agd_oracle(gradient, mu, L, steps, shape):
+    """Warm-started Nesterov, the momentum reset every round."""
+    memory = {"x": np.zeros(shape)}
+    beta = (np.sqrt(L / mu) - 1) / (np.sqrt(L / mu) + 1)
+
+    def dual_gradient(z):
+        x = y = memory["x"]
+        for _ in range(steps):
+            x_next = y - (gradient(y) - z) / L
+            y = x_next + beta * (x_next - x)
+            x = x_next
+        memory["x"] = x
+        return x
+
+    return dual_gradient
