@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
+import adom
 from adom.errors import InputError
 from adom.networks import complete, cyclic, erdos_renyi, from_graphs, geometric, redraw, ring, star
 from adom.networks import spectra as spectra_module
@@ -168,6 +170,8 @@ def test_graph_index_outside_the_pool_is_refused():
 
 def test_import_loads_numpy_only():
     code = "import sys, adom.networks; print([m for m in ('scipy', 'networkx', 'jax') if m in sys.modules])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    source = str(Path(adom.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": source}
     )
+    assert done.stdout == "[]\n"

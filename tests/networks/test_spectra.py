@@ -30,9 +30,9 @@ def test_sparse_agrees_with_dense(monkeypatch, network, seed):
     monkeypatch.setattr(spectra, "DENSE", 100)
     monkeypatch.setattr(spectra, "AT_ONCE", 100)
     np.testing.assert_allclose(spectra.extremes(links, weights)[0], dense, rtol=1e-7)
-    monkeypatch.setattr(spectra, "PATIENCE", 40)  # now by factorisation where Lanczos needs longer
+    monkeypatch.setattr(spectra, "RESTARTS", 1)  # now by factorisation where ARPACK needs longer
     np.testing.assert_allclose(spectra.smallest(links, weights)[0], dense[0], rtol=1e-6)
-    monkeypatch.setattr(spectra, "WIDEST", 0)  # and by a long Lanczos run where that is forbidden
+    monkeypatch.setattr(spectra, "WIDEST", 0)  # and by a long ARPACK run where that is forbidden
     np.testing.assert_allclose(spectra.smallest(links, weights)[0], dense[0], rtol=1e-7)
 
 
@@ -43,16 +43,16 @@ def test_factorisation_is_never_tried_on_a_large_expander(monkeypatch):
         raise AssertionError("an expander fills its factors")
 
     monkeypatch.setattr(spectra, "_inverse", fail)
-    monkeypatch.setattr(spectra, "PATIENCE", 20)
+    monkeypatch.setattr(spectra, "RESTARTS", 1)
     assert 0.3 < spectra.smallest(links, weights)[0] < 3
 
 
 def test_unconverged_largest_eigenvalue_is_an_upper_bound(monkeypatch):
-    monkeypatch.setattr(spectra, "TOP_LIMIT", 15)
+    monkeypatch.setattr(spectra, "RESTARTS", 1)
     for network in (ring(1001), geometric(700, 0.06), torus(21, 23)):
         links, weights = links_and_weights(network)
         exact = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[-1]
-        assert exact - 1e-9 <= spectra.largest(links, weights)[0] <= 1.5 * exact
+        assert exact - 1e-9 <= spectra.largest(links, weights)[0] <= 2 * exact
 
 
 def test_hundred_thousand_nodes_in_a_ring():
@@ -79,9 +79,3 @@ def test_dense_chunks_change_nothing(monkeypatch):
     np.testing.assert_allclose(spectra.extremes(links, weights), whole, rtol=1e-12)
     parts = [spectra.extremes(links.take([g]), weights[: links.sizes[g]])[0] for g in range(7)]
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
-
-
-def test_lanczos_stops_on_an_invariant_subspace():
-    value, residual = spectra.lanczos(lambda v: 3.0 * v, 50, 100)
-    assert value == pytest.approx(3.0)
-    assert residual < 1e-9

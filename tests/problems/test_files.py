@@ -124,6 +124,13 @@ def test_csv_with_and_without_header(write: Any, text: str) -> None:
     assert b.tolist() == [-1, 1]
 
 
+@pytest.mark.parametrize(("text", "label"), [("0,1,y\n1,2,-1\n", None), ("2020,2021,y\n1,2,-1\n", "y")])
+def test_a_header_may_hold_numbers(write: Any, text: str, label: str | None) -> None:
+    A, b = read(write("table.csv", text), label=label)
+    assert A.tolist() == [[1, 2]]
+    assert b.tolist() == [-1]
+
+
 @pytest.mark.parametrize("label", ["y", "0", 0, -3])
 def test_csv_label_by_name_or_number(write: Any, label: str | int) -> None:
     A, b = read(write("table.csv", 'y,"b, quoted",c\n-1,2,3\n\n1,5,6\n'), label=label)
@@ -139,6 +146,7 @@ def test_commas_in_a_plain_text_file_mean_csv(write: Any) -> None:
     ("text", "options", "reason"),
     [
         ("a,b,y\n1,2,0\n1,two,1\n", {}, "line 3, column 2 (b): 'two' is not a finite number"),
+        ("1,two,0\n1,2,1\n", {}, "line 1, column 2: 'two' is not a finite number"),
         ("1,2,0\n1,,1\n", {}, "line 2, column 2: '' is not a finite number"),
         ("1,2,0\n\n1,nan,1\n", {}, "line 3, column 2: 'nan'"),
         ("1,2,0\n1,1_0,1\n", {}, "line 2, column 2: '1_0'"),

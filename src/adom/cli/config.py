@@ -167,7 +167,7 @@ def _check_bounds(table: str, values: dict[str, Any]) -> None:
         setting = describe(table, name)[1]
         low, high = setting.least, setting.most
         if (low is not None and not value >= low) or (high is not None and not value <= high):
-            rule = f"at least {low:g}" + (f" and at most {high:g}" if high is not None else "")
+            rule = f"at least {low}" + (f" and at most {high}" if high is not None else "")
             raise InputError(
                 f"{name} must be {rule}, got {value!r}; {setting.help[0].lower()}{setting.help[1:-1]}"
             )
@@ -228,17 +228,22 @@ def _fill(merged: Tables, usual: Tables) -> None:
     for name, value in defaults.items():
         problem.setdefault(name, value)
     if "graphs" in belonging:
-        network.setdefault("graphs", usual["network"]["graphs"])
+        network.setdefault("graphs", _affordable(usual["network"]["graphs"], problem.get("nodes")))
     if "contacts" in chosen:
         network.setdefault("window", 1)
     _fill_by_size(network, chosen, problem.get("nodes") or 0)
+
+
+def _affordable(graphs: int, nodes: int | None) -> int:
+    """Return fewer graphs than usual for large networks, whose spectra take seconds each."""
+    return graphs if not nodes else min(graphs, max(10, int(graphs * (150 / nodes) ** 3)))
 
 
 def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> None:
     """Choose radius and probability for graphs that are connected more often than not."""
     spread = math.log(nodes) / nodes if nodes > 1 else 1.0
     if "geometric" in chosen and "radius" not in network:
-        network.setdefault("chi", 30.0)
+        network.setdefault("chi", min(30.0, float(nodes)) if nodes > 2 else 1.0)  # few nodes reach no more
     if "waypoint" in chosen:
         network.setdefault("radius", round(2 * math.sqrt(spread / math.pi), 6))
         network.setdefault("speed", 0.02)

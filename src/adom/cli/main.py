@@ -43,7 +43,8 @@ class OneLine(TyperGroup):
         except UsageError as error:
             where = error.ctx.command_path if error.ctx else "adom"
             message = error.format_message().rstrip(".")
-            code = _refuse(f"{message[:1].lower()}{message[1:]}; {where} --help lists what there is")
+            link = "" if message.endswith("?") else ";"
+            code = _refuse(f"{message[:1].lower()}{message[1:]}{link} {where} --help lists what there is")
         except (KeyboardInterrupt, typer.Abort):
             print("interrupted", file=sys.stderr)
             code = 130
@@ -59,6 +60,7 @@ def _refuse(message: str) -> int:
 
 
 app = typer.Typer(
+    name="adom",
     cls=OneLine,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -15,6 +15,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
     from .config import settle
 
     settings = settle(config, flags, USUAL)
+    output.folder(out)
     with output.busy("building the network"):
         built = build.network(settings)
         described = built.describe()

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from ..errors import InputError
 from .settings import TABLES, Setting, Tables
 
 ConfigFile = Annotated[
@@ -23,6 +24,7 @@ OutFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder fo
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 Command = Callable[..., int]
+METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
 def with_settings(*chosen: str, usual: Tables) -> Callable[[Command], Command]:
@@ -42,7 +44,7 @@ def with_settings(*chosen: str, usual: Tables) -> Callable[[Command], Command]:
             for table, name in names:
                 value = given.pop(f"{table}_{name}")
                 if value is not None:
-                    flags.setdefault(table, {})[name] = value
+                    flags.setdefault(table, {})[name] = _parse(table, name, value)
             return command(flags=flags, **given)
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
@@ -87,10 +89,16 @@ def _option(table: str, name: str, usual: Tables) -> Any:
         help=text,
         show_default=False,
         rich_help_panel=table.capitalize(),
-        metavar=_metavar(kind),
+        metavar=METAVARS.get(kind),
     )
-    return Annotated[kind | None, option]
+    return Annotated[bool | None if kind is bool else str | None, option]
 
 
-def _metavar(kind: type) -> str | None:
-    return {int: "N", float: "X", str: "TEXT"}.get(kind)
+def _parse(table: str, name: str, value: Any) -> Any:
+    """Return what was given on the command line as the setting's own type."""
+    kind = describe(table, name)[0]
+    try:
+        return kind(value)
+    except ValueError:
+        rule = "a whole number, got {!r}; e.g. 100" if kind is int else "a number, got {!r}; e.g. 100 or 1e-3"
+        raise InputError(f"{flag(table, name)} must be {rule.format(value)}") from None

@@ -1,10 +1,14 @@
 """What the commands print: data on stdout, everything else on stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from ..errors import InputError
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -45,6 +49,18 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
+def folder(path: Path) -> None:
+    """Make a folder, and refuse one that cannot be written to before any work is done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {path}: {error.strerror or error}; choose another --out"
+        ) from None
+    if not os.access(path, os.W_OK):
+        raise InputError(f"cannot write to the folder {path}: permission denied; choose another --out")
+
+
 def note(text: str) -> None:
     """Print one line on stderr."""
     print(" ".join(text.splitlines()), file=sys.stderr)
@@ -67,8 +83,8 @@ def number(value: float) -> str:
 
     Examples
     --------
-    >>> number(1234567), number(30.7154), number(1.2345e-9), number(100.0)
-    ('1,234,567', '30.72', '1.234e-09', '100')
+    >>> number(1234567), number(30.7154), number(1.23456e-9), number(100.0)
+    ('1,234,567', '30.72', '1.235e-09', '100')
     """
     if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
         return f"{int(value):,}"

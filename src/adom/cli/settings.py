@@ -54,7 +54,9 @@ class NetworkTable:
     ] = None
     radius: Annotated[float | None, Setting("Link points closer than this (geometric, waypoint).")] = None
     chi: Annotated[float | None, Setting("Choose the radius for this condition number (geometric).")] = None
-    graphs: Annotated[int | None, Setting("How many graphs are drawn before they repeat.", least=1)] = None
+    graphs: Annotated[int | None, Setting("Graphs drawn before they repeat; fewer beyond 150 nodes.", least=1)] = (
+        None
+    )
     probability: Annotated[float | None, Setting("Probability of each link (erdos-renyi).")] = None
     speed: Annotated[float | None, Setting("Distance that a node walks in a round (waypoint).")] = None
     contacts: Annotated[str | None, Setting("File with one contact `t u v` a line.")] = None

@@ -25,6 +25,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
 
     settings = settle(config, flags, USUAL)
     _check_early(settings)
+    output.folder(out)
     with output.busy("building the network and the problem"):
         network = build.network(settings)
         problem = build.problem(settings, network.nodes)
@@ -38,7 +39,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         output.lines("wrote", *(f"  {path}" for path in files.values()))
     if result.status == "diverged":
         output.note(
-            f"diverged: {result.message}; --parameters theory with --oracle exact is proved to converge for ADOM"
+            f"diverged: {result.message}; take --parameters theory, and --oracle exact where the method is dual"
         )
     elif result.status == "interrupted":
         output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved")
@@ -121,15 +122,14 @@ def _summary(result: "Result") -> dict[str, Any]:
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    from ..report.figures import protocol_name
     from .output import number
 
-    protocol = summary["protocol"]
-    if isinstance(protocol, dict):
-        protocol = ", ".join(f"{name}={value}" for name, value in protocol.items())
+    protocol = protocol_name(summary["protocol"])
     relative = summary["relative_error"]
     status = {
         "converged": "converged: the tolerance was met",
-        "max_rounds": "max_rounds: the budget ran out before the tolerance was met; raise --rounds for more",
+        "max_rounds": "max_rounds: the budget of rounds is spent; raise --rounds for more",
     }
     return [
         ("method", f"{summary['title']}, parameters {protocol}"),

@@ -86,7 +86,7 @@ def _loop(
 
 def _observe_iterate(carry: Carry) -> tuple[Array, ...]:
     """Observe the counters and the reported rows: what a result is made of."""
-    return carry.iteration, carry.clock, carry.memory.gradients.mean(), carry.floats, carry.x
+    return carry.iteration, carry.clock, carry.memory.gradients.mean(dtype=jnp.float64), carry.floats, carry.x
 
 
 @jax.jit

@@ -28,7 +28,7 @@ class Progress:
                 TextColumn("rounds"),
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
+                console=Console(stderr=True, force_terminal=True),
                 transient=True,
             )
             self._bar.start()

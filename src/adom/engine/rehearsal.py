@@ -13,6 +13,7 @@ p_T a known polynomial, so a rehearsed round costs one multiplication by W(k), w
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -27,34 +28,56 @@ CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 
 CURVATURES = 8
 ROUNDS = 2000
 TARGET = 1e-8  # the relative error up to which gradients are compared
+HARDLY = 0.005  # the lag allowed where the rehearsal could not be of the whole play
 REAL_NODES = 300  # beyond, the network is stood in for by the eigenvalues it may have
 
 
 def rehearse(method: Method, constants: Constants, network: Network) -> Accuracy:
-    """Return how exact the oracle has to be for this method on this network.
-
-    With parameters beyond the theorem's, even the exact oracle may fail on curvatures near mu. A real run can
-    then only work if its data do not stir those, so they are left out, as few as possible.
-    """
+    """Return how exact the oracle has to be for this method on this network."""
+    play = partial(_perform, method, constants, network)
     floor = constants.mu
-    while True:
-        errors, lags = _perform(method, constants, network, floor)
-        rounds, rates = zip(*(_rounds_needed(column) for column in errors.T), strict=True)
-        if np.isfinite(rounds[-1]):
-            break
-        floor *= 2
-        if floor >= constants.L:
+    errors, lags = play(floor)
+    beyond = not _converges(errors)
+    if beyond:
+        floor = _easier(play, constants)
+        if floor >= constants.L:  # not even the exact oracle works on any quadratic: be as exact as can be
             return Accuracy(cap=CANDIDATES[-1], lag=0.0, patience=500)
+        errors, lags = play(floor)
+    rounds, rates = zip(*(_rounds_needed(column) for column in errors.T), strict=True)
     best = int(np.argmin(np.array(CANDIDATES) * np.array(rounds[:-1])))
-    cap = CANDIDATES[best]
-    # The next smaller candidate was too inexact: half of its lag is safe.
-    lag = _median(lags[len(lags) // 2 :, max(best - 1, 0)]) / 2
-    if floor > constants.mu:  # the rehearsal was of an easier play: leave a margin, and take all steps
-        cap, lag = cap + (cap + 1) // 2, 0.0
+    # The next smaller candidate was too inexact: three quarters of its lag are safe.
+    lag = HARDLY if beyond else 0.75 * _median(lags[len(lags) // 2 :, max(best - 1, 0)])
     # Four times what halving the distance took here, and not less than the theorem's own time scale.
     halving = 2 * np.log(2) / max(rates[best], 1e-6)
-    patience = max(4 * halving, 7 * constants.chi * sqrt(constants.kappa), 100)
+    patience = max(4 * halving, 0 if beyond else 7 * constants.chi * sqrt(constants.kappa), 100)
+    cap = (
+        CANDIDATES[best] if not beyond else -(-3 * CANDIDATES[best] // 2)
+    )  # it was an easier play: leave a margin
     return Accuracy(cap=cap, lag=lag, patience=int(patience))
+
+
+def _easier(play: Callable[[float], tuple[np.ndarray, np.ndarray]], constants: Constants) -> float:
+    """Return a smallest curvature at which the exact oracle converges, with a margin.
+
+    With parameters beyond the theorem's, even the exact oracle may fail on curvatures near mu. A real run can then
+    only work if its data do not stir those, so they are left out, as few as possible: the lowest that works is
+    found to within a factor of 2^(1/4), and raised by 2^(1/2).
+    """
+    fails, works = constants.mu, 2 * constants.mu
+    while works < constants.L and not _converges(play(works)[0]):
+        fails, works = works, 2 * works
+    for _ in range(2):
+        middle = sqrt(fails * works)
+        if _converges(play(middle)[0]):
+            works = middle
+        else:
+            fails = middle
+    return sqrt(2) * works
+
+
+def _converges(errors: np.ndarray) -> bool:
+    """Whether the exact oracle, the last column, got anywhere."""
+    return bool(np.isfinite(_rounds_needed(errors[:, -1])[0]))
 
 
 def _perform(

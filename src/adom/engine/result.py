@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> Result:
             return Result(archive["x"], pd.DataFrame(history), str(provenance.pop("status")), provenance)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; give a file that save() wrote") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(
             f"{path} is not a whole result file ({error}); it was cut short or made by something else: "
             "run and save again"

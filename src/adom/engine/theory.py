@@ -211,14 +211,17 @@ def _round_ratios(
 
     sent = _project(before.m - eta * g)
     passed = _project(after.m)  # = P (m - eta g) - sigma W (m - eta g)
-    lemma_1 = _square(passed) / jnp.maximum((1 - s) * _square(sent), 1e-26 * _square(sent))
+    # m's own mean grows from round to round and leaves its rounding in P m.
+    noise = (64 * float(np.finfo(np.float64).eps)) ** 2 * (_square(after.m) + _square(eta * g))
+    lemma_1 = _square(passed) / jnp.maximum((1 - s) * _square(sent), noise)
 
     x_f, _ = problem.exact_dual_gradient_rows(after.z_f, g)
     descent = (_project(x_f) * (z_g - after.z_f)).sum() + _bregman(problem, x_f, g)
-    lemma_2 = theta * lambda_min_plus / 2 * _square(Pg) / descent
+    promised = theta * lambda_min_plus / 2 * _square(Pg)
+    lemma_2 = jnp.where(descent > 0, promised / descent, jnp.inf)  # an ascent breaks it altogether
 
     feedback = (1 - s / 2) * _square(_project(before.m)) + 2 * eta**2 / s * _square(Pg)
-    lemma_3 = _square(passed) / feedback
+    lemma_3 = _square(passed) / jnp.maximum(feedback, noise)
 
     psi_before = _psi(problem, method, before, fixed)
     lemma_4 = _psi(problem, method, after, fixed) / ((1 - tau) * psi_before)

@@ -49,9 +49,7 @@ def from_contacts(
     window = whole("window", window, 1, "it is a length of time in the unit of t")
     rows, where = _contacts(path_or_rows)
     if not len(rows):
-        raise InputError(
-            f"{where} holds no contacts, but a network needs one or more; expected lines `t u v`"
-        )
+        raise InputError(f"{where} holds no contacts, but a network needs one or more; expected lines `t u v`")
     times = (rows[:, 0] - rows[:, 0].min()) // window
     count, ends = _numbered(rows[:, 1:], nodes, where)
     by_time = np.argsort(times, kind="stable")
@@ -127,9 +125,7 @@ def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
         )
     for field in fields:
         if not WHOLE.fullmatch(field):
-            raise InputError(
-                f"{where}: expected whole numbers `t u v`, got {field!r}; round or renumber first"
-            )
+            raise InputError(f"{where}: expected whole numbers `t u v`, got {field!r}; round or renumber first")
     t, u, v = (int(field) for field in fields)
     if u == v:
         raise InputError(f"{where}: node {u} meets itself, but a contact joins two nodes; remove the line")

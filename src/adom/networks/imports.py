@@ -87,9 +87,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
         size, pairs, values = _read_matrix(matrix, k)
         nodes = nodes or size
         if size != nodes:
-            raise InputError(
-                f"matrix {k} is {size} x {size} and matrix 0 is {nodes} x {nodes}; make them alike"
-            )
+            raise InputError(f"matrix {k} is {size} x {size} and matrix 0 is {nodes} x {nodes}; make them alike")
         _check_kernel(nodes, pairs, values, k)
         parts.append((pairs, values))
     first, order = distinct(pairs.tobytes() + values.tobytes() for pairs, values in parts)
@@ -113,9 +111,7 @@ def _labels(graphs: list[Any]) -> dict[Any, int]:
     """Check that the graphs are undirected and have the same nodes; number these."""
     for k, graph in enumerate(graphs):
         if not hasattr(graph, "is_directed"):
-            raise InputTypeError(
-                f"graph {k} is a {type(graph).__name__}, not a networkx.Graph; convert it first"
-            )
+            raise InputTypeError(f"graph {k} is a {type(graph).__name__}, not a networkx.Graph; convert it first")
         if graph.is_directed():
             raise InputError(
                 f"graph {k} is directed, but W must be symmetric; pass graph.to_undirected() if that is meant"
@@ -271,5 +267,4 @@ def _lowest(links: Links, values: Floats) -> float:
         # Consensus is lifted above everything else, so that it cannot hide a negative eigenvalue.
         lift = 2 * float(np.abs(matrix).sum(axis=1).max())
         return float(spectra.dense_eigenvalues(matrix + lift / links.nodes)[0])
-    sparse = spectra.sparse_matrix(links, values, 0)
-    return -spectra.lanczos(lambda v: -(sparse @ v), links.nodes, spectra.LIMIT)[0]
+    return spectra.lowest(spectra.sparse_matrix(links, values, 0))

@@ -197,9 +197,7 @@ class Network:
         sizes = self._pool.links.sizes
         span = str(sizes.min()) if sizes.min() == sizes.max() else f"{sizes.min()}..{sizes.max()}"
         name = self.recipe.get("generator", "network")
-        return (
-            f"Network({name}, nodes={self.nodes}, graphs={self.graphs}, period={self.period}, edges={span})"
-        )
+        return f"Network({name}, nodes={self.nodes}, graphs={self.graphs}, period={self.period}, edges={span})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.__dict__ or not name.startswith("_"):

@@ -110,9 +110,7 @@ def _miss(found: float, wanted: float) -> float:
     return abs(math.log(found / wanted))
 
 
-def _search(
-    chi: float, points: Floats, trees: Ints, start: float, thorough: bool
-) -> tuple[float, float | None]:
+def _search(chi: float, points: Floats, trees: Ints, start: float, thorough: bool) -> tuple[float, float | None]:
     """Return the radius at which the worst of these graphs comes nearest to chi.
 
     Also return the largest radius seen at which the worst lies above chi while it falls below it later.

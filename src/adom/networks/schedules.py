@@ -174,9 +174,7 @@ def _survivors(links: Links, probability: float, seed: int) -> Bools:
 def _networks(members: Sequence[Any]) -> list[Network]:
     """Return the members as networks on the same number of nodes."""
     if isinstance(members, Network) or not hasattr(members, "__iter__"):
-        raise InputTypeError(
-            f"expected a list of networks, got {type(members).__name__}; e.g. [ring(5), star(5)]"
-        )
+        raise InputTypeError(f"expected a list of networks, got {type(members).__name__}; e.g. [ring(5), star(5)]")
     found = []
     for place, member in enumerate(members):
         if isinstance(member, Network):

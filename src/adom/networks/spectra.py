@@ -5,18 +5,17 @@ weights at u. It maps consensus to 0, so on a connected graph its second smalles
 positive one. How the two are computed depends on the number of nodes n:
 
 - n <= 2,000, dense: `numpy.linalg.eigvalsh`, many graphs in one call.
-- above, sparse: a Lanczos recurrence on the complement of consensus. Its cost grows with the square root
-  of (spread of the spectrum / gap beside the wanted eigenvalue): quick for expanders, slow for rings and
-  for points in the plane. When it has not converged after `PATIENCE` steps it is run on the inverse
-  instead, with a sparse factorisation, if the graph is narrow enough for one (reverse Cuthill-McKee
-  bandwidth). That covers both kinds: a graph with many small eigenvalues has small separators.
+- above, sparse: ARPACK (`scipy.sparse.linalg.eigsh`) on the complement of consensus. Its cost grows with the
+  square root of (spread of the spectrum / gap beside the wanted eigenvalue): quick for expanders, slow for
+  rings and for points in the plane. Where it does not converge soon it is run on the inverse instead, with a
+  sparse factorisation, if the graph is narrow enough for one (reverse Cuthill-McKee bandwidth). That covers
+  both kinds: a graph with many small eigenvalues has small separators.
 
 All of it runs on one thread. Matrices this small gain little from more, and on a busy machine the threads of
 OpenBLAS wait for each other so long that everything takes ten to a hundred times longer.
 """
 
 import importlib
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -24,24 +23,25 @@ from typing import Any
 
 import numpy as np
 
+from adom.errors import InputError
 from adom.networks.links import Floats, Links
 
 DENSE = 2000
 """The most nodes for which an n-by-n array is ever formed."""
 AT_ONCE = 256
-"""Up to this many nodes the whole spectrum is cheaper than a Lanczos run for its upper end."""
+"""Up to this many nodes the whole spectrum is cheaper than an ARPACK run for its upper end."""
 CHUNK = 16_000_000
 """Numbers in one stack of dense matrices (128 MB)."""
-PATIENCE = 500
-"""Lanczos steps before the factorisation is tried for the smallest positive eigenvalue."""
-LIMIT = 20_000
-"""Lanczos steps after which the best estimate stands."""
-TOP_LIMIT = 2000
-"""The same for the largest eigenvalue, where a tight upper bound stands in."""
+RESTARTS = 15
+"""Restarts of ARPACK, about 40 products with W each, before something else is tried."""
+MANY_RESTARTS = 1000
+"""The same where nothing else is left."""
+SEPARATED = 1e-4
+"""The smallest positive eigenvalue, relative to the largest, that is accurate without inverting."""
 WIDEST = 5000
 """The widest band, in nodes, that is factorised."""
-PRECISION = 1e-8
-"""Relative residual at which a Lanczos run has converged."""
+PRECISION = 1e-10
+"""Relative residual at which ARPACK has converged; the eigenvalue's error is about its square over the gap."""
 
 
 def dense_matrices(links: Links, weights: Floats, start: int, stop: int) -> Floats:
@@ -87,13 +87,14 @@ def _controller() -> Any:
         return None
 
 
+def _one_thread() -> AbstractContextManager[Any]:
+    control = _controller()
+    return nullcontext() if control is None else control.limit(limits=1, user_api="blas")
+
+
 def dense_eigenvalues(matrices: Floats) -> Floats:
     """Return the eigenvalues, ascending, of each symmetric matrix of a stack."""
-    control = _controller()
-    alone: AbstractContextManager[Any] = (
-        nullcontext() if control is None else control.limit(limits=1, user_api="blas")
-    )
-    with alone:
+    with _one_thread():
         return np.linalg.eigvalsh(matrices).astype(np.float64, copy=False)
 
 
@@ -131,27 +132,46 @@ def smallest(links: Links, weights: Floats) -> Floats:
 
 
 def _largest(links: Links, weights: Floats, graph: int) -> float:
-    """Return the largest eigenvalue; if it does not converge, from above.
+    """Return the largest eigenvalue; if it does not converge, a bound from above.
 
     Anderson and Morley: it is at most the largest sum of the weights at the two ends of a link.
     """
     matrix = sparse_matrix(links, weights, graph)
-    value, residual = lanczos(lambda v: matrix @ v, links.nodes, TOP_LIMIT)
-    if residual <= PRECISION * value:
+    value = _top(lambda v: matrix @ v, links.nodes, RESTARTS)
+    if value is not None:
         return value
     sums = node_sums(links, np.abs(weights), graph)
-    bound = float(sums[links.edges[links.rows(graph)]].sum(axis=1).max())
-    return min(value + residual, bound)
+    return float(sums[links.edges[links.rows(graph)]].sum(axis=1).max())
 
 
 def _smallest(matrix: Any) -> float:
-    """Return the smallest positive eigenvalue of one sparse matrix."""
-    value, residual = lanczos(lambda v: -(matrix @ v), matrix.shape[0], PATIENCE)
-    if residual <= PRECISION * abs(value):
-        return -value
+    """Return the smallest positive eigenvalue of one sparse positive semi-definite matrix."""
+    value = _bottom(matrix, RESTARTS)
+    if value is not None and value > SEPARATED * float(matrix.diagonal().max()):
+        return value
     if _bandwidth(matrix) <= WIDEST:
-        return 1.0 / lanczos(_inverse(matrix), matrix.shape[0], PATIENCE)[0]
-    return -lanczos(lambda v: -(matrix @ v), matrix.shape[0], LIMIT)[0]
+        inverse = _top(_inverse(matrix), matrix.shape[0], MANY_RESTARTS)
+        if inverse is not None:
+            return 1.0 / inverse
+    return lowest(matrix)
+
+
+def lowest(matrix: Any) -> float:
+    """Return the smallest eigenvalue of one sparse matrix on the complement of consensus, whatever its sign."""
+    value = _bottom(matrix, MANY_RESTARTS)
+    if value is None:
+        raise InputError(
+            f"the smallest eigenvalue of a graph of {matrix.shape[0]} nodes did not converge: it is neither well "
+            "mixed nor narrow enough to factorise; use fewer nodes or a better connected graph"
+        )
+    return value
+
+
+def _bottom(matrix: Any, restarts: int) -> float | None:
+    """Return the same if ARPACK finds it: the top of the spectrum turned upside down."""
+    bound = float(abs(matrix).sum(axis=1).max())
+    top = _top(lambda v: bound * v - matrix @ v, matrix.shape[0], restarts)
+    return None if top is None else bound - top
 
 
 def _bandwidth(matrix: Any) -> int:
@@ -176,48 +196,38 @@ def _inverse(matrix: Any) -> Callable[[Floats], Floats]:
     )
 
     def solve(v: Floats) -> Floats:
-        found = np.zeros_like(v)
+        found: Floats = np.zeros_like(v)
         found[1:] = factor.solve(v[1:])
         return found
 
     return solve
 
 
-def _dot(a: Floats, b: Floats) -> float:
-    """Return the inner product without BLAS and its threads."""
-    return float(np.einsum("i,i", a, b))
+def _top(apply: Callable[[Floats], Any], size: int, restarts: int) -> float | None:
+    """Return the largest eigenvalue of a symmetric operator on the complement of consensus, by ARPACK.
 
-
-def lanczos(apply: Callable[[Floats], Floats], size: int, limit: int) -> tuple[float, float]:
-    """Return the largest eigenvalue of a symmetric operator on the complement of consensus, and its residual.
-
-    The three-term recurrence without re-orthogonalisation: extreme eigenvalues come out right although the
-    vectors drift from orthogonality, and memory stays at three vectors. There is an eigenvalue within
-    `residual` of the one returned, and when the residual is small beside the gap the error is its square.
+    None if it has not converged after that many restarts.
     """
-    from scipy.linalg import eigh_tridiagonal
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-    v = np.random.default_rng(0).standard_normal(size)
-    v -= v.mean()
-    v /= math.sqrt(_dot(v, v))
-    before = np.zeros(size)
-    inner: list[float] = []
-    outer: list[float] = []
-    look = 10
-    while True:
-        w = apply(v) - (outer[-1] if outer else 0.0) * before
-        inner.append(_dot(w, v))
-        w -= inner[-1] * v
-        w -= w.mean()
-        length = math.sqrt(_dot(w, w))
-        steps = len(inner)
-        exhausted = length <= 1e-12 * max(map(abs, inner)) or steps == limit
-        if steps == look or exhausted:
-            pick = (steps - 1, steps - 1)
-            theta, s = eigh_tridiagonal(inner, outer, select="i", select_range=pick)
-            value, residual = float(theta[0]), float(abs(length * s[-1, 0]))
-            if exhausted or residual <= PRECISION * abs(value):
-                return value, residual
-            look = steps + max(10, steps // 8)
-        outer.append(length)
-        before, v = v, w / length
+    def deflated(v: Floats) -> Any:
+        w = apply(v - v.mean())
+        return w - w.mean()
+
+    operator = LinearOperator((size, size), matvec=deflated, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    with _one_thread():
+        try:
+            found = eigsh(
+                operator,
+                1,
+                which="LA",
+                v0=start,
+                ncv=40,
+                maxiter=restarts,
+                tol=PRECISION,
+                return_eigenvectors=False,
+            )
+        except ArpackNoConvergence:
+            return None
+    return float(found[0])

@@ -33,7 +33,7 @@ def read(
     r"""Read labelled samples from a file.
 
     ===============  ==================================================================================
-    CSV              one sample a line; a first line without any number is taken for a header
+    CSV              one sample a line; a first line of names, or of column numbers and names, is skipped
     NumPy archive    ``.npz`` with arrays ``features`` and ``labels`` (or ``X`` and ``y``); or the pieces that
                      `scipy.sparse.save_npz` writes, and labels
     LIBSVM           all else: ``label index:value index:value ...``, indices from 1 and increasing; what
@@ -225,7 +225,7 @@ def _read_csv(
     if not rows:
         raise InputError(f"{path} holds no samples, only separators; give a file with at least one")
     header = None
-    if not any(_is_number(cell) for cell in rows[0]):
+    if _is_header(rows[0], label):
         header = [cell.strip() for cell in rows.pop(0)]
         lines.pop(0)
     if not rows:
@@ -268,6 +268,15 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_header(row: list[str], label: str | int | None) -> bool:
+    """Tell names from numbers: no cell is a number, or only such as number the columns; or one is the label."""
+    numbers = [_is_number(cell) for cell in row]
+    if all(numbers):
+        return False
+    numbered = all(cell.strip() == str(place) for place, cell in enumerate(row) if numbers[place])
+    return numbered or label in [cell.strip() for cell in row]
 
 
 def _label_column(path: Path, label: str | int | None, header: list[str] | None, width: int) -> int:

@@ -90,7 +90,7 @@ def convergence(results: Sequence[Result], *, axis: str = "round") -> "Figure":
 
         labels = _labels(results)
         handles = _legend(results, labels)
-        columns = 1 if max(map(len, labels)) > 30 else 2
+        columns = 1 if max(map(len, labels)) > 26 else 2
         height = 2.2 + 0.155 * math.ceil(len(handles) / columns)
         figure = Figure(figsize=(3.5, height), layout="constrained")
         axes = figure.add_subplot()
@@ -175,14 +175,25 @@ def _dash(number: int) -> Any:
     return DASHES[number // len(COLOURS) % len(DASHES)]
 
 
+def protocol_name(protocol: Any) -> str:
+    """Return the name of a result's parameters, such as "unit" or "theory with eta=0.1".
+
+    Examples
+    --------
+    >>> protocol_name("unit"), protocol_name({"eta": 0.1}), protocol_name({"protocol": "unit", "eta": 1})
+    ('unit', 'theory with eta=0.1', 'unit with eta=1')
+    """
+    if not isinstance(protocol, dict):
+        return str(protocol or "")
+    changed = ", ".join(f"{name}={value:.3g}" for name, value in protocol.items() if name != "protocol")
+    return f"{protocol.get('protocol', 'theory')} with {changed}"
+
+
 def _labels(results: Sequence[Result]) -> list[str]:
     """Return what tells the runs apart: method, parameters, oracle; a number where nothing else does."""
     labels = []
     for one in results:
-        protocol = one.provenance.get("protocol")
-        if isinstance(protocol, dict):
-            changed = ", ".join(f"{name}={value:.3g}" for name, value in protocol.items() if name != "protocol")
-            protocol = f"{protocol.get('protocol', 'theory')} with {changed}"
+        protocol = protocol_name(one.provenance.get("protocol"))
         oracle = one.provenance.get("oracle")
         extra = ", ".join(str(part) for part in (protocol, oracle and f"oracle {oracle}") if part)
         labels.append(f"{one.label} ({extra})" if extra else one.label)
@@ -276,7 +287,7 @@ def _draw_graph(axes: "Axes", network: Any, k: int) -> None:
     edges, place = network.edges(g), network.positions(g)
     place = _layout(network.graph(k), network.nodes) if place is None else place
     crowd = network.nodes > 300
-    strength = float(np.clip(40 / math.sqrt(len(edges)), 0.15, 1))
+    strength = float(np.clip(15 / math.sqrt(len(edges)), 0.35, 1))
     lines = LineCollection(place[edges], colors="0.25" if crowd else "0.4", linewidths=0.7 * strength, alpha=0.8)
     lines.set_rasterized(len(edges) > 5000)
     axes.add_collection(lines)

@@ -1,0 +1,51 @@
+# `make run` and `make test` set everything up by themselves; `make help` lists the rest.
+# Needs Python 3.11 or newer with its venv module, and make.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CODE := src tests benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types format bench bench-auto clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## create .venv with everything pinned in constraints.txt
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer with venv was found; install one, or say make PYTHON=/path/to/python3"; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version); once, a few minutes."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+run: $(READY)  ## solve the paper's default problem with ADOM; leaves results and pictures in out/
+	@$(BIN)/adom solve --out out
+
+test: lint types  ## check style and types, run all tests
+	@$(BIN)/python -m pytest
+
+lint: $(READY)  ## ruff: rules and formatting
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check --quiet $(CODE)
+
+types: $(READY)  ## mypy, strict
+	@$(BIN)/mypy
+
+format: $(READY)  ## ruff: mend what can be mended
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+bench: $(READY)  ## time a round against a NumPy loop and the machine's limit
+	@$(BIN)/python benchmarks/round.py
+
+bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (ten minutes)
+	@$(BIN)/python benchmarks/auto.py
+
+clean:  ## remove what make and the tools made
+	@rm -rf $(VENV) out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""`python -m adom` is the command `adom`."""
+
+from .cli.main import run
+
+run()

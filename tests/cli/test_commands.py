@@ -1,0 +1,203 @@
+"""The commands: their numbers are the library's, their files can be used again, their refusals say why."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adom as package
+from adom.engine.progress import Interrupt
+from adom.engine.result import load
+
+SMALL = ["--nodes", 8, "--samples", 6, "--dim", 5, "--kappa", 10, "--network", "ring", "--oracle", "gd:1"]
+
+
+def test_solve_reports_what_the_library_computes(done: Any) -> None:
+    from sklearn.datasets import make_classification
+
+    A, b = make_classification(n_samples=48, n_features=5, random_state=0)
+    problem, network = package.LogisticRegression(A, b, 8, kappa=10.0), package.networks.ring(8)
+    start = 8 * float((problem.solution() ** 2).sum())
+    result = package.solve(problem, network, "adom", "unit", ("gd", 1), rounds=5000, tol=1e-10 * start)
+    last = result.history.iloc[-1]
+    summary = done.summary
+    assert summary["status"] == "converged"
+    assert summary["rounds"] == last["round"]
+    assert summary["error"] == last["error"]
+    assert summary["relative_error"] == last["error"] / start <= 1e-10
+    assert summary["floats_sent"] == last["floats_sent"]
+    assert (summary["nodes"], summary["dim"], summary["oracle"]) == (8, 5, "gd:1")
+    assert summary["kappa"] == pytest.approx(10)
+    assert summary["chi"] == network.chi
+    assert summary["parameters"] == result.provenance["method"]["parameters"]
+
+
+def test_solve_leaves_four_files(done: Any) -> None:
+    names = {"result.npz", "history.csv", "convergence.png", "config.toml"}
+    assert {path.name for path in done.folder.iterdir()} == names
+    assert {Path(path).name for path in done.summary["files"].values()} == names
+    result, table = load(done.folder / "result.npz"), pd.read_csv(done.folder / "history.csv")
+    assert list(table.columns) == list(result.history.columns)
+    np.testing.assert_array_equal(table["error"], result.history["error"])
+    assert (done.folder / "convergence.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_saved_configuration_runs_again_to_the_same_errors(done: Any, adom: Any) -> None:
+    outcome = adom("solve", done.folder / "config.toml", "--out", "again")
+    assert outcome.code == 0
+    again = pd.read_csv("again/history.csv")
+    np.testing.assert_array_equal(again["error"], pd.read_csv(done.folder / "history.csv")["error"])
+    assert Path("again/config.toml").read_text() == (done.folder / "config.toml").read_text()
+    for text in ("ADOM, parameters unit", "8 nodes, dim 5, kappa 10", f"{done.summary['rounds']:,}", "converged"):
+        assert text in outcome.out
+    assert "again/result.npz" in outcome.out
+    assert outcome.err == ""
+
+
+def test_the_budget_may_run_out(adom: Any) -> None:
+    summary = adom("solve", *SMALL, "--rounds", 7, "--record-every", 3, "--json").json
+    assert summary["status"] == "max_rounds"
+    assert summary["rounds"] == 7
+    assert load("out/result.npz").history["round"].tolist() == [3, 6, 7]
+
+
+def test_divergence_is_an_exit_code_and_a_line(adom: Any) -> None:
+    outcome = adom("solve", *SMALL, "--parameters", "unit,theta=50", "--json")
+    assert outcome.code == 1
+    assert outcome.json["status"] == "diverged"
+    assert outcome.json["protocol"] == {"protocol": "unit", "theta": 50.0}
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.startswith("diverged: the error reached")
+    assert f"by round {outcome.json['rounds']}" in outcome.err
+    assert "--parameters theory" in outcome.err
+
+
+def test_interrupting_keeps_what_was_done(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Interrupt, "__enter__", lambda self: setattr(self, "asked", True) or self)
+    outcome = adom("solve", *SMALL, "--json")
+    assert outcome.code == 130
+    summary = outcome.json
+    assert summary["status"] == "interrupted"
+    assert 0 < summary["rounds"] < 100
+    assert outcome.err == f"interrupted after {summary['rounds']} rounds; what was done so far is saved\n"
+    assert load("out/result.npz").history["round"].iloc[-1] == summary["rounds"]
+
+
+def test_samples_from_a_file(adom: Any) -> None:
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((40, 5)), rng.choice(["no", "yes"], 40)
+    np.savez("data.npz", features=A, labels=b)
+    table = pd.DataFrame(A).assign(y=(b == "yes") * 1)
+    table.to_csv("data.csv", index=False)
+    shared = ["--nodes", 8, "--network", "ring", "--oracle", "gd:1", "--json", "--rounds", 20]
+    first = adom("solve", "--data", "data.npz", *shared).json
+    second = adom("solve", "--data", "data.csv", "--label", "y", *shared).json
+    assert first["dim"] == 5
+    assert first["kappa"] == pytest.approx(100)
+    assert second["error"] == pytest.approx(first["error"], rel=1e-12)
+
+
+def test_bad_input_to_solve(refused: Any) -> None:
+    Path("bad.svm").write_text("1 1:2\n-1 2:x\n")
+    Path("typo.toml").write_text("[problem]\nkapa = 3.0\n")
+    Path("blocked").touch()
+    assert "cannot read none.svm: No such file" in refused("solve", "--data", "none.svm", "--network", "ring")
+    assert "bad.svm, line 2: value 'x'" in refused("solve", "--data", "bad.svm", "--network", "ring")
+    assert "did you mean 'adom'?" in refused("solve", "--method", "adm")
+    assert "kappa must be finite and greater than 1, got 1.0" in refused("solve", *SMALL, "--kappa", 1)
+    assert "rounds must be at least 1, got -5" in refused("solve", "--rounds", -5)
+    assert "--rounds must be a whole number, got 'ten'" in refused("solve", "--rounds", "ten")
+    assert "--kappa must be a number, got 'x'" in refused("solve", "--kappa", "x")
+    assert "unknown key 'kapa'; did you mean 'kappa'?" in refused("solve", "typo.toml")
+    assert "cannot read none.toml" in refused("solve", "none.toml")
+    assert "unknown oracle 'gd:0'" in refused("solve", "--oracle", "gd:0")
+    assert "parameters must be one of theory, unit" in refused("solve", *SMALL, "--parameters", "best")
+    assert "has no parameter 'step'" in refused("solve", *SMALL, "--parameters", "unit,step=1")
+    assert "dtype must be one of" in refused("solve", *SMALL, "--dtype", "float16")
+    assert "tol must be a positive number" in refused("solve", *SMALL, "--tol", -1)
+    assert "cannot make the folder blocked/out" in refused("solve", *SMALL, "--out", "blocked/out")
+
+
+def test_network_describes_and_draws(adom: Any) -> None:
+    outcome = adom("network", "--network", "ring,star", "--nodes", 10, "--every", 4, "--json")
+    described = outcome.json
+    ring, star = package.networks.ring(10), package.networks.star(10)
+    assert (described["nodes"], described["graphs"], described["period"]) == (10, 2, 8)
+    assert described["chi"] == pytest.approx(max(ring.chi, star.chi))
+    assert described["chi_rounds"]["best"] == pytest.approx(star.chi)
+    assert described["chi_rounds"]["worst"] == pytest.approx(ring.chi)
+    assert described["recipe"]["generator"] == "alternate"
+    assert Path("out/network.png").read_bytes().startswith(b"\x89PNG")
+    table = adom("network", "--network", "star", "--nodes", 10, "--out", "drawn")
+    assert "1 to 9, mean 1.8" in table.out
+    assert Path("drawn/network.png").exists()
+
+
+def test_network_from_contacts(adom: Any, refused: Any) -> None:
+    Path("met.txt").write_text("0 10 11\n1 11 12\n5 10 12\n")
+    message = refused("network", "--contacts", "met.txt", "--window", 2)
+    assert "the graph of round 1 is disconnected" in message
+    assert "repair" in message
+    described = adom("network", "--contacts", "met.txt", "--window", 2, "--repair", "--json").json
+    assert (described["nodes"], described["graphs"], described["degree_max"]) == (3, 2, 2)
+
+
+def test_bad_input_to_network(refused: Any) -> None:
+    assert "did you mean 'ring'?" in refused("network", "--network", "rng")
+    assert "nodes must be a whole number, 2 or more, got 1" in refused("network", "--nodes", 1)
+    assert "chi must be a finite number at least 1, got 0.5" in refused("network", "--chi", 0.5)
+    assert "exactly one of radius and chi" in refused("network", "--chi", 30, "--radius", 0.3)
+
+
+def test_plot_draws_from_files_alone(done: Any, adom: Any, refused: Any) -> None:
+    result = done.folder / "result.npz"
+    outcome = adom("plot", result, result, "-o", "both.svg", "--axis", "floats_sent")
+    assert outcome.out == "wrote\n  both.svg\n"
+    assert Path("both.svg").read_text().startswith("<?xml")
+    assert adom("plot", result).out == "wrote\n  out/plot.png\n"
+    Path("cut.npz").write_bytes(result.read_bytes()[:-100])
+    assert "cut.npz is not a whole result file" in refused("plot", result, "cut.npz")
+    assert "cannot read none.npz" in refused("plot", "none.npz")
+    assert "unknown axis 'time'" in refused("plot", result, "--axis", "time")
+    assert "suffix must be one of" in refused("plot", result, "-o", "both.jpg")
+
+
+def test_verify_reports_every_statement(adom: Any) -> None:
+    flags = ["--nodes", 5, "--samples", 4, "--dim", 4, "--network", "ring", "--rounds", 40]
+    outcome = adom("verify", *flags, "--json")
+    assert outcome.code == 0
+    checked = outcome.json
+    assert checked["holds"] is True
+    assert checked["nodes"] == 5
+    assert len(checked["rows"]) >= 5
+    for row in checked["rows"]:
+        assert row["holds"] is True
+        assert 0 <= row["worst_ratio"] <= 1 + 1e-6
+        assert 0 <= row["round_of_worst"] < row["rounds_checked"] <= 40
+    table = adom("verify", *flags)
+    assert table.code == 0
+    assert "Theorem 1" in table.out
+
+
+def test_verify_says_so_when_a_statement_fails(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = SimpleNamespace(
+        name="Lemma 9", statement="1 <= 0", worst_ratio=np.inf, round_of_worst=3, rounds_checked=7, holds=False
+    )
+    seen = {}
+
+    def verify(problem: Any, network: Any, rounds: int) -> Any:
+        seen.update(nodes=problem.nodes, graphs=network.graphs, rounds=rounds)
+        return SimpleNamespace(rows=[row], holds=False)
+
+    monkeypatch.setitem(vars(package), "verify", verify)
+    outcome = adom("verify")
+    assert outcome.code == 1
+    assert seen == {"nodes": 20, "graphs": 50, "rounds": 500}
+    assert "Lemma 9" in outcome.out
+    assert "NO" in outcome.out
+    failed = adom("verify", "--json")
+    assert failed.code == 1
+    assert failed.json["rows"][0]["worst_ratio"] is None

@@ -1,0 +1,221 @@
+"""Settings: flags before the file before what is usual, each checked, and written so that they can be read."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adom.cli.build import network as build_network
+from adom.cli.build import parameters, problem
+from adom.cli.config import read_toml, settle, write_toml
+from adom.cli.settings import SMALL, USUAL, Config, NetworkTable, ProblemTable, RunTable
+from adom.errors import InputError
+
+
+def toml(text: str) -> Path:
+    path = Path("config.toml")
+    path.write_text(text)
+    return path
+
+
+def settled(text: str = "", **flags: dict[str, Any]) -> Config:
+    return settle(toml(text), flags, USUAL)
+
+
+def test_what_is_usual_is_the_papers_default() -> None:
+    config = settle(None, {}, USUAL)
+    assert config.problem == ProblemTable(nodes=100, samples=100, dim=40, kappa=100.0, seed=0)
+    assert config.network == NetworkTable(kind="geometric", chi=30.0, graphs=1000)
+    assert (config.run.method, config.run.parameters, config.run.oracle) == ("adom", "unit", "auto")
+    small = settle(None, {}, SMALL)
+    assert (small.problem.nodes, small.network.graphs, small.run.rounds) == (20, 50, 500)
+
+
+def test_flags_win_over_the_file_and_the_file_over_the_rest() -> None:
+    config = settled("[problem]\nnodes = 7\ndim = 9\n[run]\nrounds = 3\n", problem={"nodes": 8})
+    assert (config.problem.nodes, config.problem.dim, config.problem.samples) == (8, 9, 100)
+    assert config.run.rounds == 3
+
+
+def test_a_flag_does_away_with_its_rivals_in_the_file() -> None:
+    text = (
+        "[problem]\nkappa = 5.0\ndim = 40\n[network]\nkind = 'geometric'\nchi = 30.0\ngraphs = 9\nfailing = 0.1\n"
+    )
+    config = settled(text, problem={"l2": 0.5, "data": "x.svm"}, network={"radius": 0.4})
+    assert (config.problem.kappa, config.problem.l2, config.problem.dim) == (None, 0.5, None)
+    assert (config.network.chi, config.network.radius) == (None, 0.4)
+    other = settled(text, network={"kind": "star"}).network
+    assert (other.kind, other.chi, other.failing, other.graphs) == ("star", None, 0.1, 1000)
+
+
+def test_contacts_alone_name_the_kind_and_bring_the_nodes() -> None:
+    config = settle(None, {"network": {"contacts": "met.txt"}}, USUAL)
+    assert config.network == NetworkTable(kind="contacts", contacts="met.txt", window=1)
+    assert config.problem.nodes is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[problem]\nnods = 3\n", "config.toml, [problem]: unknown key 'nods'; did you mean 'nodes'?"),
+        ("[run]\nepochs = 3\n", "[run]: unknown key 'epochs'; known: method"),
+        ("[problm]\nnodes = 3\n", "unknown table [problm]; did you mean 'problem'?"),
+        ("nodes = 3\n", "unknown table [nodes]"),
+        ("problem = 3\n", "problem must be a table, got 3"),
+        ("[problem]\nnodes = '3'\n", "nodes must be a whole number, got '3'; e.g. nodes = 100"),
+        ("[problem]\nnodes = 3.0\n", "nodes must be a whole number, got 3.0"),
+        ("[problem]\nnodes = true\n", "nodes must be a whole number, got True"),
+        ("[problem]\nkappa = 'x'\n", "kappa must be a number, got 'x'"),
+        ("[network]\nrepair = 1\n", "repair must be true or false, got 1"),
+        ("[run]\nmethod = 1\n", "method must be text in quotes, got 1"),
+        ("[problem\n", "config.toml is no TOML: Expected ']'"),
+        ("[problem]\nsamples = 0\n", "samples must be at least 1, got 0"),
+        ("[run]\nrounds = -5\n", "rounds must be at least 1, got -5"),
+        ("[run]\nrtol = nan\n", "rtol must be at least 0 and at most 1, got nan"),
+        ("[problem]\nkappa = 3.0\nl2 = 1.0\n", "kappa = 3.0 and l2 = 1.0 exclude each other"),
+        ("[network]\nkind = 'rong'\n", "unknown network 'rong'; did you mean 'ring'?"),
+        ("[network]\nkind = 'ring'\nradius = 0.3\n", "radius = 0.3 has no effect on network ring"),
+        ("[network]\nkind = 'ring'\ngraphs = 3\n", "graphs = 3 has no effect on network ring"),
+        ("[network]\nkind = 'contacts'\n", "needs a contact list; give one with --contacts"),
+    ],
+)
+def test_mistakes_are_named(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        settled(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unreadable_files() -> None:
+    with pytest.raises(InputError, match=r"cannot read missing.toml: No such file"):
+        read_toml(Path("missing.toml"))
+    Path("binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="no text file in UTF-8"):
+        read_toml(Path("binary.toml"))
+
+
+@pytest.mark.parametrize("text", ['quote " and \\ slash', "tab\tnew\nline", "ünïcödé ☃", ""])
+def test_written_text_reads_back(text: str) -> None:
+    write_toml(Config(problem=ProblemTable(label=text), run=RunTable(rtol=1e-300, tol=1e22)), Path("config.toml"))
+    read = tomllib.loads(Path("config.toml").read_text(encoding="utf-8"))
+    assert read["problem"]["label"] == text
+    assert read["run"]["rtol"] == 1e-300
+    assert read["run"]["tol"] == 1e22
+
+
+def test_what_is_written_settles_to_the_same(tmp_path: Path) -> None:
+    Path("data").mkdir()
+    flags = {
+        "problem": {"data": "data/x.svm", "l2": 0.25},
+        "network": {"contacts": "data/met.txt", "window": 20, "repair": True},
+        "run": {"tol": 1e-6},
+    }
+    config = settle(None, flags, USUAL)
+    write_toml(config, tmp_path / "deep" / "config.toml")
+    again = settle(Path("deep/config.toml"), {}, USUAL)
+    assert Path(str(again.problem.data)).resolve() == tmp_path / "data" / "x.svm"
+    assert Path(str(again.network.contacts)).resolve() == tmp_path / "data" / "met.txt"
+    assert again.run == config.run
+    assert (again.problem.l2, again.network.window, again.network.repair) == (0.25, 20, True)
+
+
+def built(**network: Any) -> Any:
+    nodes = network.pop("nodes", 12)
+    return build_network(settle(None, {"problem": {"nodes": nodes}, "network": network}, SMALL))
+
+
+@pytest.mark.parametrize(
+    "kind", ["geometric", "waypoint", "erdos-renyi", "ring", "star", "path", "complete", "torus"]
+)
+def test_every_kind_builds_with_nothing_else_said(kind: str) -> None:
+    network = built(kind=kind)
+    assert network.nodes == 12
+    assert network.recipe["generator"] == kind.replace("-", "_")
+    assert network.graphs == (50 if kind in ("geometric", "waypoint", "erdos-renyi") else 1)
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5, 9, 10])
+def test_the_usual_network_exists_for_few_nodes(nodes: int) -> None:
+    assert built(nodes=nodes).chi <= 33
+
+
+def test_kinds_in_turn_and_graphs_that_stay() -> None:
+    assert built(kind="ring,star", every=3).order.tolist() == [0, 0, 0, 1, 1, 1]
+    assert built(kind="ring, star").period == 40
+    assert built(graphs=2, every=3).order.tolist() == [0, 0, 0, 1, 1, 1]
+    assert built(kind="ring", every=5).period == 1
+    assert built(kind="geometric,waypoint", graphs=2, every=1).graphs == 4
+
+
+def test_links_that_fail() -> None:
+    failing = built(kind="complete", failing=0.5, graphs=7)
+    assert failing.recipe["generator"] == "failing"
+    assert failing.period == 7
+    assert failing.describe()["edges_mean"] < 50
+    assert built(kind="ring,star", every=30, failing=0.1, graphs=7).period == 60
+
+
+def test_the_seed_of_the_network_may_differ() -> None:
+    common = {"kind": "erdos-renyi", "graphs": 2}
+    same = settle(None, {"problem": {"seed": 5}, "network": common}, SMALL)
+    assert build_network(same).recipe["seed"] == 5
+    other = settle(None, {"problem": {"seed": 5}, "network": {**common, "seed": 6}}, SMALL)
+    assert build_network(other).recipe["seed"] == 6
+
+
+def test_a_torus_needs_a_number_that_factors() -> None:
+    assert built(kind="torus", nodes=15).recipe == {"generator": "torus", "rows": 3, "columns": 5}
+    with pytest.raises(InputError, match=r"nodes = 13 makes no torus.*nearest square is nodes = 16"):
+        built(kind="torus", nodes=13)
+
+
+def test_large_networks_get_fewer_graphs_by_default() -> None:
+    graphs = [settle(None, {"problem": {"nodes": n}}, USUAL).network.graphs for n in (100, 150, 300, 5000)]
+    assert graphs == [1000, 1000, 125, 10]
+
+
+def test_a_file_is_shared_out_whole_or_by_samples() -> None:
+    Path("six.svm").write_text("".join(f"{(-1) ** k} 1:{k} 2:1\n" for k in range(6)))
+    whole = settle(None, {"problem": {"data": "six.svm", "nodes": 2}}, USUAL)
+    assert problem(whole, 2).dim == 2
+    part = settle(None, {"problem": {"data": "six.svm", "nodes": 2, "samples": 2, "dim": 3, "l2": 1.0}}, USUAL)
+    made = problem(part, 2)
+    assert (made.dim, made.l2) == (3, 1.0)
+    assert made.features.margins(np.ones((2, 3))).ravel().tolist() == [1, -2, 3, -4]
+    many = settle(None, {"problem": {"data": "six.svm", "nodes": 2, "samples": 4}}, USUAL)
+    with pytest.raises(InputError, match="has 6 samples, too few for 2 nodes with samples = 4 each"):
+        problem(many, 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"dim": 3}, "dim must be at least 4 for synthetic data, got 3"),
+        ({"label": "y"}, "label = 'y' names a column of a file"),
+        ({"samples": 10**9}, "GB; take fewer"),
+    ],
+)
+def test_synthetic_data_has_rules(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        problem(settle(None, {"problem": flags}, USUAL), 100)
+
+
+def test_synthetic_data_is_sklearns() -> None:
+    from sklearn.datasets import make_classification
+
+    import adom
+
+    config = settle(None, {"problem": {"nodes": 5, "samples": 4, "dim": 6, "kappa": 20.0, "seed": 3}}, USUAL)
+    A, b = make_classification(n_samples=20, n_features=6, random_state=3)
+    expected = adom.LogisticRegression(A, b, 5, kappa=20.0)
+    made = problem(config, 5)
+    assert (made.mu, made.L) == (expected.mu, expected.L)
+
+
+def test_parameters_in_text() -> None:
+    with pytest.raises(InputError, match="got 'eta=x'"):
+        parameters("unit,eta=x")
+    with pytest.raises(InputError, match="got 'unit'"):
+        parameters("eta=1,unit")

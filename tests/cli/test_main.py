@@ -1,0 +1,106 @@
+"""The command as a whole: light to load, helpful, and one line for what is wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+import adom as package
+from adom.cli.main import OneLine, app
+from adom.errors import InputError
+
+COMMANDS = ("solve", "verify", "network", "methods", "plot")
+HEAVY = ("jax", "pandas", "matplotlib", "scipy", "sklearn", "networkx", "pydantic", "numpy")
+
+
+def test_loading_the_command_loads_nothing_heavy(python: Any) -> None:
+    script = (
+        "import sys, json\n"
+        "from adom.cli import main, methods, network, options, output, plot, settings, solve, verify\n"
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    )
+    done = python("-c", script)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+def test_the_entry_point_exits_with_the_code_and_without_traceback(python: Any) -> None:
+    enter = "from adom.cli.main import run; run()"
+    good = python("-c", enter, "methods", "--json")
+    assert good.returncode == 0
+    assert "adom" in json.loads(good.stdout)
+    assert good.stderr == ""
+    bad = python("-c", enter, "plot", "missing.npz")
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert bad.stderr.startswith("error: cannot read missing.npz")
+    assert bad.stderr.count("\n") == 1
+
+
+def test_without_arguments_it_says_where_to_start(adom: Any) -> None:
+    outcome = adom()
+    assert outcome.code == 0
+    for command in COMMANDS:
+        assert f"adom {command}" in outcome.out
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help(adom: Any, command: tuple[str, ...]) -> None:
+    outcome = adom(*command, "--help")
+    assert outcome.code == 0
+    assert "Usage" in outcome.out
+    assert adom(*command, "-h") == outcome
+
+
+def test_shared_options_are_the_same_in_every_command(adom: Any) -> None:
+    for command in ("solve", "verify", "network"):
+        text = adom(command, "--help").out
+        for flag in ("--nodes", "--seed", "--network", "--chi", "--contacts", "--failing", "--every"):
+            assert flag in text
+    assert "--kappa" not in adom("network", "--help").out
+    assert "--method" not in adom("verify", "--help").out
+
+
+def test_version(adom: Any) -> None:
+    assert adom("--version").out == f"adom {package.__version__}\n"
+
+
+def test_unknown_commands_and_options_suggest_the_nearest(refused: Any) -> None:
+    assert "'solve'" in refused("solv")
+    assert "--rounds" in refused("solve", "--rouns", "5")
+    assert "adom --help" in refused("--nonsense")
+    assert "missing argument 'RESULT.npz...'" in refused("plot")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, adom: Any) -> None:
+    def broken(self: Any, context: Any) -> Any:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(OneLine, "invoke", broken)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        adom("methods")
+
+
+def test_a_message_of_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch, refused: Any) -> None:
+    def refuse(self: Any, context: Any) -> Any:
+        raise InputError("first\nsecond")
+
+    monkeypatch.setattr(OneLine, "invoke", refuse)
+    assert refused("methods") == "error: first second\n"
+    assert app(["methods"], standalone_mode=False) == 2
+
+
+def test_methods_lists_the_one_table(adom: Any) -> None:
+    from adom.algorithms import METHODS, method_class
+
+    listed = adom("methods", "--json").json
+    assert list(listed) == list(METHODS)
+    for name, entry in listed.items():
+        cls = method_class(name)
+        assert entry["title"] == cls.title
+        assert entry["oracle"] == cls.oracle
+        assert entry["vectors_per_round"] == cls.vectors_per_round
+    table = adom("methods")
+    assert table.code == 0
+    for name in METHODS:
+        assert name in table.out
