@@ -8,6 +8,7 @@ which do not depend on the machine. The last column is what `auto` cost over wha
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -66,9 +67,7 @@ def measure(network_name, kappa, parameters, split, rounds):
     tol = TARGET * NODES * float((f.solution() ** 2).sum())
     costs = {}
     for oracle in [*FIXED, "auto", "exact"]:
-        result = adom.solve(
-            f, network, parameters=parameters, oracle=oracle, rounds=rounds, tol=tol, record_every=5
-        )
+        result = adom.solve(f, network, "adom", parameters, oracle, rounds, tol, record_every=5)
         last = result.history.iloc[-1]
         name = oracle if isinstance(oracle, str) else f"{oracle[0]}:{oracle[1]}"
         costs[name] = (result.status, int(last["round"]), float(last["gradients"]))
@@ -99,9 +98,8 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="also write everything there")
     options = parser.parse_args()
     rows = []
-    print(
-        f"{'network':30} {'chi':>6} {'kappa':>6} {'param.':7} {'split':9} {'gd:1':>10} {'best fixed':>17} {'auto':>9} ratio"
-    )
+    heads = f"{'network':30} {'chi':>6} {'kappa':>6} {'param.':7} {'split':9} {'gd:1':>10}"
+    print(f"{heads} {'best fixed':>17} {'auto':>9} ratio")
     for setting in SETTINGS[::3] if options.quick else SETTINGS:
         row = measure(*setting)
         rows.append(row)
@@ -113,8 +111,7 @@ def main() -> None:
             flush=True,
         )
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
+        Path(options.json).write_text(json.dumps(rows, indent=1))
     lost = [r for r in rows if r["exact"] == "converged" and r["auto"] != "converged"]
     over = [r for r in rows if r["ratio"] and r["ratio"] > 1.5]
     print(f"{len(rows)} settings; auto failed where exact converged: {len(lost)}; ratio above 1.5: {len(over)}")

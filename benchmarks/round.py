@@ -1,7 +1,7 @@
 """Time one round of ADOM against a plain NumPy loop and against streaming the data once.
 
 Run: ``make bench`` or ``python benchmarks/round.py``. All three are timed in turn, several times over, in one
-process on one thread each, and compared as ratios of their medians: absolute times mean little on a shared machine.
+process on one thread, and compared as ratios of their medians: absolute times mean little on a shared machine.
 """
 
 import os

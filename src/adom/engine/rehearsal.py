@@ -50,9 +50,8 @@ def rehearse(method: Method, constants: Constants, network: Network) -> Accuracy
     # Four times what halving the distance took here, and not less than the theorem's own time scale.
     halving = 2 * np.log(2) / max(rates[best], 1e-6)
     patience = max(4 * halving, 0 if beyond else 7 * constants.chi * sqrt(constants.kappa), 100)
-    cap = (
-        CANDIDATES[best] if not beyond else -(-3 * CANDIDATES[best] // 2)
-    )  # it was an easier play: leave a margin
+    # Where it was an easier play that was rehearsed, leave a margin.
+    cap = CANDIDATES[best] if not beyond else -(-3 * CANDIDATES[best] // 2)
     return Accuracy(cap=cap, lag=lag, patience=int(patience))
 
 
