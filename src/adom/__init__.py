@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .algorithms import Constants, Method
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
+    from .engine.compare import Comparison, compare
     from .engine.result import Result, load
     from .engine.solve import constants, solve, solve_many
     from .engine.theory import verify
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ADOM": "algorithms.adom",
+    "Comparison": "engine.compare",
     "Constants": "algorithms",
     "InputError": "errors",
     "LogisticRegression": "problems.logistic",
@@ -40,6 +42,7 @@ _HOME = {
     "Quadratic": "problems.quadratic",
     "Result": "engine.result",
     "from_loss": "problems.loss",
+    "compare": "engine.compare",
     "constants": "engine.solve",
     "load": "engine.result",
     "networks": "networks",
@@ -51,6 +54,7 @@ _HOME = {
 __all__ = [
     "ADOM",
     "PNGD",
+    "Comparison",
     "Constants",
     "InputError",
     "LogisticRegression",
@@ -58,6 +62,7 @@ __all__ = [
     "Quadratic",
     "Result",
     "__version__",
+    "compare",
     "constants",
     "from_loss",
     "load",

@@ -135,5 +135,8 @@ def test_oracles_are_read(given, expected):
     "bad", ["newton", ("gd", 0), ("gd", -1), ("gd", 1.5), ("gd", True), "gd", ("exact", 3), "gd:x", None, 3]
 )
 def test_unknown_oracles_are_refused(bad):
-    with pytest.raises(InputError, match=r"unknown oracle .*'exact', 'auto'"):
+    with pytest.raises(
+        InputError, match=r"unknown oracle .*'exact', 'auto', \('gd', T\).*on the command line .*gd:T"
+    ) as caught:
         parse_oracle(bad)
+    assert repr(bad) in str(caught.value)

@@ -58,6 +58,22 @@ class Result:
         """A short name for legends and tables."""
         return str(self.provenance["method"]["title"])
 
+    @property
+    def protocol(self) -> str:
+        """What the parameters are called, such as "unit" or "theory with eta=0.1".
+
+        Examples
+        --------
+        >>> Result(np.zeros((1, 1)), None, "", {"protocol": {"protocol": "unit", "eta": 0.1}}).protocol
+        'unit with eta=0.1'
+        """
+        protocol = self.provenance.get("protocol")
+        if not isinstance(protocol, dict):
+            return str(protocol or "")
+        base = str(protocol.get("protocol", "theory"))
+        changed = ", ".join(f"{name}={value:.3g}" for name, value in protocol.items() if name != "protocol")
+        return f"{base} with {changed}" if changed else base
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the result to `path` (a .npz file), whole or not at all; return the path."""
         target = Path(path)

@@ -201,7 +201,7 @@ def _solve(
             "kappa": problem.kappa,
         },
         "network": {**network.recipe, "chi": network.chi},
-        "oracle": str(spec),
+        "oracle": str(spec) if cls.oracle == "dual" else None,
         "protocol": protocol,
         "rounds": plan.rounds,
         "tol": plan.tol,

@@ -49,7 +49,8 @@ def parse_oracle(oracle: Any) -> OracleSpec:
     if kind in ("gd", "agd") and isinstance(steps, int) and not isinstance(steps, bool) and steps >= 1:
         return OracleSpec(kind, steps)
     raise InputError(
-        f"unknown oracle {oracle!r}; use 'exact', 'auto', ('gd', T) or ('agd', T) with a whole number T >= 1"
+        f"unknown oracle {oracle!r}; use 'exact', 'auto', ('gd', T) or ('agd', T) with a whole number T >= 1; "
+        "on the command line exact, auto, gd:T or agd:T"
     )
 
 
