@@ -6,10 +6,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CODE := src tests benchmarks
+CODE := src tests benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types format bench bench-auto clean
+.PHONY: help setup run test lint types format docs bench bench-auto clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ types: $(READY)  ## mypy, strict
 format: $(READY)  ## ruff: mend what can be mended
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
+
+docs: $(READY)  ## write docs/methods.md from the table of methods
+	@$(BIN)/python docs/generate.py
 
 bench: $(READY)  ## time a round against a NumPy loop and the machine's limit
 	@$(BIN)/python benchmarks/round.py

@@ -66,11 +66,22 @@ class Gossip:
         out = tuple(W @ v for v in vectors)
         return out[0] if len(out) == 1 else out
 
-    def mix(self, v, rounds):
+    def average(self, *vectors):
         top = max(np.linalg.eigvalsh(W)[-1] for W in self.matrices)
-        for _ in range(rounds):
-            v = v - self(v) / top
+        moved = self(*vectors)
+        if len(vectors) == 1:
+            return vectors[0] - moved / top
+        return tuple(v - w / top for v, w in zip(vectors, moved, strict=True))
+
+    def mix(self, v, rounds):
+        for _ in range(int(rounds)):
+            v = self.average(v)
         return v
+
+    def push_pull(self, pulled, pushed):
+        links = (self.matrices[self.clock % len(self.matrices)] != 0).astype(float)  # symmetric, with a full diagonal
+        self.clock += 1
+        return (links / links.sum(axis=1, keepdims=True)) @ pulled, (links / links.sum(axis=0, keepdims=True)) @ pushed
 
     def project(self, v):
         self.clock += 1

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import networks
+    from . import algorithms, networks
     from .algorithms import Constants, Method
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
@@ -41,6 +41,7 @@ _HOME = {
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
     "Result": "engine.result",
+    "algorithms": "algorithms",
     "from_loss": "problems.loss",
     "compare": "engine.compare",
     "constants": "engine.solve",
@@ -62,6 +63,7 @@ __all__ = [
     "Quadratic",
     "Result",
     "__version__",
+    "algorithms",
     "compare",
     "constants",
     "from_loss",
@@ -74,13 +76,22 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _HOME.get(name) or _method_files().get(name)
+    if home is None:
         raise AttributeError(f"module 'adom' has no attribute {name!r}")
-    module = import_module(f".{_HOME[name]}", __name__)
-    value = module if name == "networks" else getattr(module, name)
+    module = import_module(f".{home}", __name__)
+    value = module if home == name else getattr(module, name)
     globals()[name] = value
     return value
 
 
+def _method_files() -> dict[str, str]:
+    """Every class of the table of methods, `adom.ADOM` to `adom.AccGT`, and where it lives."""
+    from .algorithms import METHODS
+
+    places = (place.split(":") for place in METHODS.values())
+    return {cls: f"algorithms.{file}" for file, cls in places}
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_method_files()})

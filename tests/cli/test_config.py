@@ -40,9 +40,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_rest() -> None:
 
 
 def test_a_flag_does_away_with_its_rivals_in_the_file() -> None:
-    text = (
-        "[problem]\nkappa = 5.0\ndim = 40\n[network]\nkind = 'geometric'\nchi = 30.0\ngraphs = 9\nfailing = 0.1\n"
-    )
+    text = "[problem]\nkappa = 5.0\ndim = 40\n[network]\nkind = 'geometric'\nchi = 30.0\ngraphs = 9\nfailing = 0.1\n"
     config = settled(text, problem={"l2": 0.5, "data": "x.svm"}, network={"radius": 0.4})
     assert (config.problem.kappa, config.problem.l2, config.problem.dim) == (None, 0.5, None)
     assert (config.network.chi, config.network.radius) == (None, 0.4)
@@ -126,9 +124,7 @@ def built(**network: Any) -> Any:
     return build_network(settle(None, {"problem": {"nodes": nodes}, "network": network}, SMALL))
 
 
-@pytest.mark.parametrize(
-    "kind", ["geometric", "waypoint", "erdos-renyi", "ring", "star", "path", "complete", "torus"]
-)
+@pytest.mark.parametrize("kind", ["geometric", "waypoint", "erdos-renyi", "ring", "star", "path", "complete", "torus"])
 def test_every_kind_builds_with_nothing_else_said(kind: str) -> None:
     network = built(kind=kind)
     assert network.nodes == 12

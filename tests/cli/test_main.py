@@ -9,14 +9,14 @@ import adom as package
 from adom.cli.main import OneLine, app
 from adom.errors import InputError
 
-COMMANDS = ("solve", "verify", "network", "methods", "plot")
+COMMANDS = ("solve", "compare", "verify", "network", "methods", "plot")
 HEAVY = ("jax", "pandas", "matplotlib", "scipy", "sklearn", "networkx", "pydantic", "numpy")
 
 
 def test_loading_the_command_loads_nothing_heavy(python: Any) -> None:
     script = (
         "import sys, json\n"
-        "from adom.cli import main, methods, network, options, output, plot, settings, solve, verify\n"
+        "from adom.cli import compare, main, methods, network, options, output, plot, settings, solve, verify\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
     done = python("-c", script)
@@ -53,12 +53,16 @@ def test_help(adom: Any, command: tuple[str, ...]) -> None:
 
 
 def test_shared_options_are_the_same_in_every_command(adom: Any) -> None:
-    for command in ("solve", "verify", "network"):
+    for command in ("solve", "compare", "verify", "network"):
         text = adom(command, "--help").out
         for flag in ("--nodes", "--seed", "--network", "--chi", "--contacts", "--failing", "--every"):
             assert flag in text
     assert "--kappa" not in adom("network", "--help").out
     assert "--method" not in adom("verify", "--help").out
+    assert "--methods" not in adom("solve", "--help").out
+    compare = adom("compare", "--help").out
+    assert "--methods" in compare
+    assert "--engine" not in compare
 
 
 def test_version(adom: Any) -> None:

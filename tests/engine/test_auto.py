@@ -18,9 +18,7 @@ def logistic(kappa):
 
 def cost(problem, network, protocol, oracle, rounds):
     tol = 1e-8 * NODES * float((problem.solution() ** 2).sum())
-    result = adom.solve(
-        problem, network, parameters=protocol, oracle=oracle, rounds=rounds, tol=tol, record_every=5
-    )
+    result = adom.solve(problem, network, parameters=protocol, oracle=oracle, rounds=rounds, tol=tol, record_every=5)
     return result.history["gradients"].iloc[-1] if result.status == "converged" else np.inf
 
 

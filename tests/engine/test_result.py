@@ -2,6 +2,7 @@ import json
 import os
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,3 +100,17 @@ def test_saved_files_have_ordinary_permissions(result, tmp_path):
 def test_result_shows_itself(result):
     assert repr(result).startswith("Result(ADOM, max_rounds: error ")
     assert "30 rounds" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("unit", "unit"),
+        (None, ""),
+        ({"eta": 0.1}, "theory with eta=0.1"),
+        ({"protocol": "unit", "eta": 1, "tau": 1 / 3}, "unit with eta=1, tau=0.333"),
+        ({"protocol": "unit"}, "unit"),
+    ],
+)
+def test_parameters_have_a_name(result, given, name):
+    assert replace(result, provenance={"protocol": given}).protocol == name

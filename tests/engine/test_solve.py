@@ -65,9 +65,7 @@ def test_books_are_kept(logistic, network):
     assert history["round"].tolist() == list(range(1, 41))
     assert history["gradients"].tolist() == list(range(2, 81, 2))
     links = np.array([2 * network.graph(k).number_of_edges() for k in range(40)])
-    np.testing.assert_array_equal(
-        history["floats_sent"], np.cumsum(links * 2 * problem.dim)
-    )  # two vectors a round
+    np.testing.assert_array_equal(history["floats_sent"], np.cumsum(links * 2 * problem.dim))  # two vectors a round
     assert (np.diff(history["seconds"]) > 0).all()
     assert result.status == "max_rounds"
 
@@ -90,9 +88,7 @@ def test_stops_at_the_tolerance_with_the_rows_of_that_record(quadratic, network)
     first = int((whole.history["error"] <= tol).idxmax())
     assert len(result.history) == first + 1
     assert result.history["error"].iloc[-1] <= tol < result.history["error"].iloc[-2]
-    assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(
-        result.history["error"].iloc[-1], rel=1e-9
-    )
+    assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
 
 
 def test_divergence_is_detected_and_dated(quadratic, network):
@@ -134,9 +130,7 @@ def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
     assert result.status == "interrupted"
     assert len(result.history) == 1
     assert result.x.shape == (12, 3)
-    assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(
-        result.history["error"].iloc[-1], rel=1e-9
-    )
+    assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
     assert signal.getsignal(signal.SIGINT) is handler
 
 

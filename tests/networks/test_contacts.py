@@ -56,9 +56,7 @@ def test_given_nodes_keep_their_ids_and_repair_chains_the_components():
 
 
 def test_disconnected_window_is_named():
-    with pytest.raises(
-        InputError, match=r"the graph of round 1 is disconnected: 2 components, \{0, 1\} and \{2\}"
-    ):
+    with pytest.raises(InputError, match=r"the graph of round 1 is disconnected: 2 components, \{0, 1\} and \{2\}"):
         from_contacts([(0, 0, 1), (0, 1, 2), (9, 0, 1)])
 
 

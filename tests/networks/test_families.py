@@ -8,7 +8,7 @@ import pytest
 
 from adom.errors import InputError, InputTypeError
 from adom.networks import complete, erdos_renyi, path, ring, star, torus
-from adom.networks.families import _random_pairs
+from adom.networks.families import random_pairs
 
 
 def ring_values(n):
@@ -90,9 +90,9 @@ def test_erdos_renyi_links_pairs_with_probability_p():
 
 def test_random_pairs_reach_every_pair_and_only_pairs():
     rng = np.random.default_rng(0)
-    assert _random_pairs(6, 1.0, rng).tolist() == [[u, v] for u in range(6) for v in range(u + 1, 6)]
-    assert _random_pairs(6, 0.0, rng).shape == (0, 2)
-    assert _random_pairs(6, 1e-300, rng).shape == (0, 2)
+    assert random_pairs(6, 1.0, rng).tolist() == [[u, v] for u in range(6) for v in range(u + 1, 6)]
+    assert random_pairs(6, 0.0, rng).shape == (0, 2)
+    assert random_pairs(6, 1e-300, rng).shape == (0, 2)
 
 
 def test_erdos_renyi_without_links_becomes_a_tree():

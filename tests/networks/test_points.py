@@ -72,9 +72,7 @@ def test_graph_g_does_not_depend_on_how_many_there_are():
 def test_the_papers_condition_numbers_are_reached(chi):
     network = geometric(100, chi=chi, graphs=60, seed=1)
     assert network.chi == pytest.approx(chi, rel=0.1)
-    worst = max(
-        np.linalg.eigvalsh(network.matrix(k))[-1] / np.linalg.eigvalsh(network.matrix(k))[1] for k in range(60)
-    )
+    worst = max(np.linalg.eigvalsh(network.matrix(k))[-1] / np.linalg.eigvalsh(network.matrix(k))[1] for k in range(60))
     assert worst == pytest.approx(network.chi, rel=1e-9)
     assert network.recipe["chi"] == chi
 
@@ -118,9 +116,7 @@ def test_chi_1_is_the_complete_graph():
 
 
 def test_unreachable_chi_names_the_nearest():
-    with pytest.raises(
-        InputError, match=r"chi=1e\+06 cannot be reached.*nearest is chi=\d+.*ask for that"
-    ) as caught:
+    with pytest.raises(InputError, match=r"chi=1e\+06 cannot be reached.*nearest is chi=\d+.*ask for that") as caught:
         geometric(30, chi=1e6)
     nearest = float(str(caught.value).split("nearest is chi=")[1].split()[0])
     assert geometric(30, chi=nearest).chi == pytest.approx(nearest, rel=0.1)

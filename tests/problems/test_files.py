@@ -247,9 +247,7 @@ def test_truncated_archive(tmp_path: Path, write: Any) -> None:
     assert "no whole archive" in refusal(write("cut.npz", content[: len(content) // 2]))
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"), [("a6a", (11220, 122)), ("w6a", (17188, 300)), ("ijcnn1.bz2", (49990, 22))]
-)
+@pytest.mark.parametrize(("name", "shape"), [("a6a", (11220, 122)), ("w6a", (17188, 300)), ("ijcnn1.bz2", (49990, 22))])
 def test_the_papers_data_sets(name: str, shape: tuple[int, int]) -> None:
     if not (LIBSVM / name).exists():
         pytest.skip(f"{name} is not beside the checkout, in ../shared/data/libsvm")

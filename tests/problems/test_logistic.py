@@ -56,9 +56,7 @@ def test_hessian_is_the_derivative_of_the_gradient():
         )
         product = np.asarray(ours.hessian_product_rows(x, v))
         np.testing.assert_allclose(product, numeric, rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(
-            np.einsum("nde,ne->nd", ours.hessian_rows(x), v), product, rtol=1e-12, atol=1e-14
-        )
+        np.testing.assert_allclose(np.einsum("nde,ne->nd", ours.hessian_rows(x), v), product, rtol=1e-12, atol=1e-14)
 
 
 def test_constants_are_those_of_each_node():
@@ -122,9 +120,7 @@ def test_any_two_labels_will_do():
     flat = A.reshape(-1, 2)
     signs = adom.LogisticRegression(flat, b.ravel(), nodes=3, l2=1.0).solution()
     for labels in (np.where(b > 0, 1, 0), np.where(b > 0, "yes", "no"), b > 0):
-        np.testing.assert_array_equal(
-            adom.LogisticRegression(flat, labels.ravel(), nodes=3, l2=1.0).solution(), signs
-        )
+        np.testing.assert_array_equal(adom.LogisticRegression(flat, labels.ravel(), nodes=3, l2=1.0).solution(), signs)
 
 
 def test_solution_is_the_minimiser():

@@ -18,9 +18,7 @@ def test_quadratic_matches_its_formulas():
     H, c = quadratics(4, 3, 50.0)
     ours = adom.Quadratic(H, c)
     x = np.random.default_rng(0).standard_normal((4, 3))
-    np.testing.assert_allclose(
-        ours.value_rows(x), [x[i] @ H[i] @ x[i] / 2 - c[i] @ x[i] for i in range(4)], rtol=1e-12
-    )
+    np.testing.assert_allclose(ours.value_rows(x), [x[i] @ H[i] @ x[i] / 2 - c[i] @ x[i] for i in range(4)], rtol=1e-12)
     np.testing.assert_allclose(ours.gradient_rows(x), [H[i] @ x[i] - c[i] for i in range(4)], rtol=1e-12)
     assert (ours.mu, ours.L) == pytest.approx((1.0, 50.0))
     np.testing.assert_allclose(ours.mu_nodes, np.linalg.eigvalsh(H)[:, 0])

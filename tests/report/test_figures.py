@@ -1,6 +1,7 @@
 """Figures: what is drawn is what the results say, whatever is in them."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import adom
 from adom.engine.result import Result
 from adom.errors import InputError
-from adom.report.figures import AXES, convergence, network_picture, protocol_name, save
+from adom.report.figures import AXES, convergence, network_picture, save
 
 
 def made(
@@ -20,6 +21,8 @@ def made(
     status: str = "max_rounds",
     protocol: Any = "unit",
     start: float = 1.0,
+    title: str = "ADOM",
+    oracle: str | None = "gd:1",
 ) -> Result:
     k = np.arange(1, len(error) + 1)
     history = pd.DataFrame(
@@ -34,8 +37,8 @@ def made(
         }
     )
     provenance = {
-        "method": {"name": "adom", "title": "ADOM", "parameters": {}},
-        "oracle": "gd:1",
+        "method": {"name": "adom", "title": title, "parameters": {}},
+        "oracle": oracle,
         "protocol": protocol,
         "start_error": start,
     }
@@ -46,9 +49,7 @@ def legend(figure: Any) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-@pytest.mark.parametrize(
-    ("axis", "step"), [("round", 1), ("gradients", 3), ("floats_sent", 1000), ("seconds", 0.1)]
-)
+@pytest.mark.parametrize(("axis", "step"), [("round", 1), ("gradients", 3), ("floats_sent", 1000), ("seconds", 0.1)])
 def test_curves_are_the_columns(axis: str, step: float) -> None:
     figure = convergence([made([1.0, 0.1, 0.01], [0.5, 0.05, 0.005])], axis=axis)
     axes = figure.axes[0]
@@ -66,16 +67,64 @@ def test_curves_are_the_columns(axis: str, step: float) -> None:
 
 
 def test_runs_differ_in_colour_and_name() -> None:
-    runs = [made([1.0, k + 1.0]) for k in range(10)] + [
-        made([1.0, 1.0], protocol={"protocol": "unit", "eta": 0.5})
-    ]
+    runs = [made([1.0, k + 1.0]) for k in range(10)] + [made([1.0, 1.0], protocol={"protocol": "unit", "eta": 0.5})]
     figure = convergence(runs)
     looks = {(line.get_color(), str(line.get_linestyle())) for line in figure.axes[0].lines[::2]}
     assert len(looks) == len(runs)
     names = legend(figure)[: len(runs)]
     assert len(set(names)) == len(runs)
-    assert names[1] == "ADOM (unit, oracle gd:1) #2"
+    assert names[:10] == [f"ADOM (unit, oracle gd:1) #{k}" for k in range(1, 11)]
     assert names[-1] == "ADOM (unit with eta=0.5, oracle gd:1)"
+
+
+def test_many_runs_without_consensus_differ_in_every_way() -> None:
+    runs = [made([1.0, 10.0**-k], title=f"M{k}", oracle=None if k % 2 else "auto") for k in range(11)]
+    labels = [f"method {k}" for k in range(11)]
+    figure = convergence(runs, consensus=False, labels=labels)
+    lines = figure.axes[0].lines
+    assert len(lines) == 11
+    for run, line in zip(runs, lines, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), run.history["error"])
+    assert len({line.get_color() for line in lines}) == 11
+    assert len({line.get_marker() for line in lines}) == 11
+    styles = [line._dash_pattern for line in lines]  # what get_linestyle would call "--" is of several kinds
+    assert all(one != next_ for one, next_ in pairwise(styles))
+    assert len({line.get_zorder() for line in lines}) == len({str(style) for style in styles}) == 4
+    assert legend(figure) == labels
+    assert figure.legends[0].get_title().get_text() == "parameters unit, dual oracle auto"
+    assert figure.axes[0].get_ylabel().startswith("squared distance to $x^*$")
+
+
+def test_what_runs_do_not_share_stands_with_each() -> None:
+    runs = [made([1.0]), made([1.0], protocol="theory", oracle=None), made([1.0], oracle="exact")]
+    figure = convergence(runs, consensus=False, labels=["a", "b", "c"])
+    assert legend(figure) == ["a (unit, oracle gd:1)", "b (theory)", "c (unit, oracle exact)"]
+    assert figure.legends[0].get_title().get_text() == ""
+    primal = convergence([made([1.0], oracle=None)], consensus=False, labels=["a"])
+    assert primal.legends[0].get_title().get_text() == "parameters unit"
+    assert legend(primal) == ["a"]
+
+
+@pytest.mark.parametrize("axis", ["all", None])
+def test_a_panel_for_every_cost(axis: str | None, tmp_path: Path) -> None:
+    wild = made([2.0, 1e9], status="diverged")
+    figure = convergence([made([1.0, 0.1, 0.01]), wild], axis=axis, consensus=False)
+    assert [panel.get_xlabel() for panel in figure.axes] == list(AXES.values())
+    for panel, column in zip(figure.axes, AXES, strict=True):
+        np.testing.assert_allclose(panel.lines[0].get_xdata(), made([1.0] * 3).history[column])
+        assert panel.get_xlim()[0] == 0
+        assert sum(line.get_marker() == "X" for line in panel.lines) == 1
+    assert len({panel.get_ylim() for panel in figure.axes}) == 1
+    assert legend(figure)[-1] == "diverged"
+    assert len(figure.legends) == 1
+    assert save(figure, tmp_path / "all.png").stat().st_size > 5000
+
+
+def test_curves_of_very_different_lengths_get_a_logarithmic_axis() -> None:
+    long, short = made([1.0] * 100), made([1.0] * 3)
+    assert convergence([long, short]).axes[0].get_xscale() == "log"
+    assert convergence([long, made([1.0] * 4)]).axes[0].get_xscale() == "linear"
+    assert convergence([long, made([1.0, 9.0], status="diverged")]).axes[0].get_xscale() == "linear"
 
 
 def test_what_a_logarithm_does_not_take_is_left_out(tmp_path: Path) -> None:
@@ -110,6 +159,8 @@ def test_a_diverged_run_ends_in_a_cross_before_it_outgrows_the_rest() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(InputError, match="unknown axis 'time'; use one of round"):
         convergence([made([1.0])], axis="time")
+    with pytest.raises(InputError, match="got 1 labels for 2 results"):
+        convergence([made([1.0])] * 2, labels=["a"])
     with pytest.raises(InputError, match="no results"):
         convergence([])
     with pytest.raises(InputError, match="got str"):
@@ -122,7 +173,6 @@ def test_bad_arguments() -> None:
 
 def test_a_single_result_may_stand_alone() -> None:
     assert len(made([1.0, 0.5]).plot(axis="seconds").axes[0].lines) == 2
-    assert protocol_name(None) == ""
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf", "svg"])

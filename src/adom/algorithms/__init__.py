@@ -9,6 +9,15 @@ from .base import Constants, Gossip, Method, Oracle
 METHODS = {
     "adom": "adom:ADOM",
     "pngd": "pngd:PNGD",
+    "dnm": "dnm:DNM",
+    "mudag": "mudag:Mudag",
+    "acc-dngd": "acc_dngd:AccDNGD",
+    "apm": "apm:APM",
+    "diging": "diging:DIGing",
+    "panda": "panda:PANDA",
+    "push-pull": "push_pull:PushPull",
+    "adom+": "adom_plus:ADOMPlus",
+    "acc-gt": "acc_gt:AccGT",
 }
 """Name -> file and class. A new method is one file in this folder and one line here."""
 

@@ -9,6 +9,7 @@ clock) reaches the step through two arguments that the engine owns: an `Oracle` 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from math import sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from ..errors import InputError
@@ -36,8 +37,16 @@ class Gossip(Protocol):
         """Spend one round: return W(k) v for every vector v given (one vector: one array, not a tuple)."""
         ...
 
+    def average(self, *vectors: Array) -> Any:
+        """Spend one round: return M(k) v for every vector v given, with M = I - W / lambda_max."""
+        ...
+
     def mix(self, v: Array, rounds: Any) -> Array:
-        """Spend `rounds` rounds of averaging, each v <- M(k) v with M = I - W / lambda_max."""
+        """Spend `rounds` rounds of averaging, each v <- M(k) v."""
+        ...
+
+    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        """Spend one round: return R(k) pulled and C(k) pushed, row- and column-stochastic on one directed graph."""
         ...
 
     def project(self, v: Array) -> Array:
@@ -84,6 +93,15 @@ class Constants:
         return self.lambda_max / self.lambda_min_plus
 
 
+def small_gain_step(J: float, chi: float, mu: float) -> float:
+    """Return the step of the small-gain theorem behind DIGing and PANDA, for averaging that leaves 1 - 1 / chi."""
+    d = 1 - 1 / chi
+    # sqrt(J^2 + (1 - d^2) J) - d J, written so that nothing cancels for d near 1
+    root = sqrt(J * J + (1 - d * d) * J)
+    gap = (J * J * (1 - d * d) + (1 - d * d) * J) / (root + d * J)
+    return 1.5 * gap**2 / (mu * J * (J + 1) ** 2)
+
+
 class Method:
     """Base of all methods; a subclass is a frozen dataclass whose fields are its hyper-parameters."""
 
@@ -92,6 +110,7 @@ class Method:
     oracle: ClassVar[Literal["dual", "primal"]]
     vectors_per_round: ClassVar[int]
     rounds_per_step: ClassVar[int | None] = 1  # None: it varies, or depends on a hyper-parameter
+    directed: ClassVar[bool] = False  # whether it runs on directed graphs
     complexity: ClassVar[str]
     reference: ClassVar[str]
 

@@ -5,14 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from .config import kinds
+from .output import busy
 from .settings import Config
 
 if TYPE_CHECKING:
     from ..networks import Network
+    from ..problems.base import Problem
     from ..problems.logistic import LogisticRegression
 
 MOST_NUMBERS = 2**31
 """The most numbers that synthetic data may hold (16 GB)."""
+
+
+def both(config: Config) -> "tuple[Network, LogisticRegression]":
+    """Build the network and the problem on it, saying so on a terminal."""
+    with busy("building the network and the problem"):
+        built = network(config)
+        return built, problem(config, built.nodes)
 
 
 def network(config: Config) -> "Network":
@@ -44,9 +53,7 @@ def _member(kind: str, config: Config) -> "Network":
 
     table, nodes, seed = config.network, config.problem.nodes, _seed(config)
     if kind == "contacts":
-        return networks.from_contacts(
-            table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair)
-        )
+        return networks.from_contacts(table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair))
     assert nodes is not None, "only a contact list brings its own number"
     graphs = table.graphs or 1
     if kind == "geometric":
@@ -127,6 +134,26 @@ def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
     return features, labels
 
 
+def check_run(config: Config) -> None:
+    """Refuse a wrong oracle or wrong parameters before anything is built."""
+    from ..problems.oracles import parse_oracle
+
+    parse_oracle(config.run.oracle)
+    parameters(config.run.parameters)
+
+
+def budget(config: Config, problem: "Problem") -> dict[str, Any]:
+    """Return how long to run, when to stop and what to record, as `adom.solve` and `adom.compare` take it."""
+    run = config.run
+    start = problem.nodes * float((problem.solution() ** 2).sum())
+    return {
+        "rounds": run.rounds,
+        "tol": run.tol if run.tol is not None else (run.rtol * start or None),
+        "record_every": run.record_every,
+        "dtype": run.dtype,
+    }
+
+
 def parameters(text: str) -> str | dict[str, Any]:
     """Read "unit", "theory", "eta=0.1,tau=0.2" or "unit,eta=0.1" in the form that `adom.solve` takes.
 
@@ -146,7 +173,5 @@ def parameters(text: str) -> str | dict[str, Any]:
         try:
             found[name] = float(value)
         except ValueError:
-            raise InputError(
-                f"parameters must read name=value,..., got {part.strip()!r}; e.g. unit,eta=0.1"
-            ) from None
+            raise InputError(f"parameters must read name=value,..., got {part.strip()!r}; e.g. unit,eta=0.1") from None
     return found

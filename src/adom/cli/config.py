@@ -65,18 +65,14 @@ def read_toml(file: Path) -> Tables:
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror or error}; check the path") from None
     except UnicodeDecodeError:
-        raise InputError(
-            f"{file} is no text file in UTF-8; give a TOML file such as a run's config.toml"
-        ) from None
+        raise InputError(f"{file} is no text file in UTF-8; give a TOML file such as a run's config.toml") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file} is no TOML: {error}; a line reads `name = value`, text in quotes") from None
     for table, values in content.items():
         if table not in TABLES:
             raise InputError(f"{file}: unknown table [{table}]; {_nearest(table, list(TABLES))}")
         if not isinstance(values, dict):
-            raise InputError(
-                f"{file}: {table} must be a table, got {values!r}; write [{table}] on a line of its own"
-            )
+            raise InputError(f"{file}: {table} must be a table, got {values!r}; write [{table}] on a line of its own")
     for table, name in PATHS:
         value = content.get(table, {}).get(name)
         if isinstance(value, str):
@@ -84,8 +80,8 @@ def read_toml(file: Path) -> Tables:
     return content
 
 
-def write_toml(config: Config, file: Path) -> None:
-    """Write all settings to a file that a run can start from; paths become relative to it.
+def write_toml(config: Config, file: Path, command: str = "solve") -> None:
+    """Write all settings to a file that a command can start from; paths become relative to it.
 
     Examples
     --------
@@ -96,12 +92,12 @@ def write_toml(config: Config, file: Path) -> None:
     ...     read_toml(file)["run"]["method"]
     'adom'
     """
-    lines = ["# Run this again with: adom solve config.toml"]
+    lines = [f"# Run this again with: adom {command} {file.name}"]
     for table, values in asdict(config).items():
-        lines += ["", f"[{table}]"]
-        for name, value in values.items():
-            if value is not None:
-                lines.append(f"{name} = {_toml(_relative(value, file) if (table, name) in PATHS else value)}")
+        given = {name: value for name, value in values.items() if value is not None}
+        lines += ["", f"[{table}]"] if given else []
+        for name, value in given.items():
+            lines.append(f"{name} = {_toml(_relative(value, file) if (table, name) in PATHS else value)}")
     with atomic(file) as partial:
         partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -157,9 +153,7 @@ def _check_types(table: str, values: dict[str, Any], where: str) -> None:
             bool: ("true or false", "true"),
             str: ("text in quotes", '"..."'),
         }[describe(table, name)[0]]
-        raise InputError(
-            f"{where}: {name} must be {rule}, got {first['input']!r}; e.g. {name} = {example}"
-        ) from None
+        raise InputError(f"{where}: {name} must be {rule}, got {first['input']!r}; e.g. {name} = {example}") from None
 
 
 def _check_bounds(table: str, values: dict[str, Any]) -> None:
@@ -168,9 +162,7 @@ def _check_bounds(table: str, values: dict[str, Any]) -> None:
         low, high = setting.least, setting.most
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             rule = f"at least {low}" + (f" and at most {high}" if high is not None else "")
-            raise InputError(
-                f"{name} must be {rule}, got {value!r}; {setting.help[0].lower()}{setting.help[1:-1]}"
-            )
+            raise InputError(f"{name} must be {rule}, got {value!r}; {setting.help[0].lower()}{setting.help[1:-1]}")
 
 
 def _common() -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import InputError
+from .compare import compare
 from .methods import methods
 from .network import network
 from .plot import plot
@@ -21,6 +22,7 @@ adom: decentralized convex optimization over changing networks
 
   adom solve                    run ADOM on the paper's default problem; files go to out/
   adom solve --data FILE        the same on your own samples
+  adom compare                  run all methods on the same problem, side by side
   adom network --network ring   describe and draw a network
   adom verify                   check the theorem and its lemmas round by round
   adom methods                  list the methods
@@ -66,7 +68,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, verify, network, methods, plot):
+for command in (solve, compare, verify, network, methods, plot):
     app.command()(command)
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -16,7 +16,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="CONFIG.toml",
-        help="Settings in tables problem, network, run; flags win over it.",
+        help="Settings in tables problem, network, run, compare; flags win over it.",
         show_default=False,
     ),
 ]
@@ -27,12 +27,16 @@ Command = Callable[..., int]
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
-def with_settings(*chosen: str, usual: Tables) -> Callable[[Command], Command]:
+def with_settings(*chosen: str, usual: Tables, without: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Give a command the flags of whole tables ("network") or of single settings ("problem.nodes").
 
-    The command receives those that were given as one argument `flags`, by table and name.
+    Those in `without` are left out. The command receives what was given as `flags`, by table and name.
     """
-    names = [(table, name) for table, name in _all() if table in chosen or f"{table}.{name}" in chosen]
+    names = [
+        (table, name)
+        for table, name in _all()
+        if (table in chosen or f"{table}.{name}" in chosen) and f"{table}.{name}" not in without
+    ]
 
     def decorate(command: Command) -> Command:
         own = [p for p in inspect.signature(command).parameters.values() if p.name != "flags"]

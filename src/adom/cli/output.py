@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import InputError
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table on stdout."""
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
+    """Print a table on stdout; the columns named in `numbers` are flush right."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -20,7 +20,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
     grid = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
     for number, column in enumerate(columns):
-        grid.add_column(column, style="bold" if number == 0 else None, overflow="fold")
+        justify: Literal["left", "right"] = "right" if column in numbers else "left"
+        grid.add_column(column, style="bold" if number == 0 else None, overflow="fold", justify=justify)
     for row in rows:
         grid.add_row(*(escape(str(cell)) for cell in row))
     Console().print(grid)
@@ -54,9 +55,7 @@ def folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"cannot make the folder {path}: {error.strerror or error}; choose another --out"
-        ) from None
+        raise InputError(f"cannot make the folder {path}: {error.strerror or error}; choose another --out") from None
     if not os.access(path, os.W_OK):
         raise InputError(f"cannot write to the folder {path}: permission denied; choose another --out")
 
@@ -89,3 +88,19 @@ def number(value: float) -> str:
     if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
         return f"{int(value):,}"
     return f"{value:.4g}"
+
+
+def short(value: float) -> str:
+    """Return a count in four or five characters.
+
+    Examples
+    --------
+    >>> short(987), short(12_345), short(1_234_567_890), short(7.25), short(float("nan"))
+    ('987', '12.3k', '1.23G', '7.25', '-')
+    """
+    if value - value != 0:
+        return "-"
+    if abs(value) < 1e4:
+        return f"{value:.4g}" if value == int(value) else f"{value:.3g}"
+    factor, unit = next(pair for pair in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= pair[0])
+    return f"{value / factor:.3g}{unit}"

@@ -12,7 +12,7 @@ def plot(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .pdf or .svg.")
     ] = Path("out/plot.png"),
     axis: Annotated[
-        str, typer.Option("--axis", metavar="AXIS", help="round, gradients, floats_sent or seconds.")
+        str, typer.Option("--axis", metavar="AXIS", help="round, gradients, floats_sent, seconds or all.")
     ] = "round",
 ) -> int:
     """Draw saved runs in one figure."""

@@ -1,6 +1,6 @@
 """Every setting of a run, once: its type, its default, its rule and its help.
 
-The flags of the commands, the tables of a configuration file and its validation are all made from the three
+The flags of the commands, the tables of a configuration file and its validation are all made from the
 classes here. ``None`` means "not given"; what is then taken stands in `USUAL` and in `adom.cli.config`.
 """
 
@@ -31,9 +31,9 @@ class ProblemTable:
     ] = None
     label: Annotated[str | None, Setting("Label column of a CSV file, name or number; left out: the last.")] = None
     nodes: Annotated[int | None, Setting("Number of nodes; a contact list brings its own.")] = None
-    samples: Annotated[
-        int | None, Setting("Samples per node; left out, a file is shared out to its end.", least=1)
-    ] = None
+    samples: Annotated[int | None, Setting("Samples per node; left out, a file is shared out to its end.", least=1)] = (
+        None
+    )
     dim: Annotated[int | None, Setting("Number of features; a file has its own.", least=1)] = None
     kappa: Annotated[float | None, Setting("Condition number L/mu, reached by choosing l2.")] = None
     l2: Annotated[float | None, Setting("The regulariser itself, instead of kappa.")] = None
@@ -54,18 +54,16 @@ class NetworkTable:
     ] = None
     radius: Annotated[float | None, Setting("Link points closer than this (geometric, waypoint).")] = None
     chi: Annotated[float | None, Setting("Choose the radius for this condition number (geometric).")] = None
-    graphs: Annotated[int | None, Setting("Graphs drawn before they repeat; fewer beyond 150 nodes.", least=1)] = (
-        None
-    )
+    graphs: Annotated[int | None, Setting("Graphs drawn before they repeat; fewer beyond 150 nodes.", least=1)] = None
     probability: Annotated[float | None, Setting("Probability of each link (erdos-renyi).")] = None
     speed: Annotated[float | None, Setting("Distance that a node walks in a round (waypoint).")] = None
     contacts: Annotated[str | None, Setting("File with one contact `t u v` a line.")] = None
     window: Annotated[int | None, Setting("Time that makes up one round of a contact list.", least=1)] = None
     repair: Annotated[bool | None, Setting("Join the components of contact graphs that fall apart.")] = None
     failing: Annotated[float | None, Setting("Probability that a link fails in a round, on any network.")] = None
-    every: Annotated[
-        int | None, Setting("Rounds to stay with each graph, or each kind, before the next.", least=1)
-    ] = None
+    every: Annotated[int | None, Setting("Rounds to stay with each graph, or each kind, before the next.", least=1)] = (
+        None
+    )
     seed: Annotated[
         int | None, Setting("Seed of the network, where it should differ.", flag="--network-seed", least=0)
     ] = None
@@ -81,16 +79,28 @@ class RunTable:
     ] = "unit"
     oracle: Annotated[str, Setting("How a dual method gets its gradient: auto, exact, gd:T or agd:T.")] = "auto"
     rounds: Annotated[int, Setting("Budget of communication rounds.", least=1)] = 5000
-    rtol: Annotated[float, Setting("Stop at this error relative to the start; 0: do not.", least=0, most=1)] = (
-        1e-10
-    )
+    rtol: Annotated[float, Setting("Stop at this error relative to the start; 0: do not.", least=0, most=1)] = 1e-10
     tol: Annotated[float | None, Setting("Stop at this squared error instead.")] = None
     record_every: Annotated[int, Setting("Iterations from one record to the next.", least=1)] = 1
     dtype: Annotated[str, Setting("float64 or float32.")] = "float64"
     engine: Annotated[str, Setting("What runs it: local.")] = "local"
 
 
-TABLES: dict[str, type[Any]] = {"problem": ProblemTable, "network": NetworkTable, "run": RunTable}
+@dataclass(frozen=True, kw_only=True)
+class CompareTable:
+    """``[compare]``: the methods of a comparison, in place of ``[run]``'s one."""
+
+    methods: Annotated[
+        str | None, Setting("Names of the methods, separated by commas; left out: all of `adom methods`.")
+    ] = None
+
+
+TABLES: dict[str, type[Any]] = {
+    "problem": ProblemTable,
+    "network": NetworkTable,
+    "run": RunTable,
+    "compare": CompareTable,
+}
 
 USUAL: Tables = {
     "problem": {"nodes": 100, "samples": 100, "dim": 40, "kappa": 100.0},
@@ -113,3 +123,4 @@ class Config:
     problem: ProblemTable = field(default_factory=ProblemTable)
     network: NetworkTable = field(default_factory=NetworkTable)
     run: RunTable = field(default_factory=RunTable)
+    compare: CompareTable = field(default_factory=CompareTable)

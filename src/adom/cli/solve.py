@@ -20,22 +20,22 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     Without options it runs the paper's default: ADOM on synthetic logistic
     regression over 100 nodes whose links change every round.
     """
+    from ..algorithms import method_class
     from . import build, output
     from .config import settle
 
     settings = settle(config, flags, USUAL)
-    _check_early(settings)
+    method_class(settings.run.method)
+    build.check_run(settings)
     output.folder(out)
-    with output.busy("building the network and the problem"):
-        network = build.network(settings)
-        problem = build.problem(settings, network.nodes)
+    network, problem = build.both(settings)
     result = _run(settings, problem, network)
     files = _save(result, settings, out)
     summary = _summary(result)
     if json:
         output.as_json({**summary, "files": files})
     else:
-        output.table("", ("", ""), _rows(summary))
+        output.table("", ("", ""), _rows(summary, result.protocol))
         output.lines("wrote", *(f"  {path}" for path in files.values()))
     if result.status == "diverged":
         output.note(
@@ -46,34 +46,19 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     return EXIT.get(result.status, 0)
 
 
-def _check_early(settings: Config) -> None:
-    """Refuse a wrong method, oracle or parameter before anything is built."""
-    from ..algorithms import method_class
-    from ..problems.oracles import parse_oracle
-    from . import build
-
-    method_class(settings.run.method)
-    parse_oracle(settings.run.oracle)
-    build.parameters(settings.run.parameters)
-
-
 def _run(settings: Config, problem: Any, network: Any) -> "Result":
     from .. import solve as solve_problem
     from . import build
 
     run = settings.run
-    start = problem.nodes * float((problem.solution() ** 2).sum())
     return solve_problem(
         problem,
         network,
         run.method,
         build.parameters(run.parameters),
         run.oracle,
-        rounds=run.rounds,
-        tol=run.tol if run.tol is not None else (run.rtol * start or None),
-        record_every=run.record_every,
         engine=run.engine,
-        dtype=run.dtype,
+        **build.budget(settings, problem),
     )
 
 
@@ -121,11 +106,9 @@ def _summary(result: "Result") -> dict[str, Any]:
     }
 
 
-def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    from ..report.figures import protocol_name
+def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
     from .output import number
 
-    protocol = protocol_name(summary["protocol"])
     relative = summary["relative_error"]
     status = {
         "converged": "converged: the tolerance was met",

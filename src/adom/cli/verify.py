@@ -16,9 +16,7 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
     from .config import settle
 
     settings = settle(config, flags, SMALL)
-    with output.busy("building the network and the problem"):
-        network = build.network(settings)
-        problem = build.problem(settings, network.nodes)
+    network, problem = build.both(settings)
     with output.busy("checking every round"):
         checked = verify_theory(problem, network, rounds=settings.run.rounds)
     names = ("name", "statement", "worst_ratio", "round_of_worst", "rounds_checked", "holds")

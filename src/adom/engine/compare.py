@@ -55,7 +55,7 @@ def compare(
         With the same number of nodes.
     methods : sequence, optional
         Names, `Method` instances, or pairs (label, name or instance). By default every method there is, but for
-        those whose parameters do not exist on this network; `Comparison.skipped` says which and why.
+        those that cannot run on this network; `Comparison.skipped` says which and why.
     parameters : str or dict
         As in `adom.solve`, for all; or a dict from labels or names of methods to such values, "theory" being
         taken for those it leaves out. An instance brings its own.
@@ -76,12 +76,13 @@ def compare(
     >>> found.table[["label", "protocol", "status"]].values.tolist()
     [['adom', 'theory', 'max_rounds'], ['bold', 'unit', 'max_rounds']]
     """
-    check_pair(problem, network)
-    members = _with_settings(_members(list(METHODS) if methods is None else methods), parameters, oracle)
+    check_pair(problem, network, directed=True)
+    members = _with_settings(read_members(list(METHODS) if methods is None else methods), parameters, oracle)
     skipped: dict[str, str] = {}
     for one in members:
         _Request(one.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(one.cls)
         try:
+            check_pair(problem, network, directed=one.cls.directed, title=one.cls.title)
             _make(problem, network, one.method, _protocol(one.parameters))
         except InputError as error:
             if methods is not None:
@@ -133,9 +134,7 @@ class Comparison:
     @property
     def interrupted(self) -> bool:
         """Whether the comparison was ended before its time."""
-        return INTERRUPTED in self.skipped.values() or any(
-            one.status == "interrupted" for one in self.results.values()
-        )
+        return INTERRUPTED in self.skipped.values() or any(one.status == "interrupted" for one in self.results.values())
 
     @cached_property
     def target(self) -> float:
@@ -183,7 +182,7 @@ class Comparison:
         return pd.DataFrame(rows)
 
     def plot(self, axis: str | None = "round") -> "Figure":
-        """Draw the errors of all methods against "round", "gradients", "floats_sent", "seconds" or "all" of them."""
+        """Draw the errors of all methods against "round", "gradients", "floats_sent", "seconds" or "all"."""
         from ..report.figures import convergence
 
         titles = [one.label if label == _name(one) else label for label, one in self.results.items()]
@@ -208,7 +207,7 @@ class Comparison:
         reached = []
         for row in self.table.to_dict("records"):
             rounds = row["rounds_to_target"]
-            reached.append(f"{row['label']} {'never' if np.isnan(rounds) else int(rounds)} ({row['status']})")
+            reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
         extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
         return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
 
@@ -256,25 +255,23 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
     """One method of a comparison and how it is to be run."""
 
     label: str
-    method: str | Method | type[Method]
+    method: Any  # a name, an instance or a class
     cls: type[Method]
     parameters: Any = "theory"
     oracle: Any = "auto"
 
 
-def _members(methods: Any) -> list[_Member]:
-    """Read the methods, each under its label."""
+def read_members(methods: Any) -> list[Member]:
+    """Read the methods that `compare` is given, each under its label."""
     if isinstance(methods, str | Method):
         methods = [methods]
     if not isinstance(methods, Iterable):
-        raise InputTypeError(
-            f"methods must be a list of names or instances, got {methods!r}; e.g. ['adom', 'pngd']"
-        )
-    members: dict[str, _Member] = {}
+        raise InputTypeError(f"methods must be a list of names or instances, got {methods!r}; e.g. ['adom', 'pngd']")
+    members: dict[str, Member] = {}
     for entry in methods:
         pair = isinstance(entry, tuple | list) and len(entry) == 2
         label, method = entry if pair else (None, entry)
@@ -293,31 +290,28 @@ def _members(methods: Any) -> list[_Member]:
             raise InputTypeError(f"a label must be some text, got {label!r}; e.g. ('my {cls.name}', '{cls.name}')")
         if label in members:
             raise InputError(
-                f"the label {label!r} occurs twice; tell the two apart by pairs (label, method), "
-                f"e.g. ('{label} 2', '{cls.name}')"
+                f"the label {label!r} occurs twice; leave one out, or tell the two apart by pairs (label, method) "
+                f"such as ('{label} 2', '{cls.name}')"
             )
-        members[label] = _Member(label, method, cls)
+        members[label] = Member(label, method, cls)
     if not members:
-        raise InputError(
-            f"got no methods to compare; name some of {', '.join(METHODS)}, or leave methods out for all"
-        )
+        raise InputError(f"got no methods to compare; name some of {', '.join(METHODS)}, or leave methods out for all")
     return list(members.values())
 
 
-def _with_settings(members: list[_Member], parameters: Any, oracle: Any) -> list[_Member]:
+def _with_settings(members: list[Member], parameters: Any, oracle: Any) -> list[Member]:
     """Give each member its parameters and its oracle."""
     known = {one.label for one in members} | {one.cls.name for one in members}
     by_method = isinstance(parameters, dict) and any(
-        name in known or (name != "protocol" and isinstance(value, str | dict))
-        for name, value in parameters.items()
+        name in known or (name != "protocol" and isinstance(value, str | dict)) for name, value in parameters.items()
     )
     if by_method:
         _check_names("parameters", parameters, members)
         for one in members:
             if isinstance(one.method, Method) and one.label in parameters:
                 raise InputError(
-                    f"parameters names {one.label!r}, an instance that has its own; leave it out there, or compare "
-                    f"('{one.label}', '{one.cls.name}')"
+                    f"parameters names {one.label!r}, an instance that has its own; leave it out there, "
+                    f"or compare ('{one.label}', '{one.cls.name}')"
                 )
     if isinstance(oracle, dict):
         _check_names("oracle", oracle, members)
@@ -326,27 +320,23 @@ def _with_settings(members: list[_Member], parameters: Any, oracle: Any) -> list
     found = []
     for one in members:
         chosen = _pick(parameters, one, "theory") if by_method else parameters
-        if isinstance(oracle, dict):
-            way = _pick(oracle, one, "auto")
-        else:
-            way = oracle if one.cls.oracle == "dual" else "auto"
+        once = oracle if one.cls.oracle == "dual" else "auto"
+        way = _pick(oracle, one, "auto") if isinstance(oracle, dict) else once
         found.append(replace(one, parameters=chosen, oracle=way))
     return found
 
 
-def _pick(given: Mapping[str, Any], one: _Member, default: Any) -> Any:
+def _pick(given: Mapping[str, Any], one: Member, default: Any) -> Any:
     return given.get(one.label, given.get(one.cls.name, default))
 
 
-def _check_names(what: str, given: Mapping[Any, Any], members: list[_Member]) -> None:
+def _check_names(what: str, given: Mapping[Any, Any], members: list[Member]) -> None:
     known = list(dict.fromkeys(name for one in members for name in (one.label, one.cls.name)))
     for name in given:
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.5)
             nearest = f"did you mean {close[0]!r}? " if close else ""
-            raise InputError(
-                f"{what} names {name!r}, which is not compared; {nearest}compared: {', '.join(known)}"
-            )
+            raise InputError(f"{what} names {name!r}, which is not compared; {nearest}compared: {', '.join(known)}")
 
 
 def _protocol(parameters: Any) -> Any:

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..networks import Network
+from ..networks import DirectedNetwork, Network
 from ..problems import oracles
 from ..problems.base import Problem
-from .gossip import DenseGraphs, LocalGossip, SparseGraphs, lay_out
+from .gossip import Graphs, LocalGossip, lay_out
 from .rehearsal import rehearse
 
 Array = Any
@@ -92,7 +92,7 @@ def _advance(
     carry: Carry,
     method: Method,
     problem: Problem,
-    graphs: DenseGraphs | SparseGraphs,
+    graphs: Graphs,
     records: Array,
     steps: Array,
     budget: Array,
@@ -153,7 +153,7 @@ class Session:
     def __init__(
         self,
         problem: Problem,
-        network: Network,
+        network: Network | DirectedNetwork,
         methods: Sequence[Method],
         spec: oracles.OracleSpec,
         *,
@@ -164,13 +164,12 @@ class Session:
         _register(type(methods[0]))
         self.batched = len(methods) > 1
         self.problem = _place(problem, dtype)
-        self.graphs = _place(lay_out(network), dtype)
+        self.graphs = _place(lay_out(network, type(methods[0]).directed), dtype)
         self.method = _stack(methods, dtype, self.batched)
         accuracy = None
         if spec.kind == "auto":
-            constants = Constants(
-                problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes
-            )
+            assert isinstance(network, Network)  # dual methods need one
+            constants = Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
             rehearsed = [rehearse(one, constants, network) for one in methods]
             accuracy = _stack(rehearsed, None, self.batched)
         zeros = jnp.zeros((problem.nodes, problem.dim), dtype=dtype)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..algorithms import Method
-from ..networks import Network
+from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import OracleSpec
 from .compiled import Carry, Session
@@ -27,7 +27,7 @@ SNAPSHOT_BYTES = 2**25
 
 def run(
     problem: Problem,
-    network: Network,
+    network: Network | DirectedNetwork,
     methods: Sequence[Method],
     spec: OracleSpec,
     plan: Plan,

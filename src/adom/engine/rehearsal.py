@@ -79,9 +79,7 @@ def _converges(errors: np.ndarray) -> bool:
     return bool(np.isfinite(_rounds_needed(errors[:, -1])[0]))
 
 
-def _perform(
-    method: Method, constants: Constants, network: Network, floor: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _perform(method: Method, constants: Constants, network: Network, floor: float) -> tuple[np.ndarray, np.ndarray]:
     """Run all candidates; return relative errors and lags, one row a round, one column a candidate.
 
     The last column is the exact oracle's.
@@ -93,9 +91,9 @@ def _perform(
     oracle = _Oracle(h, c, constants)
     answer = np.broadcast_to(gossip.mean(c) / h, c.shape)
     start = (answer**2).sum()
-    state = method.init(np.zeros((len(CANDIDATES) + 1, rows, CURVATURES)), oracle)
     errors, lags = [], []
     with np.errstate(all="ignore"):  # some candidates diverge: that is what we want to know
+        state = method.init(np.zeros((len(CANDIDATES) + 1, rows, CURVATURES)), oracle)
         for k in range(ROUNDS):
             state, x = method.step(state, oracle, gossip)
             errors.append(((x - answer) ** 2).sum(axis=(-2, -1)) / start)
@@ -168,9 +166,7 @@ def inner_factors(h: np.ndarray, mu: float, L: float) -> tuple[np.ndarray, np.nd
 
 
 class _Gossip:
-    def __init__(
-        self, times: Callable[[int, Array], Array], lambda_max: float, mean: Callable[[Array], Array]
-    ) -> None:
+    def __init__(self, times: Callable[[int, Array], Array], lambda_max: float, mean: Callable[[Array], Array]) -> None:
         self.times, self.lambda_max, self.mean = times, lambda_max, mean
         self.clock = 0
 
@@ -179,10 +175,19 @@ class _Gossip:
         self.clock += 1
         return mixed if len(vectors) == 1 else tuple(np.split(mixed, len(vectors), axis=-1))
 
-    def mix(self, v: Array, rounds: int) -> Array:
-        for _ in range(rounds):
-            v = v - self(v) / self.lambda_max
+    def average(self, *vectors: Array) -> Any:
+        mixed = self(*vectors)
+        if len(vectors) == 1:
+            return vectors[0] - mixed / self.lambda_max
+        return tuple(v - w / self.lambda_max for v, w in zip(vectors, mixed, strict=True))
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        for _ in range(int(rounds)):
+            v = self.average(v)
         return v
+
+    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        raise NotImplementedError  # no dual method runs on directed graphs
 
     def project(self, v: Array) -> Array:
         self.clock += 1

@@ -111,9 +111,7 @@ def load(path: str | os.PathLike[str]) -> Result:
             if provenance.pop("format", None) != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
             history = {
-                name.removeprefix("history/"): archive[name]
-                for name in archive.files
-                if name.startswith("history/")
+                name.removeprefix("history/"): archive[name] for name in archive.files if name.startswith("history/")
             }
             return Result(archive["x"], pd.DataFrame(history), str(provenance.pop("status")), provenance)
     except OSError as error:

@@ -15,7 +15,7 @@ import numpy as np
 from .. import __version__
 from ..algorithms import Constants, Method, method_class
 from ..errors import InputError, InputTypeError
-from ..networks import Network
+from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
@@ -30,7 +30,7 @@ DTYPES = ("float64", "float32")
 
 def solve(
     problem: Problem,
-    network: Network,
+    network: Network | DirectedNetwork,
     method: str | Method = "adom",
     parameters: str | dict[str, float] = "theory",
     oracle: Any = "auto",
@@ -84,7 +84,7 @@ def solve(
 
 def solve_many(
     problem: Problem,
-    network: Network,
+    network: Network | DirectedNetwork,
     methods: Sequence[Method],
     oracle: Any = "auto",
     rounds: int = 1000,
@@ -115,13 +115,18 @@ def solve_many(
     return _solve(list(methods), problem, network, "given", request)
 
 
-def constants(problem: Problem, network: Network) -> Constants:
-    """Return the constants of a problem on a network, from which every method's parameters are computed."""
+def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
+    """Return the constants of a problem on a network, from which every method's parameters are computed.
+
+    A directed network has no symmetric W; its chi stands in for lambda_max / lambda_min_plus.
+    """
+    if isinstance(network, DirectedNetwork):
+        return Constants(problem.mu, problem.L, 1 / network.chi, 1.0, problem.nodes)
     return Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
 
 
-def _make(problem: Problem, network: Network, method: Any, parameters: Any) -> Method:
-    check_pair(problem, network)
+def _make(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
+    check_pair(problem, network, directed=True)
     if isinstance(method, Method):
         return method
     if isinstance(method, type) and issubclass(method, Method):
@@ -157,12 +162,8 @@ class _Request:
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
         check_whole("record_every", self.record_every)
-        if self.tol is not None and not (
-            isinstance(self.tol, int | float | np.floating) and 0 < self.tol < np.inf
-        ):
-            raise InputError(
-                f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error"
-            )
+        if self.tol is not None and not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < np.inf):
+            raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
         if self.engine not in ENGINES:
             raise InputError(f"unknown engine {self.engine!r}; known: {', '.join(ENGINES)}")
         if self.dtype not in DTYPES:
@@ -180,12 +181,12 @@ class _Request:
 
 
 def _solve(
-    methods: list[Method], problem: Problem, network: Network, protocol: Any, request: _Request
+    methods: list[Method], problem: Problem, network: Network | DirectedNetwork, protocol: Any, request: _Request
 ) -> list[Result]:
     import pandas as pd
 
-    check_pair(problem, network)
     cls = type(methods[0])
+    check_pair(problem, network, directed=cls.directed, title=cls.title)
     spec = request.oracle_for(cls)
     start_error = problem.nodes * float((problem.solution() ** 2).sum())
     plan = Plan(int(request.rounds), int(request.record_every), request.tol, request.dtype, start_error)
@@ -227,16 +228,20 @@ def check_whole(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def check_pair(problem: Any, network: Any) -> None:
-    """Refuse a problem and a network that do not belong together."""
+def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
+    """Refuse a problem and a network that do not belong together, and a directed network where it will not do."""
     if not isinstance(problem, Problem):
         raise InputTypeError(
             f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"
         )
-    if not isinstance(network, Network):
+    if not isinstance(network, Network | DirectedNetwork):
         raise InputTypeError(
-            f"network must be an adom network such as adom.networks.ring({problem.nodes}), "
-            f"got {type(network).__name__}"
+            f"network must be an adom network such as adom.networks.ring({problem.nodes}), got {type(network).__name__}"
+        )
+    if isinstance(network, DirectedNetwork) and not directed:
+        raise InputError(
+            f"{title} needs links that go both ways, got the directed {network!r}; "
+            "take an undirected network, or the method 'push-pull'"
         )
     if problem.nodes != network.nodes:
         raise InputError(

@@ -69,9 +69,7 @@ class Verification:
         return all(row.holds for row in self.rows)
 
     def __str__(self) -> str:
-        lines = [
-            f"{r.name:10} {r.worst_ratio:9.6f} at round {r.round_of_worst:6}  {r.statement}" for r in self.rows
-        ]
+        lines = [f"{r.name:10} {r.worst_ratio:9.6f} at round {r.round_of_worst:6}  {r.statement}" for r in self.rows]
         return "\n".join(lines)
 
 

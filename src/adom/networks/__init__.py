@@ -1,7 +1,7 @@
 """Changing networks: generators, schedules and imports.
 
-Every function returns a `Network`: a finite pool of connected graphs and an order, so that the gossip matrix
-``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
+Every function returns a `Network` (the directed ones a `DirectedNetwork`): a finite pool of connected graphs and
+an order, so that the gossip matrix ``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
 
 ========================================  ==========================================================
 `geometric`, `waypoint`                   points in the unit square, at random or in motion
@@ -12,10 +12,19 @@ Every function returns a `Network`: a finite pool of connected graphs and an ord
 `redraw`, `failing`
 `from_graphs`, `from_matrices`,           graphs, matrices and contact data of your own
 `from_contacts`
+`directed_ring`, `directed_geometric`,    directed graphs for Push-Pull: a `DirectedNetwork` with a
+`directed_erdos_renyi`, `from_digraphs`   row-stochastic R(k) and a column-stochastic C(k)
 ========================================  ==========================================================
 """
 
 from adom.networks.contacts import from_contacts
+from adom.networks.directed import (
+    DirectedNetwork,
+    directed_erdos_renyi,
+    directed_geometric,
+    directed_ring,
+    from_digraphs,
+)
 from adom.networks.families import complete, erdos_renyi, path, ring, star, torus
 from adom.networks.imports import from_graphs, from_matrices
 from adom.networks.network import Network
@@ -23,13 +32,18 @@ from adom.networks.points import geometric, waypoint
 from adom.networks.schedules import alternate, cyclic, failing, redraw, static
 
 __all__ = [
+    "DirectedNetwork",
     "Network",
     "alternate",
     "complete",
     "cyclic",
+    "directed_erdos_renyi",
+    "directed_geometric",
+    "directed_ring",
     "erdos_renyi",
     "failing",
     "from_contacts",
+    "from_digraphs",
     "from_graphs",
     "from_matrices",
     "geometric",

@@ -19,7 +19,7 @@ NAMED = 6
 """Nodes of a component, and components, that an error message names."""
 
 
-def _adjacency(nodes: int, pairs: Any, values: Any) -> Any:
+def adjacency(nodes: int, pairs: Any, values: Any) -> Any:
     """Return a sparse upper-triangular matrix with one entry a pair."""
     from scipy.sparse import coo_array
 
@@ -31,7 +31,7 @@ def component_labels(nodes: int, pairs: Any) -> tuple[int, Ints]:
     from scipy.sparse.csgraph import connected_components
 
     ones = np.ones(len(pairs), dtype=np.int8)
-    count, labels = connected_components(_adjacency(nodes, pairs, ones), directed=False)
+    count, labels = connected_components(adjacency(nodes, pairs, ones), directed=False)
     first = np.unique(labels, return_index=True)[1]
     rank = np.empty(count, dtype=np.int32)
     rank[np.argsort(first)] = np.arange(count, dtype=np.int32)
@@ -106,7 +106,7 @@ def cheapest_tree(nodes: int, pairs: Any, order: Any) -> Bools:
 
     price = np.empty(len(pairs), dtype=np.float64)
     price[order] = np.arange(1, len(pairs) + 1)
-    tree = minimum_spanning_tree(_adjacency(nodes, pairs, price))
+    tree = minimum_spanning_tree(adjacency(nodes, pairs, price))
     kept = np.zeros(len(pairs), dtype=np.bool_)
     kept[np.asarray(order)[tree.data.astype(np.int64) - 1]] = True
     return kept

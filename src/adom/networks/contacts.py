@@ -19,9 +19,7 @@ WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 """A whole number that fits in 64 bits."""
 
 
-def from_contacts(
-    path_or_rows: Any, *, window: int = 1, nodes: int | None = None, repair: bool = False
-) -> Network:
+def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = None, repair: bool = False) -> Network:
     """Return the network of a temporal contact list, one round a window of time.
 
     A file has one contact a line, ``t u v``: a time and two node ids, all whole numbers, separated by
@@ -120,9 +118,7 @@ def _read_file(path: Path) -> tuple[Longs, str]:
 def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
     """Return one contact, or say what is wrong with it."""
     if len(fields) != 3:
-        raise InputError(
-            f"{where}: expected 3 columns `t u v`, got {len(fields)}; keep time and the two node ids only"
-        )
+        raise InputError(f"{where}: expected 3 columns `t u v`, got {len(fields)}; keep time and the two node ids only")
     for field in fields:
         if not WHOLE.fullmatch(field):
             raise InputError(f"{where}: expected whole numbers `t u v`, got {field!r}; round or renumber first")

@@ -19,7 +19,7 @@ def _still(name: str, nodes: int, pairs: Any, positions: Floats | None = None, *
     return Network(pool, [0], {"generator": name, **(arguments or {"nodes": nodes})})
 
 
-def _circle(nodes: int) -> Floats:
+def circle(nodes: int) -> Floats:
     """Return points evenly spread on the circle inscribed in the unit square."""
     angle = 2 * np.pi * np.arange(nodes) / nodes
     return 0.5 + 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -37,7 +37,7 @@ def ring(nodes: int) -> Network:
     """
     nodes = node_count(nodes, least=3)
     one = np.arange(nodes)
-    return _still("ring", nodes, np.stack([one, (one + 1) % nodes], axis=1), _circle(nodes))
+    return _still("ring", nodes, np.stack([one, (one + 1) % nodes], axis=1), circle(nodes))
 
 
 def star(nodes: int) -> Network:
@@ -53,7 +53,7 @@ def star(nodes: int) -> Network:
     nodes = node_count(nodes)
     leaves = np.arange(1, nodes)
     centre = np.array([[0.5, 0.5]])
-    place = np.concatenate([centre, _circle(nodes - 1)])
+    place = np.concatenate([centre, circle(nodes - 1)])
     return _still("star", nodes, np.stack([np.zeros_like(leaves), leaves], axis=1), place)
 
 
@@ -83,7 +83,7 @@ def complete(nodes: int) -> Network:
     """
     nodes = node_count(nodes)
     link_count(nodes * (nodes - 1) / 2, f"the complete graph of {nodes} nodes", "take fewer nodes")
-    return _still("complete", nodes, np.stack(np.triu_indices(nodes, 1), axis=1), _circle(nodes))
+    return _still("complete", nodes, np.stack(np.triu_indices(nodes, 1), axis=1), circle(nodes))
 
 
 def torus(rows: int, columns: int | None = None) -> Network:
@@ -148,13 +148,13 @@ def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Netw
 def _random_graph(nodes: int, p: float, seed: int, g: int) -> Ints:
     """Draw one graph and join its components."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(g,)))
-    pairs = _random_pairs(nodes, p, rng)
+    pairs = random_pairs(nodes, p, rng)
     if component_counts(Links.of(nodes, [pairs]))[0] == 1:
         return pairs
     return canonical(np.concatenate([pairs, join_at_random(nodes, pairs, rng)]), nodes)
 
 
-def _random_pairs(nodes: int, p: float, rng: np.random.Generator) -> Ints:
+def random_pairs(nodes: int, p: float, rng: np.random.Generator) -> Ints:
     """Keep each pair with probability p by leaping over the pairs that are not kept (geometric gaps)."""
     every = nodes * (nodes - 1) // 2
     if p * every < 1e-12:

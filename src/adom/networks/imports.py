@@ -42,12 +42,12 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
     >>> network.nodes, network.period, round(network.chi, 6)
     (5, 2, 5.0)
     """
-    members = [graphs] if hasattr(graphs, "is_directed") else _listed(graphs, "graphs", "networkx.Graph")
-    index = _labels(members)
+    members = [graphs] if hasattr(graphs, "is_directed") else as_list(graphs, "graphs", "networkx.Graph")
+    index = label_index(members)
     parts = [_read_graph(graph, k, index, weight) for k, graph in enumerate(members)]
     if repair:
         parts = [_repaired(len(index), pairs, values) for pairs, values in parts]
-    places = [_places(graph, index) for graph in members]
+    places = [node_positions(graph, index) for graph in members]
     first, order = distinct(
         pairs.tobytes() + values.tobytes() + (b"" if place is None else place.tobytes())
         for (pairs, values), place in zip(parts, places, strict=True)
@@ -80,7 +80,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
     (4.0, [2.0])
     """
     single = getattr(matrices, "ndim", None) == 2
-    members = [matrices] if single else _listed(matrices, "matrices", "matrix W with W 1 = 0")
+    members = [matrices] if single else as_list(matrices, "matrices", "matrix W with W 1 = 0")
     parts: list[tuple[Ints, Floats]] = []
     nodes = 0
     for k, matrix in enumerate(members):
@@ -97,7 +97,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
     return Network(Pool(links, weights), order, {**recipe, "sha256": digest(links, weights, order)})
 
 
-def _listed(items: Any, name: str, kind: str) -> list[Any]:
+def as_list(items: Any, name: str, kind: str) -> list[Any]:
     """Return the items as a list of one or more."""
     if isinstance(items, str | bytes | dict | Network) or not hasattr(items, "__iter__"):
         raise InputTypeError(f"{name} must be a list, got {type(items).__name__}; pass [{kind}, ...]")
@@ -107,7 +107,7 @@ def _listed(items: Any, name: str, kind: str) -> list[Any]:
     return listed
 
 
-def _labels(graphs: list[Any]) -> dict[Any, int]:
+def label_index(graphs: list[Any]) -> dict[Any, int]:
     """Check that the graphs are undirected and have the same nodes; number these."""
     for k, graph in enumerate(graphs):
         if not hasattr(graph, "is_directed"):
@@ -178,7 +178,7 @@ def _repaired(nodes: int, pairs: Ints, values: Floats) -> tuple[Ints, Floats]:
     return both[place], np.concatenate([values, np.ones(len(extra))])[place]
 
 
-def _places(graph: Any, index: dict[Any, int]) -> Floats | None:
+def node_positions(graph: Any, index: dict[Any, int]) -> Floats | None:
     """Return the nodes' attribute `pos`, if all have one in the plane."""
     known = dict(graph.nodes(data="pos"))
     try:
@@ -195,9 +195,7 @@ def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
     try:
         given = matrix if issparse(matrix) or np.iscomplexobj(matrix) else np.asarray(matrix, dtype=float)
         if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] < 2:
-            raise InputError(
-                f"matrix {k} has shape {given.shape}, but W is square with 2 or more rows; reshape it"
-            )
+            raise InputError(f"matrix {k} has shape {given.shape}, but W is square with 2 or more rows; reshape it")
         if np.iscomplexobj(given):
             raise TypeError
         entries = coo_array(given).tocsr().astype(np.float64)

@@ -1,16 +1,15 @@
 """The changing network: a finite pool of graphs, and the order in which the rounds go through it."""
 
-import json
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from adom.errors import InputError
-from adom.networks.checks import whole
 from adom.networks.connect import component_counts, name_components
 from adom.networks.links import Floats, Ints, Links, frozen
 from adom.networks.pool import Pool
+from adom.networks.sequence import GraphSequence
 from adom.networks.spectra import DENSE, dense_matrices, sparse_matrix
 
 
@@ -26,7 +25,7 @@ def require_connected(links: Links, order: Ints) -> None:
         )
 
 
-class Network:
+class Network(GraphSequence):
     """A network that changes from round to round; every graph of it is connected.
 
     Round k uses the gossip matrix ``W(k) = W[order[k % period]]``: a pure function of k. Every W is symmetric
@@ -60,44 +59,18 @@ class Network:
     """
 
     def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any]) -> None:
+        super().__init__(order, recipe)
         self._pool = pool
-        self._order: Ints = frozen(np.array(order, dtype=np.int32))
-        self._recipe = json.dumps(recipe)
+        self._links = pool.links
         require_connected(pool.links, self._order)
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes; they are called 0, ..., nodes - 1."""
-        return self._pool.links.nodes
-
-    @property
-    def graphs(self) -> int:
-        """The number of distinct graphs."""
-        return self._pool.links.graphs
-
-    @property
-    def order(self) -> Ints:
-        """The graph of each round of one period, read-only int32."""
-        return self._order
-
-    @property
-    def period(self) -> int:
-        """The number of rounds after which the network repeats itself."""
-        return len(self._order)
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        """How the network was made: generator, arguments and seed, as JSON-able data (a fresh copy)."""
-        recipe: dict[str, Any] = json.loads(self._recipe)
-        return recipe
 
     def edges(self, g: int) -> Ints:
         """Return the links of graph g of the pool: int32, shape (E, 2), u < v, sorted, read-only."""
-        return frozen(self._pool.links.edges[self._pool.links.rows(self._graph(g))])
+        return frozen(self._links.edges[self._links.rows(self._graph(g))])
 
     def weights(self, g: int) -> Floats:
         """Return the weight of each link of graph g: W_uv = -weight, W_uu = sum of the weights at u."""
-        return frozen(self._pool.weights[self._pool.links.rows(self._graph(g))])
+        return frozen(self._pool.weights[self._links.rows(self._graph(g))])
 
     def positions(self, g: int) -> Floats | None:
         """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
@@ -113,8 +86,8 @@ class Network:
         """
         g = self._round(k)
         if self.nodes > DENSE:
-            return sparse_matrix(self._pool.links, self._pool.weights, g)
-        return dense_matrices(self._pool.links, self._pool.weights, g, g + 1)[0]
+            return sparse_matrix(self._links, self._pool.weights, g)
+        return dense_matrices(self._links, self._pool.weights, g, g + 1)[0]
 
     def graph(self, k: int) -> Any:
         """Return the graph of round k as a `networkx.Graph`.
@@ -174,7 +147,7 @@ class Network:
         {'nodes': 4, 'graphs': 1, 'period': 1, 'edges_min': 3, ..., 'chi_worst': 4.0, 'chi_best': 4.0}
         """
         used = np.unique(self._order)
-        sizes = self._pool.links.sizes
+        sizes = self._links.sizes
         degrees = [self._pool.degrees(int(g)) for g in used]
         chis = self._used[:, 1] / self._used[:, 0]
         mean = float(sizes[self._order].mean())
@@ -194,26 +167,4 @@ class Network:
         }
 
     def __repr__(self) -> str:
-        sizes = self._pool.links.sizes
-        span = str(sizes.min()) if sizes.min() == sizes.max() else f"{sizes.min()}..{sizes.max()}"
-        name = self.recipe.get("generator", "network")
-        return f"Network({name}, nodes={self.nodes}, graphs={self.graphs}, period={self.period}, edges={span})"
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dict__ or not name.startswith("_"):
-            raise AttributeError(f"a Network never changes, so {name} cannot be set; make a new network")
-        super().__setattr__(name, value)
-
-    def _graph(self, g: int) -> int:
-        """Return g if the pool has such a graph."""
-        index = whole("g", g, 0, "it numbers the graphs of the pool")
-        if index >= self.graphs:
-            raise InputError(
-                f"the network has no graph g={index}: g must be below graphs={self.graphs}; "
-                "order[k % period] gives the graph of round k"
-            )
-        return index
-
-    def _round(self, k: int) -> int:
-        """Return the graph of round k."""
-        return int(self._order[whole("k", k, 0, "rounds are counted from 0") % self.period])
+        return self._shown("edges")

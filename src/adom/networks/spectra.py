@@ -87,14 +87,15 @@ def _controller() -> Any:
         return None
 
 
-def _one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS runs on one thread."""
     control = _controller()
     return nullcontext() if control is None else control.limit(limits=1, user_api="blas")
 
 
 def dense_eigenvalues(matrices: Floats) -> Floats:
     """Return the eigenvalues, ascending, of each symmetric matrix of a stack."""
-    with _one_thread():
+    with one_thread():
         return np.linalg.eigvalsh(matrices).astype(np.float64, copy=False)
 
 
@@ -216,7 +217,7 @@ def _top(apply: Callable[[Floats], Any], size: int, restarts: int) -> float | No
 
     operator = LinearOperator((size, size), matvec=deflated, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(size)
-    with _one_thread():
+    with one_thread():
         try:
             found = eigsh(
                 operator,

@@ -55,9 +55,7 @@ class SparseFeatures(NamedTuple):
 
     def mean(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples, shape (nodes,)."""
-        return jax.ops.segment_sum(
-            self.weights * per_sample, self.node, self.shape.shape[0], indices_are_sorted=True
-        )
+        return jax.ops.segment_sum(self.weights * per_sample, self.node, self.shape.shape[0], indices_are_sorted=True)
 
     def weighted_mean(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples of per_sample * b_ij a_ij, shape (nodes, dim)."""

@@ -96,9 +96,7 @@ def _unpack(path: Path, content: bytes) -> bytes:
     named = SUFFIXES.get(path.suffix.lower())
     if packer is None:
         if named and content:
-            raise InputError(
-                f"{path} is no {path.suffix} file although its name says so; rename it, or fetch it again"
-            )
+            raise InputError(f"{path} is no {path.suffix} file although its name says so; rename it, or fetch it again")
         return content.removeprefix(b"\xef\xbb\xbf")
 
     import bz2
@@ -167,9 +165,7 @@ def _read_libsvm(path: Path, content: bytes, features: int | None) -> tuple[Any,
     refuse(~np.isfinite(signs), "label {} is too large for a 64-bit number", labels, of_samples=True)
     width = features or int(columns.max(initial=0))
     if width == 0:
-        raise InputError(
-            f"{path} has no features in any of its {len(lines)} samples; give features= or other data"
-        )
+        raise InputError(f"{path} has no features in any of its {len(lines)} samples; give features= or other data")
     small = np.int32 if len(columns) <= LARGEST_INDEX else np.int64
     matrix = csr_array((data, (columns - 1).astype(small), starts.astype(small)), shape=(len(lines), width))
     return matrix, signs

@@ -163,9 +163,7 @@ def _check_features(features: Any, name: str = "features") -> "np.ndarray | sp.c
     try:
         array = np.asarray(features, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(
-            f"{name} must be a table of numbers, got {type(features).__name__} ({error})"
-        ) from None
+        raise InputTypeError(f"{name} must be a table of numbers, got {type(features).__name__} ({error})") from None
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(f"{name} must have shape (samples, features), got {array.shape}")
     check_finite(name, array)

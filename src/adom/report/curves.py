@@ -24,6 +24,8 @@ AXES = {
 """What a convergence figure may be drawn against, and how the axis is then labelled."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
+LIGHTNESS = (0.0, 0.1, 0.3, 0.2)
+"""The more of the paper a line style leaves free, the higher it lies, so that curves that coincide all show."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "<", "*", ">", "h", "d")
 THIN = (0, (4, 2))
 GROWTH = 1e4
@@ -161,9 +163,7 @@ def _legend(results: Sequence[Result], names: Sequence[str], looks: Sequence[Loo
     entries = [Line2D([], [], label=text, **_line(look)) for text, look in zip(names, looks, strict=True)]
     if consensus:
         entries.append(Line2D([], [], color="0.6", linewidth=1.6, label="error: distance to $x^*$"))
-        entries.append(
-            Line2D([], [], color="0.2", linewidth=0.7, linestyle=THIN, label="consensus: distance to mean")
-        )
+        entries.append(Line2D([], [], color="0.2", linewidth=0.7, linestyle=THIN, label="consensus: distance to mean"))
     if any(one.status == "diverged" for one in results):
         entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", label="diverged"))
     return entries
@@ -178,15 +178,14 @@ def _line(look: Look) -> dict[str, Any]:
         "linestyle": look.dash,
         "linewidth": 1.2,
         "marker": look.marker,
-        "markersize": 6 if look.marker == "*" else 4,
+        "markersize": 6 if look.marker in "P*" else 4,
         "markeredgecolor": "white",
-        "markeredgewidth": 0.4,
+        "markeredgewidth": 0.3,
+        "zorder": 2 + LIGHTNESS[DASHES.index(look.dash)],
     }
 
 
-def _draw_panel(
-    axes: "Axes", results: Sequence[Result], axis: str, looks: Sequence[Look], consensus: bool
-) -> None:
+def _draw_panel(axes: "Axes", results: Sequence[Result], axis: str, looks: Sequence[Look], consensus: bool) -> None:
     axes.set_yscale("log")
     for number, (one, look) in enumerate(zip(results, looks, strict=True)):
         _draw_run(axes, one, axis, look, consensus, number / len(results))
@@ -195,11 +194,11 @@ def _draw_panel(
     axes.margins(x=0.01)
     if not axes.lines:
         axes.set_ylim(0.1, 10)
-    ends = [float(one.history[axis].iloc[-1]) for one in results]
-    if min(ends) > 0 and max(ends) > SPREAD * min(ends):
+    ends = [float(one.history[axis].iloc[-1]) for one in results if one.status != "diverged"]
+    if ends and 0 < SPREAD * min(ends) < max(ends):
         axes.set_xscale("log")
     else:
-        _tidy_numbers(axes)
+        _tidy_numbers(axes, axis)
 
 
 def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bool, phase: float) -> None:
@@ -221,10 +220,9 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
     for name, drawn_as in lines.items():
         values = history[name].to_numpy(dtype=float)[:stop]
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
-        if stop == 1:
-            drawn_as = {"marker": "o", "markersize": 2 * drawn_as["linewidth"], **drawn_as, "markevery": None}
+        alone = {"marker": "o", "markersize": 2 * drawn_as["linewidth"], "markevery": None} if stop == 1 else {}
         if np.isfinite(drawn).any():
-            axes.plot(across[:stop], drawn, **drawn_as)
+            axes.plot(across[:stop], drawn, **drawn_as | alone)
     if diverged:
         last = stop - 1
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)
@@ -239,10 +237,11 @@ def _end(error: np.ndarray, start: float) -> int:
     return max(1, int(np.argmax(wild)) if wild.any() else len(error))
 
 
-def _tidy_numbers(axes: "Axes") -> None:
-    """Write large numbers on the horizontal axis as 20k or 3M."""
+def _tidy_numbers(axes: "Axes", axis: str) -> None:
+    """Start the horizontal axis at 0 and write large numbers as 20k or 3M."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=axis == "round"))
+    axes.set_xlim(left=0)
     if axes.get_xlim()[1] >= 1e4:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -76,9 +76,7 @@ def _draw_graph(axes: "Axes", network: Any, k: int) -> None:
     axes.add_collection(lines)
     if not crowd:
         size = float(np.clip(600 / network.nodes, 3, 30))
-        axes.scatter(
-            place[:, 0], place[:, 1], s=size, color=COLOURS[0], edgecolors="white", linewidths=0.3, zorder=2
-        )
+        axes.scatter(place[:, 0], place[:, 1], s=size, color=COLOURS[0], edgecolors="white", linewidths=0.3, zorder=2)
     axes.set_aspect("equal")
     axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
     axes.set_axis_off()

@@ -18,7 +18,7 @@ COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A800"),
     *("#882255", "#888888", "#332288"),
 )
-"""Okabe and Ito's palette, which the colour-blind can tell apart, its pale yellow made darker; then three of Tol's."""
+"""Okabe and Ito's palette, which the colour-blind can tell apart, its yellow darkened; then three of Tol's."""
 METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": "adom"},
     ".pdf": {"Creator": "adom", "Producer": None, "CreationDate": None},

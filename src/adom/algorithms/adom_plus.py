@@ -1,0 +1,144 @@
+"""ADOM+: ADOM's successor with a primal oracle, optimal in rounds and in gradients."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple, Self
+
+from .base import Array, Constants, Gossip, Method, Number, Oracle
+
+
+class State(NamedTuple):
+    """What is carried from round to round."""
+
+    x: Array
+    x_f: Array
+    y: Array
+    y_f: Array
+    z: Array
+    z_f: Array
+    m: Array
+
+
+@dataclass(frozen=True)
+class ADOMPlus(Method):
+    r"""A primal-dual saddle-point method, accelerated in all variables, with ADOM's error feedback for the network.
+
+    The problem is min over x, max over y and over z in the complement of consensus; W is scaled to lambda_max = 1.
+
+    .. math::
+        x_g &= \tau_1 x + (1 - \tau_1) x_f, \quad y_g = \sigma_1 y + (1 - \sigma_1) y_f,
+               \quad z_g = \sigma_1 z + (1 - \sigma_1) z_f \\
+        g   &= \nabla F(x_g) - \nu x_g \\
+        x^+ &= x + \eta \alpha (x_g - x^+) - \eta (g - y^+) \\
+        y^+ &= y + \theta \beta (g - y^+) - \theta ((y_g + z_g) / \nu + x^+) \\
+        h   &= (\gamma / \nu) (y_g + z_g) + m \\
+        z^+ &= z + \gamma \delta (z_g - z) - W(k) h, \qquad m^+ = h - W(k) h \\
+        x_f^+ &= x_g + \tau_2 (x^+ - x), \quad y_f^+ = y_g + \sigma_2 (y^+ - y),
+               \quad z_f^+ = z_g - \zeta W(k) (y_g + z_g)
+
+    ``x`` is primal, ``y`` its dual, ``z`` the multiplier of consensus (its rows sum to zero throughout), ``m`` what the
+    network has not let through yet; f and g mark the sequences of gradient steps and of extrapolation, as in ADOM. The
+    iterate reported is x_g.
+
+    Parameters
+    ----------
+    tau_1, tau_2, sigma_1, sigma_2 : float
+        In (0, 1].
+    eta, theta, alpha, beta, nu, gamma, delta, zeta : float
+        Positive.
+
+    References
+    ----------
+    Kovalev, Gasanov, Gasnikov, Richtarik. Lower Bounds and Optimal Algorithms for Smooth and Strongly Convex
+    Decentralized Optimization over Time-Varying Networks. NeurIPS 2021, arXiv:2106.04469, Algorithm 2.
+
+    Examples
+    --------
+    >>> from adom.algorithms import Constants
+    >>> plus = ADOMPlus.theory(Constants(mu=1.0, L=4.0, lambda_min_plus=0.5))
+    >>> plus.tau_2, plus.sigma_2
+    (0.5, 0.015625)
+    """
+
+    name = "adom+"
+    title = "ADOM+"
+    oracle = "primal"
+    vectors_per_round = 2
+    complexity = "chi kappa^(1/2) log(1/eps)  (kappa^(1/2) log(1/eps) gradients with multi-consensus)"
+    reference = "Kovalev et al. 2021, arXiv:2106.04469"
+
+    tau_1: Number
+    tau_2: Number
+    sigma_1: Number
+    sigma_2: Number
+    eta: Number
+    theta: Number
+    alpha: Number
+    beta: Number
+    nu: Number
+    gamma: Number
+    delta: Number
+    zeta: Number
+
+    def __post_init__(self) -> None:
+        self._require("lie in (0, 1]", lambda v: (v > 0) & (v <= 1), "tau_1", "tau_2", "sigma_1", "sigma_2")
+        self._require_positive("eta", "theta", "alpha", "beta", "nu", "gamma", "delta", "zeta")
+
+    @classmethod
+    def theory(cls, constants: Constants) -> Self:
+        """The parameters of the source's theorem."""
+        return cls._with_chi(constants, constants.chi)
+
+    @classmethod
+    def unit(cls, constants: Constants) -> Self:
+        """The same with chi / 16 in place of chi."""
+        return cls._with_chi(constants, constants.chi / 16)
+
+    @classmethod
+    def _with_chi(cls, c: Constants, chi: float) -> Self:
+        tau_2, nu = sqrt(1 / c.kappa), c.mu / 2
+        sigma_2 = tau_2 / (16 * chi)
+        return cls(
+            tau_1=1 / (1 / tau_2 + 1 / 2),
+            tau_2=tau_2,
+            sigma_1=1 / (1 / sigma_2 + 1 / 2),
+            sigma_2=sigma_2,
+            eta=1 / (c.L * tau_2),
+            theta=nu / (4 * sigma_2),
+            alpha=c.mu / 2,
+            beta=1 / (2 * c.L),
+            nu=nu,
+            gamma=nu / (14 * sigma_2 * chi**2),
+            delta=1 / (17 * c.L),
+            zeta=0.5,
+        )
+
+    def init(self, zeros: Array, oracle: Oracle) -> State:
+        """Everything starts at 0."""
+        return State(zeros, zeros, zeros, zeros, zeros, zeros, zeros)
+
+    def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
+        """One round of two vectors."""
+        x, x_f, y, y_f, z, z_f, m = state
+        eta, theta, alpha, beta, nu = self.eta, self.theta, self.alpha, self.beta, self.nu
+
+        x_g = self.tau_1 * x + (1 - self.tau_1) * x_f
+        y_g = self.sigma_1 * y + (1 - self.sigma_1) * y_f
+        z_g = self.sigma_1 * z + (1 - self.sigma_1) * z_f
+        g = oracle.gradient(x_g) - nu * x_g
+
+        # The two implicit lines: A x' = b_x + eta y' and B y' = b_y - theta x'.
+        A, B = 1 + eta * alpha, 1 + theta * beta
+        b_x = x + eta * alpha * x_g - eta * g
+        b_y = y + theta * beta * g - theta / nu * (y_g + z_g)
+        y_next = (A * b_y - theta * b_x) / (A * B + eta * theta)
+        x_next = (b_x + eta * y_next) / A
+
+        h = self.gamma / nu * (y_g + z_g) + m
+        M_h, M_yz = gossip.average(h, y_g + z_g)  # M v = v - W v
+        z = z + self.gamma * self.delta * (z_g - z) - (h - M_h)
+        m = M_h
+        z_f = z_g - self.zeta * (y_g + z_g - M_yz)
+        x_f = x_g + self.tau_2 * (x_next - x)
+        y_f = y_g + self.sigma_2 * (y_next - y)
+        return State(x_next, x_f, y_next, y_f, z, z_f, m), x_g

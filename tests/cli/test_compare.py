@@ -1,0 +1,137 @@
+"""`adom compare`: the library's numbers, files that can be used again, refusals in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import adom as package
+from adom.cli.build import budget, check_run
+from adom.cli.config import settle, write_toml
+from adom.cli.settings import USUAL
+from adom.engine.progress import Interrupt
+from adom.engine.result import load
+from adom.errors import InputError
+
+SMALL = ["--nodes", 6, "--samples", 4, "--dim", 4, "--kappa", 8, "--network", "ring", "--oracle", "exact"]
+TWO = [*SMALL, "--methods", "pngd, ADOM"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory, adom: Any) -> Any:
+    """Return the folder and the words of one `adom compare --json`."""
+    folder = tmp_path_factory.mktemp("compared") / "made"
+    outcome = adom("compare", *TWO, "--json", "--out", folder)
+    assert (outcome.code, outcome.err) == (0, "")
+    return folder, outcome.json
+
+
+def test_it_reports_what_the_library_computes(compared: Any) -> None:
+    from sklearn.datasets import make_classification
+
+    said = compared[1]
+    A, b = make_classification(n_samples=24, n_features=4, random_state=0)
+    problem, network = package.LogisticRegression(A, b, 6, kappa=8.0), package.networks.ring(6)
+    tol = 1e-10 * 6 * float((problem.solution() ** 2).sum())
+    expected = package.compare(problem, network, ["pngd", "adom"], "unit", "exact", rounds=5000, tol=tol)
+    assert said["target"] == pytest.approx(1e-10, rel=1e-12)
+    assert (said["nodes"], said["dim"], said["chi"], said["skipped"]) == (6, 4, network.chi, {})
+    assert [row["label"] for row in said["rows"]] == ["pngd", "adom"]
+    for row, true in zip(said["rows"], expected.table.to_dict("records"), strict=True):
+        for name in ("oracle", "protocol", "status", "rounds", "gradients", "floats_sent", "error"):
+            assert row[name] == true[name]
+        assert row["rounds_to_target"] == true["rounds_to_target"] == row["rounds"]
+        assert row["parameters"] == expected.results[row["label"]].provenance["method"]["parameters"]
+
+
+def test_it_leaves_files_that_can_be_used_again(compared: Any, adom: Any) -> None:
+    folder, said = compared
+    files = said["files"]
+    assert {path.name for path in folder.iterdir()} == {
+        *("pngd.npz", "adom.npz", "table.csv", "comparison.png", "config.toml")
+    }
+    assert files["results"] == {name: str(folder / f"{name}.npz") for name in ("pngd", "adom")}
+    assert load(files["results"]["adom"]).history["round"].iloc[-1] == said["rows"][1]["rounds"]
+    assert adom("plot", *files["results"].values(), "-o", "both.png", "--axis", "all").code == 0
+    assert "# Run this again with: adom compare config.toml" in (folder / "config.toml").read_text()
+
+    again = adom("compare", folder / "config.toml", "--rounds", 20)
+    assert again.code == 0
+    table = pd.read_csv("out/compare/table.csv")
+    assert table["label"].tolist() == ["pngd", "adom"]
+    assert table["rounds"].tolist() == [20, 20]
+    assert table["target"].min() > 1e-10  # none reached the tolerance: compared by what one did reach
+    assert table["rounds_to_target"].notna().any()
+    for text in ("6 nodes, dim 4, kappa 8", "PNGD", "ADOM", "max_rounds", "out/compare/table.csv", "2 result files"):
+        assert text in again.out
+
+
+def test_a_file_may_hold_the_method_of_one_command_and_those_of_the_other() -> None:
+    file = Path("both.toml")
+    file.write_text("[run]\nmethod = 'adom'\n[compare]\nmethods = 'pngd'\n")
+    assert settle(file, {"compare": {"methods": "a,b"}}, USUAL).compare.methods == "a,b"
+    settings = settle(file, {}, USUAL)
+    assert (settings.run.method, settings.compare.methods) == ("adom", "pngd")
+    write_toml(settings, Path("again.toml"))
+    assert settle(Path("again.toml"), {}, USUAL) == settings
+    write_toml(settle(None, {}, USUAL), Path("none.toml"))
+    assert "[compare]" not in Path("none.toml").read_text()
+
+
+def test_all_methods_by_default(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    true = package.compare
+
+    def one_of_them(problem: Any, network: Any, methods: Any, *rest: Any, **extra: Any) -> Any:
+        seen.append(methods)
+        return true(problem, network, ["pngd"], *rest, **extra)
+
+    monkeypatch.setitem(vars(package), "compare", one_of_them)
+    assert adom("compare", *SMALL, "--rounds", 3, "--json").code == 0
+    assert seen == [None]
+
+
+def test_divergence_is_a_row_and_no_failure(adom: Any) -> None:
+    outcome = adom("compare", *TWO, "--parameters", "unit,theta=50", "--rounds", 300)
+    assert outcome.code == 0
+    assert outcome.out.count("diverged") == 2
+
+
+def test_interrupting_keeps_what_was_done(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Interrupt, "__enter__", lambda self: setattr(self, "asked", True) or self)
+    outcome = adom("compare", *TWO, "--json")
+    assert outcome.code == 130
+    assert [row["status"] for row in outcome.json["rows"]] == ["interrupted"]
+    assert outcome.err == (
+        "adom did not run: interrupted before it began\ninterrupted; what was done so far is saved\n"
+    )
+    assert load("out/compare/pngd.npz").status == "interrupted"
+
+
+def test_bad_input(refused: Any) -> None:
+    Path("blocked").touch()
+    Path("far.toml").write_text("[run]\nengine = 'mpi'\n")
+    Path("typo.toml").write_text("[compare]\nmethod = 'adom'\n")
+    assert "unknown method 'adm'; did you mean 'adom'?" in refused("compare", "--methods", "pngd,adm")
+    assert "the label 'adom' occurs twice" in refused("compare", "--methods", "adom,adom")
+    assert "got no methods to compare" in refused("compare", "--methods", " , ")
+    assert "engine 'mpi' cannot compare methods" in refused("compare", "far.toml")
+    assert "unknown key 'method'; did you mean 'methods'?" in refused("compare", "typo.toml")
+    assert "on the command line exact, auto, gd:T or agd:T" in refused("compare", "--oracle", "gd")
+    assert "has no parameter 'step'" in refused("compare", *TWO, "--parameters", "unit,step=1")
+    assert "cannot make the folder blocked/out" in refused("compare", *TWO, "--out", "blocked/out")
+    assert "--methods" in refused("compare", "--method", "adom")
+
+
+def test_the_budget_is_shared_with_solve() -> None:
+    problem = package.Quadratic([[[2.0]], [[2.0]]], [[2.0], [2.0]])  # x* = 1 at both nodes: the start is 2
+    relative = settle(None, {"run": {"rounds": 7, "rtol": 1e-3, "record_every": 2}}, USUAL)
+    assert budget(relative, problem) == {
+        **{"rounds": 7, "record_every": 2, "dtype": "float64"},
+        "tol": pytest.approx(2e-3),
+    }
+    assert budget(settle(None, {"run": {"rtol": 0.0}}, USUAL), problem)["tol"] is None
+    assert budget(settle(None, {"run": {"tol": 0.5}}, USUAL), problem)["tol"] == 0.5
+    with pytest.raises(InputError, match="got 'eta=x'"):
+        check_run(settle(None, {"run": {"parameters": "eta=x"}}, USUAL))

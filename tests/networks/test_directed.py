@@ -1,0 +1,384 @@
+"""Directed networks: R and C against their definitions, strong connectivity, seeds, chi, and every refusal."""
+
+import json
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from adom.errors import InputError, InputTypeError
+from adom.networks import (
+    DirectedNetwork,
+    cyclic,
+    directed_erdos_renyi,
+    directed_geometric,
+    directed_ring,
+    from_digraphs,
+    geometric,
+    path,
+    ring,
+    star,
+)
+from adom.networks.directed import second_modulus
+from adom.networks.families import random_pairs
+from adom.networks.links import Links
+
+
+def brute_force_chi(network):
+    """Take 1 / (1 - rho) from matrices written down entry by entry, as in the definition."""
+    rho = 0.0
+    for k in range(network.period):
+        graph = network.graph(k)
+        n = len(graph)
+        R, C = np.zeros((n, n)), np.zeros((n, n))
+        for i in range(n):
+            R[i, [i, *graph.predecessors(i)]] = 1 / (1 + graph.in_degree(i))
+            C[[i, *graph.successors(i)], i] = 1 / (1 + graph.out_degree(i))
+        np.testing.assert_allclose(network.row_stochastic(k), R, atol=1e-15)
+        np.testing.assert_allclose(network.column_stochastic(k), C, atol=1e-15)
+        for matrix in (R, C):
+            rho = max(rho, sorted(abs(value) for value in np.linalg.eigvals(matrix))[-2])
+    return 1 / (1 - rho)
+
+
+def check(network):
+    n = network.nodes
+    for k in range(network.period):
+        R, C = network.row_stochastic(k), network.column_stochastic(k)
+        arcs = network.arcs(int(network.order[k]))
+        assert arcs.dtype == np.int32
+        assert (arcs[:, 0] != arcs[:, 1]).all()
+        codes = arcs[:, 1].astype(np.int64) * n + arcs[:, 0]
+        assert (np.diff(codes) > 0).all(), "unique and sorted by (receiver, sender)"
+        pattern = np.eye(n, dtype=bool)
+        pattern[arcs[:, 1], arcs[:, 0]] = True
+        np.testing.assert_array_equal(R > 0, pattern)
+        np.testing.assert_array_equal(C > 0, pattern)
+        np.testing.assert_allclose(R.sum(axis=1), 1, atol=1e-13)
+        np.testing.assert_allclose(C.sum(axis=0), 1, atol=1e-13)
+        assert all(np.ptp(row[row > 0]) == 0 for row in R), "a receiver weighs alike what it hears"
+        assert all(np.ptp(column[column > 0]) == 0 for column in C.T), "a sender splits evenly"
+        assert nx.is_strongly_connected(network.graph(k))
+        assert sorted(network.graph(k).edges) == sorted(map(tuple, arcs.tolist()))
+
+
+@st.composite
+def networks(draw):
+    nodes, graphs, seed = draw(st.integers(2, 14)), draw(st.integers(1, 4)), draw(st.integers(0, 10**6))
+    if draw(st.booleans()):
+        return directed_erdos_renyi(nodes, draw(st.floats(0, 1)), graphs=graphs, seed=seed)
+    return directed_geometric(nodes, draw(st.floats(0.01, 2)), graphs=graphs, seed=seed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks())
+def test_matrices_are_stochastic_with_the_graphs_pattern(network):
+    check(network)
+
+
+@settings(max_examples=30, deadline=None)
+@given(networks())
+def test_chi_is_that_of_a_brute_force_computation(network):
+    assert network.chi == pytest.approx(brute_force_chi(network), rel=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(networks(), st.integers(0, 10**9))
+def test_rounds_are_pure_and_periodic(network, k):
+    before = network.row_stochastic(k), network.column_stochastic(k)
+    network.row_stochastic(k)[:] = 7.0
+    network.chi  # noqa: B018 - computing it must not disturb anything
+    for matrix, again, later in zip(
+        before,
+        (network.row_stochastic(k), network.column_stochastic(k)),
+        (network.row_stochastic(k + network.period), network.column_stochastic(k + network.period)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(matrix, again)
+        np.testing.assert_array_equal(matrix, later)
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks())
+def test_graphs_make_the_round_trip_with_positions(network):
+    back = from_digraphs([network.graph(k) for k in range(network.period)])
+    for k in range(network.period):
+        np.testing.assert_array_equal(back.arcs(int(back.order[k])), network.arcs(k))
+        np.testing.assert_array_equal(back.row_stochastic(k), network.row_stochastic(k))
+        places = back.positions(int(back.order[k])), network.positions(k)
+        assert (places[0] is None and places[1] is None) or np.array_equal(*places)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 10, 101, 500])
+def test_directed_ring_has_the_closed_form_chi(n):
+    network = directed_ring(n)
+    rho = abs(0.5 + np.exp(2j * math.pi / n) / 2)
+    assert network.chi == pytest.approx(1 / (1 - rho), rel=1e-8)
+    assert set(map(tuple, network.arcs(0).tolist())) == {(i, (i + 1) % n) for i in range(n)}
+    check(network)
+
+
+def test_large_directed_ring_has_the_closed_form_chi():
+    assert directed_ring(5000).chi == pytest.approx(1 / (1 - math.cos(math.pi / 5000)), rel=1e-8)
+
+
+@pytest.mark.parametrize("undirected", [ring(9), path(6), star(7), geometric(20, 0.4, seed=1)])
+def test_symmetric_averaging_gives_the_undirected_chi(undirected):
+    averaging = np.eye(undirected.nodes) - undirected.matrix(0) / undirected.lambda_max
+    assert 1 / (1 - second_modulus(averaging)) == pytest.approx(undirected.chi)
+
+
+def test_complete_graph_averages_exactly():
+    network = from_digraphs(nx.complete_graph(6))
+    np.testing.assert_allclose(network.row_stochastic(0), 1 / 6)
+    np.testing.assert_allclose(network.column_stochastic(0), 1 / 6)
+    assert network.chi == pytest.approx(1.0)
+
+
+def test_chi_counts_only_the_rounds_of_the_order():
+    quick, slow = directed_erdos_renyi(12, 1.0), directed_ring(12)
+    links = Links.of(12, [quick.arcs(0), slow.arcs(0)])
+    assert DirectedNetwork(links, [0], {}).chi == pytest.approx(1.0)
+    assert DirectedNetwork(links, [0, 1], {}).chi == pytest.approx(slow.chi)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [directed_erdos_renyi(2001, 0.005, seed=2), directed_geometric(2001, 0.1, seed=2)],
+    ids=["erdos_renyi", "geometric"],
+)
+def test_sparse_matrices_and_their_chi(network):
+    R, C = network.row_stochastic(0), network.column_stochastic(0)
+    assert isinstance(R, sparse.csr_array)
+    assert isinstance(C, sparse.csr_array)
+    assert R.nnz == C.nnz == len(network.arcs(0)) + 2001
+    np.testing.assert_allclose(R.sum(axis=1), 1)
+    np.testing.assert_allclose(C.sum(axis=0), 1)
+    # Row 5 of R and column 5 of C, from the definition.
+    senders = network.arcs(0)[network.arcs(0)[:, 1] == 5, 0]
+    receivers = network.arcs(0)[network.arcs(0)[:, 0] == 5, 1]
+    assert R[[5], :].toarray().nonzero()[1].tolist() == sorted([5, *senders])
+    assert C[:, [5]].toarray().nonzero()[0].tolist() == sorted([5, *receivers])
+    assert R[5, 5] == pytest.approx(1 / (1 + len(senders)))
+    assert C[5, 5] == pytest.approx(1 / (1 + len(receivers)))
+    dense = max(second_modulus(M.toarray()) for M in (R, C))
+    assert network.chi == pytest.approx(1 / (1 - dense), rel=1e-6)
+
+
+def test_erdos_renyi_sends_with_probability_p_in_each_direction():
+    n, p, graphs = 20, 0.4, 400
+    hits = np.zeros((n, n))
+    both = 0
+    network = directed_erdos_renyi(n, p, graphs=graphs, seed=1)
+    for g in range(graphs):
+        drawn = np.zeros((n, n))
+        drawn[tuple(network.arcs(g).T)] = 1
+        hits += drawn
+        both += (drawn * drawn.T).sum() / 2
+    each = hits[~np.eye(n, dtype=bool)]
+    assert np.abs(each - graphs * p).max() < 6 * math.sqrt(graphs * p * (1 - p)), "no ordered pair is preferred"
+    pairs = graphs * n * (n - 1) / 2
+    spread = math.sqrt(pairs * p**2 * (1 - p**2))
+    assert abs(both - pairs * p**2) < 5 * spread, "there and back are independent"
+
+
+def test_erdos_renyi_without_arcs_becomes_a_random_ring():
+    network = directed_erdos_renyi(12, 0.0, graphs=5)
+    for k in range(5):
+        assert len(network.arcs(k)) == 12
+        assert nx.is_isomorphic(network.graph(k), nx.cycle_graph(12, create_using=nx.DiGraph))
+    assert len({network.arcs(g).tobytes() for g in range(5)}) == 5, "the rings are random"
+
+
+def test_repair_adds_at_most_one_arc_a_component():
+    for seed in range(20):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        up, down = random_pairs(30, 0.05, rng), random_pairs(30, 0.05, rng)
+        bare = nx.DiGraph()
+        bare.add_nodes_from(range(30))
+        bare.add_edges_from([*up.tolist(), *down[:, ::-1].tolist()])
+        final = directed_erdos_renyi(30, 0.05, seed=seed).graph(0)
+        count = nx.number_strongly_connected_components(bare)
+        assert set(bare.edges) <= set(final.edges)
+        added = final.number_of_edges() - bare.number_of_edges()
+        assert added == 0 if count == 1 else 0 < added <= count
+
+
+def test_geometric_arcs_are_those_within_each_nodes_own_range():
+    n, radius = 60, 0.3
+    network = directed_geometric(n, radius, seed=3)
+    points = network.positions(0)
+    np.testing.assert_array_equal(points, geometric(n, radius, seed=3).positions(0))
+    distance = np.linalg.norm(points[:, None] - points[None], axis=2)
+    adjacent = nx.to_numpy_array(network.graph(0), nodelist=range(n)) > 0
+    shortest, longest = 0.5 * radius, 1.5 * radius
+    off = ~np.eye(n, dtype=bool)
+    assert adjacent[off & (distance < shortest)].all()
+    assert not adjacent[distance > longest].any(), "this one needed no repair"
+    assert (adjacent != adjacent.T).any(), "ranges differ"
+    for i in range(n):
+        reached, missed = distance[i, adjacent[i]], distance[i, ~adjacent[i] & off[i]]
+        assert reached.max() < missed.min(initial=np.inf), "a node reaches a disc"
+
+
+def test_geometric_repair_follows_the_spanning_tree_both_ways():
+    network = directed_geometric(30, 1e-6, seed=4)
+    tree = geometric(30, 1e-6, seed=4).edges(0)
+    both = {*map(tuple, tree.tolist()), *map(tuple, tree[:, ::-1].tolist())}
+    assert set(map(tuple, network.arcs(0).tolist())) == both
+
+
+@pytest.mark.parametrize("radius", [3.0, 1e300])
+def test_a_huge_radius_reaches_everyone(radius):
+    assert len(directed_geometric(8, radius, seed=1).arcs(0)) == 56
+
+
+@pytest.mark.parametrize("make", [directed_erdos_renyi, directed_geometric])
+def test_graph_g_does_not_depend_on_how_many_there_are(make):
+    few, many = make(20, 0.2, graphs=2, seed=4), make(20, 0.2, graphs=9, seed=4)
+    for g in range(2):
+        np.testing.assert_array_equal(few.arcs(g), many.arcs(g))
+    assert not np.array_equal(few.arcs(0), few.arcs(1))
+    assert not np.array_equal(few.arcs(0), make(20, 0.2, seed=5).arcs(0))
+
+
+def test_digraphs_are_used_in_order_and_alike_ones_held_once():
+    there = nx.cycle_graph(5, create_using=nx.DiGraph)
+    network = from_digraphs([there, there.reverse(), there])
+    assert (network.graphs, network.period, network.order.tolist()) == (2, 3, [0, 1, 0])
+    np.testing.assert_array_equal(network.row_stochastic(1), network.row_stochastic(0).T)
+    check(network)
+
+
+def test_labels_are_numbered_in_sorted_order():
+    network = from_digraphs([nx.DiGraph([("c", "a"), ("a", "b"), ("b", "c")])])
+    assert network.arcs(0).tolist() == [[2, 0], [0, 1], [1, 2]]
+    mixed = nx.DiGraph([("x", 1), (1, (2, 3)), ((2, 3), "x")])
+    assert from_digraphs([mixed]).arcs(0).tolist() == [[2, 0], [0, 1], [1, 2]], "the graph's own order"
+
+
+def test_undirected_and_parallel_edges():
+    assert from_digraphs(nx.path_graph(3)).arcs(0).tolist() == [[1, 0], [0, 1], [2, 1], [1, 2]]
+    parallel = nx.MultiDiGraph([(0, 1), (0, 1), (1, 0)])
+    assert from_digraphs(parallel).arcs(0).tolist() == [[1, 0], [0, 1]]
+
+
+def test_recipes_are_data_and_tell_networks_apart():
+    assert directed_ring(4).recipe == {"generator": "directed_ring", "nodes": 4}
+    drawn = directed_erdos_renyi(9, 0.5, graphs=2, seed=3).recipe
+    assert drawn == {"generator": "directed_erdos_renyi", "nodes": 9, "p": 0.5, "graphs": 2, "seed": 3}
+    assert directed_geometric(9, 0.5, seed=3).recipe["radius"] == 0.5
+    ring_there = nx.cycle_graph(4, create_using=nx.DiGraph)
+    one, two = from_digraphs(ring_there).recipe, from_digraphs(ring_there.reverse()).recipe
+    assert one == from_digraphs([ring_there]).recipe
+    assert one["sha256"] != two["sha256"]
+    json.dumps([drawn, one])
+
+
+def test_description():
+    there = nx.cycle_graph(4, create_using=nx.DiGraph)
+    network = from_digraphs([there, there, nx.star_graph(3)])
+    assert repr(network) == "DirectedNetwork(from_digraphs, nodes=4, graphs=2, period=3, arcs=4..6)"
+    figures = network.describe()
+    assert figures.pop("chi") == network.chi
+    assert figures == {
+        "nodes": 4,
+        "graphs": 2,
+        "period": 3,
+        "arcs_min": 4,
+        "arcs_mean": pytest.approx(14 / 3),
+        "arcs_max": 6,
+        "in_degree_min": 1,
+        "in_degree_max": 3,
+        "out_degree_min": 1,
+        "out_degree_max": 3,
+    }
+
+
+def test_a_network_never_changes():
+    network = directed_geometric(6, 0.5)
+    for name in ("nodes", "chi", "_order", "anything"):
+        with pytest.raises(AttributeError, match=f"never changes, so {name} cannot be set"):
+            setattr(network, name, 3)
+    for array in (network.order, network.arcs(0), network.positions(0)):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    assert network.order.dtype == np.int32
+    network.recipe["nodes"] = 99
+    assert network.recipe["nodes"] == 6
+
+
+def test_error_names_the_first_broken_round_and_its_strong_components():
+    fine = nx.cycle_graph(5, create_using=nx.DiGraph)
+    broken = nx.DiGraph([(3, 0), (0, 3), (1, 2), (2, 1), (2, 4), (4, 1), (0, 1)])
+    with pytest.raises(InputError) as caught:
+        from_digraphs([fine, fine, fine, broken, nx.path_graph(5, create_using=nx.DiGraph)])
+    assert str(caught.value) == (
+        "the graph of round 3 is not strongly connected: 2 components, {0, 3} and {1, 2, 4}; "
+        "Push-Pull needs a directed path from every node to every other: add arcs between them"
+    )
+
+
+def loop():
+    return nx.DiGraph([("a", "b"), ("b", "b"), ("b", "a")])
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: directed_ring(1), InputError, "nodes must be a whole number, 2 or more, got 1"),
+        (lambda: directed_ring(5.0), InputTypeError, "nodes must be a whole number"),
+        (lambda: directed_erdos_renyi(9, 1.5), InputError, "p must be a finite number .* got 1.5"),
+        (lambda: directed_erdos_renyi(9, "x"), InputTypeError, "p must be a finite number .* got 'x'"),
+        (lambda: directed_erdos_renyi(9, 0.5, graphs=0), InputError, "graphs must be a whole number"),
+        (lambda: directed_erdos_renyi(9, 0.5, seed=-1), InputError, "seed must be a whole number"),
+        (lambda: directed_erdos_renyi(10**6, 0.5), InputError, "would have about 5e.11 links.*smaller p"),
+        (lambda: directed_geometric(9, 0.0), InputError, "radius must be a finite number above 0, got 0.0"),
+        (lambda: directed_geometric(9, math.inf), InputError, "radius must be a finite number"),
+        (lambda: directed_geometric(10**6, 0.5), InputError, "would have about .*smaller radius"),
+        (lambda: from_digraphs([]), InputError, "graphs is empty.*networkx.DiGraph"),
+        (lambda: from_digraphs(5), InputTypeError, "graphs must be a list, got int"),
+        (lambda: from_digraphs([np.eye(3)]), InputTypeError, "graph 0 is a ndarray, not a networkx.Graph"),
+        (lambda: from_digraphs(nx.empty_graph(1)), InputError, "graph 0 has 1 nodes"),
+        (
+            lambda: from_digraphs([nx.complete_graph(3), nx.complete_graph(4, create_using=nx.DiGraph)]),
+            InputError,
+            "graph 1 and graph 0 differ in node 3",
+        ),
+        (lambda: from_digraphs(loop()), InputError, "graph 0 has a self-loop at node 'b'"),
+        (lambda: from_digraphs(nx.Graph([(0, 1), (1, 1)])), InputError, "graph 0 has a self-loop at node 1"),
+        (lambda: from_digraphs(nx.empty_graph(3, create_using=nx.DiGraph)), InputError, "round 0 .* 3 components"),
+        (lambda: directed_ring(3).row_stochastic(-1), InputError, "k must be a whole number, 0 or more, got -1"),
+        (lambda: directed_ring(3).column_stochastic(0.5), InputTypeError, "k must be a whole number"),
+        (lambda: directed_ring(3).graph("0"), InputTypeError, "k must be a whole number"),
+        (lambda: directed_ring(3).arcs(1), InputError, "no graph g=1: g must be below graphs=1"),
+        (lambda: directed_ring(3).positions(-1), InputError, "g must be a whole number"),
+        (lambda: cyclic([directed_ring(3)]), InputTypeError, "member 0 is a DirectedNetwork, not a Network"),
+    ],
+)
+def test_bad_values_are_refused_in_one_line(make, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+    assert ";" in str(caught.value), "names a remedy"
+
+
+def test_the_remedy_for_self_loops_works():
+    graph = loop()
+    graph.remove_edges_from(nx.selfloop_edges(graph))
+    assert from_digraphs(graph).arcs(0).tolist() == [[1, 0], [0, 1]]
+
+
+def test_chi_that_does_not_converge_says_so(monkeypatch):
+    monkeypatch.setattr("adom.networks.spectra.MANY_RESTARTS", 2)
+    with pytest.raises(InputError, match=r"chi of a directed graph of 2001 nodes did not converge.*; use"):
+        from_digraphs(nx.cycle_graph(2001, create_using=nx.DiGraph)).chi  # noqa: B018
+
+
+def test_chi_is_infinite_where_rho_is_one_to_rounding():
+    links = Links.of(2, [np.array([[1, 0], [0, 1]], dtype=np.int32)])
+    assert DirectedNetwork(links, [0], {}, rho=1.0).chi == math.inf
