@@ -5,13 +5,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import adom
 from adom.algorithms import METHODS, Constants, Method, method_class
 from adom.errors import InputError
-from reference import Gossip, Oracle, quadratics
+from reference import Gossip, Oracle, logistic_data, quadratics
 
 NODES, DIM = 6, 3
 CONSTANTS = Constants(mu=1.0, L=20.0, lambda_min_plus=0.2, lambda_max=1.0, nodes=NODES)
@@ -156,6 +158,30 @@ def test_batched_settings_give_what_single_runs_give(name, problem, network):
             np.testing.assert_array_equal(alone.history[column], batched.history[column])
         np.testing.assert_allclose(batched.history["error"], alone.history["error"], rtol=1e-9)
         np.testing.assert_allclose(batched.x, alone.x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def same_problem_in_three_ways():
+    A, b = logistic_data(NODES, 5, DIM)
+    flat, labels = A.reshape(-1, DIM), b.ravel()
+    dense = adom.LogisticRegression(flat, labels, nodes=NODES, l2=0.2)
+    sparse = adom.LogisticRegression(sp.csr_array(flat), labels, nodes=NODES, l2=0.2)
+
+    def loss(x, node):
+        features, signs = node
+        return jnp.logaddexp(0.0, -signs * (features @ x)).mean() + 0.1 * (x * x).sum()
+
+    return dense, sparse, adom.from_loss(loss, (A, b), mu=0.2, L=dense.L_nodes)
+
+
+@every_method
+def test_every_method_takes_every_kind_of_problem(name, same_problem_in_three_ways, network):
+    dense, *others = (
+        adom.solve(problem, network, name, rounds=12, **way(name)) for problem in same_problem_in_three_ways
+    )
+    for other in others:
+        np.testing.assert_allclose(other.history["error"], dense.history["error"], rtol=1e-9)
+        np.testing.assert_array_equal(other.history["gradients"], dense.history["gradients"])
 
 
 @every_method

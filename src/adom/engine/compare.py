@@ -18,7 +18,7 @@ from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
 from .result import Result, atomic
-from .solve import _make, _Request, check_pair, solve
+from .solve import Request, check_pair, make_method, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,16 +80,16 @@ def compare(
     members = _with_settings(read_members(list(METHODS) if methods is None else methods), parameters, oracle)
     skipped: dict[str, str] = {}
     for one in members:
-        _Request(one.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(one.cls)
+        Request(one.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(one.cls)
         try:
             check_pair(problem, network, directed=one.cls.directed, title=one.cls.title)
-            _make(problem, network, one.method, _protocol(one.parameters))
+            make_method(problem, network, one.method, _protocol(one.parameters))
         except InputError as error:
             if methods is not None:
                 raise
             skipped[one.label] = str(error)
             continue
-        _make(problem, network, one.method, one.parameters)
+        make_method(problem, network, one.method, one.parameters)
     if len(skipped) == len(members):
         raise InputError(next(iter(skipped.values())))
 

@@ -76,8 +76,8 @@ def solve(
     >>> result.status
     'converged'
     """
-    one = _make(problem, network, method, parameters)
-    request = _Request(oracle, rounds, tol, record_every, engine, dtype, progress)
+    one = make_method(problem, network, method, parameters)
+    request = Request(oracle, rounds, tol, record_every, engine, dtype, progress)
     protocol = "given" if isinstance(method, Method) else parameters
     return _solve([one], problem, network, protocol, request)[0]
 
@@ -111,7 +111,7 @@ def solve_many(
     """
     if not methods or len({type(m) for m in methods}) != 1 or not isinstance(methods[0], Method):
         raise InputTypeError("solve_many takes one or more instances of one method class")
-    request = _Request(oracle, rounds, tol, record_every, "local", dtype, progress)
+    request = Request(oracle, rounds, tol, record_every, "local", dtype, progress)
     return _solve(list(methods), problem, network, "given", request)
 
 
@@ -125,7 +125,8 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
     return Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
 
 
-def _make(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
+def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
+    """Return the method that a name, a class or an instance asks for, with its parameters."""
     check_pair(problem, network, directed=True)
     if isinstance(method, Method):
         return method
@@ -144,11 +145,14 @@ def _make(problem: Problem, network: Network | DirectedNetwork, method: Any, par
     if unknown:
         known = ", ".join(base.parameters())
         raise InputError(f"{cls.title} has no parameter {sorted(unknown)[0]!r}; it has {known}")
+    for name, value in overrides.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise InputTypeError(f"{name} must be a number, got {value!r}; leave it out for {protocol}'s value")
     return replace(base, **overrides)  # type: ignore[type-var]  # every method is a dataclass
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """What a run is asked for beside the problem, the network and the method, checked."""
 
     oracle: Any
@@ -181,7 +185,7 @@ class _Request:
 
 
 def _solve(
-    methods: list[Method], problem: Problem, network: Network | DirectedNetwork, protocol: Any, request: _Request
+    methods: list[Method], problem: Problem, network: Network | DirectedNetwork, protocol: Any, request: Request
 ) -> list[Result]:
     import pandas as pd
 
