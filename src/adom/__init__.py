@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
     from .engine.compare import Comparison, compare
+    from .engine.pair import constants
     from .engine.result import Result, load
-    from .engine.solve import constants, solve, solve_many
+    from .engine.solve import solve, solve_many
     from .engine.theory import verify
     from .errors import InputError
     from .problems.logistic import LogisticRegression
@@ -44,7 +45,7 @@ _HOME = {
     "algorithms": "algorithms",
     "from_loss": "problems.loss",
     "compare": "engine.compare",
-    "constants": "engine.solve",
+    "constants": "engine.pair",
     "load": "engine.result",
     "networks": "networks",
     "solve": "engine.solve",

@@ -17,8 +17,9 @@ from ..errors import InputError, InputTypeError
 from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
+from .pair import check_pair
 from .result import Result, atomic
-from .solve import Request, check_pair, make_method, solve
+from .solve import Request, make_method, solve
 
 if TYPE_CHECKING:
     import pandas as pd

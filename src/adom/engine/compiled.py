@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms import Constants, Method
+from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
 from ..problems import oracles
 from ..problems.base import Problem
 from .gossip import Graphs, LocalGossip, lay_out
+from .pair import constants
 from .rehearsal import rehearse
 
 Array = Any
@@ -169,8 +170,7 @@ class Session:
         accuracy = None
         if spec.kind == "auto":
             assert isinstance(network, Network)  # dual methods need one
-            constants = Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
-            rehearsed = [rehearse(one, constants, network) for one in methods]
+            rehearsed = [rehearse(one, constants(problem, network), network) for one in methods]
             accuracy = _stack(rehearsed, None, self.batched)
         zeros = jnp.zeros((problem.nodes, problem.dim), dtype=dtype)
         begin = _begin_batch if self.batched else _begin_single

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..algorithms import Constants, Method, method_class
+from ..algorithms import Method, method_class
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
+from .pair import check_pair, constants
 from .progress import Progress
 from .records import COLUMNS, Plan
 from .result import Result
@@ -113,16 +114,6 @@ def solve_many(
         raise InputTypeError("solve_many takes one or more instances of one method class")
     request = Request(oracle, rounds, tol, record_every, "local", dtype, progress)
     return _solve(list(methods), problem, network, "given", request)
-
-
-def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
-    """Return the constants of a problem on a network, from which every method's parameters are computed.
-
-    A directed network has no symmetric W; its chi stands in for lambda_max / lambda_min_plus.
-    """
-    if isinstance(network, DirectedNetwork):
-        return Constants(problem.mu, problem.L, 1 / network.chi, 1.0, problem.nodes)
-    return Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
 
 
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
@@ -230,28 +221,6 @@ def check_whole(name: str, value: Any) -> None:
     """Refuse what is no whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
-    """Refuse a problem and a network that do not belong together, and a directed network where it will not do."""
-    if not isinstance(problem, Problem):
-        raise InputTypeError(
-            f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"
-        )
-    if not isinstance(network, Network | DirectedNetwork):
-        raise InputTypeError(
-            f"network must be an adom network such as adom.networks.ring({problem.nodes}), got {type(network).__name__}"
-        )
-    if isinstance(network, DirectedNetwork) and not directed:
-        raise InputError(
-            f"{title} needs links that go both ways, got the directed {network!r}; "
-            "take an undirected network, or the method 'push-pull'"
-        )
-    if problem.nodes != network.nodes:
-        raise InputError(
-            f"the problem has {problem.nodes} nodes and the network {network.nodes}; they must be the same: "
-            f"build one of them with nodes={problem.nodes}"
-        )
 
 
 def _surroundings() -> dict[str, Any]:

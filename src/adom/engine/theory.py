@@ -32,8 +32,9 @@ from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracles import OracleSpec
 from .compiled import Carry, Session
+from .pair import check_pair, constants
 from .progress import Progress
-from .solve import check_pair, check_whole, constants
+from .solve import check_whole
 
 Array = Any
 SLACK = 1e-6  # of a ratio: rounding and quadrature stay far below
