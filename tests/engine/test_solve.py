@@ -229,3 +229,23 @@ def test_problem_and_network_must_match(quadratic, network):
         adom.solve(quadratic, np.eye(12))
     with pytest.raises(InputError, match="instances of one method class"):
         adom.solve_many(quadratic, network, [])
+
+
+@pytest.mark.parametrize("name", ["mudag", "apm"])
+@pytest.mark.parametrize("every", [1, 4])
+def test_no_step_is_begun_that_the_budget_does_not_cover(quadratic, network, name, every):
+    result = adom.solve(quadratic, network, name, rounds=300, record_every=every)
+    history = result.history
+    method = adom.algorithms.method_class(name).theory(adom.constants(quadratic, network))
+    taken = int(history["iteration"].iloc[-1])
+    spent = np.cumsum([method.rounds_of_step(k) for k in range(taken + 1)])
+    assert result.status == "max_rounds"
+    assert spent[taken - 1] <= 300 < spent[taken]
+    assert history["round"].tolist() == [int(spent[i - 1]) for i in history["iteration"]]
+    whole = adom.solve(quadratic, network, name, rounds=300).history
+    np.testing.assert_allclose(history["error"].iloc[-1], whole["error"].iloc[-1], rtol=1e-12)
+
+
+def test_a_budget_below_one_step_is_refused(quadratic, network):
+    with pytest.raises(InputError, match=r"rounds must be at least \d+, which one step of Mudag takes here, got 3"):
+        adom.solve(quadratic, network, "mudag", rounds=3)

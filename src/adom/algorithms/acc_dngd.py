@@ -36,7 +36,7 @@ class AccDNGD(Method):
     eta : float
         Positive step size.
     a : float
-        Momentum, in (0, 1).
+        Momentum, in (0, 1].
 
     References
     ----------
@@ -62,19 +62,18 @@ class AccDNGD(Method):
 
     def __post_init__(self) -> None:
         self._require_positive("eta")
-        self._require("lie in (0, 1)", lambda v: (v > 0) & (v < 1), "a")
+        self._require("lie in (0, 1]", lambda v: (v > 0) & (v <= 1), "a")
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """eta = s^2 (1 - s)^3 / 250^2 (mu / L)^(3/7) / L with s = 1 - 1 / chi; the complete graph counts as chi = 2."""
-        s = 1 - 1 / max(constants.chi, 2.0)  # at s = 0 the formula gives no step at all
+        """eta = s^2 (1 - s)^3 / 250^2 (mu / L)^(3/7) / L with s = 1 - 1 / chi; chi = 1 counts as chi = 2."""
+        s = 1 - 1 / (constants.chi if constants.chi > 1 + 1e-9 else 2.0)  # at s = 0 the formula gives no step at all
         return cls._with_step(constants, s**2 * (1 - s) ** 3 / 250**2 * constants.kappa ** (-3 / 7) / constants.L)
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """eta = (mu / L)^(3/7) / (L chi^3); at most 1 / (4 mu), which keeps a below 1."""
-        step = constants.kappa ** (-3 / 7) / (constants.L * constants.chi**3)
-        return cls._with_step(constants, min(step, 1 / (4 * constants.mu)))
+        """eta = (mu / L)^(3/7) / (L chi^3)."""
+        return cls._with_step(constants, constants.kappa ** (-3 / 7) / (constants.L * constants.chi**3))
 
     @classmethod
     def _with_step(cls, constants: Constants, eta: float) -> Self:

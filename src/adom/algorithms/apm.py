@@ -77,6 +77,11 @@ class APM(Method):
         """Theory's: it has no absolute constants to drop."""
         return cls.theory(constants)
 
+    def rounds_of_step(self, k: Number) -> Number:
+        """T_k = max(1, ceil(k growth))."""
+        T = -((-k * self.growth) // 1)  # rounded up
+        return T + (T < 1) * (1 - T)
+
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """x^0 = x^{-1} = 0."""
         return State(x=zeros, x_before=zeros, k=0)
@@ -85,7 +90,5 @@ class APM(Method):
         """T_k rounds of one vector."""
         x, x_before, k = state
         y = x + (1 - self.a) / (1 + self.a) * (x - x_before)
-        T = -((-k * self.growth) // 1)  # rounded up
-        T = T + (T < 1) * (1 - T)
-        x_next = gossip.mix(y - self.step_size * oracle.gradient(y), T)
+        x_next = gossip.mix(y - self.step_size * oracle.gradient(y), self.rounds_of_step(k))
         return State(x_next, x, k + 1), x_next

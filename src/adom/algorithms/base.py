@@ -132,6 +132,10 @@ class Method:
         """Return the next state and the iterate that this step reports."""
         raise NotImplementedError
 
+    def rounds_of_step(self, k: Number) -> Number:
+        """Return how many rounds step k = 0, 1, ... takes, so that none is begun that the budget does not cover."""
+        return 1
+
     def _require(self, rule: str, holds: Callable[[Number], Any], *names: str) -> None:
         """Check the named hyper-parameters; an array of them must hold throughout."""
         for name in names:

@@ -83,6 +83,10 @@ class Mudag(Method):
         """Theory's."""
         return cls.theory(constants)
 
+    def rounds_of_step(self, k: Number) -> Number:
+        """K, whatever the step."""
+        return self.K
+
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """All start at 0; the gradient before the first is 0."""
         return State(x=zeros, y=zeros, y_before=zeros, g_before=zeros)

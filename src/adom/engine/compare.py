@@ -19,7 +19,7 @@ from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
 from .pair import check_pair
 from .result import Result, atomic
-from .solve import Request, make_method, solve
+from .solve import Request, check_budget, make_method, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ def compare(
         Request(one.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(one.cls)
         try:
             check_pair(problem, network, directed=one.cls.directed, title=one.cls.title)
-            make_method(problem, network, one.method, _protocol(one.parameters))
+            check_budget(make_method(problem, network, one.method, _protocol(one.parameters)), rounds)
         except InputError as error:
             if methods is not None:
                 raise

@@ -104,7 +104,7 @@ def _advance(
 ) -> tuple[Carry, Any]:
     """Make `records` records of `steps` steps each; return the last carry and what was observed.
 
-    A step begins only while fewer than `budget` rounds are spent. For a method whose every step is one round
+    No step is begun that would spend more than `budget` rounds in all. For a method whose every step is one round
     the host sees to that, and the loop's condition stays the same for all members of a batch.
     """
     one_round = method.rounds_per_step == 1
@@ -120,7 +120,10 @@ def _advance(
 
         def more(counted: tuple[Array, Carry]) -> Array:
             within = counted[0] < steps
-            return within if one_round else within & (counted[1].clock < budget)
+            if one_round:
+                return within
+            carry = counted[1]
+            return within & (carry.clock + method.rounds_of_step(carry.iteration) <= budget)
 
         _, carry = jax.lax.while_loop(more, lambda c: (c[0] + 1, step(c[1])), (jnp.zeros_like(steps), carry))
         return carry, jax.tree.map(lambda buffer, value: buffer.at[number].set(value), seen, observe(carry))

@@ -40,7 +40,7 @@ def run(
         slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))
         session = Session(problem, network, methods, spec, dtype=plan.dtype, slots=slots, observe=_observe_iterate)
         with progress:
-            return _loop(session, [Run(plan) for _ in methods], plan, slots, solution, progress, interrupt)
+            return _loop(session, [Run(plan, method) for method in methods], plan, slots, solution, progress, interrupt)
 
 
 def _loop(

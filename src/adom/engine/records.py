@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..algorithms import Method
+
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
 DIVERGED = 1e12  # growth of the squared distance that no transient of a converging method reaches
 
@@ -42,6 +44,7 @@ class Run:
     """What becomes of one member of a run."""
 
     plan: Plan
+    method: Method
     tables: list[np.ndarray] = field(default_factory=list)
     status: str = ""
     message: str = ""
@@ -64,9 +67,9 @@ class Run:
         if self.status:
             return None
         iteration, clock, error = table[:, 0], table[:, 1], table[:, 5]
-        final = clock >= self.plan.rounds
-        if interrupted:
-            final[-1] = True
+        over = clock + self.method.rounds_of_step(iteration) > self.plan.rounds  # no further step fits
+        final = over.copy()
+        final[-1] |= interrupted
         before = np.concatenate([[self.tables[-1][-1, 0] if self.tables else 0], iteration[:-1]])
         kept = np.flatnonzero((iteration > before) & (final | (iteration % self.plan.record_every == 0)))
         if kept.size == 0:
@@ -75,8 +78,7 @@ class Run:
         limit = DIVERGED * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
         diverged = ~(error[kept] <= limit)
         converged = error[kept] <= self.plan.tol if self.plan.tol is not None else np.zeros_like(diverged)
-        over = clock[kept] >= self.plan.rounds
-        stops = np.flatnonzero(diverged | converged | over)
+        stops = np.flatnonzero(diverged | converged | over[kept])
         if stops.size:
             stop = int(stops[0])
             kept = kept[: stop + 1]

@@ -57,7 +57,7 @@ def solve(
     oracle : str or tuple
         How a dual method gets grad F*: "auto", "exact", ("gd", T) or ("agd", T).
     rounds : int
-        The budget of communication rounds.
+        The budget of communication rounds; a step that does not fit into it any more is not begun.
     tol : float, optional
         Stop at the first record whose error, the sum over nodes of the squared distance to x*, is at most this.
     record_every : int
@@ -183,6 +183,8 @@ def _solve(
     cls = type(methods[0])
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     spec = request.oracle_for(cls)
+    for method in methods:
+        check_budget(method, request.rounds)
     start_error = problem.nodes * float((problem.solution() ** 2).sum())
     plan = Plan(int(request.rounds), int(request.record_every), request.tol, request.dtype, start_error)
     runs = local.run(problem, network, methods, spec, plan, Progress(plan.rounds, cls.title, request.progress))
@@ -215,6 +217,13 @@ def _solve(
         described = {"name": cls.name, "title": cls.title, "parameters": values}
         results.append(Result(rows, history, one.status, {"method": described, **common, "message": one.message}))
     return results
+
+
+def check_budget(method: Method, rounds: int) -> None:
+    """Refuse a budget of rounds that does not cover the first step."""
+    first = int(method.rounds_of_step(0))
+    if rounds < first:
+        raise InputError(f"rounds must be at least {first}, which one step of {method.title} takes here, got {rounds}")
 
 
 def check_whole(name: str, value: Any) -> None:
