@@ -46,7 +46,7 @@ docs: $(READY)  ## write docs/methods.md from the table of methods
 bench: $(READY)  ## time a round against a NumPy loop and the machine's limit
 	@$(BIN)/python benchmarks/round.py
 
-bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (ten minutes)
+bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)
 	@$(BIN)/python benchmarks/auto.py
 
 clean:  ## remove what make and the tools made
