@@ -20,7 +20,7 @@ from sklearn.datasets import make_classification
 
 import adom
 from adom.engine.compiled import Session
-from adom.engine.local import _observe_iterate
+from adom.engine.local import observe_iterate
 from adom.problems.oracles import OracleSpec
 
 NODES, SAMPLES = 100, 100
@@ -58,7 +58,7 @@ def measure(dim: int, rounds: int, repeats: int) -> dict[str, float]:
     plain = numpy_loop(problem, network, method)
     flat = np.ascontiguousarray(problem.features.signed).ravel()
     with jax.enable_x64(True):
-        session = Session(problem, network, [method], OracleSpec("gd", 1), slots=1, observe=_observe_iterate)
+        session = Session(problem, network, [method], OracleSpec("gd", 1), slots=1, observe=observe_iterate)
         seen = session.chunk(1, rounds, rounds)
         assert np.allclose(np.asarray(seen[-1])[0], plain(rounds), rtol=1e-9, atol=1e-12)
         times: dict[str, list[float]] = {"adom": [], "numpy": [], "stream": []}

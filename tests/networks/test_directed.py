@@ -376,7 +376,7 @@ def test_the_remedy_for_self_loops_works():
 def test_chi_that_does_not_converge_says_so(monkeypatch):
     monkeypatch.setattr("adom.networks.spectra.MANY_RESTARTS", 2)
     with pytest.raises(InputError, match=r"chi of a directed graph of 2001 nodes did not converge.*; use"):
-        from_digraphs(nx.cycle_graph(2001, create_using=nx.DiGraph)).chi  # noqa: B018
+        from_digraphs(nx.cycle_graph(2001, create_using=nx.DiGraph)).chi  # noqa: B018 - reading it is what raises
 
 
 def test_chi_is_infinite_where_rho_is_one_to_rounding():

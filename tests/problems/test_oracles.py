@@ -110,6 +110,9 @@ def test_auto_grows_more_exact_where_z_runs_away(setting):
     accuracy = memory.watch.accuracy
     assert (np.asarray(accuracy.cap) >= 4).all()
     assert (np.asarray(accuracy.lag) <= 0.25).all()
+    for k in range(60, 300):  # alarms without end
+        memory = answer(OracleSpec("auto"), problem, memory, 1.2**k * direction)
+    assert np.asarray(memory.watch.accuracy.cap).max() == oracles.LARGEST_CAP
     calm = oracles.start(np.zeros((5, 3)), Accuracy(cap=1, lag=1.0, patience=50))
     for k in range(300):
         calm = answer(OracleSpec("auto"), problem, calm, 0.95**k * direction)

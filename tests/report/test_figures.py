@@ -164,7 +164,7 @@ def test_bad_arguments() -> None:
     with pytest.raises(InputError, match="no results"):
         convergence([])
     with pytest.raises(InputError, match="got str"):
-        convergence(["result.npz"])  # type: ignore[list-item]
+        convergence(["result.npz"])  # type: ignore[list-item]  # the wrong type is the point
     with pytest.raises(InputError, match="got list"):
         network_picture([])
     with pytest.raises(InputError, match="one to six"):

@@ -38,7 +38,7 @@ def run(
         solution = jnp.asarray(problem.solution())
         snapshot = np.dtype(plan.dtype).itemsize * problem.nodes * problem.dim * len(methods)
         slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))
-        session = Session(problem, network, methods, spec, dtype=plan.dtype, slots=slots, observe=_observe_iterate)
+        session = Session(problem, network, methods, spec, dtype=plan.dtype, slots=slots, observe=observe_iterate)
         with progress:
             return _loop(session, [Run(plan, method) for method in methods], plan, slots, solution, progress, interrupt)
 
@@ -84,7 +84,7 @@ def _loop(
     return list(zip(runs, last_rows, strict=True))
 
 
-def _observe_iterate(carry: Carry) -> tuple[Array, ...]:
+def observe_iterate(carry: Carry) -> tuple[Array, ...]:
     """Observe the counters and the reported rows: what a result is made of."""
     return carry.iteration, carry.clock, carry.memory.gradients.mean(dtype=jnp.float64), carry.floats, carry.x
 

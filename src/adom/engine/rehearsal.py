@@ -4,9 +4,9 @@ Too few inner steps let the answer grad F*(z) lag behind z, which slows a dual m
 too many cost gradients and gain nothing. What is right depends on the method, its parameters, kappa and the
 sequence of graphs, and no formula covers all of these. So the method itself is run beforehand where a gradient
 costs nothing: on separable quadratics whose curvatures span [mu, L], over the very graphs of the run, for many
-numbers T of inner steps at once. No gradient of the real problem is spent. Of all T, the one that reaches the
-target with the fewest inner gradients gives two numbers: T itself, as a cap, and the lag that its answers had,
-which the real run then allows too (`adom.problems.oracles.auto_steps` says how they are used).
+numbers T of inner steps at once. No gradient of the real problem is spent. The T that reaches the target with the
+fewest inner gradients becomes the cap; the lag at which the next smaller T ran, which was too much, says how much
+lag to allow (`adom.problems.oracles.auto_steps` says how the two are used).
 
 On a quadratic of curvature h, T inner steps from x_0 end at x + p_T(h) (x_0 - x), x being the exact answer and
 p_T a known polynomial, so a rehearsed round costs one multiplication by W(k), whatever T is.
@@ -25,7 +25,7 @@ from ..problems.oracles import SMOOTHING, Accuracy
 
 Array = Any
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192, 256, 512)
-CURVATURES = 8
+CURVATURES = 8  # the quadratics of a rehearsal, evenly spaced on a logarithmic scale
 MORE_CURVATURES = 32  # to tell finely where a method beyond its theorem begins to fail
 ROUNDS = 2000
 TARGET = 1e-8  # the relative error up to which gradients are compared
@@ -199,8 +199,8 @@ def _stage(network: Network) -> tuple[int, _Gossip]:
     """Return rows and gossip: the network itself, or for a large one its range of eigenvalues.
 
     On one eigenvector of a graph, W is multiplication by its eigenvalue. A row for every eigenvalue of a grid,
-    and one for the consensus direction, where W is zero, stand in for a network that does not change: the worst
-    case, at a cost that does not grow with the number of nodes.
+    and one for the consensus direction, where W is zero, stand in for a network that does not change, at a cost
+    that does not grow with the number of nodes.
     """
     if network.nodes <= REAL_NODES:
         matrices: dict[int, Array] = {}

@@ -59,7 +59,7 @@ class Accuracy(NamedTuple):
 
     cap: Any  # inner steps at most, per round
     lag: Any  # how far the answer may lag behind z, in rounds
-    patience: Any  # rounds within which the movement of z should at least halve
+    patience: Any  # rounds from one look at whether z moves less than before to the next
 
 
 class Memory(NamedTuple):
@@ -83,6 +83,7 @@ class Watch(NamedTuple):
 
 SMOOTHING = 0.9
 SETTLING = 20  # rounds until the first level is taken
+LARGEST_CAP = 2**14  # so that alarms without end cannot make a round endless
 
 
 def start(zeros: Array, accuracy: Accuracy | None = None) -> Memory:
@@ -120,9 +121,10 @@ def auto_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     at least as well as T of gradient descent and one is the same.
 
     The rehearsal knows neither the differences between the nodes' functions nor how they bend. So a guard
-    watches: the scale must at least halve within a number of rounds four times what the rehearsal needed.
-    Where it does not, that node doubles its cap and halves its lag. Both tend to the exact oracle, so the run
-    converges wherever the exact oracle does, at worst after some such alarms.
+    watches. A node whose scale grows tenfold, or has not shrunk by a tenth from one window of `patience` rounds to
+    the next, doubles its cap and halves its lag. Both tend to the exact oracle (the cap's own limit solves to
+    rounding for any kappa up to about 1e6), so a run that the exact oracle makes converge does so, at worst after
+    some such alarms.
     """
     accuracy, z_before, scale, round_, peak, level = memory.watch  # type: ignore[misc]  # set for this kind
     scale = SMOOTHING * scale + (1 - SMOOTHING) * jnp.linalg.norm(z - z_before, axis=-1)
@@ -154,7 +156,7 @@ def auto_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     alarm = (scale > 10 * level) | (window_over & (peak > 0.9 * level) & (round_ > accuracy.patience))
     alarm = alarm & (scale > rounding)
     accuracy = accuracy._replace(
-        cap=jnp.where(alarm, 2 * accuracy.cap, accuracy.cap),
+        cap=jnp.where(alarm, jnp.minimum(2 * accuracy.cap, LARGEST_CAP), accuracy.cap),
         lag=jnp.where(alarm, accuracy.lag / 2, accuracy.lag),
     )
     level = jnp.where(window_over | alarm, peak, level)
