@@ -154,16 +154,6 @@ def test_same_seed_same_result():
     np.testing.assert_array_equal(results[0].history["error"], results[1].history["error"])
 
 
-def test_sparse_links_compute_what_dense_matrices_do(quadratic, network, monkeypatch):
-    from adom.engine import gossip
-
-    dense = adom.solve(quadratic, network, oracle="exact", rounds=60)
-    monkeypatch.setattr(gossip, "DENSE_NODES", 0)
-    sparse = adom.solve(quadratic, network, oracle="exact", rounds=60)
-    np.testing.assert_allclose(sparse.history["error"], dense.history["error"], rtol=1e-9)
-    np.testing.assert_array_equal(sparse.history["floats_sent"], dense.history["floats_sent"])
-
-
 def test_thousands_of_nodes_run_without_a_dense_matrix():
     nodes = 3000
     problem = adom.Quadratic(np.ones((nodes, 1, 1)), np.arange(nodes, dtype=float)[:, None] / nodes)

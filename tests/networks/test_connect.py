@@ -2,6 +2,7 @@
 
 import networkx as nx
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
@@ -13,9 +14,12 @@ from adom.networks.connect import (
     component_labels,
     join_at_random,
     join_in_chain,
+    joining_rows,
+    shortest_joins,
     spanning_trees,
+    squares,
 )
-from adom.networks.links import Links, canonical
+from adom.networks.links import Links, canonical, with_links
 
 
 @st.composite
@@ -109,6 +113,52 @@ def test_delaunay_tree_survives_coincident_points(monkeypatch):
     assert len(tree) == 49
     assert len(components_of(50, tree)) == 1
     assert [10, 20] in tree.tolist()
+
+
+def clouds(kind, nodes, seed):
+    rng = np.random.default_rng(seed)
+    cloud = rng.random((nodes, 2))
+    if kind == "dense in a corner":
+        return cloud**3
+    if kind == "two clusters":
+        return 0.01 * cloud + rng.integers(0, 2, (nodes, 1)) * 0.7
+    return cloud
+
+
+@pytest.mark.parametrize("degree", [0.1, 2, 5, 8, 20])
+@pytest.mark.parametrize("kind", ["uniform", "dense in a corner", "two clusters"])
+def test_shortest_joins_are_the_links_of_the_triangulations_tree_that_are_not_shorter_than_the_radius(kind, degree):
+    for seed, nodes in enumerate((12, 150, 800, 2500)):
+        cloud = clouds(kind, nodes, seed)
+        tree = canonical(connect._delaunay_tree(cloud), nodes)
+        radius = np.sqrt(degree / np.pi / nodes)
+        pairs = canonical(np.stack(np.triu_indices(nodes, 1), axis=1), nodes)
+        near = pairs[squares(cloud, pairs) < radius**2]
+        joins = canonical(shortest_joins(cloud, near, radius), nodes)
+        np.testing.assert_array_equal(joins, tree[squares(cloud, tree) >= radius**2])
+        np.testing.assert_array_equal(canonical(connect._tree(cloud), nodes), tree)
+
+
+@settings(max_examples=60, deadline=None)
+@given(loose_graphs(), st.integers(0, 1000))
+def test_joining_rows_go_on_where_kruskal_stands(graph, seed):
+    nodes, pairs = graph
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(pairs))
+    done = int(rng.integers(0, len(pairs) + 1))
+    kept = cheapest_tree(nodes, pairs, order)
+    _, labels = component_labels(nodes, pairs[order[:done]])
+    rest = order[done:]
+    assert joining_rows(labels, pairs, rest).tolist() == rest[kept[rest]].tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(loose_graphs(), st.integers(0, 1000))
+def test_links_are_put_in_their_places(graph, seed):
+    nodes, pairs = graph
+    extra = np.random.default_rng(seed).permuted(join_in_chain(nodes, pairs), axis=1)
+    expected = canonical(np.concatenate([pairs, extra]), nodes)
+    np.testing.assert_array_equal(with_links(pairs, extra, nodes), expected)
 
 
 def test_points_on_a_line_make_a_path():

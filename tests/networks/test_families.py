@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adom.errors import InputError, InputTypeError
-from adom.networks import complete, erdos_renyi, path, ring, star, torus
+from adom.networks import complete, erdos_renyi, expander, path, ring, spectra, star, torus
 from adom.networks.families import random_pairs
 
 
@@ -115,9 +115,40 @@ def test_large_sparse_graph_has_the_right_degree():
     assert 10 < network.chi < 100
 
 
+@pytest.mark.parametrize(("nodes", "degree"), [(3, 2), (40, 2), (41, 4), (300, 6)])
+def test_an_expander_is_a_union_of_rings_through_all_nodes(nodes, degree):
+    network = expander(nodes, degree, graphs=4, seed=5)
+    for k in range(4):
+        rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(k,)))
+        twin = nx.empty_graph(nodes)
+        for _ in range(degree // 2):
+            nx.add_cycle(twin, rng.permutation(nodes).tolist())
+        assert nx.utils.graphs_equal(nx.Graph(network.graph(k).edges), nx.Graph(twin.edges))
+    few = expander(nodes, degree, graphs=2, seed=5)
+    np.testing.assert_array_equal(few.edges(1), network.edges(1))
+
+
+def test_an_expander_mixes_as_fast_as_the_theorem_says(monkeypatch):
+    degree, edge = 8, 2 * math.sqrt(7)
+    network = expander(1500, degree, graphs=2, seed=1)
+    assert network.chi == pytest.approx((degree + edge) / (degree - edge), rel=0.05)
+    monkeypatch.setattr(spectra, "LARGE", 1000)
+    divided = expander(1500, degree, graphs=2, seed=1)
+    assert divided.weights(0)[0] == 1 / (1.002 * (degree + edge))
+    values = np.linalg.eigvalsh(divided.matrix(0))
+    assert 0.97 < values[-1] <= 1.0
+    assert divided.lambda_max == 1.0
+    assert divided.chi == pytest.approx(1 / min(values[1], np.linalg.eigvalsh(divided.matrix(1))[1]))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: expander(2), "nodes must be a whole number, 3 or more, got 2"),
+        (lambda: expander(50, 5), "degree must be even and below nodes=50, got 5"),
+        (lambda: expander(8, 8), "degree must be even and below nodes=8, got 8"),
+        (lambda: expander(50, 0), "degree must be a whole number, 2 or more, got 0"),
+        (lambda: expander(10**9), "would have about 4e.09 links"),
         (lambda: ring(2), "nodes must be a whole number, 3 or more, got 2"),
         (lambda: star(1), "nodes must be a whole number, 2 or more, got 1"),
         (lambda: torus(2, 5), "rows must be a whole number, 3 or more, got 2"),

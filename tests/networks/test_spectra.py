@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import threadpoolctl
 from scipy.sparse.linalg import eigsh
 
-from adom.networks import erdos_renyi, geometric, ring, spectra, torus
+from adom.networks import erdos_renyi, expander, geometric, ring, spectra, star, torus
 from adom.networks.links import Links, canonical
 
 
@@ -53,6 +54,52 @@ def test_unconverged_largest_eigenvalue_is_an_upper_bound(monkeypatch):
         links, weights = links_and_weights(network)
         exact = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[-1]
         assert exact - 1e-9 <= spectra.largest(links, weights)[0] <= 2 * exact
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        geometric(900, 0.06, seed=1),
+        erdos_renyi(900, 0.01),
+        expander(900, 6),
+        expander(900, 2),
+        star(900),
+        torus(29, 31),
+    ],
+    ids=["geometric", "erdos_renyi", "expander", "ring", "star", "torus"],
+)
+def test_large_networks_have_bounds_close_beside_the_extremes(monkeypatch, network):
+    links, weights = links_and_weights(network, seed=3)
+    low, high = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[[1, -1]]
+    assert spectra.scales(links, weights)[0] == pytest.approx(high, rel=1e-9)
+    monkeypatch.setattr(spectra, "LARGE", 100)
+    monkeypatch.setattr(spectra, "DENSE", 100)
+    assert high <= spectra.scales(links, weights)[0] <= 1.003 * high
+    assert 0.997 * low <= spectra.smallest(links, weights)[0] <= low * (1 + 1e-6)
+    floor = spectra._floor(spectra.sparse_matrix(links, weights, 0))
+    assert floor is None or 0.997 * low <= floor <= low
+
+
+def test_product_is_that_of_the_matrix():
+    links, weights = links_and_weights(erdos_renyi(50, 0.2), seed=3)
+    v = np.random.default_rng(1).standard_normal(50)
+    product = spectra.laplacian_product(50, links.edges, weights)(v)
+    np.testing.assert_allclose(product, spectra.dense_matrices(links, weights, 0, 1)[0] @ v, atol=1e-13)
+
+
+def test_one_thread_ends_with_the_last_who_is_inside():
+    def threads():
+        return [one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = threads()
+        first, second = spectra.one_thread(), spectra.one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before
 
 
 def test_hundred_thousand_nodes_in_a_ring():

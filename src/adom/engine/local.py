@@ -4,7 +4,7 @@ Between chunks of the compiled loop the host computes the metrics (outside the t
 looks at the tolerance, dates divergence and obeys Ctrl-C. Chunks last a fraction of a second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -26,21 +26,28 @@ SNAPSHOT_BYTES = 2**25
 
 
 def run(
-    problem: Problem,
+    problems: Problem | Sequence[Problem],
     network: Network | DirectedNetwork,
     methods: Sequence[Method],
     spec: OracleSpec,
-    plan: Plan,
+    plans: Sequence[Plan],
     progress: Progress,
-) -> list[tuple[Run, np.ndarray]]:
-    """Run one or several settings of one method; return each one's records and last rows."""
+    finished: Callable[[int, Run, np.ndarray], None],
+) -> None:
+    """Run one or several settings of one method; hand over each one's records and last rows as soon as it ends.
+
+    The plans differ in the tolerance and the error at the start only.
+    """
+    each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
+    runs = [Run(plan, method) for plan, method in zip(plans, methods, strict=True)]
+    plan = plans[0]
     with jax.enable_x64(True), Interrupt() as interrupt:
-        solution = jnp.asarray(problem.solution())
-        snapshot = np.dtype(plan.dtype).itemsize * problem.nodes * problem.dim * len(methods)
+        solutions = jnp.asarray(np.stack([problem.solution() for problem in each]))
+        snapshot = np.dtype(plan.dtype).itemsize * each[0].nodes * each[0].dim * len(methods)
         slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))
-        session = Session(problem, network, methods, spec, dtype=plan.dtype, slots=slots, observe=observe_iterate)
-        with progress:
-            return _loop(session, [Run(plan, method) for method in methods], plan, slots, solution, progress, interrupt)
+        session = Session(problems, network, methods, spec, dtype=plan.dtype, slots=slots, observe=observe_iterate)
+        with progress, session:
+            _loop(session, runs, plan, slots, solutions, progress, interrupt, finished)
 
 
 def _loop(
@@ -48,40 +55,53 @@ def _loop(
     runs: list[Run],
     plan: Plan,
     slots: int,
-    solution: Array,
+    solutions: Array,
     progress: Progress,
     interrupt: Interrupt,
-) -> list[tuple[Run, np.ndarray]]:
+    finished: Callable[[int, Run, np.ndarray], None],
+) -> None:
+    members = np.arange(len(runs))  # which of the runs the session still carries
     last_rows: list[Any] = [None] * len(runs)
     seconds, iteration, pace = 0.0, 0, 8
     while True:
-        records, steps = plan.next_chunk(iteration, pace, slots)
+        records, steps = plan.next_chunk(iteration, min(pace, session.reach()), slots)
+        records, steps = session.fit(records, steps)
+        session.prepare(records, steps)
         began = perf_counter()
         seen = session.chunk(records, steps, plan.rounds)
         elapsed = perf_counter() - began
         asked = interrupt.asked
 
         *columns, rows = seen
-        columns += _distances(rows, solution)
+        columns += _distances(rows, solutions[members] if session.batched else solutions[0])
         counted, clocks, gradients, floats, error, consensus = (
-            np.asarray(c, dtype=float).reshape(len(runs), -1)[:, :records] for c in columns
+            np.asarray(c, dtype=float).reshape(slots, -1)[:records].T for c in columns
         )
         reached = int(counted.max())
         times = seconds + elapsed * (counted - iteration) / max(1, reached - iteration)
         table = np.stack([counted, clocks, gradients, floats, times, error, consensus], axis=-1)
-        for member, one in enumerate(runs):
-            taken = one.take(table[member], asked)
+        for place, member in enumerate(members):
+            one = runs[member]
+            taken = one.take(table[place], asked)
             if taken is not None:
-                last_rows[member] = np.asarray(rows[member, taken] if session.batched else rows[taken])
+                last_rows[member] = np.asarray(rows[taken, place] if session.batched else rows[taken])
+            if one.status and last_rows[member] is not None:
+                finished(int(member), one, last_rows[member])
+                last_rows[member] = None
 
-        progress.update(int(clocks.max()), max(one.error for one in runs))
-        if asked or all(one.status for one in runs):
+        going = [place for place, member in enumerate(members) if not runs[member].status]
+        progress.update(int(clocks.max()), max(runs[member].error for member in members))
+        if asked or not going:
             break
         seconds, iteration = seconds + elapsed, reached
         pace = int(np.clip(CHUNK_SECONDS / max(elapsed, 1e-9) * records * steps, 1, 8 * pace))
-    for one in runs:
-        one.status = one.status or "interrupted"
-    return list(zip(runs, last_rows, strict=True))
+        if session.batched and len(going) <= len(members) / 2 and len(going) > 1:
+            session.keep(going)
+            members = members[going]
+    for member in members:
+        if not runs[member].status:
+            runs[member].status = "interrupted"
+            finished(int(member), runs[member], last_rows[member])
 
 
 def observe_iterate(carry: Carry) -> tuple[Array, ...]:
@@ -91,6 +111,6 @@ def observe_iterate(carry: Carry) -> tuple[Array, ...]:
 
 @jax.jit
 def _distances(rows: Array, solution: Array) -> tuple[Array, Array]:
-    """Return error and consensus of rows of shape (..., nodes, dim)."""
+    """Return error and consensus of rows of shape (..., nodes, dim), each against a solution of shape (..., dim)."""
     mean = rows.mean(axis=-2, keepdims=True)
-    return ((rows - solution) ** 2).sum(axis=(-2, -1)), ((rows - mean) ** 2).sum(axis=(-2, -1))
+    return ((rows - solution[..., None, :]) ** 2).sum(axis=(-2, -1)), ((rows - mean) ** 2).sum(axis=(-2, -1))

@@ -109,7 +109,7 @@ def verify(
         session = Session(problem, network, [method], OracleSpec("exact"), slots=CHUNK, observe=_observe_state)
         fixed = _fixed_point(session.problem, jnp.asarray(problem.solution()))
         spectrum = jnp.asarray([network.lambda_min_plus, network.lambda_max])
-        before = session.carry.state
+        before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
         start = _psi(session.problem, session.method, before, fixed)
         ratios: list[np.ndarray] = []
         done = 0

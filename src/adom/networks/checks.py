@@ -7,7 +7,7 @@ from typing import Any
 from adom.errors import InputError, InputTypeError
 
 MOST_LINKS = 200_000_000
-"""The most links that one network may hold, all graphs together (16 bytes each)."""
+"""The most links of one graph, and of all graphs together where they have to be held (16 bytes each)."""
 
 
 def whole(name: str, value: Any, least: int, remedy: str) -> int:
@@ -56,8 +56,8 @@ def seed_number(seed: Any) -> int:
 
 
 def link_count(expected: float, what: str, remedy: str) -> None:
-    """Refuse a network whose links would not fit in memory."""
+    """Refuse links that would not fit in memory."""
     if expected > MOST_LINKS:
         raise InputError(
-            f"{what} would have about {expected:.2g} links, more than the {MOST_LINKS:.0e} that fit; {remedy}"
+            f"{what} would have about {expected:.2g} links in memory, more than the {MOST_LINKS:.0e} that fit; {remedy}"
         )

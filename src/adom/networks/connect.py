@@ -1,20 +1,25 @@
 """Connectivity: counting components, and joining them with as few links as possible.
 
 A graph with c components needs c - 1 further links. Four ways to choose them live here, one for each kind of
-network: the shortest ones (`spanning_trees`, for points in the plane), random ones (`join_at_random`), failed
-ones that come back (`cheapest_tree`), and a fixed chain (`join_in_chain`, for imported graphs).
+network: the shortest ones (`spanning_trees` and `shortest_joins`, for points in the plane), random ones
+(`join_at_random`), failed ones that come back (`joining_rows`), and a fixed chain (`join_in_chain`, for imported
+graphs).
 """
 
 from typing import Any
 
 import numpy as np
 
-from adom.networks.links import Bools, Floats, Ints, Links, Longs
+from adom.networks.links import Bools, Floats, Ints, Links, Longs, canonical, with_links
 
 BLOCK = 2_000_000
 """Nodes that one call of a graph routine sees, over several graphs."""
 PRIM = 1000
-"""Up to this many nodes a spanning tree is grown over all pairs, above it over the Delaunay triangulation."""
+"""Up to this many nodes a spanning tree is grown over all pairs, above it over pairs that are close."""
+CLOSE = 1.5
+"""Pairs closer than this divided by the root of the number of nodes are close: about 7 a node."""
+CROWD = 50
+"""Close pairs a node beyond which points count as clustered; a Delaunay triangulation then takes their place."""
 NAMED = 6
 """Nodes of a component, and components, that an error message names."""
 
@@ -112,6 +117,22 @@ def cheapest_tree(nodes: int, pairs: Any, order: Any) -> Bools:
     return kept
 
 
+def joining_rows(labels: Ints, pairs: Any, order: Any) -> Longs:
+    """Return the rows of the pairs that Kruskal's method adds to what is already joined.
+
+    `labels` gives each node's component, counted from 0 without gaps; `order` lists rows of `pairs` from the
+    cheapest to the dearest. It does not have to be complete. The rows come in that order.
+    """
+    a, b = np.sort(labels[pairs[order]], axis=1).astype(np.int64).T
+    across = np.flatnonzero(a != b)
+    a, b, rows = a[across], b[across], np.asarray(order)[across]
+    count = int(labels.max()) + 1
+    # Of all pairs that join the same two components only the cheapest matters.
+    first = np.sort(np.unique(a * count + b, return_index=True)[1])
+    kept = cheapest_tree(count, np.stack([a[first], b[first]], axis=1), np.arange(len(first)))
+    return np.asarray(rows[first[kept]], dtype=np.int64)
+
+
 def spanning_trees(points: Floats) -> Ints:
     """Return the Euclidean minimum spanning tree of every cloud of points.
 
@@ -130,7 +151,7 @@ def spanning_trees(points: Floats) -> Ints:
     """
     if points.shape[1] <= PRIM:
         return _prim(points)
-    return np.stack([_delaunay_tree(cloud) for cloud in points])
+    return np.stack([_tree(cloud) for cloud in points])
 
 
 def _prim(points: Floats) -> Ints:
@@ -156,15 +177,86 @@ def _prim(points: Floats) -> Ints:
     return trees
 
 
+def shortest_joins(cloud: Floats, near: Any, radius: float, tree: Any = None) -> Ints:
+    """Return the shortest links that join the components which linking all pairs closer than a radius leaves.
+
+    They are the links of the minimum spanning tree that are not shorter than the radius, found without the rest
+    of it: of two nodes in different components one lies outside the largest, so it is enough to look around the
+    nodes outside, farther and farther, and to let Kruskal's method take what is found.
+
+    Parameters
+    ----------
+    cloud : (nodes, 2) float64
+    near : (E, 2) array
+        The pairs closer than the radius.
+    radius : float
+    tree : scipy.spatial.KDTree, optional
+        That of the cloud, if it is at hand.
+
+    Returns
+    -------
+    (components - 1, 2) int32
+        Pairs u < v.
+    """
+    from scipy.spatial import KDTree
+
+    count, labels = component_labels(len(cloud), near)
+    start, found = labels, [np.zeros((0, 2), dtype=np.int32)]
+    tree = KDTree(cloud) if tree is None and count > 1 else tree
+    reach = max(radius, CLOSE / 4 / np.sqrt(len(cloud)))
+    while count > 1:
+        reach *= 2
+        outside = np.flatnonzero(labels != np.argmax(np.bincount(labels)))
+        around = KDTree(cloud[outside])
+        if len(outside) > len(cloud) / 4 or around.count_neighbors(tree, reach) > CROWD * len(cloud):
+            # Most of the tree is wanted, or the points are clustered.
+            whole = _tree(cloud) if radius < CLOSE / np.sqrt(len(cloud)) else _delaunay_tree(cloud)
+            return np.compress(start[whole[:, 0]] != start[whole[:, 1]], whole, axis=0)
+        spots = around.sparse_distance_matrix(tree, reach, output_type="ndarray")
+        pairs = np.stack([outside[spots["i"]], spots["j"]], axis=1)
+        pairs = canonical(pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]], len(cloud))
+        lengths = squares(cloud, pairs)
+        # What lies at the rim waits for the next look: there the search may round otherwise than `lengths`.
+        order = np.argsort(lengths, kind="stable")
+        order = order[: np.searchsorted(lengths[order], (reach * (1 - 1e-9)) ** 2)]
+        if len(order):
+            found.append(pairs[joining_rows(labels, pairs, order)])
+            count, merged = component_labels(count, labels[found[-1]])
+            labels = merged[labels]
+    return np.concatenate(found)
+
+
+def squares(cloud: Floats, pairs: Any) -> Floats:
+    """Return the squared lengths of pairs."""
+    across, along = cloud[:, 0], cloud[:, 1]
+    u, v = pairs[:, 0], pairs[:, 1]
+    squares: Floats = (across[u] - across[v]) ** 2 + (along[u] - along[v]) ** 2
+    return squares
+
+
+def _tree(cloud: Floats) -> Ints:
+    """Return one tree; close pairs together with the shortest links between their components contain it."""
+    from scipy.spatial import KDTree
+
+    tree = KDTree(cloud)
+    radius = CLOSE / np.sqrt(len(cloud))
+    if tree.count_neighbors(tree, radius) > CROWD * len(cloud):
+        return _delaunay_tree(cloud)
+    near = canonical(tree.query_pairs(radius, output_type="ndarray"), len(cloud))
+    pairs = with_links(near, shortest_joins(cloud, near, radius, tree), len(cloud))
+    return _shortest_tree(cloud, pairs)
+
+
 def _delaunay_tree(cloud: Floats) -> Ints:
     """Return one tree; the Delaunay triangulation contains it and has only about 3 links a node."""
     from scipy.spatial import Delaunay
 
-    from adom.networks.links import canonical
-
     mesh = Delaunay(cloud)
     corners = mesh.simplices
     sides = [corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]], mesh.coplanar[:, [0, 2]]]
-    pairs = canonical(np.concatenate(sides), len(cloud))
-    lengths = ((cloud[pairs[:, 0]] - cloud[pairs[:, 1]]) ** 2).sum(axis=1)
-    return pairs[cheapest_tree(len(cloud), pairs, np.argsort(lengths, kind="stable"))]
+    return _shortest_tree(cloud, canonical(np.concatenate(sides), len(cloud)))
+
+
+def _shortest_tree(cloud: Floats, pairs: Ints) -> Ints:
+    """Return the shortest spanning tree among the pairs."""
+    return pairs[cheapest_tree(len(cloud), pairs, np.argsort(squares(cloud, pairs), kind="stable"))]

@@ -11,29 +11,33 @@ networks", IEEE Transactions on Automatic Control, 2020; arXiv:1810.06653.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from adom.errors import InputError
 from adom.networks import spectra
+from adom.networks.arcs import (
+    FARTHEST,
+    RECEIVER,
+    SENDER,
+    ArcPool,
+    Places,
+    radio_arcs,
+    random_arcs,
+    require_strong,
+    second_modulus,
+    sorted_arcs,
+)
 from adom.networks.checks import graph_count, link_count, node_count, real, seed_number
-from adom.networks.connect import adjacency, name_components, spanning_trees
-from adom.networks.families import circle, random_pairs
+from adom.networks.families import circle
 from adom.networks.imports import as_list, label_index, node_positions
 from adom.networks.links import Floats, Ints, Links, Longs, frozen
 from adom.networks.pool import digest, distinct
 from adom.networks.sequence import GraphSequence
-
-SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
-Places = Sequence[Floats | None] | None
-FARTHEST = 3.0
-"""A radius with which even the shortest range, half of it, covers the unit square."""
-WANTED, BASIS = 6, 80
-"""Eigenvalues that ARPACK looks for, and its vectors: with fewer it may miss the largest of a crowd."""
+from adom.networks.stream import EDGE, POINT, Stream, fits
 
 
 class DirectedNetwork(GraphSequence):
@@ -42,8 +46,9 @@ class DirectedNetwork(GraphSequence):
     Round k uses the graph ``order[k % period]``: the matrices R(k) and C(k) are pure functions of k.
 
     Networks are made by `directed_ring`, `directed_erdos_renyi`, `directed_geometric` and `from_digraphs`; see
-    `Network` for order, recipe and positions. The rows of `links` are arcs (sender, receiver), within a graph
-    unique, without self-loops and sorted by (receiver, sender). `rho` is that of `chi`, if a formula gives it.
+    `Network` for order, recipe, positions and graphs that are not held. The rows of `links` are arcs (sender,
+    receiver), within a graph unique, without self-loops and sorted by (receiver, sender). `rho` is that of `chi`,
+    if it is known.
 
     Examples
     --------
@@ -58,21 +63,27 @@ class DirectedNetwork(GraphSequence):
     """
 
     def __init__(
-        self, links: Links, order: Any, recipe: dict[str, Any], positions: Places = None, rho: float | None = None
+        self,
+        links: Links | ArcPool | Stream[ArcPool],
+        order: Any,
+        recipe: dict[str, Any],
+        positions: Places = None,
+        rho: float | None = None,
     ) -> None:
-        super().__init__(order, recipe)
-        self._links = links
-        self._positions = [place if place is None else frozen(place) for place in positions or ()]
+        pool = ArcPool(links, positions) if isinstance(links, Links) else links
+        super().__init__(pool, order, recipe, given=rho is not None)
         self._rho = rho
-        require_strong(links, self._order)
+        if isinstance(links, Links):  # others are strongly connected by construction, or have been checked
+            require_strong(links, self._order)
 
     def arcs(self, g: int) -> Ints:
         """Return the (sender, receiver) rows of graph g: int32, sorted by (receiver, sender), read-only."""
-        return frozen(self._links.edges[self._links.rows(self._graph(g))])
+        return frozen(self._pool[self._graph(g)].links.edges)
 
     def positions(self, g: int) -> Floats | None:
         """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
-        return (self._positions or [None] * self.graphs)[self._graph(g)]
+        place: Floats | None = self._pool[self._graph(g)].positions[0]
+        return place
 
     def row_stochastic(self, k: int) -> Any:
         """Return R(k), whose rows sum to 1: an array up to 2,000 nodes, a `scipy.sparse.csr_array` above."""
@@ -102,26 +113,31 @@ class DirectedNetwork(GraphSequence):
         rho is the largest second-largest modulus of the eigenvalues of R(k) and C(k) over all rounds. For a
         symmetric averaging matrix ``I - W / lambda_max`` this is the undirected chi. It is a measure to compare
         networks by, not a theorem's constant: a product of different R(k) may contract more slowly than each
-        alone. Infinite where rho is 1 to rounding.
+        alone. Infinite where rho is 1 to rounding. See `examined` for what it is computed from.
         """
         rho = self._rho
         if rho is None:
-            used = np.unique(self._order).tolist()
+            used = self._examined.tolist()
             rho = max(second_modulus(self._matrix(g, end)) for g in used for end in (RECEIVER, SENDER))
         return 1.0 / (1.0 - rho) if rho < 1.0 else math.inf
 
+    @property
+    def chi_known(self) -> bool:
+        """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
+        return self._rho is not None or "chi" in self.__dict__
+
     def describe(self) -> dict[str, int | float]:
         """Return the network's vital figures; the mean is over the rounds of one period."""
-        used = np.unique(self._order).tolist()
-        sizes = self._links.sizes
-        heard, told = (np.stack([self._degrees(g, end) for g in used]) for end in (RECEIVER, SENDER))
+        used, times = self._described()
+        sizes = np.array([len(self.arcs(g)) for g in used.tolist()])
+        heard, told = (np.stack([self._degrees(g, end) for g in used.tolist()]) for end in (RECEIVER, SENDER))
         return {
             "nodes": self.nodes,
             "graphs": self.graphs,
             "period": self.period,
-            "arcs_min": int(sizes[used].min()),
-            "arcs_mean": float(sizes[self._order].mean()),
-            "arcs_max": int(sizes[used].max()),
+            "arcs_min": int(sizes.min()),
+            "arcs_mean": float((sizes * times).sum() / times.sum()),
+            "arcs_max": int(sizes.max()),
             "in_degree_min": int(heard.min()),
             "in_degree_max": int(heard.max()),
             "out_degree_min": int(told.min()),
@@ -132,16 +148,20 @@ class DirectedNetwork(GraphSequence):
     def __repr__(self) -> str:
         return self._shown("arcs")
 
+    def _bounded(self, recipe: dict[str, Any], chi: float) -> "DirectedNetwork":
+        """Return the same network with its chi given."""
+        return DirectedNetwork(self._pool, self._order, recipe, rho=1 - 1 / chi)
+
     def _degrees(self, g: int, end: int) -> Longs:
         """Return every node's in-degree (end=RECEIVER) or out-degree (end=SENDER) in graph g."""
-        return np.bincount(self._links.edges[self._links.rows(g), end], minlength=self.nodes)
+        return np.bincount(self.arcs(g)[:, end], minlength=self.nodes)
 
     def _matrix(self, g: int, end: int) -> Any:
         """Return R (end=RECEIVER) or C (end=SENDER) of graph g: who stands at that end divides evenly."""
         from scipy.sparse import coo_array
 
         itself = np.repeat(np.arange(self.nodes, dtype=np.int32)[:, None], 2, axis=1)
-        arcs = np.concatenate([self._links.edges[self._links.rows(g)], itself])
+        arcs = np.concatenate([self.arcs(g), itself])
         values = 1.0 / (1.0 + self._degrees(g, end)[arcs[:, end]])
         place = (arcs[:, RECEIVER], arcs[:, SENDER])
         if self.nodes > spectra.DENSE:
@@ -149,56 +169,6 @@ class DirectedNetwork(GraphSequence):
         matrix = np.zeros((self.nodes, self.nodes))
         matrix[place] = values
         return matrix
-
-
-def second_modulus(matrix: Any) -> float:
-    """Return the second largest modulus of the eigenvalues of a row- or column-stochastic matrix.
-
-    Dense: all eigenvalues. Sparse: ARPACK on ``M - 11'/n``, whose eigenvalues are those of M with 0 in place
-    of one 1, since the all-ones vector is a right or left eigenvector of M.
-    """
-    if isinstance(matrix, np.ndarray):
-        with spectra.one_thread():
-            return float(np.sort(np.abs(np.linalg.eigvals(matrix)))[-2])
-
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
-
-    n = matrix.shape[0]
-    deflated = LinearOperator((n, n), matvec=lambda v: matrix @ v - v.mean(), dtype=np.float64)
-    options = {"ncv": BASIS, "maxiter": spectra.MANY_RESTARTS, "tol": spectra.PRECISION}
-    options["v0"] = np.random.default_rng(0).standard_normal(n)
-    with spectra.one_thread():
-        try:
-            found = eigs(deflated, WANTED, which="LM", return_eigenvectors=False, **options)
-        except ArpackNoConvergence:
-            raise InputError(
-                f"chi of a directed graph of {n} nodes did not converge: too many eigenvalues lie close to the "
-                f"second largest; use a better connected graph, or {spectra.DENSE} nodes or fewer"
-            ) from None
-    return float(np.abs(found).max())
-
-
-def strong_labels(nodes: int, arcs: Any) -> tuple[int, Ints]:
-    """Return the number of strong components and, for each node, its component."""
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(arcs), dtype=np.int8)
-    count, labels = connected_components(adjacency(nodes, arcs, ones), connection="strong")
-    return int(count), labels
-
-
-def require_strong(links: Links, order: Ints) -> None:
-    """Refuse a network that is not strongly connected; name the first such round, and the components."""
-    used, first = np.unique(order, return_index=True)
-    for k, g in sorted(zip(first.tolist(), used.tolist(), strict=True)):
-        count, labels = strong_labels(links.nodes, links.edges[links.rows(g)])
-        if count > 1:
-            smallest = np.unique(labels, return_index=True)[1][labels]
-            names = name_components(links.nodes, np.stack([np.arange(links.nodes), smallest], axis=1))
-            raise InputError(
-                f"the graph of round {k} is not strongly connected: {names}; "
-                "Push-Pull needs a directed path from every node to every other: add arcs between them"
-            )
 
 
 def directed_ring(nodes: int) -> DirectedNetwork:
@@ -213,7 +183,7 @@ def directed_ring(nodes: int) -> DirectedNetwork:
     """
     nodes = node_count(nodes)
     one = np.arange(nodes)
-    links = Links.of(nodes, [_sorted(np.stack([one, (one + 1) % nodes], axis=1), nodes)])
+    links = Links.of(nodes, [sorted_arcs(np.stack([one, (one + 1) % nodes], axis=1), nodes)])
     # ARPACK does not separate the crowd of eigenvalues near 1 of a large ring.
     rho = math.cos(math.pi / nodes) if nodes > spectra.DENSE else None
     return DirectedNetwork(links, [0], {"generator": "directed_ring", "nodes": nodes}, [circle(nodes)], rho)
@@ -235,11 +205,10 @@ def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0
     """
     nodes, graphs, seed = node_count(nodes), graph_count(graphs), seed_number(seed)
     p = real("p", p, 0, 1, "it is a probability")
-    what = f"directed_erdos_renyi({nodes}, {p}, graphs={graphs})"
-    link_count(graphs * max(nodes, p * nodes * (nodes - 1)), what, "take a smaller p or fewer graphs")
-    links = Links.of(nodes, (_random_arcs(nodes, p, seed, g) for g in range(graphs)))
+    links = max(nodes, p * nodes * (nodes - 1))
+    link_count(links, f"a graph of directed_erdos_renyi({nodes}, {p})", "take a smaller p")
     recipe = {"generator": "directed_erdos_renyi", "nodes": nodes, "p": p, "graphs": graphs, "seed": seed}
-    return DirectedNetwork(links, np.arange(graphs), recipe)
+    return _drawn(nodes, graphs, partial(random_arcs, nodes, p, seed), links, links * EDGE, recipe)
 
 
 def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int = 0) -> DirectedNetwork:
@@ -260,12 +229,29 @@ def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int 
     nodes, graphs, seed = node_count(nodes), graph_count(graphs), seed_number(seed)
     radius = real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
     share = min(1.0, 13 / 12 * math.pi * min(radius, FARTHEST) ** 2)  # the mean of r_i^2 is 13/12
-    what = f"directed_geometric({nodes}, {radius:.3g}, graphs={graphs})"
-    link_count(graphs * max(nodes, share * nodes * (nodes - 1)), what, "take a smaller radius or fewer graphs")
-    drawn = [_radio_arcs(nodes, radius, seed, g) for g in range(graphs)]
+    links = max(nodes, share * nodes * (nodes - 1))
+    link_count(links, f"a graph of directed_geometric({nodes}, {radius:.3g})", "take a smaller radius")
     recipe = {"generator": "directed_geometric", "nodes": nodes, "radius": radius, "graphs": graphs, "seed": seed}
-    links = Links.of(nodes, [arcs for arcs, _ in drawn])
-    return DirectedNetwork(links, np.arange(graphs), recipe, [points for _, points in drawn])
+    draw = partial(radio_arcs, nodes, radius, seed)
+    return _drawn(nodes, graphs, draw, links, links * EDGE + nodes * POINT, recipe)
+
+
+Draw = Callable[[int], tuple[Ints, Floats | None]]
+
+
+def _drawn(nodes: int, graphs: int, draw: Draw, links: float, size: float, recipe: dict[str, Any]) -> DirectedNetwork:
+    """Return the network of graphs that are drawn one by one, each of about so many arcs and bytes."""
+    if fits(graphs * size):
+        pool: ArcPool | Stream[ArcPool] = _gathered(nodes, draw, *range(graphs))
+    else:
+        pool = Stream(nodes, graphs, partial(_gathered, nodes, draw), links, graphs * size)
+    return DirectedNetwork(pool, np.arange(graphs), recipe)
+
+
+def _gathered(nodes: int, draw: Draw, *chosen: int) -> ArcPool:
+    """Draw the chosen graphs."""
+    drawn = [draw(g) for g in chosen]
+    return ArcPool(Links.of(nodes, [arcs for arcs, _ in drawn]), [place for _, place in drawn])
 
 
 def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
@@ -297,43 +283,6 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     return DirectedNetwork(links, order, recipe, [places[k] for k in first])
 
 
-def _sorted(arcs: npt.NDArray[Any], nodes: int) -> Ints:
-    """Return arcs each once, sorted by (receiver, sender)."""
-    codes = np.unique(arcs[:, RECEIVER].astype(np.int64) * nodes + arcs[:, SENDER])
-    return np.stack([codes % nodes, codes // nodes], axis=1).astype(np.int32)
-
-
-def _random_arcs(nodes: int, p: float, seed: int, g: int) -> Ints:
-    """Draw one graph, the arcs up and the arcs down apart, and make it strongly connected."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(g,)))
-    arcs = np.concatenate([random_pairs(nodes, p, rng), random_pairs(nodes, p, rng)[:, ::-1]])
-    count, labels = strong_labels(nodes, arcs)
-    if count > 1:
-        shuffled = rng.permutation(nodes)
-        cycle = shuffled[rng.permutation(np.unique(labels[shuffled], return_index=True)[1])]
-        arcs = np.concatenate([arcs, np.stack([cycle, np.roll(cycle, -1)], axis=1)])
-    return _sorted(arcs, nodes)
-
-
-def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> tuple[Ints, Floats]:
-    """Draw the points and ranges of one graph; return its arcs, made strongly connected, and the points."""
-    from scipy.spatial import KDTree
-
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(g,)))
-    points = rng.random((nodes, 2))
-    reach = min(radius, FARTHEST) * rng.uniform(0.5, 1.5, nodes)
-    # The query is slightly too wide; the comparison below decides.
-    pairs = KDTree(points).query_pairs(reach.max() * (1 + 1e-9), output_type="ndarray")
-    far = np.hypot(*(points[pairs[:, 0]] - points[pairs[:, 1]]).T)
-    arcs = np.concatenate([pairs[far < reach[pairs[:, 0]]], pairs[far < reach[pairs[:, 1]]][:, ::-1]])
-    count, labels = strong_labels(nodes, arcs)
-    if count > 1:
-        tree = spanning_trees(points[None])[0]
-        bridges = tree[labels[tree[:, 0]] != labels[tree[:, 1]]]
-        arcs = np.concatenate([arcs, bridges, bridges[:, ::-1]])
-    return _sorted(arcs, nodes), points
-
-
 def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:
     """Return one graph's arcs, sorted; those of an undirected one go both ways."""
     arcs = np.array([(index[a], index[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
@@ -344,4 +293,4 @@ def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:
             f"graph {k} has a self-loop at node {name!r}, but an arc joins two nodes (R and C give every node a "
             "weight for itself anyway); graph.remove_edges_from(nx.selfloop_edges(graph)) drops them"
         )
-    return _sorted(arcs if graph.is_directed() else np.concatenate([arcs, arcs[:, ::-1]]), len(index))
+    return sorted_arcs(arcs if graph.is_directed() else np.concatenate([arcs, arcs[:, ::-1]]), len(index))

@@ -8,7 +8,7 @@ import numpy as np
 from adom.errors import InputError
 from adom.networks.connect import component_counts, name_components
 from adom.networks.links import Floats, Ints, Links, frozen
-from adom.networks.pool import Pool
+from adom.networks.pool import AnyPool, Pool
 from adom.networks.sequence import GraphSequence
 from adom.networks.spectra import DENSE, dense_matrices, sparse_matrix
 
@@ -36,12 +36,21 @@ class Network(GraphSequence):
 
     Parameters
     ----------
-    pool : Pool
+    pool : Pool, StreamedPool or JoinedPool
         The distinct graphs.
     order : (period,) array of int
         The graph of each round of one period.
     recipe : dict
         How the network was made, as JSON-able data.
+    chi : float, optional
+        The condition number, taken on trust.
+
+    Notes
+    -----
+    Graphs that take more than 1 GiB together are not held (`held` is False): graph g is drawn from its seed
+    whenever `edges`, `weights` or `positions` ask for it, and the most recent ones are kept. To draw a thousand
+    graphs of a hundred thousand nodes only for their spectra would take an hour; `chi` and `lambda_min_plus` are
+    then those of 8 graphs spread evenly over the period (`examined`), an estimate, and `recipe` says so.
 
     Examples
     --------
@@ -58,23 +67,24 @@ class Network(GraphSequence):
     2.0
     """
 
-    def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any]) -> None:
-        super().__init__(order, recipe)
-        self._pool = pool
-        self._links = pool.links
-        require_connected(pool.links, self._order)
+    def __init__(self, pool: AnyPool, order: Any, recipe: dict[str, Any], chi: float | None = None) -> None:
+        super().__init__(pool, order, recipe, given=chi is not None)
+        self._chi = chi
+        if isinstance(pool, Pool):  # what is drawn is connected by construction, and members have been checked
+            require_connected(pool.links, self._order)
 
     def edges(self, g: int) -> Ints:
         """Return the links of graph g of the pool: int32, shape (E, 2), u < v, sorted, read-only."""
-        return frozen(self._links.edges[self._links.rows(self._graph(g))])
+        return frozen(self._pool.edges_of(self._graph(g)))
 
     def weights(self, g: int) -> Floats:
         """Return the weight of each link of graph g: W_uv = -weight, W_uu = sum of the weights at u."""
-        return frozen(self._pool.weights[self._links.rows(self._graph(g))])
+        return frozen(self._pool.weights_of(self._graph(g)))
 
     def positions(self, g: int) -> Floats | None:
         """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
-        return self._pool.positions[self._graph(g)]
+        place: Floats | None = self._pool.positions_of(self._graph(g))
+        return place
 
     def matrix(self, k: int) -> Any:
         """Return the gossip matrix W(k) of round k.
@@ -85,9 +95,10 @@ class Network(GraphSequence):
             Dense up to 2,000 nodes, sparse above; float64.
         """
         g = self._round(k)
+        links, weights = Links.of(self.nodes, [self.edges(g)]), self.weights(g)
         if self.nodes > DENSE:
-            return sparse_matrix(self._links, self._pool.weights, g)
-        return dense_matrices(self._links, self._pool.weights, g, g + 1)[0]
+            return sparse_matrix(links, weights, 0)
+        return dense_matrices(links, weights, 0, 1)[0]
 
     def graph(self, k: int) -> Any:
         """Return the graph of round k as a `networkx.Graph`.
@@ -114,31 +125,42 @@ class Network(GraphSequence):
 
     @cached_property
     def spectrum(self) -> Floats:
-        """The smallest positive and the largest eigenvalue of every graph's W, shape (graphs, 2)."""
-        return frozen(self._pool.spectrum())
+        """The smallest positive and the largest eigenvalue of every graph's W, shape (graphs, 2).
 
-    @cached_property
-    def _used(self) -> Floats:
-        """The rows of `spectrum` that occur in `order`."""
-        return self.spectrum[np.unique(self._order)]
+        NaN for the graphs that are not `examined`, if the graphs are not held.
+        """
+        if self.held:
+            return frozen(self._pool.spectra(np.arange(self.graphs)))
+        found = np.full((self.graphs, 2), np.nan)
+        found[self._examined] = self._pool.spectra(self._examined) if self._examined.size else np.nan
+        return frozen(found)
 
     @property
     def lambda_min_plus(self) -> float:
-        """The smallest positive eigenvalue over all rounds."""
-        return float(self._used[:, 0].min())
+        """The smallest positive eigenvalue over all rounds; see `examined` for what it is computed from."""
+        if self._chi is not None:
+            return self.lambda_max / self._chi
+        return float(self.spectrum[self._examined, 0].min())
 
-    @property
+    @cached_property
     def lambda_max(self) -> float:
         """The largest eigenvalue over all rounds."""
-        return float(self._used[:, 1].max())
+        return float(self._pool.largest(np.unique(self._order).astype(np.int64)).max())
 
     @property
     def chi(self) -> float:
         """The condition number of the network: lambda_max / lambda_min_plus over all rounds."""
         return self.lambda_max / self.lambda_min_plus
 
+    @property
+    def chi_known(self) -> bool:
+        """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
+        return self._chi is not None or bool(self._pool.spectra_known(self._examined))
+
     def describe(self) -> dict[str, int | float]:
         """Return the network's vital figures; means are over the rounds of one period.
+
+        If the graphs are not held, they are those of the few graphs that chi is computed from.
 
         Examples
         --------
@@ -146,25 +168,32 @@ class Network(GraphSequence):
         >>> {name: round(value, 6) for name, value in star(4).describe().items()}  # doctest: +ELLIPSIS
         {'nodes': 4, 'graphs': 1, 'period': 1, 'edges_min': 3, ..., 'chi_worst': 4.0, 'chi_best': 4.0}
         """
-        used = np.unique(self._order)
-        sizes = self._links.sizes
-        degrees = [self._pool.degrees(int(g)) for g in used]
-        chis = self._used[:, 1] / self._used[:, 0]
-        mean = float(sizes[self._order].mean())
+        used, times = self._described()
+        degrees = (np.bincount(self.edges(g).ravel(), minlength=self.nodes) for g in used.tolist())
+        least, most, ends = np.array([(degree.min(), degree.max(), degree.sum()) for degree in degrees]).T
+        sizes = ends // 2
+        chis = np.array([self.chi])
+        if not self._given:
+            chis = self.spectrum[used, 1] / self.spectrum[used, 0]
+        mean = float((sizes * times).sum() / times.sum())
         return {
             "nodes": self.nodes,
             "graphs": self.graphs,
             "period": self.period,
-            "edges_min": int(sizes[used].min()),
+            "edges_min": int(sizes.min()),
             "edges_mean": mean,
-            "edges_max": int(sizes[used].max()),
-            "degree_min": min(int(degree.min()) for degree in degrees),
+            "edges_max": int(sizes.max()),
+            "degree_min": int(least.min()),
             "degree_mean": 2.0 * mean / self.nodes,
-            "degree_max": max(int(degree.max()) for degree in degrees),
+            "degree_max": int(most.max()),
             "chi": self.chi,
             "chi_worst": float(chis.max()),
             "chi_best": float(chis.min()),
         }
+
+    def _bounded(self, recipe: dict[str, Any], chi: float) -> "Network":
+        """Return the same network with its chi given."""
+        return Network(self._pool, self._order, recipe, chi)
 
     def __repr__(self) -> str:
         return self._shown("edges")

@@ -1,16 +1,20 @@
 """Geometric graphs: nodes are points in the unit square, and those closer than a radius are linked."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from adom.errors import InputError
 from adom.networks.checks import graph_count, link_count, node_count, real, seed_number, whole
-from adom.networks.connect import spanning_trees
-from adom.networks.links import Floats, Ints, Links, canonical
+from adom.networks.connect import PRIM, shortest_joins, spanning_trees, squares
+from adom.networks.links import Floats, Ints, Links, canonical, with_links
+from adom.networks.motion import Walk
 from adom.networks.network import Network
-from adom.networks.pool import Pool
+from adom.networks.pool import Pool, StreamedPool
+from adom.networks.stream import EDGE, POINT, WEIGHT, fits
 
 PAIRWISE = 400
 """Up to this many nodes all pairs are measured, above it a KD-tree finds the close ones."""
@@ -38,7 +42,7 @@ def geometric(
         the wanted value and no radius will do, the points of that graph are drawn afresh; `recipe` then says
         which graphs were, and how often, under ``redrawn``.
     graphs : int
-        How many graphs are drawn.
+        How many graphs are drawn. With a radius they may be more than fit in memory: see `Network`.
     seed : int
         Graph g has its own stream of random numbers, so its points do not depend on `graphs`.
 
@@ -57,15 +61,12 @@ def geometric(
     recipe: dict[str, Any] = {"generator": "geometric", "nodes": nodes, "graphs": graphs, "seed": seed}
     if radius is not None:
         recipe["radius"] = radius = real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
-        _room(nodes, radius, graphs)
-        points = np.stack([uniform_points(nodes, seed, g) for g in range(graphs)])
-        links = near_links(points, spanning_trees(points), radius)
-        return Network(Pool.laplacian(links, positions=points), np.arange(graphs), recipe)
+        return _linked(nodes, radius, graphs, partial(uniform_points, nodes, seed), recipe)
 
     from adom.networks.reach import radius_for
 
     recipe["chi"] = wanted = real("chi", chi, 1, math.inf, "the complete graph has chi=1")
-    _room(nodes, 1.5 / math.sqrt(wanted), graphs)
+    _room(nodes, 1.5 / math.sqrt(wanted), graphs, graphs)
     points = np.stack([uniform_points(nodes, seed, g) for g in range(graphs)])
     reached = radius_for(wanted, points, lambda g, attempt: uniform_points(nodes, seed, g, attempt))
     recipe["radius"] = reached.radius
@@ -118,9 +119,28 @@ def waypoint(
     _room(nodes, radius, graphs)
     recipe = {"generator": "waypoint", "nodes": nodes, "radius": radius, "graphs": graphs}
     recipe |= {"speed": speed, "pause": pause, "seed": seed}
-    points = _walk(nodes, graphs, speed, pause, seed)
-    links = near_links(points, spanning_trees(points), radius)
-    return Network(Pool.laplacian(links, positions=points), np.arange(graphs), recipe)
+    return _linked(nodes, radius, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe)
+
+
+def _linked(nodes: int, radius: float, graphs: int, points: Callable[[int], Floats], recipe: dict[str, Any]) -> Network:
+    """Return the network of the graphs whose points are given, held or streamed."""
+    expected = _room(nodes, radius, graphs)
+    size = graphs * (expected * (EDGE + WEIGHT) + nodes * POINT)
+    if not fits(size):
+        pool = StreamedPool(nodes, graphs, partial(_draw, radius, points), expected, size)
+        return Network(pool, np.arange(graphs), recipe)
+    clouds = np.stack([points(g) for g in range(graphs)])
+    if nodes <= PRIM:
+        links = near_links(clouds, spanning_trees(clouds), radius)
+    else:
+        links = Links.of(nodes, [near_graph(cloud, radius) for cloud in clouds])
+    return Network(Pool.laplacian(links, positions=clouds), np.arange(graphs), recipe)
+
+
+def _draw(radius: float, points: Callable[[int], Floats], g: int) -> Pool:
+    """Draw graph g alone."""
+    cloud = points(g)
+    return Pool.laplacian(Links.of(len(cloud), [near_graph(cloud, radius)]), positions=[cloud])
 
 
 def uniform_points(nodes: int, seed: int, g: int, attempt: int = 0) -> Floats:
@@ -159,43 +179,34 @@ def near_links(points: Floats, trees: Ints, radius: float) -> Links:
     return Links(nodes, np.stack([u[pairs], v[pairs]], axis=1).astype(np.int32), offsets)
 
 
-def _near_pairs(cloud: Floats, tree: Ints, radius: float) -> Ints:
-    """Return the links of one cloud with the help of a KD-tree."""
+def near_graph(cloud: Floats, radius: float) -> Ints:
+    """Return the links of one cloud: the pairs closer than the radius and the shortest minimal repair."""
     from scipy.spatial import KDTree
 
+    tree = KDTree(cloud)
+    pairs = canonical(_close(cloud, tree, radius), len(cloud))
+    return with_links(pairs, shortest_joins(cloud, pairs, radius, tree), len(cloud))
+
+
+def _near_pairs(cloud: Floats, tree: Ints, radius: float) -> Ints:
+    """Return the links of one cloud whose spanning tree is known."""
+    from scipy.spatial import KDTree
+
+    return canonical(np.concatenate([_close(cloud, KDTree(cloud), radius), tree]), len(cloud))
+
+
+def _close(cloud: Floats, tree: Any, radius: float) -> Any:
+    """Return the pairs closer than the radius with the help of a KD-tree."""
     # The query is slightly too wide and the comparison is the same as for few nodes.
-    pairs = KDTree(cloud).query_pairs(radius * (1 + 1e-9), output_type="ndarray")
-    across, along = (cloud[pairs[:, 0]] - cloud[pairs[:, 1]]).T
-    near = across**2 + along**2 < radius**2
-    return canonical(np.concatenate([pairs[near], tree]), len(cloud))
+    pairs = tree.query_pairs(radius * (1 + 1e-9), output_type="ndarray")
+    return pairs[squares(cloud, pairs) < radius**2]
 
 
-def _walk(nodes: int, rounds: int, speed: float, pause: int, seed: int) -> Floats:
-    """Return the points of every round, shape (rounds, nodes, 2)."""
-    streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(nodes)]
-    here = np.stack([stream.random(2) for stream in streams])
-    target = np.stack([stream.random(2) for stream in streams])
-    rest = np.zeros(nodes, dtype=np.int64)
-    points = np.empty((rounds, nodes, 2))
-    for k in range(rounds):
-        points[k] = here
-        way = target - here
-        left = np.hypot(way[:, 0], way[:, 1])
-        moving = rest == 0
-        arrive = moving & (left <= speed)
-        walk = moving & ~arrive
-        here[walk] += way[walk] * (speed / left[walk])[:, None]
-        here[arrive] = target[arrive]
-        rest[~moving] -= 1
-        rest[arrive] = pause
-        for i in np.flatnonzero(arrive):
-            target[i] = streams[i].random(2)
-    return points
-
-
-def _room(nodes: int, radius: float, graphs: int) -> None:
-    """Refuse more links than fit in memory."""
+def _room(nodes: int, radius: float, graphs: int, together: int = 1) -> float:
+    """Return about how many links a graph has; refuse more than fit in memory, for so many graphs together."""
     share = min(1.0, math.pi * radius**2)
-    expected = graphs * max(nodes, share * nodes * (nodes - 1) / 2)
+    expected = max(nodes, share * nodes * (nodes - 1) / 2)
     what = f"{graphs} geometric graph(s) of {nodes} nodes with radius {radius:.3g}"
-    link_count(expected, what, "take a smaller radius or a larger chi, or fewer graphs")
+    remedy = "take a smaller radius or a larger chi"
+    link_count(together * expected, what, f"{remedy}, or fewer graphs" if together > 1 else remedy)
+    return expected

@@ -1,12 +1,17 @@
-"""A pool of distinct graphs with the weights of their gossip matrices and what is known of their spectra."""
+"""Pools of distinct graphs with the weights of their gossip matrices and what is known of their spectra.
+
+`Pool` holds all its graphs in flat arrays. `StreamedPool` draws each one, a pool of its own, when it is asked for.
+`JoinedPool` puts pools of either kind one after another without copying them.
+"""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from adom.networks import spectra
 from adom.networks.links import Floats, Ints, Links, Longs, frozen
+from adom.networks.stream import Stream
 
 
 class Pool:
@@ -22,6 +27,8 @@ class Pool:
     positions : sequence of (nodes, 2) arrays or None, optional
         Where the nodes of each graph lie, if anywhere.
     """
+
+    held = True
 
     def __init__(
         self,
@@ -49,6 +56,7 @@ class Pool:
         relative: Floats | None = None,
         known: Floats | None = None,
         positions: Sequence[Floats | None] | Floats | None = None,
+        scale: Floats | None = None,
     ) -> "Pool":
         """Give each graph its Laplacian divided by the Laplacian's own largest eigenvalue.
 
@@ -61,17 +69,22 @@ class Pool:
             The Laplacians' smallest positive and largest eigenvalues, if they are already at hand.
         positions : optional
             See `Pool`.
+        scale : (graphs,) float64, optional
+            What to divide by instead of the largest eigenvalue, which it must not be below.
         """
         plain = np.ones(len(links.edges)) if relative is None else relative
-        if known is None and links.nodes <= spectra.AT_ONCE:
+        if known is None and scale is None and links.nodes <= spectra.AT_ONCE:
             known = spectra.extremes(links, plain)
         if known is None:
-            high = spectra.largest(links, plain)
+            high = spectra.scales(links, plain) if scale is None else scale
             low = np.full(links.graphs, np.nan)
         else:
             high = known[:, 1]
             low = known[:, 0] / high
-        return cls(links, plain / np.repeat(high, links.sizes), low, np.ones(links.graphs), positions)
+        # Two ways to the same numbers; the first needs less memory.
+        alike = relative is None
+        weights = np.repeat(1.0 / high, links.sizes) if alike else plain / np.repeat(high, links.sizes)
+        return cls(links, weights, low, np.ones(links.graphs), positions)
 
     @classmethod
     def join(cls, pools: Sequence["Pool"]) -> "Pool":
@@ -86,15 +99,71 @@ class Pool:
             [place for pool in pools for place in pool.positions],
         )
 
-    def take(self, chosen: Sequence[int] | Longs | Ints) -> "Pool":
-        """Return a pool of the chosen graphs, in their order."""
-        return Pool(
-            self.links.take(chosen),
-            self.weights[self.links.index(chosen)],
-            self._low[chosen],
-            self._high[chosen],
-            [self.positions[int(graph)] for graph in chosen],
-        )
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return self.links.nodes
+
+    @property
+    def graphs(self) -> int:
+        """The number of graphs."""
+        return self.links.graphs
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of links, weights and positions."""
+        return self.links.edges.nbytes + self.weights.nbytes + places_bytes(self.positions)
+
+    @property
+    def mean_links(self) -> float:
+        """The mean number of links of a graph."""
+        return len(self.links.edges) / self.graphs
+
+    @property
+    def typical(self) -> str:
+        """The number of links of a graph, or the least and the most."""
+        return span(self.links.sizes)
+
+    def edges_of(self, g: int) -> Ints:
+        """Return the links of one graph."""
+        return self.links.edges[self.links.rows(g)]
+
+    def weights_of(self, g: int) -> Floats:
+        """Return the weights of its links."""
+        return self.weights[self.links.rows(g)]
+
+    def positions_of(self, g: int) -> Floats | None:
+        """Return where its nodes lie."""
+        return self.positions[g]
+
+    def least_weight(self) -> float:
+        """Return the smallest weight of all links."""
+        return float(self.weights.min())
+
+    def examined(self, used: Longs) -> Longs:
+        """Return the graphs whose spectra speak for all that are used: those themselves."""
+        return used
+
+    def single(self, g: int) -> "Pool":
+        """Return a pool of one graph."""
+        chosen = self.links.rows(g)
+        links = Links.of(self.nodes, [self.links.edges[chosen]])
+        low, high = self._low[g : g + 1].copy(), self._high[g : g + 1].copy()
+        return Pool(links, self.weights[chosen], low, high, [self.positions[g]])
+
+    def largest(self, chosen: Longs) -> Floats:
+        """Return the largest eigenvalue of each chosen W; the smallest are not computed for it."""
+        if np.isnan(self._high[chosen]).any():
+            self.spectrum()
+        return self._high[chosen]
+
+    def spectra(self, chosen: Longs) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each chosen W."""
+        return self.spectrum()[chosen]
+
+    def spectra_known(self, chosen: Longs) -> bool:
+        """Say whether these have been computed."""
+        return not bool(np.isnan(self._low[chosen]).any() or np.isnan(self._high[chosen]).any())
 
     def spectrum(self) -> Floats:
         """Return the smallest positive and the largest eigenvalue of every W; computed once."""
@@ -109,10 +178,135 @@ class Pool:
                 self._low[missing] = spectra.smallest(part, weights)
         return np.stack([self._low, self._high], axis=1)
 
-    def degrees(self, graph: int) -> Longs:
-        """Return the number of links at every node of one graph."""
-        ends = self.links.edges[self.links.rows(graph)].ravel()
-        return np.bincount(ends, minlength=self.links.nodes)
+
+class StreamedPool(Stream[Pool]):
+    """Graphs that are drawn one by one; each W is a Laplacian divided so that its largest eigenvalue is at most 1."""
+
+    def __init__(self, nodes: int, graphs: int, draw: Callable[[int], Pool], links: float, size: float) -> None:
+        super().__init__(nodes, graphs, draw, links, size)
+        self._lows: dict[int, float] = {}
+
+    def edges_of(self, g: int) -> Ints:
+        """Return the links of one graph."""
+        return self[g].edges_of(0)
+
+    def weights_of(self, g: int) -> Floats:
+        """Return the weights of its links."""
+        return self[g].weights_of(0)
+
+    def positions_of(self, g: int) -> Floats | None:
+        """Return where its nodes lie."""
+        return self[g].positions_of(0)
+
+    def least_weight(self) -> float:
+        """Return a bound on the weights: all are positive."""
+        return 0.0
+
+    def single(self, g: int) -> Pool:
+        """Return a pool of one graph."""
+        return self[g]
+
+    def largest(self, chosen: Longs) -> Floats:
+        """Return 1 for every graph, without drawing it."""
+        return np.ones(len(chosen))
+
+    def spectra(self, chosen: Longs) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each chosen W, drawn one after another."""
+        for g in chosen.tolist():
+            if g not in self._lows:
+                self._lows[g] = float(self[g].spectrum()[0, 0])
+        return np.stack([[self._lows[g] for g in chosen.tolist()], self.largest(chosen)], axis=1)
+
+    def spectra_known(self, chosen: Longs) -> bool:
+        """Say whether these have been computed."""
+        return all(g in self._lows for g in chosen.tolist())
+
+
+class JoinedPool:
+    """Pools on the same nodes one after another, none of them copied."""
+
+    nodes: int
+    graphs: int
+    held: bool
+    bytes: int
+    mean_links: float
+    typical: str
+
+    def __init__(self, members: Sequence["AnyPool"]) -> None:
+        self._members = members
+        self._starts = np.cumsum([0, *(member.graphs for member in members)])
+        self.nodes = members[0].nodes
+        self.graphs = int(self._starts[-1])
+        self.held = all(member.held for member in members)
+        self.bytes = sum(member.bytes for member in members)
+        self.mean_links = sum(member.mean_links * member.graphs for member in members) / self.graphs
+        self.typical = " or ".join(dict.fromkeys(member.typical for member in members))
+
+    def _at(self, g: int) -> tuple["AnyPool", int]:
+        """Return the member that graph g belongs to, and its number there."""
+        which = int(np.searchsorted(self._starts, g, side="right")) - 1
+        return self._members[which], g - int(self._starts[which])
+
+    def _parts(self, chosen: Longs) -> Iterator[tuple["AnyPool", Longs, int]]:
+        """Yield each member, which of its own graphs are among the chosen (ascending), and where it starts."""
+        for member, start in zip(self._members, self._starts.tolist(), strict=False):
+            own = chosen[(chosen >= start) & (chosen < start + member.graphs)] - start
+            if len(own):
+                yield member, own, start
+
+    def edges_of(self, g: int) -> Ints:
+        """Return the links of one graph."""
+        member, own = self._at(g)
+        return member.edges_of(own)
+
+    def weights_of(self, g: int) -> Floats:
+        """Return the weights of its links."""
+        member, own = self._at(g)
+        return member.weights_of(own)
+
+    def positions_of(self, g: int) -> Floats | None:
+        """Return where its nodes lie."""
+        member, own = self._at(g)
+        return member.positions_of(own)
+
+    def least_weight(self) -> float:
+        """Return a bound on the weights of all links."""
+        return min(member.least_weight() for member in self._members)
+
+    def single(self, g: int) -> Pool:
+        """Return a pool of one graph."""
+        member, own = self._at(g)
+        return member.single(own)
+
+    def examined(self, used: Longs) -> Longs:
+        """Return the graphs whose spectra speak for all that are used: those that speak for each member."""
+        return np.concatenate([member.examined(own) + start for member, own, start in self._parts(used)])
+
+    def largest(self, chosen: Longs) -> Floats:
+        """Return the largest eigenvalue of each chosen W, ascending in g."""
+        return np.concatenate([member.largest(own) for member, own, _ in self._parts(chosen)])
+
+    def spectra(self, chosen: Longs) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each chosen W, ascending in g."""
+        return np.concatenate([member.spectra(own) for member, own, _ in self._parts(chosen)])
+
+    def spectra_known(self, chosen: Longs) -> bool:
+        """Say whether these have been computed."""
+        return all(member.spectra_known(own) for member, own, _ in self._parts(chosen))
+
+
+AnyPool = Pool | StreamedPool | JoinedPool
+
+
+def places_bytes(places: Sequence[Floats | None]) -> int:
+    """Return the bytes of positions, those that several graphs share counted once."""
+    return sum({place.ctypes.data: place.nbytes for place in places if place is not None}.values())
+
+
+def span(sizes: Longs) -> str:
+    """Return the least and the most of some numbers, or the only one."""
+    least, most = sizes.min(), sizes.max()
+    return str(least) if least == most else f"{least}..{most}"
 
 
 def digest(links: Links, values: Floats, order: Ints) -> str:

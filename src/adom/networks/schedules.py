@@ -2,17 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from adom.errors import InputError, InputTypeError
-from adom.networks.checks import graph_count, link_count, real, seed_number, whole
-from adom.networks.connect import BLOCK, cheapest_tree
+from adom.networks.checks import graph_count, real, seed_number, whole
+from adom.networks.connect import component_labels, joining_rows
+from adom.networks.directed import DirectedNetwork
 from adom.networks.imports import from_graphs
-from adom.networks.links import Bools, Ints, Links
+from adom.networks.links import Bools, Floats, Ints, Links
 from adom.networks.network import Network
-from adom.networks.pool import Pool
+from adom.networks.pool import AnyPool, JoinedPool, Pool, StreamedPool
+from adom.networks.stream import EDGE, WEIGHT, fits
+
+AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
 
 LONGEST = 20_000_000
 """The longest period that is written out."""
@@ -31,7 +36,7 @@ def static(network: Network, k: int = 0) -> Network:
     """
     network = _networks([network])[0]
     k = whole("k", k, 0, "rounds are counted from 0")
-    pool = network._pool.take([int(network.order[k % network.period])])
+    pool = network._pool.single(int(network.order[k % network.period]))
     return Network(pool, [0], {"generator": "static", "k": k, "network": network.recipe})
 
 
@@ -88,6 +93,26 @@ def alternate(networks: Sequence[Any], every: int = 20) -> Network:
     return Network(pool, np.stack(stretches, axis=1).ravel(), _recipe("alternate", members, every=every))
 
 
+def slowed(network: Network, every: int = 20) -> Network:
+    """Return the network that goes through the same graphs in the same order, but stays with each for `every` rounds.
+
+    Examples
+    --------
+    >>> from adom.networks import geometric
+    >>> slowed(geometric(20, 0.3, graphs=3), every=2).order.tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    network = _networks([network])[0]
+    every = whole("every", every, 1, "it counts the rounds before the next graph takes over")
+    if every * network.period > LONGEST:
+        raise InputError(
+            f"slowed would repeat itself only after {every * network.period} rounds, more than {LONGEST}; "
+            "take a smaller `every` or fewer graphs"
+        )
+    recipe = {"generator": "slowed", "every": every, "network": network.recipe}
+    return Network(network._pool, np.repeat(network.order, every), recipe)
+
+
 def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
     """Return the network that draws a graph of the pool uniformly and independently in every round.
 
@@ -123,7 +148,7 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
     probability : float
         In [0, 1]; with 1, a random spanning tree is left.
     graphs : int
-        How many rounds are drawn before the failures repeat themselves.
+        How many rounds are drawn before the failures repeat themselves; they may be more than fit in memory.
     seed : int
         Round k has its own stream of random numbers.
 
@@ -136,39 +161,70 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
     network = _networks([network])[0]
     probability = real("probability", probability, 0, 1, "it is the chance of a link to fail in a round")
     graphs, seed = graph_count(graphs), seed_number(seed)
-    base = network._pool
-    if (base.weights < 0).any():
+    base: AnyPool = network._pool
+    if base.least_weight() < 0:
         raise InputError(
-            f"failing needs links of positive weight, got {base.weights.min():g}: W could lose its sign; "
+            f"failing needs links of positive weight, got {base.least_weight():g}: W could lose its sign; "
             "pass matrices without positive entries off the diagonal"
         )
     chosen = network.order[np.arange(graphs) % network.period]
-    link_count(float(base.links.sizes[chosen].sum()), f"{graphs} rounds of failures", "take fewer graphs")
-    whole_links = base.links.take(chosen)
-    kept = _survivors(whole_links, probability, seed)
-    sizes = np.add.reduceat(kept, whole_links.offsets[:-1], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    links = Links(network.nodes, whole_links.edges[kept], offsets)
-    weights = base.weights[base.links.index(chosen)][kept]
-    relative = weights / np.repeat(np.maximum.reduceat(weights, offsets[:-1]), sizes)
-    pool = Pool.laplacian(links, relative, positions=[base.positions[int(g)] for g in chosen])
     recipe = {"generator": "failing", "probability": probability, "graphs": graphs, "seed": seed}
-    return Network(pool, np.arange(graphs), {**recipe, "network": network.recipe})
+    recipe["network"] = network.recipe
+    draw = partial(_failed, base, chosen, probability, seed)
+    # Of the links the chance leaves a share, and at least a spanning tree.
+    links = max((1 - probability) * base.mean_links, network.nodes - 1)
+    size = graphs * links * (EDGE + WEIGHT)
+    if isinstance(base, Pool) and fits(size):
+        return Network(draw(*range(graphs)), np.arange(graphs), recipe)
+    return Network(StreamedPool(network.nodes, graphs, draw, links, size), np.arange(graphs), recipe)
 
 
-def _survivors(links: Links, probability: float, seed: int) -> Bools:
-    """Mark the links that do not fail or are restored."""
-    draws = np.empty((2, len(links.edges)))
-    for k in range(links.graphs):
+def _failed(base: AnyPool, chosen: Ints, probability: float, seed: int, *rounds: int) -> Pool:
+    """Draw what is left in the given rounds; round k starts from graph chosen[k]."""
+    links, weights, places = [], [], []
+    for k in rounds:
+        g = int(chosen[k])
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
-        draws[:, links.rows(k)] = rng.random((2, int(links.sizes[k])))
-    failed = draws[0] < probability
-    kept = ~failed
-    for start, stop in links.blocks(BLOCK):
-        rows = slice(int(links.offsets[start]), int(links.offsets[stop]))
-        order = np.lexsort((draws[1, rows], failed[rows]))
-        kept[rows] |= cheapest_tree((stop - start) * links.nodes, links.merged(start, stop), order)
-    return np.asarray(kept, dtype=np.bool_)
+        edges, weight = base.edges_of(g), base.weights_of(g)
+        kept = _survivors(base.nodes, edges, rng.random((2, len(edges))), probability)
+        links.append(edges[kept])
+        weights.append(weight[kept] / weight[kept].max())
+        places.append(base.positions_of(g))
+    return Pool.laplacian(Links.of(base.nodes, links), np.concatenate(weights), positions=places)
+
+
+def _survivors(nodes: int, edges: Ints, draws: Floats, probability: float) -> Bools:
+    """Mark the links that do not fail or are restored."""
+    kept: Bools = draws[0] >= probability
+    count, labels = component_labels(nodes, edges[kept])
+    if count > 1:
+        failed = np.flatnonzero(~kept)
+        failed = failed[labels[edges[failed, 0]] != labels[edges[failed, 1]]]
+        order = failed[np.argsort(draws[1, failed], kind="stable")]
+        kept[joining_rows(labels, edges, order)] = True
+    return kept
+
+
+def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
+    """Return the same network with its condition number taken on trust instead of computed.
+
+    For networks so large that computing chi takes long, or whose graphs are not all held, so that it would rest on
+    a few of them. Methods use ``lambda_min_plus = lambda_max / chi``: their theorems hold if no graph's chi is
+    larger. `recipe` says that it was given. A schedule made of the returned network computes its own chi again, so
+    this comes last.
+
+    Examples
+    --------
+    >>> from adom.networks import expander
+    >>> network = bounded(expander(100_000, degree=8, graphs=2), chi=5.5)
+    >>> network.chi, network.lambda_max, network.examined.tolist()
+    (5.5, 1.0, [])
+    """
+    if not isinstance(network, Network | DirectedNetwork):
+        raise InputTypeError(f"expected a network, got {type(network).__name__}; e.g. bounded(ring(5), chi=3)")
+    chi = real("chi", chi, 1, math.inf, "the complete graph has chi=1")
+    recipe = {"generator": "bounded", "chi": chi, "network": network.recipe}
+    return network._bounded(recipe, chi)
 
 
 def _networks(members: Sequence[Any]) -> list[Network]:
@@ -196,17 +252,21 @@ def _networks(members: Sequence[Any]) -> list[Network]:
     return found
 
 
-def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:
+def _join(members: list[Network]) -> tuple[AnyPool, list[Ints]]:
     """Return one pool, in which members that share a pool share graphs, and each member's order in it."""
     starts: dict[int, int] = {}
-    pools: list[Pool] = []
+    pools: list[AnyPool] = []
     size = 0
     for member in members:
         if id(member._pool) not in starts:
             starts[id(member._pool)] = size
             pools.append(member._pool)
             size += member.graphs
-    return Pool.join(pools), [member.order + np.int32(starts[id(member._pool)]) for member in members]
+    held = [pool for pool in pools if isinstance(pool, Pool)]
+    copied = len(held) == len(pools) and fits(sum(pool.bytes for pool in held))
+    return Pool.join(held) if copied else JoinedPool(pools), [
+        member.order + np.int32(starts[id(member._pool)]) for member in members
+    ]
 
 
 def _recipe(generator: str, members: list[Network], **arguments: int) -> dict[str, Any]:

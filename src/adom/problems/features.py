@@ -11,7 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
+from .. import native
+from ..errors import InputError
+
 Array = Any
+LARGE = 2**24
+"""Numbers of data beyond which a GPU's memory, not the start of its kernels, is what takes time."""
 
 
 class DenseFeatures(NamedTuple):
@@ -22,7 +27,7 @@ class DenseFeatures(NamedTuple):
 
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, shape (nodes, m)."""
-        return jnp.einsum("nmd,nd->nm", self.signed, x)
+        return jnp.einsum("nd,nmd->nm", x, self.signed)  # in this order a batch of x stays in place
 
     def mean(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples, shape (nodes,)."""
@@ -30,7 +35,15 @@ class DenseFeatures(NamedTuple):
 
     def weighted_mean(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples of per_sample * b_ij a_ij, shape (nodes, dim)."""
-        return jnp.einsum("nmd,nm->nd", self.signed, self.weights * per_sample)
+        return jnp.einsum("nm,nmd->nd", self.weights * per_sample, self.signed)
+
+    def logistic_gradient(self, x: Array) -> Array:
+        """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
+        if x.dtype == self.signed.dtype and native.usable():
+            return native.logistic_dense(self.signed, self.weights, x)
+        if x.dtype == self.signed.dtype and native.usable("gpu") and self.signed.shape[-1] <= native.GPU_COLUMNS:
+            return _gpu_gradient(self.signed, self.weights, x)
+        return self.weighted_mean(-jax.nn.sigmoid(-self.margins(x)))
 
     def gram(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples of per_sample * a_ij a_ij', (nodes, dim, dim)."""
@@ -38,13 +51,36 @@ class DenseFeatures(NamedTuple):
         return jnp.einsum("nmd,nme->nde", scaled, self.signed)
 
 
+@jax.custom_batching.custom_vmap
+def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
+    """Return the logistic gradient by the kernel, unless there is so little data that its start is what takes time."""
+    return (native.logistic_dense if signed.size >= LARGE else _pure_gradient)(signed, weights, x)
+
+
+@_gpu_gradient.def_vmap
+def _gpu_gradients(axis_size: int, batched: list[bool], signed: Array, weights: Array, x: Array) -> tuple[Array, bool]:
+    """Return the gradients for a batch of x: products of matrices, which XLA leaves to the vendor's library."""
+    in_axes = [0 if one else None for one in batched]
+    return jax.vmap(_pure_gradient, in_axes=in_axes, axis_size=axis_size)(signed, weights, x), True
+
+
+def _pure_gradient(signed: Array, weights: Array, x: Array) -> Array:
+    features = DenseFeatures(signed, weights)
+    return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
+
+
 class SparseFeatures(NamedTuple):
-    """The non-zeros of all samples in one list, ordered by sample; nothing is ever made dense."""
+    """The non-zeros of all samples in one list, ordered by sample; nothing is ever made dense.
+
+    `start` and `node_start` say the same as `sample` and `node`, in the form of the CSR format.
+    """
 
     value: Array  # per non-zero: b_ij a_ij at one feature
     sample: Array  # per non-zero: which sample, over all nodes
     feature: Array  # per non-zero: which feature
+    start: Array  # per sample, and one more: its first non-zero
     node: Array  # per sample: which node
+    node_start: Array  # per node, and one more: its first sample
     weights: Array  # per sample: 1 / m_i
     shape: Array  # an empty array of shape (nodes, dim), which only carries these two sizes
 
@@ -63,6 +99,12 @@ class SparseFeatures(NamedTuple):
         out = jnp.zeros(self.shape.shape[:2], dtype=terms.dtype)
         return out.at[self.node[self.sample], self.feature].add(terms)
 
+    def logistic_gradient(self, x: Array) -> Array:
+        """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
+        if native.usable() and x.dtype == self.value.dtype:
+            return native.logistic_sparse(self.value, self.feature, self.start, self.node_start, self.weights, x)
+        return self.weighted_mean(-jax.nn.sigmoid(-self.margins(x)))
+
 
 def dense_features(features: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> DenseFeatures:
     """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i."""
@@ -80,12 +122,16 @@ def dense_features(features: np.ndarray, signs: np.ndarray, counts: np.ndarray) 
 
 def sparse_features(features: sp.csr_array, signs: np.ndarray, counts: np.ndarray) -> SparseFeatures:
     """Lay out the non-zeros of (samples, dim) features, `counts[i]` consecutive rows for node i."""
+    if features.nnz >= 2**31:
+        raise InputError(f"the features have {features.nnz} non-zeros, and at most 2^31 - 1 fit; use fewer samples")
     per_sample = np.diff(features.indptr)
     return SparseFeatures(
         value=features.data * np.repeat(signs, per_sample),
         sample=np.repeat(np.arange(features.shape[0], dtype=np.int32), per_sample),
         feature=features.indices.astype(np.int32),
+        start=features.indptr.astype(np.int32),
         node=np.repeat(np.arange(counts.size, dtype=np.int32), counts),
+        node_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         weights=np.repeat(1.0 / counts, counts),
         shape=np.empty((counts.size, features.shape[1], 0)),
     )

@@ -122,6 +122,30 @@ class LogisticRegression(Problem):
         layout = sparse_features if sp.issparse(matrix) else dense_features
         self.features = layout(matrix, signs, counts)
 
+    def with_l2(self, l2: float) -> Self:
+        """Return the same data, shared and not copied, with another regulariser."""
+        return self._regularised(l2, None)
+
+    def with_kappa(self, kappa: float) -> Self:
+        """Return the same data, shared and not copied, with the regulariser that gives this condition number.
+
+        Examples
+        --------
+        >>> problem = LogisticRegression([[1.0], [2.0], [-1.0], [0.5]], [1, 1, 0, 0], nodes=2, kappa=10)
+        >>> other = problem.with_kappa(1000.0)
+        >>> round(other.kappa, 6), other.features is problem.features
+        (1000.0, True)
+        """
+        return self._regularised(None, kappa)
+
+    def _regularised(self, l2: float | None, kappa: float | None) -> Self:
+        curvature = self.L_nodes - self.l2
+        arrays, static = self._flatten()
+        other = type(self)._unflatten(static, arrays)
+        other.l2 = _regulariser(float(curvature.max()), l2, kappa)
+        other._set_constants(np.full(self.nodes, other.l2), other.l2 + curvature)
+        return other
+
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i); log(1 + e^-t) is computed without overflow for any margin t."""
         losses = jnp.logaddexp(0.0, -self.features.margins(x))
@@ -129,8 +153,7 @@ class LogisticRegression(Problem):
 
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i)."""
-        slopes = -jax.nn.sigmoid(-self.features.margins(x))
-        return self.features.weighted_mean(slopes) + self.l2 * x
+        return self.features.logistic_gradient(x) + self.l2 * x
 
     def _curvatures(self, x: Array) -> Array:
         margins = self.features.margins(x)

@@ -1,0 +1,163 @@
+"""The graphs of a network as a compiled loop takes them: all at once, or window by window as the rounds go on.
+
+A network that is not held (`Network.held`), or whose matrices would not fit, is laid out for some rounds at a time;
+while the device works on one window, a thread draws the next.
+"""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import native
+from ..networks import DirectedNetwork, Network
+from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
+
+Array = Any
+DENSE_NODES = 256
+"""Beyond, links are cheaper than a dense product even for well connected graphs."""
+POOL_BYTES = 2**31
+"""Matrices of a whole network beyond which they are laid out window by window."""
+WINDOW_BYTES = 2**28
+"""About what one window takes; at least one round."""
+SLACK = 1.1
+"""Room for windows with more links than the first, so that the same program fits them."""
+CROWDED = 4
+"""Times the mean degree that the largest may be for neighbours to be filled up to it."""
+
+
+class Supply:
+    """Lays out the graphs of the rounds to come.
+
+    Parameters
+    ----------
+    network : Network or DirectedNetwork
+    directed : bool
+        Whether R and C are wanted instead of W.
+    """
+
+    def __init__(self, network: Network | DirectedNetwork, directed: bool) -> None:
+        self.network, self.directed = network, directed
+        self.kind: type[Matrices] | None = None
+        self.width = 0
+        sizes = [_bytes(network, g, directed) for g in {int(network.order[0]), int(network.order[-1])}]
+        self.whole = network.held and max(sizes) * network.graphs <= POOL_BYTES
+        self.rounds = network.period if self.whole else max(1, WINDOW_BYTES // max(sizes))
+        self._ahead: tuple[int, int, Future[Graphs]] | None = None
+        self._thread = None if self.whole else ThreadPoolExecutor(1, "adom-graphs")
+
+    def window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
+        """Return the graphs from round `first` on, as NumPy arrays, and the round at which they end."""
+        if self.whole or self._thread is None:
+            return self._lay_out(range(self.network.graphs), self.network.order, 0), np.iinfo(np.int64).max
+        rounds = max(rounds, self.rounds)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == first and ahead[1] >= rounds:
+            rounds, graphs = ahead[1], ahead[2].result()
+        else:
+            graphs = self._stretch(first, rounds)
+        self._ahead = first + rounds, rounds, self._thread.submit(self._stretch, first + rounds, rounds)
+        return graphs, first + rounds
+
+    def close(self) -> None:
+        """Stop drawing ahead."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _stretch(self, first: int, rounds: int) -> Graphs:
+        used = self.network.order[np.arange(first, first + rounds) % self.network.period]
+        pool, order = np.unique(used, return_inverse=True)
+        filled = np.concatenate([pool, np.full(rounds - pool.size, pool[-1])])  # always the same shapes
+        return self._lay_out(filled, order, first)
+
+    def _lay_out(self, pool: Any, order: np.ndarray, first: int) -> Graphs:
+        n, network = self.network.nodes, self.network
+        drawn = {g: _arcs(network, g) for g in {int(g) for g in pool}}
+        arcs = [drawn[int(g)] for g in pool]
+        books = (
+            np.asarray(order, dtype=np.int32),
+            np.int64(first),
+            np.array([len(a) for a in arcs], dtype=np.int64),
+        )
+        if not self.directed:
+            assert isinstance(network, Network)
+            weights = [np.tile(network.weights(int(g)), 2) for g in pool]
+            loops = [np.bincount(a[:, 1], weights=w, minlength=n) for a, w in zip(arcs, weights, strict=True)]
+            W = self._matrices(arcs, [-w for w in weights], loops)
+            return Graphs(W, None, None, *books, np.float64(network.lambda_max))
+        inward = [1.0 / (1 + np.bincount(a[:, 1], minlength=n)) for a in arcs]
+        outward = [1.0 / (1 + np.bincount(a[:, 0], minlength=n)) for a in arcs]
+        R = self._matrices(arcs, [share[a[:, 1]] for a, share in zip(arcs, inward, strict=True)], inward)
+        C = self._matrices(arcs, [share[a[:, 0]] for a, share in zip(arcs, outward, strict=True)], outward)
+        return Graphs(None, R, C, *books, np.float64(1.0))
+
+    def _matrices(self, arcs: list[np.ndarray], weights: list[np.ndarray], diagonals: list[np.ndarray]) -> Matrices:
+        n = self.network.nodes
+        self.kind = self.kind or _kind(n, arcs)
+        if self.kind is DenseMatrices:
+            values = np.zeros((len(arcs), n, n))
+            for matrix, pairs, weight, diagonal in zip(values, arcs, weights, diagonals, strict=True):
+                matrix[pairs[:, 1], pairs[:, 0]] = weight
+                matrix[np.arange(n), np.arange(n)] = diagonal
+            return DenseMatrices(values)
+        degrees = np.stack([np.bincount(pairs[:, 1], minlength=n) for pairs in arcs])
+        start = np.zeros((len(arcs), n + 1), dtype=np.int32)
+        np.cumsum(degrees, axis=1, out=start[:, 1:])
+        need = int(degrees.max() if self.kind is PaddedMatrices else start[:, -1].max())
+        if need > self.width:
+            self.width = need if self.whole else int(SLACK * need) + 1
+        if self.kind is PaddedMatrices:
+            return self._padded(arcs, weights, diagonals, start)
+        receiver = np.full((len(arcs), self.width), n - 1, dtype=np.int32)
+        sender, share = np.zeros_like(receiver), np.zeros(receiver.shape)
+        for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
+            ranks, count = _by_receiver(pairs, n), len(pairs)
+            sender[g, :count], receiver[g, :count] = pairs[ranks].T
+            share[g, :count] = weight[ranks]
+        return SparseMatrices(start, receiver, sender, share, np.stack(diagonals))
+
+    def _padded(
+        self, arcs: list[np.ndarray], weights: list[np.ndarray], diagonals: list[np.ndarray], start: np.ndarray
+    ) -> PaddedMatrices:
+        n = self.network.nodes
+        neighbour = np.zeros((len(arcs), n, self.width), dtype=np.int32)
+        share = np.zeros(neighbour.shape)
+        for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
+            ranks = _by_receiver(pairs, n)
+            sender, receiver = pairs[ranks].T
+            place = np.arange(len(pairs)) - start[g, receiver]
+            neighbour[g, receiver, place], share[g, receiver, place] = sender, weight[ranks]
+        return PaddedMatrices(neighbour, share, np.stack(diagonals))
+
+
+def _kind(n: int, arcs: list[np.ndarray]) -> type[Matrices]:
+    """Choose the layout: what is fastest on this device."""
+    if native.usable():
+        return SparseMatrices
+    if n <= DENSE_NODES:
+        return DenseMatrices
+    largest = max(int(np.bincount(pairs[:, 1]).max()) for pairs in arcs)
+    even = largest <= CROWDED * max(len(pairs) for pairs in arcs) / n
+    return PaddedMatrices if even and jax.default_backend() != "cpu" else SparseMatrices
+
+
+def _bytes(network: Network | DirectedNetwork, g: int, directed: bool) -> int:
+    """Return about what the matrices of one graph take."""
+    n, links = network.nodes, len(_arcs(network, g))
+    one = 8 * n * n if n <= DENSE_NODES and not native.usable() else 16 * links + 16 * n
+    return one * (2 if directed else 1)
+
+
+def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:
+    """Return (sender, receiver) pairs; an undirected link goes both ways."""
+    if isinstance(network, DirectedNetwork):
+        return network.arcs(g)
+    edges = network.edges(g)
+    return np.concatenate([edges, edges[:, ::-1]])
+
+
+def _by_receiver(pairs: np.ndarray, n: int) -> np.ndarray:
+    """Return the order by receiver, then sender."""
+    order: np.ndarray = np.argsort(pairs[:, 1].astype(np.int64) * n + pairs[:, 0], kind="stable")
+    return order

@@ -1,0 +1,67 @@
+"""The sums that a round spends its time on, in C++ and CUDA, called by XLA from inside its compiled loop.
+
+They are optional. On first use `kernels.cc` (for a GPU `kernels.cu`) is compiled for the machine at hand, with the
+headers that jaxlib brings, into a cache folder; where there is no compiler everything runs on JAX alone, with the same
+results to rounding. ``ADOM_NATIVE=0`` switches them off, ``python -m adom.native`` builds them and says how it went.
+"""
+
+import os
+from functools import cache
+from typing import Any
+
+import jax
+
+from .build import BuildError, library
+
+Array = Any
+TARGETS = {
+    "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_gossip"),
+    "gpu": ("adom_logistic_dense",),
+}
+GPU_COLUMNS = 2048
+"""The most features that the GPU's kernel takes."""
+PLATFORMS = {"cpu": "cpu", "gpu": "CUDA"}
+
+
+@cache
+def problem(backend: str) -> str:
+    """Load the kernels for "cpu" or "gpu", building them if need be; return why they cannot be used, or nothing."""
+    if os.environ.get("ADOM_NATIVE", "1") == "0":
+        return "switched off by ADOM_NATIVE=0"
+    if backend not in TARGETS:
+        return f"there are none for {backend}"
+    import ctypes
+
+    try:
+        loaded = ctypes.CDLL(str(library(backend)))
+        for name in TARGETS[backend]:
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform=PLATFORMS[backend])
+    except (BuildError, OSError, AttributeError) as error:
+        return str(error)
+    return ""
+
+
+def usable(backend: str = "cpu") -> bool:
+    """Return whether compiled loops run on that kind of device and may call its kernels."""
+    return jax.default_backend() == backend and not problem(backend)
+
+
+def logistic_dense(signed: Array, weights: Array, x: Array) -> Array:
+    """Return the sum over each node's samples of weights * -1/(1 + e^margin) * row, shape (nodes, dim)."""
+    return _call("adom_logistic_dense", x, signed, weights, x)
+
+
+def logistic_sparse(value: Array, feature: Array, start: Array, node_start: Array, weights: Array, x: Array) -> Array:
+    """Return the same for samples in CSR form; node i has the samples from node_start[i] on."""
+    return _call("adom_logistic_sparse", x, value, feature, start, node_start, weights, x)
+
+
+def gossip(graph: Array, start: Array, sender: Array, weight: Array, diagonal: Array, v: Array) -> Array:
+    """Return A v for one graph of a pool, each graph a CSR matrix without its diagonal."""
+    return _call("adom_gossip", v, graph, start, sender, weight, diagonal, v)
+
+
+def _call(name: str, like: Array, *operands: Array) -> Array:
+    out = jax.ShapeDtypeStruct(like.shape, like.dtype)
+    # Under vmap an operand that all settings share keeps a leading axis of length 1: the data is not repeated.
+    return jax.ffi.ffi_call(name, out, vmap_method="expand_dims")(*operands)

@@ -1,0 +1,9 @@
+"""``python -m adom.native``: build the kernels now and say how it went."""
+
+import jax
+
+from . import problem
+
+if __name__ == "__main__":
+    reason = problem(jax.default_backend())
+    print(f"adom runs on JAX alone: {reason}" if reason else "adom's kernels are compiled for this machine")

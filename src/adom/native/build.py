@@ -1,0 +1,121 @@
+"""Compile `kernels.cc`, or `kernels.cu` for a GPU, for this machine, once, into a cache folder."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+HOST_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-w",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+)
+GPU_FLAGS = ("-std=c++17", "-O3", "-Xcompiler", "-fPIC", "-shared", "-w")
+LIMIT = 300
+"""Seconds after which a compiler is given up."""
+
+
+class BuildError(Exception):
+    """Why there are no kernels."""
+
+
+class Recipe(NamedTuple):
+    """How the kernels of one kind of device are compiled."""
+
+    source: Path
+    compiler: str
+    flags: tuple[str, ...]
+    tuned: str  # a flag for this very machine, left out where the compiler does not know it
+
+
+def library(backend: str) -> Path:
+    """Return the compiled kernels for "cpu" or "gpu", building them if they are not in the cache."""
+    recipe = _recipe(backend)
+    file = folder() / f"kernels-{_digest(recipe)}.so"
+    if not file.exists():
+        print("adom: compiling its kernels for this machine, once (some seconds)", file=sys.stderr, flush=True)
+        build(recipe, file)
+    return file
+
+
+def _recipe(backend: str) -> Recipe:
+    here = Path(__file__)
+    if backend == "cpu":
+        compiler = _find("C++", os.environ.get("CXX"), "c++", "g++", "clang++")
+        return Recipe(here.with_name("kernels.cc"), compiler, HOST_FLAGS, "-march=native")
+    home = os.environ.get("CUDA_HOME")
+    compiler = _find("CUDA", "nvcc", f"{home}/bin/nvcc" if home else None, "/usr/local/cuda/bin/nvcc")
+    return Recipe(here.with_name("kernels.cu"), compiler, GPU_FLAGS, "-arch=native")
+
+
+def _find(language: str, *names: str | None) -> str:
+    """Return the path of the first compiler there is."""
+    for name in names:
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise BuildError(f"no {language} compiler found (looked for {', '.join(name for name in names if name)})")
+
+
+def folder() -> Path:
+    """Return where compiled kernels are kept: $ADOM_CACHE, or adom's folder in the user's cache."""
+    given = os.environ.get("ADOM_CACHE")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "adom"
+
+
+def build(recipe: Recipe, file: Path) -> None:
+    """Compile into `file`; another process may be doing the same, and the last one wins."""
+    import jax
+
+    include = f"-I{jax.ffi.include_dir()}"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
+            partial = Path(scratch, file.name)
+            for flags in ((*recipe.flags, recipe.tuned), recipe.flags):
+                done = _run([recipe.compiler, *flags, include, str(recipe.source), "-o", str(partial)])
+                if done.returncode == 0:
+                    partial.replace(file)
+                    return
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BuildError(f"{recipe.compiler} could not be run: {error}") from None
+    complaint = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
+    raise BuildError(f"{recipe.compiler} refused the kernels: {complaint.strip()}")
+
+
+def _digest(recipe: Recipe) -> str:
+    """Name everything that the compiled file depends on."""
+    try:
+        said = _run([recipe.compiler, "--version"]).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BuildError(f"{recipe.compiler} could not be run: {error}") from None
+    source = recipe.source.read_text(encoding="utf-8")
+    parts = (source, said, " ".join(recipe.flags), version("jaxlib"), platform.machine(), _processor())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """Return what the processor can do: a home folder may be shared by different machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)

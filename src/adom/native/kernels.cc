@@ -1,0 +1,506 @@
+// The two sums that a round spends its time on, each reading its data once:
+//
+//   logistic_dense, logistic_sparse: the gradient of the mean logistic loss at every node;
+//   gossip: A v for a sparse matrix A given by the neighbours of every node.
+//
+// They are called by XLA inside its compiled loop (adom.native registers them). A leading axis, if there is one,
+// is a batch of settings: the loop over it is innermost, so that all settings share one pass over the data.
+// Results do not depend on the number of threads: every row is summed by one thread in one order.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <thread>
+#include <type_traits>
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+namespace {
+
+// ---------------------------------------------------------------- vectors
+// 64 bytes: one register of AVX-512; for a smaller machine the compiler takes two or four.
+constexpr int kBytes = 64;
+template <typename T>
+struct Lanes;
+template <>
+struct Lanes<double> {
+  typedef double Type __attribute__((vector_size(kBytes)));
+  typedef int64_t Whole __attribute__((vector_size(kBytes)));
+};
+template <>
+struct Lanes<float> {
+  typedef float Type __attribute__((vector_size(kBytes)));
+  typedef int32_t Whole __attribute__((vector_size(kBytes)));
+};
+
+template <typename T>
+using Vec = typename Lanes<T>::Type;
+template <typename T>
+constexpr int kWidth = kBytes / sizeof(T);
+
+template <typename T>
+inline Vec<T> Load(const T* p) {
+  Vec<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <typename T>
+inline void Store(T* p, Vec<T> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+// The first `count` lanes; the others are zero and their memory is not touched.
+template <typename T>
+inline Vec<T> LoadFirst(const T* p, int count) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 8)
+    return (Vec<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), p);
+  else
+    return (Vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
+#else
+  Vec<T> v = {};
+  for (int i = 0; i < count; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+
+template <typename T>
+inline void StoreFirst(T* p, Vec<T> v, int count) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 8)
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), (__m512d)v);
+  else
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), (__m512)v);
+#else
+  for (int i = 0; i < count; ++i) p[i] = v[i];
+#endif
+}
+
+// Lanes of a (0 to 7) and b (8 to 15), in the order given.
+template <int... kLane>
+inline Vec<double> Pick(Vec<double> a, Vec<double> b) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, kLane...);
+#else
+  return __builtin_shuffle(a, b, Lanes<double>::Whole{kLane...});
+#endif
+}
+
+// out[j] += the sum of the lanes of v[j], for eight vectors.
+inline void AddSums(const Vec<double>* v, double* out) {
+  Vec<double> pair[4], four[2];
+  for (int j = 0; j < 4; ++j)
+    pair[j] = Pick<0, 8, 2, 10, 4, 12, 6, 14>(v[2 * j], v[2 * j + 1]) +
+              Pick<1, 9, 3, 11, 5, 13, 7, 15>(v[2 * j], v[2 * j + 1]);
+  for (int j = 0; j < 2; ++j)
+    four[j] = Pick<0, 1, 4, 5, 8, 9, 12, 13>(pair[2 * j], pair[2 * j + 1]) +
+              Pick<2, 3, 6, 7, 10, 11, 14, 15>(pair[2 * j], pair[2 * j + 1]);
+  Store(out, Load(out) + Pick<0, 1, 4, 5, 8, 9, 12, 13>(four[0], four[1]) +
+                 Pick<2, 3, 6, 7, 10, 11, 14, 15>(four[0], four[1]));
+}
+
+inline void AddSums(const Vec<float>* v, float* out) {
+  for (int j = 0; j < 8; ++j) {
+    float total = 0;
+    for (int i = 0; i < kWidth<float>; ++i) total += v[j][i];
+    out[j] += total;
+  }
+}
+
+// 1 / (1 + e^t). With e^r = (q + p) / (q - p), the rational approximation of the Cephes library (r is t less the
+// nearest multiple n of log 2), this is (q - p) / (q - p + 2^n (q + p)): one division, no overflow, NaN stays NaN.
+inline Vec<double> Complement(Vec<double> t) {
+  typedef Vec<double> V;
+  typedef Lanes<double>::Whole I;
+  const V most = V{} + 690.0;
+  t = t > most ? most : t;
+  t = t < -most ? -most : t;
+  const V shift = V{} + 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to a whole number
+  V n = t * 1.4426950408889634 + shift;
+  I exponent = (I)n << 52;
+  n -= shift;
+  V r = t - n * 6.93145751953125e-1;
+  r = r - n * 1.42860682030941723212e-6;
+  V rr = r * r;
+  V p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1);
+  V q = ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr + 2.0;
+  V low = q - p;
+  V high = q + p;  // between 1 and 4: its exponent has room for any n
+  V scaled = (V)((I)high + exponent);
+  return low / (low + scaled);
+}
+
+inline Vec<float> Complement(Vec<float> t) {
+  typedef Vec<float> V;
+  typedef Lanes<float>::Whole I;
+  const V most = V{} + 86.0f;
+  t = t > most ? most : t;
+  t = t < -most ? -most : t;
+  const V shift = V{} + 12582912.0f;  // 1.5 * 2^23
+  V n = t * 1.44269504088896341f + shift;
+  I exponent = (I)n << 23;
+  n -= shift;
+  V r = t - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  V e = ((((1.9875691500e-4f * r + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r + 4.1665795894e-2f) * r +
+         1.6666665459e-1f) * r + 5.0000001201e-1f;
+  e = e * r * r + r + 1.0f;
+  V scaled = (V)((I)e + exponent);
+  return 1.0f / (1.0f + scaled);
+}
+
+// ---------------------------------------------------------------- the gradient at one node, dense
+constexpr int kRows = 8;    // samples whose margins are summed up together
+constexpr int kBlock = 32;  // samples after whose margins the gradient is summed: their rows stay in the first cache
+constexpr int kTile = 16;   // vectors of columns at a time: as many as the registers hold
+
+// Columns of N vectors' width, `rest` lanes of the last one. N is known to the compiler: no loop over columns is left.
+template <typename T, int N>
+struct Tile {
+  static constexpr int w = kWidth<T>;
+
+  static inline Vec<T> At(const T* row, int i, int rest) {
+    return i < N - 1 ? Load(row + i * w) : LoadFirst(row + i * w, rest);
+  }
+
+  // margin[j] += row j times x. Rows are gone through one after the other, as the memory likes it.
+  template <bool kWhole>
+  static void AddMargins(const T* rows, const T* x, T* margin, int count, int64_t stride, int rest) {
+    Vec<T> point[N];
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) point[i] = At(x, i, rest);
+    for (int first = 0; first < count; first += kRows) {
+      Vec<T> sum[kRows];
+#pragma GCC unroll 8
+      for (int j = 0; j < kRows; ++j) {
+        const T* row = rows + std::min(first + j, count - 1) * stride;
+        sum[j] = (kWhole ? Load(row) : At(row, 0, rest)) * point[0];
+#pragma GCC unroll 16
+        for (int i = 1; i < N; ++i) sum[j] += (kWhole ? Load(row + i * w) : At(row, i, rest)) * point[i];
+      }
+      AddSums(sum, margin + first);  // `margin` has room for whole eights
+    }
+  }
+
+  // out += sum of slope[j] * row j.
+  template <bool kWhole>
+  static void AddRows(const T* rows, const T* slope, T* out, int count, int64_t stride, int rest) {
+    Vec<T> sum[N];
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) sum[i] = At(out, i, rest);
+    for (int j = 0; j < count; ++j) {
+      const T* row = rows + j * stride;
+#pragma GCC unroll 16
+      for (int i = 0; i < N; ++i) sum[i] += slope[j] * (kWhole ? Load(row + i * w) : At(row, i, rest));
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < N - 1; ++i) Store(out + i * w, sum[i]);
+    StoreFirst(out + (N - 1) * w, sum[N - 1], rest);
+  }
+};
+
+// body(N, first column, lanes of the last vector) for tiles of about the same width that cover d columns.
+template <typename T, typename Body>
+inline void Tiles(int64_t d, const Body& body) {
+  constexpr int w = kWidth<T>;
+  for (int64_t c = 0; c < d;) {
+    const int64_t vectors = (d - c + w - 1) / w, tiles = (vectors + kTile - 1) / kTile, width = vectors / tiles;
+    body(static_cast<int>(width), c, static_cast<int>(std::min<int64_t>(w, d - c - (width - 1) * w)));
+    c += width * w;
+  }
+}
+
+// body with N as a constant of the compiler's.
+template <typename Body>
+inline void WithWidth(int width, const Body& body) {
+  switch (width) {
+    case 16: return body(std::integral_constant<int, 16>());
+    case 15: return body(std::integral_constant<int, 15>());
+    case 14: return body(std::integral_constant<int, 14>());
+    case 13: return body(std::integral_constant<int, 13>());
+    case 12: return body(std::integral_constant<int, 12>());
+    case 11: return body(std::integral_constant<int, 11>());
+    case 10: return body(std::integral_constant<int, 10>());
+    case 9: return body(std::integral_constant<int, 9>());
+    case 8: return body(std::integral_constant<int, 8>());
+    case 7: return body(std::integral_constant<int, 7>());
+    case 6: return body(std::integral_constant<int, 6>());
+    case 5: return body(std::integral_constant<int, 5>());
+    case 4: return body(std::integral_constant<int, 4>());
+    case 3: return body(std::integral_constant<int, 3>());
+    case 2: return body(std::integral_constant<int, 2>());
+    default: return body(std::integral_constant<int, 1>());
+  }
+}
+
+// out = sum over the samples of weight * -1/(1 + e^margin) * row.
+template <typename T>
+void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d) {
+  constexpr int w = kWidth<T>;
+  std::fill(out, out + d, T(0));
+  for (int64_t first = 0; first < m; first += kBlock) {
+    const int count = static_cast<int>(std::min<int64_t>(kBlock, m - first));
+    const T* block = rows + first * d;
+    alignas(kBytes) T slope[kBlock] = {};
+    Tiles<T>(d, [&](int width, int64_t c, int rest) {
+      WithWidth(width, [&](auto N) {
+        if (rest == w)
+          Tile<T, N>::template AddMargins<true>(block + c, x + c, slope, count, d, rest);
+        else
+          Tile<T, N>::template AddMargins<false>(block + c, x + c, slope, count, d, rest);
+      });
+    });
+    for (int j = 0; j < count; j += w) {
+      const Vec<T> weight = LoadFirst(weights + first + j, std::min(w, count - j));
+      Store(slope + j, -weight * Complement(Load(slope + j)));
+    }
+    Tiles<T>(d, [&](int width, int64_t c, int rest) {
+      WithWidth(width, [&](auto N) {
+        if (rest == w)
+          Tile<T, N>::template AddRows<true>(block + c, slope, out + c, count, d, rest);
+        else
+          Tile<T, N>::template AddRows<false>(block + c, slope, out + c, count, d, rest);
+      });
+    });
+  }
+}
+
+// ---------------------------------------------------------------- the gradient at one node, sparse
+constexpr int kSamples = 64;
+
+// Samples first, ..., last - 1 of a CSR matrix; `out` has length d.
+template <typename T>
+void SparseNode(const T* value, const int32_t* feature, const int32_t* start, const T* weights, const T* x, T* out,
+                int64_t first, int64_t last, int64_t d) {
+  constexpr int w = kWidth<T>;
+  std::fill(out, out + d, T(0));
+  for (int64_t block = first; block < last; block += kSamples) {
+    const int count = static_cast<int>(std::min<int64_t>(kSamples, last - block));
+    alignas(kBytes) T slope[kSamples] = {};
+    for (int j = 0; j < count; ++j) {
+      T even = 0, odd = 0;
+      int64_t k = start[block + j];
+      const int64_t end = start[block + j + 1];
+      for (; k + 1 < end; k += 2) {
+        even += value[k] * x[feature[k]];
+        odd += value[k + 1] * x[feature[k + 1]];
+      }
+      if (k < end) even += value[k] * x[feature[k]];
+      slope[j] = even + odd;
+    }
+    for (int j = 0; j < count; j += w) Store(slope + j, Complement(Load(slope + j)));
+    for (int j = 0; j < count; ++j) {
+      const T s = -weights[block + j] * slope[j];
+      for (int64_t k = start[block + j]; k < start[block + j + 1]; ++k) out[feature[k]] += s * value[k];
+    }
+  }
+}
+
+// ---------------------------------------------------------------- threads
+// Runs body(first, last) over [0, rows) in pieces, on XLA's own threads and on this one.
+template <typename Body>
+void Share(ffi::ThreadPool& pool, int64_t rows, double work, const Body& body) {
+  constexpr double kPiece = 2e4;  // multiply-adds below which a piece is not worth waking a thread for
+  const int64_t threads = pool.num_threads();
+  const int64_t most = std::min<int64_t>(rows, static_cast<int64_t>(work / kPiece));
+  if (threads < 2 || most < 2) {
+    body(0, rows);
+    return;
+  }
+  const int64_t pieces = std::min<int64_t>(4 * threads, most);
+  struct Shared {
+    std::atomic<int64_t> next{0};
+    std::atomic<int64_t> done{0};
+  };
+  auto shared = std::make_shared<Shared>();
+  auto take = [shared, pieces, rows, &body]() {
+    for (;;) {
+      const int64_t piece = shared->next.fetch_add(1);
+      if (piece >= pieces) return;
+      body(rows * piece / pieces, rows * (piece + 1) / pieces);
+      shared->done.fetch_add(1);
+    }
+  };
+  // A helper that wakes after all pieces are taken touches only `shared`, which it owns a share of.
+  for (int64_t i = 1; i < threads; ++i) pool.Schedule(std::function<void()>(take));
+  take();
+  for (int spins = 0; shared->done.load() < pieces; ++spins)
+    if (spins > 1000) std::this_thread::yield();
+}
+
+// ---------------------------------------------------------------- gossip
+// out = diagonal * own + sum over links of weight * v[sender], for N vectors' worth of columns from column c on.
+template <typename T, int N>
+inline void Gather(const T* v, const int32_t* sender, const T* weight, int64_t begin, int64_t end, T diagonal,
+                   const T* own, T* out, int64_t d, int64_t c) {
+  constexpr int w = kWidth<T>;
+  Vec<T> sum[N];
+  for (int i = 0; i < N; ++i) sum[i] = diagonal * Load(own + c + i * w);
+  for (int64_t k = begin; k < end; ++k) {
+    const T* other = v + sender[k] * d + c;
+    const T share = weight[k];
+    for (int i = 0; i < N; ++i) sum[i] += share * Load(other + i * w);
+  }
+  for (int i = 0; i < N; ++i) Store(out + c + i * w, sum[i]);
+}
+
+template <typename T>
+void GossipNode(const T* v, const int32_t* sender, const T* weight, int64_t begin, int64_t end, T diagonal,
+                const T* own, T* out, int64_t d) {
+  constexpr int w = kWidth<T>;
+  int64_t c = 0;
+  for (; c + 8 * w <= d; c += 8 * w) Gather<T, 8>(v, sender, weight, begin, end, diagonal, own, out, d, c);
+  for (; c + 4 * w <= d; c += 4 * w) Gather<T, 4>(v, sender, weight, begin, end, diagonal, own, out, d, c);
+  for (; c + 2 * w <= d; c += 2 * w) Gather<T, 2>(v, sender, weight, begin, end, diagonal, own, out, d, c);
+  for (; c + w <= d; c += w) Gather<T, 1>(v, sender, weight, begin, end, diagonal, own, out, d, c);
+  for (; c < d; ++c) {
+    T sum = diagonal * own[c];
+    for (int64_t k = begin; k < end; ++k) sum += weight[k] * v[sender[k] * d + c];
+    out[c] = sum;
+  }
+}
+
+// ---------------------------------------------------------------- what XLA calls
+// How many settings a buffer holds, when its own shape has `rank` axes; 1 for one that all settings share.
+int64_t Settings(ffi::AnyBuffer buffer, size_t rank) {
+  int64_t count = 1;
+  for (size_t i = 0; i + rank < buffer.dimensions().size(); ++i) count *= buffer.dimensions()[i];
+  return count;
+}
+
+// The part of a buffer that belongs to one setting.
+template <typename T>
+const T* Part(ffi::AnyBuffer buffer, size_t rank, int64_t setting) {
+  const int64_t count = Settings(buffer, rank);
+  const int64_t size = static_cast<int64_t>(buffer.element_count()) / count;
+  return reinterpret_cast<const T*>(buffer.untyped_data()) + (count == 1 ? 0 : setting * size);
+}
+
+int64_t Axis(ffi::AnyBuffer buffer, size_t from_the_end) {
+  return buffer.dimensions()[buffer.dimensions().size() - from_the_end];
+}
+
+template <typename T>
+void RunDense(ffi::ThreadPool& pool, ffi::AnyBuffer rows, ffi::AnyBuffer weights, ffi::AnyBuffer x, T* out) {
+  const int64_t n = Axis(rows, 3), m = Axis(rows, 2), d = Axis(rows, 1), settings = Settings(x, 2);
+  Share(pool, n, 2.0 * settings * n * m * d, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t s = 0; s < settings; ++s)
+        DenseNode<T>(Part<T>(rows, 3, s) + i * m * d, Part<T>(weights, 2, s) + i * m, Part<T>(x, 2, s) + i * d,
+                     out + (s * n + i) * d, m, d);
+  });
+}
+
+template <typename T>
+void RunSparse(ffi::ThreadPool& pool, ffi::AnyBuffer value, ffi::AnyBuffer feature, ffi::AnyBuffer start,
+               ffi::AnyBuffer node_start, ffi::AnyBuffer weights, ffi::AnyBuffer x, T* out) {
+  const int64_t n = Axis(x, 2), d = Axis(x, 1), settings = Settings(x, 2);
+  Share(pool, n, 2.0 * settings * Axis(value, 1), [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t s = 0; s < settings; ++s) {
+        const int32_t* nodes = Part<int32_t>(node_start, 1, s);
+        SparseNode<T>(Part<T>(value, 1, s), Part<int32_t>(feature, 1, s), Part<int32_t>(start, 1, s),
+                      Part<T>(weights, 1, s), Part<T>(x, 2, s) + i * d, out + (s * n + i) * d, nodes[i],
+                      nodes[i + 1], d);
+      }
+  });
+}
+
+template <typename T>
+void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start, ffi::AnyBuffer sender,
+               ffi::AnyBuffer weight, ffi::AnyBuffer diagonal, ffi::AnyBuffer v, T* out) {
+  const int64_t n = Axis(v, 2), d = Axis(v, 1), settings = Settings(v, 2), longest = Axis(sender, 1);
+  Share(pool, n, static_cast<double>(settings) * (longest + n) * d, [&](int64_t first, int64_t last) {
+    for (int64_t s = 0; s < settings; ++s) {
+      const int64_t g = *Part<int32_t>(graph, 0, s);
+      const int32_t* starts = Part<int32_t>(start, 2, s) + g * (n + 1);
+      const int32_t* senders = Part<int32_t>(sender, 2, s) + g * longest;
+      const T* weights = Part<T>(weight, 2, s) + g * longest;
+      const T* diagonals = Part<T>(diagonal, 2, s) + g * n;
+      const T* from = Part<T>(v, 2, s);
+      for (int64_t u = first; u < last; ++u)
+        GossipNode<T>(from, senders, weights, starts[u], starts[u + 1], diagonals[u], from + u * d,
+                      out + (s * n + u) * d, d);
+    }
+  });
+}
+
+// run(out) with the right type of number, after a look at the types of everything.
+template <typename Run>
+ffi::Error ByType(std::initializer_list<ffi::AnyBuffer> numbers, std::initializer_list<ffi::AnyBuffer> indices,
+                  ffi::Result<ffi::AnyBuffer> out, const Run& run) {
+  const ffi::DataType type = out->element_type();
+  for (const ffi::AnyBuffer& buffer : numbers)
+    if (buffer.element_type() != type) return ffi::Error::InvalidArgument("adom: numbers of different types");
+  for (const ffi::AnyBuffer& buffer : indices)
+    if (buffer.element_type() != ffi::S32) return ffi::Error::InvalidArgument("adom: indices must be int32");
+  if (type == ffi::F64)
+    run(reinterpret_cast<double*>(out->untyped_data()));
+  else if (type == ffi::F32)
+    run(reinterpret_cast<float*>(out->untyped_data()));
+  else
+    return ffi::Error::InvalidArgument("adom: numbers must be float64 or float32");
+  return ffi::Error::Success();
+}
+
+ffi::Error LogisticDense(ffi::ThreadPool pool, ffi::AnyBuffer rows, ffi::AnyBuffer weights, ffi::AnyBuffer x,
+                         ffi::Result<ffi::AnyBuffer> out) {
+  return ByType({rows, weights, x}, {}, out, [&](auto* to) { RunDense(pool, rows, weights, x, to); });
+}
+
+ffi::Error LogisticSparse(ffi::ThreadPool pool, ffi::AnyBuffer value, ffi::AnyBuffer feature, ffi::AnyBuffer start,
+                          ffi::AnyBuffer node_start, ffi::AnyBuffer weights, ffi::AnyBuffer x,
+                          ffi::Result<ffi::AnyBuffer> out) {
+  return ByType({value, weights, x}, {feature, start, node_start}, out,
+                [&](auto* to) { RunSparse(pool, value, feature, start, node_start, weights, x, to); });
+}
+
+ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer start, ffi::AnyBuffer sender,
+                  ffi::AnyBuffer weight, ffi::AnyBuffer diagonal, ffi::AnyBuffer v,
+                  ffi::Result<ffi::AnyBuffer> out) {
+  return ByType({weight, diagonal, v}, {graph, start, sender}, out,
+                [&](auto* to) { RunGossip(pool, graph, start, sender, weight, diagonal, v, to); });
+}
+
+}  // namespace
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_dense, LogisticDense,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_sparse, LogisticSparse,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_gossip, Gossip,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>());
