@@ -143,3 +143,15 @@ def agd_oracle(gradient, mu, L, steps, shape):
         return x
 
     return dual_gradient
+
+
+def close(one, other):
+    """Two results are equal but for rounding: the rows to 1e-12 of their size, and so the distances."""
+    size = np.linalg.norm(other.x)
+    assert np.linalg.norm(one.x - other.x) <= 1e-12 * size
+    assert one.status == other.status
+    kept = ["iteration", "round", "gradients", "floats_sent"]
+    assert one.history[kept].equals(other.history[kept])
+    for name in ("error", "consensus"):
+        distance, expected = np.sqrt(one.history[name]), np.sqrt(other.history[name])
+        np.testing.assert_allclose(distance, expected, rtol=1e-12, atol=1e-12 * size)

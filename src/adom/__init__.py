@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .engine.solve import solve, solve_many
     from .engine.theory import verify
     from .errors import InputError
+    from .experiments.outcome import Sweep
+    from .experiments.sweep import sweep
     from .problems.logistic import LogisticRegression
     from .problems.loss import from_loss
     from .problems.quadratic import Quadratic
@@ -42,6 +44,7 @@ _HOME = {
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
     "Result": "engine.result",
+    "Sweep": "experiments.outcome",
     "algorithms": "algorithms",
     "from_loss": "problems.loss",
     "compare": "engine.compare",
@@ -50,6 +53,7 @@ _HOME = {
     "networks": "networks",
     "solve": "engine.solve",
     "solve_many": "engine.solve",
+    "sweep": "experiments.sweep",
     "verify": "engine.theory",
 }
 
@@ -63,6 +67,7 @@ __all__ = [
     "Method",
     "Quadratic",
     "Result",
+    "Sweep",
     "__version__",
     "algorithms",
     "compare",
@@ -72,6 +77,7 @@ __all__ = [
     "networks",
     "solve",
     "solve_many",
+    "sweep",
     "verify",
 ]
 

@@ -124,12 +124,14 @@ def built(**network: Any) -> Any:
     return build_network(settle(None, {"problem": {"nodes": nodes}, "network": network}, SMALL))
 
 
-@pytest.mark.parametrize("kind", ["geometric", "waypoint", "erdos-renyi", "ring", "star", "path", "complete", "torus"])
+@pytest.mark.parametrize(
+    "kind", ["geometric", "waypoint", "erdos-renyi", "expander", "ring", "star", "path", "complete", "torus"]
+)
 def test_every_kind_builds_with_nothing_else_said(kind: str) -> None:
     network = built(kind=kind)
     assert network.nodes == 12
     assert network.recipe["generator"] == kind.replace("-", "_")
-    assert network.graphs == (50 if kind in ("geometric", "waypoint", "erdos-renyi") else 1)
+    assert network.graphs == (50 if kind in ("geometric", "waypoint", "erdos-renyi", "expander") else 1)
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 5, 9, 10])

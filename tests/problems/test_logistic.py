@@ -89,6 +89,28 @@ def test_kappa_chooses_the_regulariser(kappa):
     assert ours.mu == ours.l2
 
 
+def test_another_regulariser_shares_the_data():
+    A, b = logistic_data(4, 6, 3)
+    data = list(zip(A, b, strict=True))
+    first = adom.LogisticRegression.from_nodes(data, kappa=10.0)
+    before = first.solution().copy()
+    for again, fresh in (
+        (first.with_kappa(200.0), adom.LogisticRegression.from_nodes(data, kappa=200.0)),
+        (first.with_l2(0.3), adom.LogisticRegression.from_nodes(data, l2=0.3)),
+    ):
+        assert again.features is first.features
+        np.testing.assert_allclose([again.l2, again.mu, again.L], [fresh.l2, fresh.mu, fresh.L], rtol=1e-12)
+        np.testing.assert_allclose(again.L_nodes, fresh.L_nodes, rtol=1e-12)
+        np.testing.assert_allclose(again.solution(), fresh.solution(), rtol=1e-9)
+        assert not np.allclose(again.solution(), before)
+    np.testing.assert_array_equal(first.solution(), before)
+    assert first.kappa == pytest.approx(10.0)
+    with pytest.raises(InputError, match="kappa must be finite and greater than 1, got 1"):
+        first.with_kappa(1)
+    with pytest.raises(InputError, match="l2 must be positive"):
+        first.with_l2(0.0)
+
+
 def test_sparse_and_uneven_layouts_compute_the_same():
     (dense, data), (sparse, _) = uneven(), uneven(sp.csr_array)
     assert isinstance(sparse.features.value, np.ndarray)

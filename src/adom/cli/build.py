@@ -34,8 +34,7 @@ def network(config: Config) -> "Network":
     if len(members) > 1:
         whole = networks.alternate(members, **({} if table.every is None else {"every": table.every}))
     elif table.every is not None and members[0].period > 1:
-        one = members[0]
-        whole = networks.alternate([networks.static(one, k) for k in range(one.period)], every=table.every)
+        whole = networks.slowed(members[0], every=table.every)
     else:
         whole = members[0]
     if table.failing is None:
@@ -66,6 +65,9 @@ def _member(kind: str, config: Config) -> "Network":
     if kind == "erdos-renyi":
         assert table.probability is not None
         return networks.erdos_renyi(nodes, table.probability, graphs=graphs, seed=seed)
+    if kind == "expander":
+        assert table.degree is not None
+        return networks.expander(nodes, table.degree, graphs=graphs, seed=seed)
     if kind == "torus":
         return networks.torus(*_grid(nodes))
     still = {"ring": networks.ring, "star": networks.star, "path": networks.path, "complete": networks.complete}

@@ -105,6 +105,8 @@ def _print(found: "Comparison", settings: Config, about: dict[str, Any], files: 
     from .output import lines, number, short, table
 
     aim = "any error below it" if found.target != found.target else f"{found.target:.3g} of it"
+    used = {one.provenance["oracle"] for one in found.results.values()} - {None}
+    oracle = ", ".join(sorted(used)) or settings.run.oracle
     ends = ("error", "rounds", "gradients", "floats", "seconds")
     rows = []
     for row in _rows(found):
@@ -112,7 +114,7 @@ def _print(found: "Comparison", settings: Config, about: dict[str, Any], files: 
         rows.append((row["title"], row["status"], f"{row['relative_error']:.1e}", *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "
-        f"chi {number(about['chi'])}; parameters {settings.run.parameters}, dual oracle {settings.run.oracle}\n"
+        f"chi {number(about['chi'])}; parameters {settings.run.parameters}, dual oracle {oracle}\n"
         f"error: the last one over the start; then what it took to reach {aim}",
         ("method", "status", *ends),
         rows,

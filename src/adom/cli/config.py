@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "geometric": ("radius", "chi", "graphs"),
     "waypoint": ("radius", "graphs", "speed"),
     "erdos-renyi": ("graphs", "probability"),
+    "expander": ("graphs", "degree"),
     "ring": (),
     "star": (),
     "path": (),
@@ -38,6 +39,20 @@ RIVALS = {
     ("network", "contacts"): ("kind",),
 }
 """A flag, and the settings of a file that it does away with."""
+
+
+RULES: dict[Any, tuple[str, str]] = {
+    int: ("a whole number", "100"),
+    float: ("a number", "0.5"),
+    bool: ("true or false", "true"),
+    str: ("text in quotes", '"..."'),
+    list[int]: ("a list of whole numbers", "[0, 1, 2]"),
+    list[float]: ("a list of numbers", "[0.5, 1, 2]"),
+    list[str]: ("a list of texts in quotes", '["...", "..."]'),
+    list[dict[str, float]]: ("a list of tables of numbers", "[{eta = 0.1}]"),
+    dict[str, Any]: ("a table of lists", "{eta = [0.5, 1, 2]}"),
+}
+"""What a setting of each type must be, and an example."""
 
 
 def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
@@ -92,14 +107,19 @@ def write_toml(config: Config, file: Path, command: str = "solve") -> None:
     ...     read_toml(file)["run"]["method"]
     'adom'
     """
+    with atomic(file) as partial:
+        partial.write_text(toml_text(config, file, command), encoding="utf-8")
+
+
+def toml_text(config: Config, file: Path, command: str = "solve") -> str:
+    """Return what `write_toml` writes."""
     lines = [f"# Run this again with: adom {command} {file.name}"]
     for table, values in asdict(config).items():
         given = {name: value for name, value in values.items() if value is not None}
         lines += ["", f"[{table}]"] if given else []
         for name, value in given.items():
             lines.append(f"{name} = {_toml(_relative(value, file) if (table, name) in PATHS else value)}")
-    with atomic(file) as partial:
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 def _relative(path: str, file: Path) -> str:
@@ -116,7 +136,13 @@ def _toml(value: Any) -> str:
     --------
     >>> print(_toml(True), _toml(3), _toml(1e-10), _toml(1e22), _toml('say "hi"'))
     true 3 1e-10 1e+22 "say \\"hi\\""
+    >>> print(_toml({"eta": [0.5, 1], "adom+": {}}))
+    {"eta" = [0.5, 1], "adom+" = {}}
     """
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(str(name))} = {_toml(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -147,12 +173,7 @@ def _check_types(table: str, values: dict[str, Any], where: str) -> None:
         name = str(first["loc"][0])
         if first["type"] == "extra_forbidden":
             raise InputError(f"{where}: unknown key {name!r}; {_nearest(name, list(known))}") from None
-        rule, example = {
-            int: ("a whole number", "100"),
-            float: ("a number", "0.5"),
-            bool: ("true or false", "true"),
-            str: ("text in quotes", '"..."'),
-        }[describe(table, name)[0]]
+        rule, example = RULES[describe(table, name)[0]]
         raise InputError(f"{where}: {name} must be {rule}, got {first['input']!r}; e.g. {name} = {example}") from None
 
 
@@ -241,3 +262,5 @@ def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> Non
         network.setdefault("speed", 0.02)
     if "erdos-renyi" in chosen:
         network.setdefault("probability", round(min(1.0, 2 * spread), 6))
+    if "expander" in chosen:
+        network.setdefault("degree", max(2, min(8, (nodes - 1) // 2 * 2)))

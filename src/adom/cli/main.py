@@ -13,6 +13,7 @@ from .methods import methods
 from .network import network
 from .plot import plot
 from .solve import solve
+from .sweep import sweep
 from .verify import verify
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own click or uses the one installed
@@ -23,6 +24,7 @@ adom: decentralized convex optimization over changing networks
   adom solve                    run ADOM on the paper's default problem; files go to out/
   adom solve --data FILE        the same on your own samples
   adom compare                  run all methods on the same problem, side by side
+  adom sweep sweep.toml         run every combination of the settings that a file lists
   adom network --network ring   describe and draw a network
   adom verify                   check the theorem and its lemmas round by round
   adom methods                  list the methods
@@ -68,7 +70,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, compare, verify, network, methods, plot):
+for command in (solve, compare, sweep, verify, network, methods, plot):
     app.command()(command)
 
 

@@ -16,7 +16,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="CONFIG.toml",
-        help="Settings in tables problem, network, run, compare; flags win over it.",
+        help="Settings in tables problem, network, run, compare, sweep; flags win over it.",
         show_default=False,
     ),
 ]

@@ -47,7 +47,7 @@ class NetworkTable:
     kind: Annotated[
         str | None,
         Setting(
-            "geometric, waypoint, erdos-renyi, ring, star, path, complete, torus or contacts; "
+            "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus or contacts; "
             "several, separated by commas, take turns.",
             flag="--network",
         ),
@@ -56,6 +56,7 @@ class NetworkTable:
     chi: Annotated[float | None, Setting("Choose the radius for this condition number (geometric).")] = None
     graphs: Annotated[int | None, Setting("Graphs drawn before they repeat; fewer beyond 150 nodes.", least=1)] = None
     probability: Annotated[float | None, Setting("Probability of each link (erdos-renyi).")] = None
+    degree: Annotated[int | None, Setting("Links of each node, an even number (expander).", least=2)] = None
     speed: Annotated[float | None, Setting("Distance that a node walks in a round (waypoint).")] = None
     contacts: Annotated[str | None, Setting("File with one contact `t u v` a line.")] = None
     window: Annotated[int | None, Setting("Time that makes up one round of a contact list.", least=1)] = None
@@ -75,7 +76,8 @@ class RunTable:
 
     method: Annotated[str, Setting("Name of the method; `adom methods` lists them.")] = "adom"
     parameters: Annotated[
-        str, Setting("theory, unit, or name=value,... in place of some of theory's (unit,name=value: of unit's).")
+        str,
+        Setting("theory, unit, tuned, or name=value,... in place of some of theory's (unit,name=value: of unit's)."),
     ] = "unit"
     oracle: Annotated[str, Setting("How a dual method gets its gradient: auto, exact, gd:T or agd:T.")] = "auto"
     rounds: Annotated[int, Setting("Budget of communication rounds.", least=1)] = 5000
@@ -95,11 +97,27 @@ class CompareTable:
     ] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SweepTable:
+    """``[sweep]``: lists of what a sweep varies, in place of ``[run]``'s one of each; they stand in a file only."""
+
+    methods: Annotated[list[str] | None, Setting("Names of the methods.")] = None
+    parameters: Annotated[list[str] | None, Setting("Bases: theory, unit, or as [run] parameters.")] = None
+    oracles: Annotated[list[str] | None, Setting("Ways to get a dual method's gradient.")] = None
+    kappas: Annotated[list[float] | None, Setting("Condition numbers of the same data.")] = None
+    seeds: Annotated[list[int] | None, Setting("Seeds to draw the network with.")] = None
+    grid: Annotated[dict[str, Any] | None, Setting("Lists of values, by parameter.")] = None
+    factors: Annotated[dict[str, Any] | None, Setting("Lists of multiples of the base's values, by parameter.")] = None
+    assume: Annotated[dict[str, Any] | None, Setting("Lists of multiples of mu, L and chi.")] = None
+    settings: Annotated[list[dict[str, float]] | None, Setting("Combinations of values, by parameter.")] = None
+
+
 TABLES: dict[str, type[Any]] = {
     "problem": ProblemTable,
     "network": NetworkTable,
     "run": RunTable,
     "compare": CompareTable,
+    "sweep": SweepTable,
 }
 
 USUAL: Tables = {
@@ -124,3 +142,4 @@ class Config:
     network: NetworkTable = field(default_factory=NetworkTable)
     run: RunTable = field(default_factory=RunTable)
     compare: CompareTable = field(default_factory=CompareTable)
+    sweep: SweepTable = field(default_factory=SweepTable)

@@ -17,18 +17,14 @@ from ..errors import InputError, InputTypeError
 from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
+from . import outcomes
 from .pair import check_pair
 from .result import Result, atomic
-from .solve import Request, check_budget, make_method, solve
+from .solve import SEARCHED, Request, check_budget, make_method, solve
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sent", "seconds": "seconds"}
-"""What a run costs: the column of the table, and the column of a history that it is read from."""
-LEAST = 1e-30
-"""The smallest target: beyond it a relative squared error is rounding."""
 
 INTERRUPTED = "interrupted before it began"
 
@@ -78,7 +74,7 @@ def compare(
     [['adom', 'theory', 'max_rounds'], ['bold', 'unit', 'max_rounds']]
     """
     check_pair(problem, network, directed=True)
-    members = _with_settings(read_members(list(METHODS) if methods is None else methods), parameters, oracle)
+    members = with_settings(read_members(list(METHODS) if methods is None else methods), parameters, oracle)
     skipped: dict[str, str] = {}
     for one in members:
         Request(one.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(one.cls)
@@ -90,7 +86,7 @@ def compare(
                 raise
             skipped[one.label] = str(error)
             continue
-        make_method(problem, network, one.method, one.parameters)
+        make_method(problem, network, one.method, _before_search(one.parameters))
     if len(skipped) == len(members):
         raise InputError(next(iter(skipped.values())))
 
@@ -144,11 +140,8 @@ class Comparison:
         It is the error `tol` that they were to stop at, over the error at the start; without a `tol` it is the
         smallest power of ten that at least one of them reached, and NaN where all of them stayed above 1.
         """
-        if self.tol is not None:
-            start = self._start
-            return self.tol / start if start > 0 else float("nan")
-        finite = [error[np.isfinite(error)] for error in map(self._relative, self.results.values())]
-        return _power_of_ten(min((float(error.min()) for error in finite if error.size), default=float("nan")))
+        runs = list(self.results.values())
+        return outcomes.reached_by_one(runs) if self.tol is None else outcomes.relative(self.tol, runs[0])
 
     @cached_property
     def table(self) -> "pd.DataFrame":
@@ -161,25 +154,11 @@ class Comparison:
         """
         import pandas as pd
 
-        rows = []
-        for label, one in self.results.items():
-            last = one.history.iloc[-1]
-            rows.append(
-                {
-                    "label": label,
-                    "oracle": one.provenance.get("oracle"),
-                    "protocol": one.protocol,
-                    "status": one.status,
-                    "rounds": int(last["round"]),
-                    "gradients": float(last["gradients"]),
-                    "floats_sent": int(last["floats_sent"]),
-                    "seconds": float(last["seconds"]),
-                    "error": float(last["error"]),
-                    "relative_error": float(self._relative(one)[-1]),
-                    "target": self.target,
-                    **self._to_target(one),
-                }
-            )
+        rows = [
+            {"label": label, "oracle": one.provenance.get("oracle"), "protocol": one.protocol}
+            | outcomes.outcome(one, self.tol, self.target)
+            for label, one in self.results.items()
+        ]
         return pd.DataFrame(rows)
 
     def plot(self, axis: str | None = "round") -> "Figure":
@@ -211,26 +190,6 @@ class Comparison:
             reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
         extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
         return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
-
-    @property
-    def _start(self) -> float:
-        return float(next(iter(self.results.values())).provenance["start_error"])
-
-    def _relative(self, one: Result) -> np.ndarray:
-        error = one.history["error"].to_numpy(dtype=float)
-        return error / self._start if self._start > 0 else np.full_like(error, np.nan)
-
-    def _to_target(self, one: Result) -> dict[str, float]:
-        """Return the costs of the first record at the target."""
-        if self.tol is not None:
-            reached = one.history["error"].to_numpy(dtype=float) <= self.tol
-        else:
-            reached = self._relative(one) <= self.target
-        first = one.history.iloc[int(np.argmax(reached))] if reached.any() else None
-        return {
-            f"{cost}_to_target": float("nan") if first is None else float(first[column])
-            for cost, column in COSTS.items()
-        }
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
@@ -300,7 +259,7 @@ def read_members(methods: Any) -> list[Member]:
     return list(members.values())
 
 
-def _with_settings(members: list[Member], parameters: Any, oracle: Any) -> list[Member]:
+def with_settings(members: list[Member], parameters: Any, oracle: Any) -> list[Member]:
     """Give each member its parameters and its oracle."""
     known = {one.label for one in members} | {one.cls.name for one in members}
     by_method = isinstance(parameters, dict) and any(
@@ -342,23 +301,13 @@ def _check_names(what: str, given: Mapping[Any, Any], members: list[Member]) -> 
 
 def _protocol(parameters: Any) -> Any:
     """Return the protocol alone, without values that replace some of it."""
-    return parameters.get("protocol", "theory") if isinstance(parameters, dict) else parameters
+    return _before_search(parameters.get("protocol", "theory") if isinstance(parameters, dict) else parameters)
+
+
+def _before_search(parameters: Any) -> Any:
+    """Return the parameters, in place of tuned ones those that the search starts from."""
+    return "unit" if parameters == SEARCHED else parameters
 
 
 def _name(result: Result) -> str:
     return str(result.provenance["method"]["name"])
-
-
-def _power_of_ten(value: float) -> float:
-    """Return the smallest power of ten that is not below `value`; NaN above 1.
-
-    Examples
-    --------
-    >>> [_power_of_ten(value) for value in (3e-9, 1e-9, 0.2, 0.0, 1.5)]
-    [1e-08, 1e-09, 1.0, 1e-30, nan]
-    """
-    if not value <= 1:
-        return float("nan")
-    exponent = int(np.ceil(np.log10(max(value, LEAST))))
-    powers = (float(f"1e{candidate}") for candidate in range(exponent - 1, exponent + 2))
-    return next(power for power in powers if value <= power and power >= LEAST)

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 
 class Progress:
-    """Show rounds done, time left and the current error on stderr; only where a person is watching."""
+    """Show what is done, in rounds or another unit, time left and the error; only where a person is watching."""
 
-    def __init__(self, total: int, title: str, show: bool | None = None) -> None:
-        self.total, self.title = total, title
+    def __init__(self, total: int, title: str, show: bool | None = None, unit: str = "rounds") -> None:
+        self.total, self.title, self.unit = total, title, unit
         self.show = sys.stderr.isatty() if show is None else show
         self._bar: Any = None
 
@@ -25,7 +25,7 @@ class Progress:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("rounds"),
+                TextColumn(self.unit),
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True, force_terminal=True),
@@ -40,10 +40,11 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def update(self, done: int, error: float) -> None:
-        """Move on to `done` rounds."""
+    def update(self, done: int, error: float | None = None) -> None:
+        """Move on to `done` rounds, or whatever is counted."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=min(done, self.total), note=f"error {error:.2e}")
+            note = "" if error is None else f"error {error:.2e}"
+            self._bar.update(self._task, completed=min(done, self.total), note=note)
 
 
 class Interrupt:

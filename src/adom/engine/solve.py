@@ -4,15 +4,16 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import __version__
+from .. import __version__, native
 from ..algorithms import Method, method_class
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
@@ -21,12 +22,16 @@ from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
 from .pair import check_pair, constants
 from .progress import Progress
-from .records import COLUMNS, Plan
+from .records import COLUMNS, Plan, Run
 from .result import Result
 
 PROTOCOLS = ("theory", "unit")
+SEARCHED = "tuned"
+"""The parameters that are found by running; the search lives above the engine and is loaded when it is asked for."""
 ENGINES = ("local",)
 DTYPES = ("float64", "float32")
+CHI_NODES = 2000
+"""Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""
 
 
 def solve(
@@ -52,8 +57,9 @@ def solve(
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
-        "theory" (what the method's theorem proves), "unit" (the same without absolute constants), or a dict
-        of values that replace some of theory's; a key "protocol" in it names another base.
+        "theory" (what the method's theorem proves), "unit" (the same without absolute constants), "tuned" (the best
+        of 96 candidates around unit's, found by running them), or a dict of values that replace some of theory's; a
+        key "protocol" in it names another base.
     oracle : str or tuple
         How a dual method gets grad F*: "auto", "exact", ("gd", T) or ("agd", T).
     rounds : int
@@ -77,27 +83,47 @@ def solve(
     >>> result.status
     'converged'
     """
-    one = make_method(problem, network, method, parameters)
     request = Request(oracle, rounds, tol, record_every, engine, dtype, progress)
-    protocol = "given" if isinstance(method, Method) else parameters
-    return _solve([one], problem, network, protocol, request)[0]
+    one = make_method(problem, network, method, "unit" if parameters == SEARCHED else parameters)
+    if isinstance(method, Method):
+        return _solve([one], [problem], network, "given", request)[0]
+    if parameters != SEARCHED:
+        return _solve([one], [problem], network, parameters, request)[0]
+    best, way, found = import_module("adom.experiments.tuning").tune(problem, network, type(one), request)
+    result = _solve([best], [problem], network, SEARCHED, replace(request, oracle=way))[0]
+    return replace(result, provenance={**result.provenance, "tuning": found})
 
 
 def solve_many(
-    problem: Problem,
+    problem: Problem | Sequence[Problem],
     network: Network | DirectedNetwork,
     methods: Sequence[Method],
     oracle: Any = "auto",
     rounds: int = 1000,
-    tol: float | None = None,
+    tol: float | Sequence[float] | None = None,
     record_every: int = 1,
     *,
     dtype: str = "float64",
     progress: bool | None = None,
+    finished: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
     """Run many settings of one method as one batched run: the data is read once for all of them.
 
     Each member gets the result that `solve` would give it; a member that diverges does not disturb the rest.
+
+    Parameters
+    ----------
+    problem : Problem or sequence of Problem
+        One for all, or one for each setting, of the same kind and shapes. Arrays that they share are held once:
+        such problems are made by `LogisticRegression.with_kappa`.
+    network, oracle, rounds, record_every, dtype, progress
+        As in `adom.solve`, for all of them.
+    methods : sequence of Method
+        Instances of one class.
+    tol : float or sequence of float, optional
+        One for all, or one for each.
+    finished : callable, optional
+        Called with the number of a member and its result as soon as it has ended, before the others have.
 
     Examples
     --------
@@ -112,8 +138,15 @@ def solve_many(
     """
     if not methods or len({type(m) for m in methods}) != 1 or not isinstance(methods[0], Method):
         raise InputTypeError("solve_many takes one or more instances of one method class")
-    request = Request(oracle, rounds, tol, record_every, "local", dtype, progress)
-    return _solve(list(methods), problem, network, "given", request)
+    problems = [problem] * len(methods) if isinstance(problem, Problem) else list(problem)
+    tols = list(tol) if isinstance(tol, Sequence | np.ndarray) else [tol] * len(methods)
+    for name, given in (("problem", problems), ("tol", tols)):
+        if len(given) != len(methods):
+            raise InputError(
+                f"solve_many got {len(given)} values of {name} for {len(methods)} settings; give one, or one each"
+            )
+    request = Request(oracle, rounds, None, record_every, "local", dtype, progress)
+    return _solve(list(methods), problems, network, "given", request, tols, finished)
 
 
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
@@ -129,8 +162,11 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
         raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}")
     overrides = dict(parameters) if isinstance(parameters, dict) else {}
     protocol = overrides.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
+    if protocol == SEARCHED:
+        raise InputError(f"tuned parameters take no values beside them, got {parameters!r}; give parameters='tuned'")
     if protocol not in PROTOCOLS:
-        raise InputError(f"parameters must be one of {', '.join(PROTOCOLS)} or a dict of values, got {protocol!r}")
+        known = ", ".join((*PROTOCOLS, SEARCHED))
+        raise InputError(f"parameters must be one of {known} or a dict of values, got {protocol!r}")
     base: Method = getattr(cls, protocol)(constants(problem, network))
     unknown = set(overrides) - set(base.parameters())
     if unknown:
@@ -176,47 +212,68 @@ class Request:
 
 
 def _solve(
-    methods: list[Method], problem: Problem, network: Network | DirectedNetwork, protocol: Any, request: Request
+    methods: list[Method],
+    problems: list[Problem],
+    network: Network | DirectedNetwork,
+    protocol: Any,
+    request: Request,
+    tols: Sequence[float | None] | None = None,
+    finished: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
     import pandas as pd
 
     cls = type(methods[0])
-    check_pair(problem, network, directed=cls.directed, title=cls.title)
+    for problem in problems:
+        check_pair(problem, network, directed=cls.directed, title=cls.title)
     spec = request.oracle_for(cls)
     for method in methods:
         check_budget(method, request.rounds)
-    start_error = problem.nodes * float((problem.solution() ** 2).sum())
-    plan = Plan(int(request.rounds), int(request.record_every), request.tol, request.dtype, start_error)
-    runs = local.run(problem, network, methods, spec, plan, Progress(plan.rounds, cls.title, request.progress))
-
-    common = {
-        "problem": {
-            "type": type(problem).__name__,
-            "nodes": problem.nodes,
-            "dim": problem.dim,
-            "mu": problem.mu,
-            "L": problem.L,
-            "kappa": problem.kappa,
-        },
-        "network": {**network.recipe, "chi": network.chi},
+    plans = []
+    for problem, tol in zip(problems, tols or [request.tol] * len(methods), strict=True):
+        request = replace(request, tol=tol)  # checks it
+        start_error = problem.nodes * float((problem.solution() ** 2).sum())
+        plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error))
+    known = network.chi_known or network.nodes <= CHI_NODES
+    about: dict[str, Any] = {
+        "network": {**network.recipe, "chi": network.chi if known else None},
         "oracle": str(spec) if cls.oracle == "dual" else None,
         "protocol": protocol,
-        "rounds": plan.rounds,
-        "tol": plan.tol,
-        "record_every": plan.record_every,
         "engine": request.engine,
-        "dtype": plan.dtype,
-        "start_error": start_error,
         **_surroundings(),
     }
-    results = []
-    for method, (one, rows) in zip(methods, runs, strict=True):
+    results: dict[int, Result] = {}
+
+    def take(member: int, one: Run, rows: np.ndarray) -> None:
         history = pd.DataFrame(one.table, columns=COLUMNS)
         history = history.astype({"iteration": int, "round": int, "floats_sent": int})
-        values = {name: float(value) for name, value in method.parameters().items()}
-        described = {"name": cls.name, "title": cls.title, "parameters": values}
-        results.append(Result(rows, history, one.status, {"method": described, **common, "message": one.message}))
-    return results
+        provenance = {
+            "method": {
+                "name": cls.name,
+                "title": cls.title,
+                "parameters": {name: float(value) for name, value in methods[member].parameters().items()},
+            },
+            "problem": _described(problems[member]),
+            **about,
+            **asdict(plans[member]),
+            "message": one.message,
+        }
+        results[member] = Result(rows, history, one.status, provenance)
+        if finished is not None:
+            finished(member, results[member])
+
+    local.run(problems, network, methods, spec, plans, Progress(plans[0].rounds, cls.title, request.progress), take)
+    return [results[member] for member in range(len(methods))]
+
+
+def _described(problem: Problem) -> dict[str, Any]:
+    return {
+        "type": type(problem).__name__,
+        "nodes": problem.nodes,
+        "dim": problem.dim,
+        "mu": problem.mu,
+        "L": problem.L,
+        "kappa": problem.kappa,
+    }
 
 
 def check_budget(method: Method, rounds: int) -> None:
@@ -243,6 +300,7 @@ def _surroundings() -> dict[str, Any]:
             **{name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")},
         },
         "device": str(jax.devices()[0].device_kind),
+        "native": native.usable(),
         "platform": platform.platform(),
         "commit": _commit(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -134,12 +134,12 @@ def auto_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
         * (jnp.linalg.norm(z, axis=-1) + problem.L * jnp.linalg.norm(memory.x, axis=-1))
     )
     enough = jnp.maximum(accuracy.lag * scale, rounding)
-    beta = _momentum(problem)
+    beta, step = _momentum(problem), 1 / problem.L
 
     def body(carry: tuple[Array, ...]) -> tuple[Array, ...]:
         taken, x, y, spent, active = carry
         e = problem.gradient_rows(y) - z
-        x_next = y - e / problem.L
+        x_next = y - step * e
         y = jnp.where(active[:, None], x_next + beta * (x_next - x), y)
         x = jnp.where(active[:, None], x_next, x)
         more = (jnp.linalg.norm(e, axis=-1) > enough) & (taken + 1 < accuracy.cap)
@@ -166,16 +166,17 @@ def auto_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
 
 def gradient_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
     """T steps of gradient descent, x <- x - (grad f(x) - z) / L."""
-    return jax.lax.fori_loop(0, steps, lambda _, x: x - (problem.gradient_rows(x) - z) / problem.L, x)
+    step = 1 / problem.L  # outside the loop, which then need not divide
+    return jax.lax.fori_loop(0, steps, lambda _, x: x - step * (problem.gradient_rows(x) - z), x)
 
 
 def accelerated_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
     """T steps of Nesterov's method, the momentum starting afresh; one step of it is one of gradient descent."""
-    beta = _momentum(problem)
+    beta, step = _momentum(problem), 1 / problem.L
 
     def body(_: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
         x, y = pair
-        x_next = y - (problem.gradient_rows(y) - z) / problem.L
+        x_next = y - step * (problem.gradient_rows(y) - z)
         return x_next, x_next + beta * (x_next - x)
 
     return jax.lax.fori_loop(0, steps, body, (x, x))[0]

@@ -3,5 +3,6 @@
 from .curves import AXES, convergence
 from .graphs import network_picture
 from .style import save
+from .sweeps import sweep_figure
 
-__all__ = ["AXES", "convergence", "network_picture", "save"]
+__all__ = ["AXES", "convergence", "network_picture", "save", "sweep_figure"]
