@@ -21,6 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version); once, a few minutes."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m adom.native
 	@touch $(READY)
 
 run: $(READY)  ## solve the paper's default problem with ADOM; leaves results and pictures in out/
@@ -43,8 +44,8 @@ format: $(READY)  ## ruff: mend what can be mended
 docs: $(READY)  ## write docs/methods.md from the table of methods
 	@$(BIN)/python docs/generate.py
 
-bench: $(READY)  ## time a round against a NumPy loop and the machine's limit
-	@$(BIN)/python benchmarks/round.py
+bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a GPU; leaves out/bench (five minutes)
+	@$(BIN)/python benchmarks/run.py
 
 bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)
 	@$(BIN)/python benchmarks/auto.py

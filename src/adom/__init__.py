@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import algorithms, networks
+    from . import algorithms, data, networks
     from .algorithms import Constants, Method
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
@@ -49,6 +49,7 @@ _HOME = {
     "from_loss": "problems.loss",
     "compare": "engine.compare",
     "constants": "engine.pair",
+    "data": "data",
     "load": "engine.result",
     "networks": "networks",
     "solve": "engine.solve",
@@ -72,6 +73,7 @@ __all__ = [
     "algorithms",
     "compare",
     "constants",
+    "data",
     "from_loss",
     "load",
     "networks",

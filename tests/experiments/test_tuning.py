@@ -77,7 +77,7 @@ def test_the_account_is_kept_with_the_result(tuned, tmp_path):
 def test_every_method_has_the_same_number_of_candidates_at_the_same_places(problem, network, monkeypatch, name):
     seen = []
 
-    def run(drawn, problem, network, request, start):
+    def run(drawn, problem, network, request, start, batch):
         seen.append(drawn)
         return drawn
 

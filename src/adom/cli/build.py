@@ -53,6 +53,10 @@ def _member(kind: str, config: Config) -> "Network":
     table, nodes, seed = config.network, config.problem.nodes, _seed(config)
     if kind == "contacts":
         return networks.from_contacts(table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair))
+    if kind == "infectious":
+        from ..data.infectious import infectious
+
+        return infectious()
     assert nodes is not None, "only a contact list brings its own number"
     graphs = table.graphs or 1
     if kind == "geometric":
@@ -97,15 +101,32 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
     from ..problems.logistic import LogisticRegression
 
     table = config.problem
-    features, labels = _from_file(config, nodes) if table.data is not None else _synthetic(config, nodes)
-    return LogisticRegression(features, labels, nodes, l2=table.l2, kappa=table.kappa)
+    features, labels = _given(config, nodes) if table.data is not None else _synthetic(config, nodes)
+    if table.split in (None, "contiguous"):
+        return LogisticRegression(features, labels, nodes, l2=table.l2, kappa=table.kappa)
+    from ..data.splits import split
+
+    more = {} if table.concentration is None else {"concentration": table.concentration}
+    data = split(features, labels, nodes, str(table.split), seed=table.seed, **more)
+    return LogisticRegression.from_nodes(data, l2=table.l2, kappa=table.kappa)
 
 
-def _from_file(config: Config, nodes: int) -> tuple[Any, Any]:
+def _given(config: Config, nodes: int) -> tuple[Any, Any]:
+    """Return the samples of a known data set or of a file, as many as are asked for."""
+    from ..data.samples import load
+    from ..data.sets import SAMPLES
     from ..problems.files import read
 
     table = config.problem
-    features, labels = read(str(table.data), label=table.label, features=table.dim)
+    if table.data in SAMPLES:
+        features, labels = load(table.data)
+        if table.label is not None or table.dim not in (None, features.shape[1]):
+            raise InputError(
+                f"{table.data} is a data set with its own labels and {features.shape[1]} features; "
+                f"leave --label and --dim out, or give ./{table.data} if a file of yours is meant"
+            )
+    else:
+        features, labels = read(str(table.data), label=table.label, features=table.dim)
     if table.samples is None:
         return features, labels
     wanted = nodes * table.samples

@@ -8,13 +8,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ..data.infectious import NODES as INFECTIOUS
+from ..data.sets import SAMPLES
+from ..data.splits import SPLITS
 from ..engine.result import atomic
 from ..errors import InputError
 from .options import describe
 from .settings import TABLES, Config, NetworkTable, Tables
 
 PATHS = (("problem", "data"), ("network", "contacts"))
-"""Settings that name files; in a configuration file they are relative to that file."""
+"""Settings that name files, or a known data set; in a configuration file they are relative to that file."""
 
 KINDS: dict[str, tuple[str, ...]] = {
     "geometric": ("radius", "chi", "graphs"),
@@ -27,6 +30,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "complete": (),
     "torus": (),
     "contacts": ("contacts", "window", "repair"),
+    "infectious": (),
 }
 """The kinds of network, and the settings that belong to each alone."""
 
@@ -34,6 +38,7 @@ RIVALS = {
     ("problem", "kappa"): ("l2",),
     ("problem", "l2"): ("kappa",),
     ("problem", "data"): ("samples", "dim", "label"),
+    ("problem", "split"): ("concentration",),
     ("network", "radius"): ("chi",),
     ("network", "chi"): ("radius",),
     ("network", "contacts"): ("kind",),
@@ -90,8 +95,8 @@ def read_toml(file: Path) -> Tables:
             raise InputError(f"{file}: {table} must be a table, got {values!r}; write [{table}] on a line of its own")
     for table, name in PATHS:
         value = content.get(table, {}).get(name)
-        if isinstance(value, str):
-            content[table][name] = str(file.parent / value)
+        if isinstance(value, str) and value not in SAMPLES:
+            content[table][name] = _no_name(str(file.parent / value))
     return content
 
 
@@ -122,9 +127,22 @@ def toml_text(config: Config, file: Path, command: str = "solve") -> str:
     return "\n".join(lines) + "\n"
 
 
+def _no_name(path: str) -> str:
+    """Return a path that is not taken for the name of a data set.
+
+    Examples
+    --------
+    >>> _no_name("a6a"), _no_name("six.svm")
+    ('./a6a', 'six.svm')
+    """
+    return f"./{path}" if path in SAMPLES else path
+
+
 def _relative(path: str, file: Path) -> str:
+    if path in SAMPLES:
+        return path
     try:
-        return Path(os.path.relpath(path, file.parent)).as_posix()
+        return _no_name(Path(os.path.relpath(path, file.parent)).as_posix())
     except ValueError:  # another drive
         return Path(path).absolute().as_posix()
 
@@ -220,6 +238,13 @@ def _fill(merged: Tables, usual: Tables) -> None:
         raise InputError(
             f"kappa = {problem['kappa']!r} and l2 = {problem['l2']!r} exclude each other; give one of them"
         )
+    how = problem.get("split", "contiguous")
+    if how not in SPLITS:
+        raise InputError(f"unknown split {how!r}; {_nearest(how, list(SPLITS))}")
+    if "concentration" in problem and how != "dirichlet":
+        raise InputError(
+            f"concentration = {problem['concentration']!r} has no effect on split {how}; it belongs to dirichlet"
+        )
     defaults = dict(usual.get("problem", {}))
     if "data" in problem:
         defaults = {name: defaults[name] for name in ("nodes", "kappa") if name in defaults}
@@ -233,6 +258,10 @@ def _fill(merged: Tables, usual: Tables) -> None:
         defaults.pop("nodes", None)
         if "contacts" not in network:
             raise InputError("network contacts needs a contact list; give one with --contacts FILE")
+    if "infectious" in chosen and problem.setdefault("nodes", INFECTIOUS) != INFECTIOUS:
+        raise InputError(
+            f"nodes = {problem['nodes']} does not fit network infectious, which has {INFECTIOUS}; leave nodes out"
+        )
     belonging = _belonging(kind) | ({"graphs"} if "failing" in network else set())
     for name in network:
         if name not in belonging and name not in _common():

@@ -9,6 +9,8 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import InputError
 from .compare import compare
+from .data import data
+from .ledger import ledger
 from .methods import methods
 from .network import network
 from .plot import plot
@@ -22,12 +24,14 @@ START = """\
 adom: decentralized convex optimization over changing networks
 
   adom solve                    run ADOM on the paper's default problem; files go to out/
-  adom solve --data FILE        the same on your own samples
+  adom solve --data FILE        the same on your own samples, or on a6a, w6a, ijcnn1
   adom compare                  run all methods on the same problem, side by side
   adom sweep sweep.toml         run every combination of the settings that a file lists
   adom network --network ring   describe and draw a network
   adom verify                   check the theorem and its lemmas round by round
   adom methods                  list the methods
+  adom data                     list the data sets, where they are, and fetch them
+  adom ledger FOLDER            judge the paper's claims from the files of a reproduction
   adom plot out/result.npz      draw a saved run again
 
 adom --help and adom COMMAND --help say more."""
@@ -70,7 +74,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, compare, sweep, verify, network, methods, plot):
+for command in (solve, compare, sweep, verify, network, methods, data, ledger, plot):
     app.command()(command)
 
 

@@ -40,7 +40,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
             ("nodes", show(described["nodes"])),
             ("graphs", f"{show(described['graphs'])}, repeating after {show(described['period'])} rounds"),
             *spans,
-            ("chi", f"{show(described['chi'])} (the network's: lambda_max / lambda_min_plus over all rounds)"),
+            ("chi", f"{show(described['chi'])} (lambda_max / lambda_min_plus {_rests_on(built)})"),
             ("chi by round", ", ".join(f"{name} {show(value)}" for name, value in chis.items())),
         ],
     )
@@ -48,10 +48,18 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
     return 0
 
 
+def _rests_on(built: Any) -> str:
+    """Say which graphs chi was computed from."""
+    if built.held:
+        return "over all rounds"
+    return f"over {len(built.examined)} of its graphs: an estimate" if len(built.examined) else "as it was given"
+
+
 def _chi_summary(built: Any) -> dict[str, float]:
     """Return how chi is distributed over the rounds of a period, each graph by itself."""
     import numpy as np
 
     low, high = built.spectrum[built.order].T
-    best, median, worst = np.quantile(high / low, [0, 0.5, 1])
+    chis = (high / low)[np.isfinite(low)]  # all of them, or some of a network that is too large
+    best, median, worst = np.quantile(chis, [0, 0.5, 1]) if chis.size else (built.chi,) * 3
     return {"best": float(best), "median": float(median), "worst": float(worst)}

@@ -27,17 +27,27 @@ class ProblemTable:
 
     data: Annotated[
         str | None,
-        Setting("LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; left out: synthetic data."),
+        Setting(
+            "a6a, w6a or ijcnn1 (`adom data`), or a LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; "
+            "left out: synthetic data."
+        ),
     ] = None
     label: Annotated[str | None, Setting("Label column of a CSV file, name or number; left out: the last.")] = None
-    nodes: Annotated[int | None, Setting("Number of nodes; a contact list brings its own.")] = None
+    nodes: Annotated[int | None, Setting("Number of nodes; contact lists and infectious bring their own.")] = None
     samples: Annotated[int | None, Setting("Samples per node; left out, a file is shared out to its end.", least=1)] = (
         None
     )
+    split: Annotated[
+        str | None,
+        Setting("How samples are dealt out to nodes: contiguous, shuffled, label or dirichlet; left out: contiguous."),
+    ] = None
+    concentration: Annotated[
+        float | None, Setting("How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike.")
+    ] = None
     dim: Annotated[int | None, Setting("Number of features; a file has its own.", least=1)] = None
     kappa: Annotated[float | None, Setting("Condition number L/mu, reached by choosing l2.")] = None
     l2: Annotated[float | None, Setting("The regulariser itself, instead of kappa.")] = None
-    seed: Annotated[int, Setting("Seed of the synthetic data, and of the network.", least=0, most=2**32 - 1)] = 0
+    seed: Annotated[int, Setting("Seed of synthetic data, the split and the network.", least=0, most=2**32 - 1)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +57,8 @@ class NetworkTable:
     kind: Annotated[
         str | None,
         Setting(
-            "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus or contacts; "
-            "several, separated by commas, take turns.",
+            "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus, contacts or "
+            "infectious; several, separated by commas, take turns.",
             flag="--network",
         ),
     ] = None

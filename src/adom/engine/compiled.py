@@ -331,7 +331,7 @@ def _place(tree: Any, dtype: str) -> Any:
 
     def place(leaf: Any) -> Array:
         array = np.asarray(leaf)
-        return jnp.asarray(array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
+        return jax.device_put(array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
 
     return jax.tree.map(place, tree)
 

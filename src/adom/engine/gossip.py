@@ -38,7 +38,7 @@ class SparseMatrices(NamedTuple):
 
     def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
         """Return A v = diagonal * v + sum over links of weight * v[sender], for every vector v and one graph."""
-        if native.usable() and vectors[0].dtype == self.weight.dtype:
+        if native.usable():
             return tuple(native.gossip(graph, self.start, self.sender, self.weight, self.diagonal, v) for v in vectors)
         receiver, sender, weight = self.receiver[graph], self.sender[graph], self.weight[graph][:, None]
         return tuple(

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import native
+from .. import arrays, native
 from ..networks import DirectedNetwork, Network
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
 
@@ -96,7 +96,7 @@ class Supply:
         n = self.network.nodes
         self.kind = self.kind or _kind(n, arcs)
         if self.kind is DenseMatrices:
-            values = np.zeros((len(arcs), n, n))
+            values = arrays.zeros((len(arcs), n, n))
             for matrix, pairs, weight, diagonal in zip(values, arcs, weights, diagonals, strict=True):
                 matrix[pairs[:, 1], pairs[:, 0]] = weight
                 matrix[np.arange(n), np.arange(n)] = diagonal
@@ -109,11 +109,14 @@ class Supply:
             self.width = need if self.whole else int(SLACK * need) + 1
         if self.kind is PaddedMatrices:
             return self._padded(arcs, weights, diagonals, start)
-        receiver = np.full((len(arcs), self.width), n - 1, dtype=np.int32)
-        sender, share = np.zeros_like(receiver), np.zeros(receiver.shape)
+        sender, share = arrays.zeros((len(arcs), self.width), np.int32), arrays.zeros((len(arcs), self.width))
+        # The kernels find the receiver of a link by `start`.
+        receiver = arrays.empty((len(arcs), 0 if native.usable() else self.width), np.int32)
+        receiver[...] = n - 1
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
             ranks, count = _by_receiver(pairs, n), len(pairs)
-            sender[g, :count], receiver[g, :count] = pairs[ranks].T
+            sender[g, :count] = pairs[ranks, 0]
+            receiver[g, :count] = pairs[ranks[: receiver.shape[1]], 1]
             share[g, :count] = weight[ranks]
         return SparseMatrices(start, receiver, sender, share, np.stack(diagonals))
 
@@ -121,8 +124,7 @@ class Supply:
         self, arcs: list[np.ndarray], weights: list[np.ndarray], diagonals: list[np.ndarray], start: np.ndarray
     ) -> PaddedMatrices:
         n = self.network.nodes
-        neighbour = np.zeros((len(arcs), n, self.width), dtype=np.int32)
-        share = np.zeros(neighbour.shape)
+        neighbour, share = arrays.zeros((len(arcs), n, self.width), np.int32), arrays.zeros((len(arcs), n, self.width))
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
             ranks = _by_receiver(pairs, n)
             sender, receiver = pairs[ranks].T

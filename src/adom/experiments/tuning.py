@@ -11,6 +11,7 @@ that follows take a fixed number of accelerated inner steps that is nearly exact
 mu and L allow, where parameters as bold as tuned ones fail: it says nothing about them, and takes longer than they do.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
 from typing import Any
@@ -26,11 +27,16 @@ from ..problems.base import Problem
 from .members import ASSUMED, assumed
 from .sweep import sweep
 
-STAGES = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
+Stages = Sequence[tuple[int, float]]
+STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
 """How many candidates each stage has, and their factors: from 1/spread to spread, around the best of those before."""
 RTOL = 1e-10
 """The target where no tolerance is given: this error, relative to the start."""
 SEED = 0
+BATCH = 64
+"""The most candidates that run at the same time."""
+SHORTEST = 512
+"""Rounds below which a shorter budget saves nothing: it would only be another program to compile."""
 MOST_STEPS = 64
 """The most inner steps a round of a search in place of `auto`."""
 RULE = "fewest rounds to the target error; ties, and candidates that do not reach it, by the last error"
@@ -54,9 +60,16 @@ class Candidate:
 
 
 def tune(
-    problem: Problem, network: Network | DirectedNetwork, cls: type[Method], request: Request
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    cls: type[Method],
+    request: Request,
+    stages: Stages = STAGES,
+    batch: int = BATCH,
 ) -> tuple[Method, Any, dict[str, Any]]:
     """Return a method with the best parameters found, its oracle, and how they were found, for the provenance.
+
+    The stages' candidates are powers of two in number; at most `batch` of them run at the same time.
 
     Examples
     --------
@@ -77,19 +90,20 @@ def tune(
     best: Candidate | None = None
     rounds = request.rounds
     check_budget(cls.unit(true), rounds)
-    for stage in range(len(STAGES)):
-        drawn = _drawn(cls, true, best.factors if best else (1.0,) * len(ASSUMED), stage)
+    for stage, (count, spread) in enumerate(stages):
+        drawn = _drawn(cls, true, best.factors if best else (1.0,) * len(ASSUMED), _points(stage, count), spread)
         if best is None:
             ones = (1.0,) * len(ASSUMED)
             drawn[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
-        ran = _run(drawn, problem, network, replace(request, oracle=oracle, rounds=rounds, tol=tol or None), start)
+        asked = replace(request, oracle=oracle, rounds=rounds, tol=tol or None)
+        ran = _run(drawn, problem, network, asked, start, batch)
         tried += ran
         best = min([*([best] if best else []), *ran], key=lambda one: one.score)
         if np.isfinite(best.rounds):
-            rounds = int(best.rounds)  # what takes more cannot win
+            rounds = min(rounds, max(int(best.rounds), SHORTEST))  # what takes more cannot win
     assert best is not None
     assert best.method is not None
-    account = _account(best, tried)
+    account = _account(best, tried, stages)
     return best.method, oracle, {"rounds": int(request.rounds), "target": tol / start if start > 0 else None, **account}
 
 
@@ -100,28 +114,61 @@ def _oracle(cls: type[Method], request: Request, kappa: float) -> Any:
     return f"agd:{min(MOST_STEPS, ceil(2 * sqrt(kappa)))}"
 
 
-def _drawn(cls: type[Method], true: Constants, centre: tuple[float, ...], stage: int) -> list[Candidate]:
+def _drawn(
+    cls: type[Method], true: Constants, centre: tuple[float, ...], points: np.ndarray, spread: float
+) -> list[Candidate]:
     """Return candidates whose factors are spread evenly, on a logarithmic scale, around a centre."""
     found = []
-    spread = STAGES[stage][1]
-    for point in _points(stage):
-        mu, L, chi = (float(middle * spread ** (2 * u - 1)) for middle, u in zip(centre, point, strict=True))
-        chi = max(chi, 1 / true.chi)  # constants that no problem has are moved to the nearest that one has
-        mu = min(mu, 0.99 * true.kappa * L)
+    for point in points:
+        factors = _nearest(
+            true, *(float(middle * spread ** (2 * u - 1)) for middle, u in zip(centre, point, strict=True))
+        )
         try:
-            method = cls.unit(assumed(true, mu, L, chi))
+            method = cls.unit(assumed(true, *factors))
         except InputError:
             method = None
-        found.append(Candidate("", (mu, L, chi), method))
+        found.append(Candidate("", factors, method))
     return found
 
 
-def _points(stage: int) -> np.ndarray:
+def _nearest(true: Constants, mu: float, L: float, chi: float) -> tuple[float, float, float]:
+    """Move factors that lead to constants that no problem has to the nearest that one has."""
+    return min(mu, 0.99 * true.kappa * L), L, max(chi, 1 / true.chi)
+
+
+def transferred(
+    problem: Problem, network: Network | DirectedNetwork, cls: type[Method], chosen: dict[str, Any]
+) -> Method:
+    """Return the method with what a search chose on another problem or network: the same multiples of the constants.
+
+    Parameters
+    ----------
+    problem, network
+        Whose constants are multiplied.
+    cls : type of Method
+    chosen : dict
+        The entry "chosen" of a search's account: its name, mu, L and chi.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem = adom.Quadratic([[[1.0]], [[4.0]]], [[1.0], [0.0]])
+    >>> chosen = {"name": None, "mu": 1.0, "L": 2.0, "chi": 1.0}
+    >>> transferred(problem, adom.networks.path(2), adom.DIGing, chosen).a
+    0.125
+    """
+    true = constants(problem, network)
+    if chosen.get("name") == "theory":
+        return cls.theory(true)
+    return cls.unit(assumed(true, *_nearest(true, *(float(chosen[name]) for name in ASSUMED))))
+
+
+def _points(stage: int, count: int) -> np.ndarray:
     """Return points of the unit cube: Sobol's, shifted at random, the same for every method."""
     from scipy.stats.qmc import Sobol
 
     shift = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(stage,))).random(len(ASSUMED))
-    points: np.ndarray = (Sobol(len(ASSUMED), scramble=False).random_base2(int(log(STAGES[stage][0], 2))) + shift) % 1.0
+    points: np.ndarray = (Sobol(len(ASSUMED), scramble=False).random_base2(int(log(count, 2))) + shift) % 1.0
     return points
 
 
@@ -131,6 +178,7 @@ def _run(
     network: Network | DirectedNetwork,
     request: Request,
     start: float,
+    batch: int,
 ) -> list[Candidate]:
     """Run candidates as one sweep; those whose first step does not fit into the rounds are not run."""
     able = {
@@ -149,6 +197,7 @@ def _run(
         rounds=request.rounds,
         tol=request.tol,
         dtype=request.dtype,
+        batch=batch,
         progress=request.progress,
     )
     if done.interrupted:
@@ -170,7 +219,7 @@ def _run(
     return found
 
 
-def _account(best: Candidate, tried: list[Candidate]) -> dict[str, Any]:
+def _account(best: Candidate, tried: list[Candidate], stages: Stages) -> dict[str, Any]:
     """Return how the parameters were found, as JSON-able data."""
     return {
         "rule": RULE,
@@ -178,7 +227,7 @@ def _account(best: Candidate, tried: list[Candidate]) -> dict[str, Any]:
         "base": "unit",
         "space": "factors of mu, L and chi, the constants that unit's formulas are told; unit and theory too",
         "sampler": "Sobol, logarithmic, in stages around the best so far",
-        "stages": [{"candidates": count, "spread": spread} for count, spread in STAGES],
+        "stages": [{"candidates": count, "spread": spread} for count, spread in stages],
         "seed": SEED,
         "chosen": {"name": best.name or None, **_short(best)},
         "outcomes": [_short(one) for one in tried],

@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from ..places import cache
+
 HOST_FLAGS = (
     "-std=c++17",
     "-O3",
@@ -42,7 +44,7 @@ class Recipe(NamedTuple):
 def library(backend: str) -> Path:
     """Return the compiled kernels for "cpu" or "gpu", building them if they are not in the cache."""
     recipe = _recipe(backend)
-    file = folder() / f"kernels-{_digest(recipe)}.so"
+    file = cache() / f"kernels-{_digest(recipe)}.so"
     if not file.exists():
         print("adom: compiling its kernels for this machine, once (some seconds)", file=sys.stderr, flush=True)
         build(recipe, file)
@@ -66,15 +68,6 @@ def _find(language: str, *names: str | None) -> str:
         if found:
             return found
     raise BuildError(f"no {language} compiler found (looked for {', '.join(name for name in names if name)})")
-
-
-def folder() -> Path:
-    """Return where compiled kernels are kept: $ADOM_CACHE, or adom's folder in the user's cache."""
-    given = os.environ.get("ADOM_CACHE")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "adom"
 
 
 def build(recipe: Recipe, file: Path) -> None:

@@ -165,6 +165,9 @@ constexpr int kRows = 8;    // samples whose margins are summed up together
 constexpr int kBlock = 32;  // samples after whose margins the gradient is summed: their rows stay in the first cache
 constexpr int kTile = 16;   // vectors of columns at a time: as many as the registers hold
 
+constexpr int kSoon = 24;   // links ahead of which a row is asked for
+constexpr int64_t kNear = 1 << 19;  // bytes of rows that the second cache holds: there is no need to ask ahead
+
 // Columns of N vectors' width, `rest` lanes of the last one. N is known to the compiler: no loop over columns is left.
 template <typename T, int N>
 struct Tile {
@@ -213,15 +216,21 @@ struct Tile {
     StoreFirst(out + (N - 1) * w, sum[N - 1], rest);
   }
 
-  // out = diagonal * own + sum of weight[k] * row sender[k].
+  // out = diagonal * own + sum of weight[k] * row sender[k]; on the way, ask for the rows that will be needed soon,
+  // those of the links before `last`, which lie anywhere in memory.
   template <bool kWhole>
-  static void Gather(const T* rows, const int32_t* sender, const T* weight, int64_t begin, int64_t end, T diagonal,
-                     const T* own, T* out, int64_t stride, int rest) {
+  static void Gather(const T* rows, const int32_t* sender, const T* weight, int64_t begin, int64_t end, int64_t last,
+                     T diagonal, const T* own, T* out, int64_t stride, int rest) {
     Vec<T> sum[N];
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) sum[i] = diagonal * At(own, i, rest);
     for (int64_t k = begin; k < end; ++k) {
       const T* row = rows + sender[k] * stride;
+      if (k + kSoon < last) {
+        const T* soon = rows + sender[k + kSoon] * stride;
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i) __builtin_prefetch(soon + i * w);
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < N; ++i) sum[i] += weight[k] * (kWhole ? Load(row + i * w) : At(row, i, rest));
     }
@@ -363,14 +372,14 @@ void Share(ffi::ThreadPool& pool, int64_t rows, double work, const Body& body) {
 // ---------------------------------------------------------------- gossip
 // out = diagonal * own + sum over links of weight * v[sender].
 template <typename T>
-void GossipNode(const T* v, const int32_t* sender, const T* weight, int64_t begin, int64_t end, T diagonal,
-                const T* own, T* out, int64_t d) {
+void GossipNode(const T* v, const int32_t* sender, const T* weight, int64_t begin, int64_t end, int64_t last,
+                T diagonal, const T* own, T* out, int64_t d) {
   Tiles<T>(d, [&](int width, int64_t c, int rest) {
     WithWidth(width, [&](auto N) {
       if (rest == kWidth<T>)
-        Tile<T, N>::template Gather<true>(v + c, sender, weight, begin, end, diagonal, own + c, out + c, d, rest);
+        Tile<T, N>::template Gather<true>(v + c, sender, weight, begin, end, last, diagonal, own + c, out + c, d, rest);
       else
-        Tile<T, N>::template Gather<false>(v + c, sender, weight, begin, end, diagonal, own + c, out + c, d, rest);
+        Tile<T, N>::template Gather<false>(v + c, sender, weight, begin, end, last, diagonal, own + c, out + c, d, rest);
     });
   });
 }
@@ -433,8 +442,9 @@ void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start
       const T* weights = Part<T>(weight, 2, s) + g * longest;
       const T* diagonals = Part<T>(diagonal, 2, s) + g * n;
       const T* from = Part<T>(v, 2, s);
+      const int64_t links = n * d * static_cast<int64_t>(sizeof(T)) > kNear ? starts[last] : 0;
       for (int64_t u = first; u < last; ++u)
-        GossipNode<T>(from, senders, weights, starts[u], starts[u + 1], diagonals[u], from + u * d,
+        GossipNode<T>(from, senders, weights, starts[u], starts[u + 1], links, diagonals[u], from + u * d,
                       out + (s * n + u) * d, d);
     }
   });

@@ -88,6 +88,10 @@ class Problem(ABC):
             jnp.eye(self.dim, dtype=x.dtype)
         )
 
+    def mean_hessian(self, x: Array) -> Array:
+        """Return the mean over nodes of the Hessians of f_i at one common x, shape (dim, dim)."""
+        return self.hessian_rows(jnp.broadcast_to(x, (self.nodes, self.dim))).mean(axis=0)
+
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
         """Solve grad f_i(x_i) = z_i for every row by Newton's method started at x, to machine precision.
 
@@ -118,7 +122,7 @@ class Problem(ABC):
         return self._solution
 
     def _solve(self) -> Array:
-        return _minimise_mean(jax.tree.map(jnp.asarray, self))
+        return _minimise_mean(jax.device_put(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
@@ -138,7 +142,7 @@ def _minimise_mean(problem: Problem) -> Array:
     x, _ = newton(
         lambda x: mean(problem.gradient_rows(spread(x))),
         lambda x, v: mean(problem.hessian_product_rows(spread(x), spread(v))),
-        (lambda x: mean(problem.hessian_rows(spread(x)))) if problem.dim <= 256 else None,
+        (lambda x: problem.mean_hessian(x[0])[None]) if problem.dim <= 256 else None,
         start,
         scale=jnp.linalg.norm(problem.gradient_rows(spread(start)), axis=-1).mean(keepdims=True),
         stiffness=problem.L,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from .. import native
+from .. import arrays, native
 from ..errors import InputError
 
 Array = Any
@@ -49,6 +49,16 @@ class DenseFeatures(NamedTuple):
         """Return the mean over each node's samples of per_sample * a_ij a_ij', (nodes, dim, dim)."""
         scaled = self.signed * (self.weights * per_sample)[..., None]
         return jnp.einsum("nmd,nme->nde", scaled, self.signed)
+
+    def total_gram(self, per_sample: Array) -> Array:
+        """Return the sum over the nodes of what `gram` returns, (dim, dim), without holding that."""
+
+        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+            rows, scales = node
+            return total + (rows * scales[:, None]).T @ rows, None
+
+        start = jnp.zeros((self.signed.shape[-1],) * 2, dtype=per_sample.dtype)
+        return jax.lax.scan(add, start, (self.signed, self.weights * per_sample))[0]
 
 
 @jax.custom_batching.custom_vmap
@@ -109,15 +119,16 @@ class SparseFeatures(NamedTuple):
 def dense_features(features: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> DenseFeatures:
     """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i."""
     nodes, m, dim = counts.size, int(counts.max()), features.shape[1]
-    signed = features * signs[:, None]
     if (counts == m).all():
-        return DenseFeatures(signed.reshape(nodes, m, dim), np.full((nodes, m), 1.0 / m))
+        signed = arrays.empty((nodes, m, dim))
+        np.multiply(features, signs[:, None], out=signed.reshape(nodes * m, dim))
+        return DenseFeatures(signed, np.full((nodes, m), 1.0 / m))
     node = np.repeat(np.arange(nodes), counts)
-    place = np.arange(signed.shape[0]) - np.repeat(np.cumsum(counts) - counts, counts)
-    padded, weights = np.zeros((nodes, m, dim)), np.zeros((nodes, m))
-    padded[node, place] = signed
+    place = np.arange(features.shape[0]) - np.repeat(np.cumsum(counts) - counts, counts)
+    signed, weights = arrays.zeros((nodes, m, dim)), np.zeros((nodes, m))
+    signed[node, place] = features * signs[:, None]
     weights[node, place] = 1.0 / counts[node]
-    return DenseFeatures(padded, weights)
+    return DenseFeatures(signed, weights)
 
 
 def sparse_features(features: sp.csr_array, signs: np.ndarray, counts: np.ndarray) -> SparseFeatures:
@@ -126,7 +137,7 @@ def sparse_features(features: sp.csr_array, signs: np.ndarray, counts: np.ndarra
         raise InputError(f"the features have {features.nnz} non-zeros, and at most 2^31 - 1 fit; use fewer samples")
     per_sample = np.diff(features.indptr)
     return SparseFeatures(
-        value=features.data * np.repeat(signs, per_sample),
+        value=arrays.like(features.data * np.repeat(signs, per_sample)),
         sample=np.repeat(np.arange(features.shape[0], dtype=np.int32), per_sample),
         feature=features.indices.astype(np.int32),
         start=features.indptr.astype(np.int32),

@@ -87,7 +87,7 @@ def read(
         return _read_npz(path, content, features)
     if kind == "csv":
         return _read_csv(path, content, label, features)
-    return _read_libsvm(path, content, features)
+    return parse_libsvm(path, content, features)
 
 
 def _unpack(path: Path, content: bytes) -> bytes:
@@ -120,8 +120,11 @@ def _is_csv(path: Path, content: bytes) -> bool:
     return suffix == ".csv"
 
 
-def _read_libsvm(path: Path, content: bytes, features: int | None) -> tuple[Any, np.ndarray]:
-    """Parse LIBSVM text: each line is checked as a whole, and the numbers are converted all at once."""
+def parse_libsvm(path: Path | str, content: bytes, features: int | None) -> tuple[Any, np.ndarray]:
+    """Parse LIBSVM text: each line is checked as a whole, and the numbers are converted all at once.
+
+    `path` is what errors call it; see `read` for the rest.
+    """
     from scipy.sparse import csr_array
 
     labels: list[bytes] = []

@@ -169,6 +169,13 @@ class LogisticRegression(Problem):
             return super().hessian_rows(x)
         return self.features.gram(self._curvatures(x)) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
+    def mean_hessian(self, x: Array) -> Array:
+        """Return the mean of the Hessians at one common x, node after node: all of them would not fit at once."""
+        if isinstance(self.features, SparseFeatures):
+            return super().mean_hessian(x)
+        curvatures = self._curvatures(jnp.broadcast_to(x, (self.nodes, self.dim)))
+        return self.features.total_gram(curvatures) / self.nodes + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
+
 
 def _check_features(features: Any, name: str = "features") -> "np.ndarray | sp.csr_array":
     """Return finite float64 features, dense or CSR, of two dimensions."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LOOKED_AT = 8
+"""Graphs of a network that is not held whose degrees are counted."""
+
 
 def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figure":
     """Draw some rounds of a network side by side, its chi round by round, and its degrees.
@@ -80,7 +83,8 @@ def _draw_graph(axes: "Axes", network: Any, k: int) -> None:
     axes.set_aspect("equal")
     axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
     axes.set_axis_off()
-    axes.set_title(f"round {k}: {len(edges)} links, $\\chi$ = {_chis(network)[k % network.period]:.3g}")
+    chi = _chis(network)[k % network.period]
+    axes.set_title(f"round {k}: {len(edges)} links" + (f", $\\chi$ = {chi:.3g}" if np.isfinite(chi) else ""))
 
 
 def _layout(graph: Any, nodes: int) -> np.ndarray:
@@ -97,10 +101,15 @@ def _draw_chi(axes: "Axes", network: Any) -> None:
 
     chis = _chis(network)
     step = max(1, math.ceil(len(chis) / 1000))
-    rounds = np.arange(0, len(chis), step)
-    worst = np.maximum.reduceat(chis, rounds)  # so that the worst round of every stretch stays visible
-    rounds, worst = np.append(rounds, len(chis)), np.append(worst, worst[-1])
-    axes.plot(rounds, worst, color=COLOURS[0], linewidth=0.7, drawstyle="steps-post")
+    known = np.flatnonzero(np.isfinite(chis))
+    if known.size == len(chis):
+        rounds = np.arange(0, len(chis), step)
+        worst = np.maximum.reduceat(chis, rounds)  # so that the worst round of every stretch stays visible
+        rounds, worst = np.append(rounds, len(chis)), np.append(worst, worst[-1])
+        axes.plot(rounds, worst, color=COLOURS[0], linewidth=0.7, drawstyle="steps-post")
+    else:  # a network too large to look at all of its graphs
+        step, worst = 1, chis[known] if known.size else np.array([network.chi])
+        axes.plot(known, chis[known], "o", color=COLOURS[0], markersize=3)
     axes.axhline(network.chi, color=COLOURS[1], linewidth=0.8, linestyle="--")
     axes.annotate(
         f"network: $\\chi$ = {network.chi:.3g}",
@@ -132,6 +141,9 @@ def _draw_degrees(axes: "Axes", network: Any) -> None:
 
     counts = np.zeros(1, dtype=np.int64)
     used, times = np.unique(network.order, return_counts=True)
+    if not network.held:
+        chosen = np.linspace(0, len(used) - 1, min(LOOKED_AT, len(used))).astype(int)
+        used, times = used[chosen], times[chosen]
     for g, weight in zip(used, times, strict=True):
         degrees = np.bincount(np.bincount(network.edges(int(g)).ravel(), minlength=network.nodes))
         if len(degrees) > len(counts):

@@ -1,0 +1,49 @@
+"""`adom ledger`: compute every verdict of a reproduction again from its files; nothing is run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import AsJson
+
+
+def ledger(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that `adom reproduce` filled.")],
+    claim: Annotated[
+        str | None, typer.Option("--claim", metavar="ID", help="Show one claim only, such as kap.", show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Judge the paper's claims from the files of a reproduction.
+
+    Writes ledger.json, ledger.md and findings.md into the folder; verdicts
+    are reproduced, partly, not reproduced, and not tested.
+    """
+    from ..experiments import findings
+    from ..experiments import ledger as ledgers
+    from ..experiments.claims import CLAIMS
+    from ..experiments.runs import load_outcomes
+    from . import output
+
+    if claim is not None:
+        ledgers.check_claim(claim)
+    with output.busy("reading the results"):
+        outcomes = load_outcomes(folder)
+        whole = ledgers.write(folder, outcomes)
+        findings.write(folder, outcomes)
+    shown = whole if claim is None else whole.of(claim)
+    if json:
+        output.as_json(shown.to_json())
+        return 0
+    size = "miniature" if whole.quick else "full size"
+    output.table(
+        f"{whole.runs} results{f', {whole.missing} missing' if whole.missing else ''}; {size}; "
+        f"commit {whole.commit or 'unknown'}",
+        ("claim", "protocol", "verdict", "holds in", "evidence"),
+        shown.rows(),
+    )
+    if claim is not None:
+        output.lines("rule", f"  {CLAIMS[claim].rule}")
+    output.lines("wrote", *(f"  {folder / name}" for name in ("ledger.md", "ledger.json", "findings.md")))
+    return 0

@@ -1,0 +1,142 @@
+"""Which sample goes to which node: alike nodes, or nodes as unlike as one likes."""
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+SPLITS = ("contiguous", "shuffled", "label", "dirichlet")
+"""The ways to deal samples out to nodes."""
+MOST_CONCENTRATED = 1e6
+
+
+def split(
+    features: Any,
+    labels: Any,
+    nodes: int,
+    how: str = "shuffled",
+    *,
+    seed: int = 0,
+    concentration: float = 0.5,
+) -> list[tuple[Any, np.ndarray]]:
+    """Deal samples out to nodes, in the form that `LogisticRegression.from_nodes` takes.
+
+    ============  =========================================================================================
+    contiguous    in the order given, cut into pieces: what `LogisticRegression` does by itself
+    shuffled      in random order, cut into pieces: the nodes are alike
+    label         sorted by label, cut into pieces: nearly every node has one class only
+    dirichlet     each class dealt out in proportions drawn from a Dirichlet distribution (Hsu, Qi and Brown
+                  2019, arXiv:1909.06335): the smaller the concentration, the more unlike the nodes, in
+                  classes and in numbers
+    ============  =========================================================================================
+
+    Pieces differ by one sample at most. Every sample goes to one node and every node has one sample or more; a
+    node that the Dirichlet draw leaves empty gets one from the node that has most.
+
+    Parameters
+    ----------
+    features : array or scipy.sparse array of shape (samples, features)
+    labels : array of shape (samples,)
+    nodes : int
+    how : str
+    seed : int
+        Of the shuffle and of the Dirichlet draw.
+    concentration : float
+        Of the Dirichlet distribution: large for nodes that are alike, near 0 for one class or nothing.
+
+    Returns
+    -------
+    list of (features, labels)
+        One pair a node, its samples in their original order.
+
+    Examples
+    --------
+    >>> A, b = np.arange(12.0).reshape(6, 2), np.array([1, -1, 1, -1, 1, -1])
+    >>> [b_i.tolist() for _, b_i in split(A, b, 2, "label")]
+    [[-1, -1, -1], [1, 1, 1]]
+    """
+    matrix = features.tocsr() if hasattr(features, "tocsr") else np.asarray(features)
+    values = np.asarray(labels)
+    if matrix.ndim != 2 or values.shape != (matrix.shape[0],):
+        raise InputError(
+            f"features of shape {matrix.shape} and labels of shape {values.shape} do not match; "
+            "give (samples, features) and (samples,)"
+        )
+    dealt = shares(values, nodes, how, seed=seed, concentration=concentration)
+    return [(matrix[rows], values[rows]) for rows in dealt]
+
+
+def shares(
+    labels: Any, nodes: int, how: str = "shuffled", *, seed: int = 0, concentration: float = 0.5
+) -> list[np.ndarray]:
+    """Return the rows that each node gets; see `split`.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in shares([1, -1, 1, -1, 1], 2, "contiguous")]
+    [[0, 1, 2], [3, 4]]
+    >>> [rows.tolist() for rows in shares([1, -1, 1, -1, 1], 2, "label")]
+    [[0, 1, 3], [2, 4]]
+    """
+    values = np.asarray(labels)
+    if values.ndim != 1:
+        raise InputError(f"labels must have shape (samples,), got {values.shape}; give one for every sample")
+    if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 1:
+        raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}")
+    if nodes > len(values):
+        raise InputError(
+            f"{nodes} nodes cannot share {len(values)} samples: every node needs one at least; "
+            f"use nodes={len(values)} or fewer"
+        )
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
+    if how == "contiguous":
+        order = np.arange(len(values))
+    elif how == "shuffled":
+        order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(len(values))
+    elif how == "label":
+        order = np.argsort(values, kind="stable")
+    elif how == "dirichlet":
+        return _dirichlet(values, nodes, seed, concentration)
+    else:
+        raise InputError(f"samples cannot be split {how!r}; known: {', '.join(SPLITS)}")
+    return [np.sort(rows) for rows in np.array_split(order, nodes)]
+
+
+def _dirichlet(labels: np.ndarray, nodes: int, seed: int, concentration: float) -> list[np.ndarray]:
+    """Cut each class, shuffled, at the places that a Dirichlet draw gives."""
+    if not 0 < concentration <= MOST_CONCENTRATED:
+        raise InputError(
+            f"concentration must be positive and at most {MOST_CONCENTRATED:g}, got {concentration!r}; "
+            "0.5 makes nodes fairly unlike, 100 nearly alike"
+        )
+    classes = np.unique(labels)
+    dealt: list[list[np.ndarray]] = [[] for _ in range(nodes)]
+    for value, spawned in zip(classes, np.random.SeedSequence(seed).spawn(len(classes)), strict=True):
+        rng = np.random.default_rng(spawned)
+        members = rng.permutation(np.flatnonzero(labels == value))
+        proportions = rng.dirichlet(np.full(nodes, concentration))
+        cuts = np.rint(np.cumsum(proportions)[:-1] * len(members)).astype(np.int64)
+        for node, rows in enumerate(np.split(members, np.minimum(cuts, len(members)))):
+            dealt[node].append(rows)
+    return _none_empty([np.sort(np.concatenate(rows)) for rows in dealt])
+
+
+def _none_empty(dealt: list[np.ndarray]) -> list[np.ndarray]:
+    """Give each empty node the last sample of the node that has most at that moment.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in _none_empty([np.array([0, 1, 2]), np.array([], dtype=int)])]
+    [[0, 1], [2]]
+    """
+    most = [(-len(rows), node) for node, rows in enumerate(dealt)]
+    heapq.heapify(most)
+    for node, rows in enumerate(dealt):
+        if not len(rows):
+            size, rich = most[0]
+            dealt[node], dealt[rich] = dealt[rich][-1:], dealt[rich][:-1]
+            heapq.heapreplace(most, (size + 1, rich))
+    return dealt

@@ -1,0 +1,212 @@
+"""The ledger: every claim of the paper with its evidence and a verdict, computed from the files of a reproduction."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..engine.result import atomic
+from ..errors import InputError
+from .claims import CLAIMS, GROUPS, PROTOCOLS, entries
+from .runs import Outcome, load_outcomes, load_plan
+from .verdicts import VERDICTS, Entry
+
+FORMAT = "adom-ledger-1"
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All entries, and what they were computed from.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+        In the order of the claims, for each by protocol.
+    quick : bool
+        Whether the reproduction is the miniature.
+    commit : str, optional
+        That of the code that made the plan.
+    command : str
+        What computes the ledger again.
+    runs, missing : int
+        How many jobs left something, and how many did not.
+    """
+
+    entries: tuple[Entry, ...]
+    quick: bool = False
+    commit: str | None = None
+    command: str = ""
+    runs: int = 0
+    missing: int = 0
+
+    def find(self, claim: str, protocol: str) -> Entry:
+        """Return one entry."""
+        for one in self.entries:
+            if (one.claim, one.protocol) == (claim, protocol):
+                return one
+        raise InputError(f"the ledger has no entry {claim!r} under {protocol!r}; claims: {', '.join(CLAIMS)}")
+
+    def of(self, claim: str) -> "Ledger":
+        """Return the ledger of one claim only."""
+        check_claim(claim)
+        kept = tuple(one for one in self.entries if one.claim == claim)
+        return Ledger(kept, self.quick, self.commit, self.command, self.runs, self.missing)
+
+    def counts(self, protocol: str) -> dict[str, int]:
+        """Return how many claims have each verdict under a protocol."""
+        found = [one.verdict for one in self.entries if one.protocol == protocol]
+        return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+    @property
+    def protocols(self) -> list[str]:
+        """The protocols that there are entries for."""
+        return [name for name in PROTOCOLS if any(one.protocol == name for one in self.entries)]
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return what a terminal shows: claim, protocol, verdict, count, evidence or else the first note."""
+        return [
+            (one.claim, one.protocol, one.verdict, one.count, one.summary or (one.notes[0] if one.notes else ""))
+            for one in self.entries
+        ]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the ledger as lines of text, one an entry."""
+        for claim, protocol, verdict, count, evidence in self.rows():
+            yield f"{claim:6}{protocol:8}{verdict:15} {f'{count}: ' if count else ''}{evidence}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ledger as plain data."""
+        return {
+            "format": FORMAT,
+            "quick": self.quick,
+            "commit": self.commit,
+            "command": self.command,
+            "runs": self.runs,
+            "missing": self.missing,
+            "rules": {name: claim.rule for name, claim in CLAIMS.items()},
+            "entries": [one.to_json() for one in self.entries],
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Ledger":
+        """Read what `to_json` gave."""
+        if content.get("format") != FORMAT:
+            raise InputError(f"this is no ledger: its format is {content.get('format')!r}, not {FORMAT!r}")
+        found = tuple(Entry.from_json(one) for one in content["entries"])
+        rest = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
+        return cls(found, **rest)
+
+    def markdown(self) -> str:
+        """Return the ledger as a page."""
+        return "\n".join(_page(self)) + "\n"
+
+
+def compute(
+    outcomes: Sequence[Outcome], *, quick: bool = False, commit: str | None = None, command: str = ""
+) -> Ledger:
+    """Judge every claim under every protocol that there are runs of.
+
+    Examples
+    --------
+    >>> [(one.claim, one.verdict) for one in compute([]).entries][:2]
+    [('thm', 'not tested'), ('lem', 'not tested')]
+    """
+    present = {one.job.protocol for one in outcomes}
+    protocols = [name for name in PROTOCOLS if name in present] or list(PROTOCOLS)
+    there = sum(one.result is not None or one.data is not None for one in outcomes)
+    found = tuple(entries(outcomes, protocols))
+    return Ledger(found, quick, commit, command, there, len(outcomes) - there)
+
+
+def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> Ledger:
+    """Compute the ledger of a reproduction's folder from its files; write ledger.json and ledger.md there."""
+    plan, target = load_plan(folder), Path(folder)
+    read_outcomes = load_outcomes(folder) if outcomes is None else outcomes
+    found = compute(read_outcomes, quick=plan.quick, commit=plan.commit, command=f"adom ledger {target}")
+    with atomic(target / "ledger.json") as partial:
+        partial.write_text(json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n")
+    with atomic(target / "ledger.md") as partial:
+        partial.write_text(found.markdown())
+    return found
+
+
+def read(folder: str | os.PathLike[str]) -> Ledger:
+    """Read the ledger.json of a reproduction's folder."""
+    path = Path(folder) / "ledger.json"
+    try:
+        return Ledger.from_json(json.loads(path.read_text()))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; `adom ledger {folder}` writes it") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is no whole ledger ({error}); `adom ledger {folder}` writes it anew") from None
+
+
+def check_claim(name: str) -> None:
+    """Refuse what is no claim's id."""
+    if name not in CLAIMS:
+        raise InputError(f"there is no claim {name!r}; claims: {', '.join(CLAIMS)}")
+
+
+def _page(ledger: Ledger) -> Iterator[str]:
+    kind = "the miniature (`--quick`): small stand-ins for the paper's panels" if ledger.quick else "the full size"
+    yield from ("# The paper's claims", "")
+    yield (
+        f"Computed by `{ledger.command or 'adom ledger FOLDER'}` from {ledger.runs} result files"
+        f"{f' ({ledger.missing} missing)' if ledger.missing else ''}; {kind}; commit {ledger.commit or 'unknown'}."
+    )
+    yield from ("", "Errors are squared distances to the solution, relative to the start. In brackets: the least and")
+    yield "the greatest over seeds, or the 95 % interval of a fitted exponent. Parameters are chosen as `theory`,"
+    yield from ("`unit` or `tuned` says.", "", "| protocol | " + " | ".join(VERDICTS) + " |", _rule(5))
+    for protocol in ledger.protocols:
+        counts = ledger.counts(protocol)
+        yield f"| {protocol} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |"
+    for title, claims in GROUPS.items():
+        chosen = [one for claim in claims for one in ledger.entries if one.claim == claim.name]
+        if not chosen:
+            continue
+        yield from ("", f"## {title}", "", "| verdict | claim | protocol | holds in | evidence |", _rule(5))
+        for one in chosen:
+            said = "; ".join(text for text in (one.summary, *one.notes) if text)
+            yield f"| **{one.verdict}** | {one.claim} | {one.protocol} | {one.count} | {_cell(said)} |"
+        for claim in claims:
+            own = [one for one in chosen if one.claim == claim.name]
+            if own:
+                yield from ("", f"### {claim.name}: {claim.statement} ({claim.where})", "", f"Rule: {claim.rule}")
+                for one in own:
+                    yield from _details(one)
+
+
+def _details(one: Entry) -> Iterator[str]:
+    """Yield the table of an entry's panels."""
+    panels = one.evidence.get("panels", [])
+    if not panels:
+        return
+    columns = list(dict.fromkeys(name for row in panels for name in row))
+    yield from ("", f"<details><summary>{one.protocol}: {one.verdict}, {one.count}</summary>", "")
+    yield from ("| " + " | ".join(columns) + " |", _rule(len(columns)))
+    for row in panels:
+        yield "| " + " | ".join(_cell(_text(row.get(name, ""))) for name in columns) + " |"
+    yield from ("", "</details>")
+
+
+def _text(value: Any) -> str:
+    """Return a piece of evidence for people to read."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict) and value.keys() == {"median", "low", "high"}:
+        return f"{_text(value['median'])} [{_text(value['low'])}, {_text(value['high'])}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _rule(columns: int) -> str:
+    return "|" + " --- |" * columns

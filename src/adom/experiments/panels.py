@@ -1,0 +1,260 @@
+"""Every panel of every figure of the paper, and of a few more that its claims need, as data.
+
+====================  ======  ======================================================================================
+figure                panels  what is varied (rows x columns, as in the paper)
+====================  ======  ======================================================================================
+network               1       three rounds of a geometric network; nothing is run
+slow2                 8       two graphs taking turns: geometric, ring and star  x  rounds from one change to the next
+kappa                 16      kappa  x  dimension
+chi                   16      chi  x  dimension
+real_kappa            12      data set  x  kappa
+real_chi              12      data set  x  chi
+real_networks         6       kappa  x  data set, on infectious_ct1
+complete              4       ADOM and PNGD on the complete graph, kappa
+theory                11      Theorem 1 and its lemmas checked in every round
+rates                 9       how rounds grow with kappa and chi, for every method of Table 1
+heterogeneity         3       data split by label against data split at random, chi
+====================  ======  ======================================================================================
+
+The paper gives neither the place of its panels nor the length of its axes. Its text speaks of the bottom row of figure
+kappa as the one with most rounds, so that rows are kappa there.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from .runs import Panel
+
+DIMS = (40, 60, 80, 100)
+KAPPAS = (10.0, 1e2, 1e3, 1e4)
+CHIS = (9.0, 32.0, 134.0, 521.0)
+SWITCHES = (50, 20, 10, 5)
+SETS = ("a6a", "w6a", "ijcnn1")
+INFECTIOUS = {"network": "infectious", "nodes": 50, "graphs": 200, "chi": 232.0}
+COMPARED = {"adom": "gd:1", "mudag": "", "acc-dngd": "", "apm": ""}
+"""The methods of most figures, and ADOM's oracle there: one step of gradient descent."""
+SLOW = {"adom": "agd:3", "dnm": "agd:30"}
+TABLE1 = {"adom": "gd:1", "mudag": "", "acc-dngd": "", "apm": "", "diging": "", "panda": "auto"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the problems are: the paper's own, or a miniature.
+
+    Attributes
+    ----------
+    nodes, graphs : int
+        Of the geometric networks.
+    samples : int
+        A node, of synthetic data.
+    real : int, optional
+        The most samples a node of real data; None: all.
+    dims, chis : mapping
+        The paper's value -> the one that is run.
+    """
+
+    nodes: int = 100
+    graphs: int = 1000
+    samples: int = 100
+    real: int | None = None
+    dims: Mapping[int, int] = field(default_factory=lambda: {dim: dim for dim in DIMS})
+    chis: Mapping[float, float] = field(default_factory=dict)
+
+    def chi(self, value: float) -> float:
+        """Return the chi that is run in place of the paper's."""
+        return self.chis.get(value, value)
+
+
+FULL = Size()
+QUICK = Size(
+    nodes=20,
+    graphs=40,
+    samples=20,
+    real=20,
+    dims={40: 10, 60: 15, 80: 20, 100: 25},
+    chis={9.0: 4.0, 30.0: 8.0, 32.0: 8.0, 134.0: 16.0, 400.0: 32.0, 521.0: 32.0},
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its panels, what is run on each, and what a caption says.
+
+    Attributes
+    ----------
+    panels : function of a size
+    methods : mapping
+        Method -> oracle; empty for a primal method.
+    caption : str
+    protocols : tuple of str
+        Those it is run under.
+    paper : bool
+        Whether it is one of the paper's.
+    """
+
+    panels: Callable[[Size], Iterator[Panel]]
+    methods: Mapping[str, str]
+    caption: str
+    protocols: tuple[str, ...] = ("theory", "unit", "tuned")
+    paper: bool = True
+
+
+def _synthetic(size: Size, dim: int, kappa: float, **network: Any) -> dict[str, Any]:
+    """Return the settings of a panel on synthetic data."""
+    drawn = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
+    return {"data": "synthetic", "samples": size.samples, "dim": size.dims[dim], "kappa": kappa, **drawn, **network}
+
+
+def _real(size: Size, name: str, kappa: float, **network: Any) -> dict[str, Any]:
+    """Return the settings of a panel on a data set."""
+    drawn = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
+    return {"data": name, "samples": size.real, "kappa": kappa, **drawn, **network}
+
+
+def _slow2(size: Size) -> Iterator[Panel]:
+    chi = size.chi(400.0)
+    pairs = {
+        "geometric": {"network": "geometric", "graphs": 2, "chi": chi},
+        "ring-star": {"network": "ring-star", "graphs": 2, "chi": ring_chi(size.nodes)},
+    }
+    for (row, (name, network)), (column, every) in product(enumerate(pairs.items()), enumerate(SWITCHES)):
+        settings = _synthetic(size, 40, 30.0, **network, every=every)
+        title = f"{name.replace('-', ' and ')}, every {every} rounds"
+        yield Panel("slow2", f"{name}-every{every}", row, column, title, settings)
+
+
+def _kappa(size: Size) -> Iterator[Panel]:
+    for (row, kappa), (column, dim) in product(enumerate(KAPPAS), enumerate(DIMS)):
+        settings = _synthetic(size, dim, kappa, chi=size.chi(30.0))
+        title = f"$\\kappa$ = {_number(kappa)}, d = {size.dims[dim]}"
+        yield Panel("kappa", f"d{dim}-kappa{kappa:g}", row, column, title, settings)
+
+
+def _chi(size: Size) -> Iterator[Panel]:
+    for (row, chi), (column, dim) in product(enumerate(CHIS), enumerate(DIMS)):
+        settings = _synthetic(size, dim, 100.0, chi=size.chi(chi))
+        title = f"$\\chi$ = {size.chi(chi):g}, d = {size.dims[dim]}"
+        yield Panel("chi", f"d{dim}-chi{chi:g}", row, column, title, settings)
+
+
+def _real_kappa(size: Size) -> Iterator[Panel]:
+    for (row, name), (column, kappa) in product(enumerate(SETS), enumerate(KAPPAS)):
+        settings = _real(size, name, kappa, chi=size.chi(30.0))
+        title = f"{name}, $\\kappa$ = {_number(kappa)}"
+        yield Panel("real_kappa", f"{name}-kappa{kappa:g}", row, column, title, settings)
+
+
+def _real_chi(size: Size) -> Iterator[Panel]:
+    for (row, name), (column, chi) in product(enumerate(SETS), enumerate(CHIS)):
+        settings = _real(size, name, 100.0, chi=size.chi(chi))
+        yield Panel("real_chi", f"{name}-chi{chi:g}", row, column, f"{name}, $\\chi$ = {size.chi(chi):g}", settings)
+
+
+def _real_networks(size: Size) -> Iterator[Panel]:
+    for (row, kappa), (column, name) in product(enumerate((10.0, 1e4)), enumerate(SETS)):
+        settings = _real(size, name, kappa, **INFECTIOUS)
+        title = f"{name}, $\\kappa$ = {_number(kappa)}"
+        yield Panel("real_networks", f"{name}-kappa{kappa:g}", row, column, title, settings)
+
+
+SMALL = Size(nodes=20, graphs=100, samples=50, dims={40: 10})
+"""For what needs many rounds or exact oracles rather than many nodes."""
+
+
+def _complete(size: Size) -> Iterator[Panel]:
+    for column, kappa in enumerate(KAPPAS):
+        settings = _synthetic(SMALL, 40, kappa, network="complete", graphs=1, chi=1.0)
+        yield Panel("complete", f"kappa{kappa:g}", 0, column, f"$\\kappa$ = {_number(kappa)}", settings)
+
+
+def _theory(size: Size) -> Iterator[Panel]:
+    """Every row of the synthetic figures at their smallest dimension."""
+    rows = [one for panels in (_slow2, _kappa, _chi) for one in panels(size) if one.column == 0]
+    small = _synthetic(SMALL, 40, 10.0, chi=4.0)
+    rows.append(Panel("", "small", 0, 0, "20 nodes, d = 10", small))
+    for row, one in enumerate(rows):
+        name = f"{one.figure}-{one.name}".strip("-")
+        yield Panel("theory", name, row, 0, one.title, one.settings)
+
+
+def _rates(size: Size) -> Iterator[Panel]:
+    for column, kappa in enumerate((10.0, 30.0, 100.0, 300.0, 1000.0)):
+        settings = _synthetic(SMALL, 40, kappa, chi=5.0)
+        yield Panel("rates", f"kappa{kappa:g}", 0, column, f"$\\kappa$ = {_number(kappa)}, $\\chi$ = 5", settings)
+    for column, chi in enumerate((4.0, 8.0, 16.0, 32.0)):
+        settings = _synthetic(SMALL, 40, 20.0, chi=chi)
+        yield Panel("rates", f"chi{chi:g}", 1, column, f"$\\kappa$ = 20, $\\chi$ = {chi:g}", settings)
+
+
+def _heterogeneity(size: Size) -> Iterator[Panel]:
+    for column, chi in enumerate((9.0, 32.0, 134.0)):
+        settings = _synthetic(size, 40, 100.0, chi=size.chi(chi))
+        yield Panel("heterogeneity", f"chi{chi:g}", 0, column, f"$\\chi$ = {size.chi(chi):g}", settings)
+
+
+def _nothing(size: Size) -> Iterator[Panel]:
+    yield from ()
+
+
+FIGURES = {
+    "network": Figure(_nothing, {}, "A sample time-varying network with n = 20 nodes", ()),
+    "slow2": Figure(
+        _slow2, SLOW, "DNM and ADOM, kappa = 30: two geometric graphs taking turns (top), a ring and a star (bottom)"
+    ),
+    "kappa": Figure(_kappa, COMPARED, "Mudag, Acc-DNGD, APM and ADOM, chi fixed, over kappa and d"),
+    "chi": Figure(_chi, COMPARED, "Mudag, Acc-DNGD, APM and ADOM, kappa = 100, over chi and d"),
+    "real_kappa": Figure(_real_kappa, COMPARED, "LIBSVM data sets, chi fixed, over kappa"),
+    "real_chi": Figure(_real_chi, COMPARED, "LIBSVM data sets, kappa = 100, over chi"),
+    "real_networks": Figure(_real_networks, COMPARED, "LIBSVM data sets on the temporal graphs of infectious_ct1"),
+    "complete": Figure(
+        _complete, {"adom": "exact", "pngd": "exact"}, "ADOM and PNGD on the complete graph", ("theory", "unit"), False
+    ),
+    "theory": Figure(
+        _theory, {"adom": "exact"}, "Theorem 1 and its lemmas, checked in every round", ("theory",), False
+    ),
+    "rates": Figure(_rates, TABLE1, "The methods of Table 1 over kappa and chi", ("theory", "unit"), False),
+    "heterogeneity": Figure(
+        _heterogeneity, COMPARED, "Data split at random (solid) and by label (dashed)", ("theory", "unit"), False
+    ),
+}
+"""All figures by name, the paper's first."""
+
+
+def panels(names: Sequence[str], size: Size = FULL) -> list[Panel]:
+    """Return the panels of some figures.
+
+    Examples
+    --------
+    >>> [len(panels([name])) for name in ("slow2", "kappa", "chi", "real_kappa", "real_chi", "real_networks")]
+    [8, 16, 16, 12, 12, 6]
+    >>> panels(["chi"])[-1].settings["chi"]
+    521.0
+    """
+    return [panel for name in names for panel in FIGURES[name].panels(size)]
+
+
+def ring_chi(nodes: int) -> float:
+    """Return chi of a ring, which a star of as many nodes stays below.
+
+    Examples
+    --------
+    >>> round(ring_chi(100))
+    1014
+    """
+    from math import cos, pi
+
+    return 2 / (1 - cos(2 * pi / nodes))
+
+
+def _number(value: float) -> str:
+    """Return a power of ten as one, in the notation of a title.
+
+    Examples
+    --------
+    >>> _number(1000.0), _number(30.0)
+    ('$10^{3}$', '30')
+    """
+    exponent = len(f"{value:.0f}") - 1
+    return f"$10^{{{exponent}}}$" if exponent > 1 and value == 10**exponent else f"{value:g}"

@@ -1,0 +1,180 @@
+"""The jobs of a reproduction: which method runs where, under which protocol, how long.
+
+A panel's rounds are a multiple of chi sqrt(kappa), the order of ADOM's rate, so that all panels of a figure show the
+same part of the story. Parameters are tuned on the draw of seed 0 and judged on other draws: what is carried over are
+the multiples of mu, L and chi that the search chose. Panels that differ in the dimension only share a search.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from ..errors import InputError
+from .panels import FIGURES, FULL, QUICK, Size, panels
+from .runs import TUNE, VERIFY, Job, Panel
+from .tuning import Stages
+
+PROTOCOLS = ("theory", "unit", "tuned")
+TUNED_ON = 0
+"""The seed of the draw that parameters are tuned on; the runs that are judged have the seeds from 1."""
+RTOL = 1e-10
+"""The squared error, relative to the start, at which runs stop."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How long runs are, and how many.
+
+    Attributes
+    ----------
+    size : Size
+    seeds : int
+        How many draws each panel is run on.
+    times : mapping
+        Protocol -> rounds over chi sqrt(kappa).
+    most, least : int
+        Bounds of the rounds.
+    records : int
+        A run, at most; rounds are a multiple of it.
+    stages : sequence of (int, float)
+        Of a search.
+    target : float
+        The relative squared error that a search aims at.
+    exact, verified : int
+        The most rounds with the exact oracle, and of a verification.
+    """
+
+    size: Size
+    seeds: int
+    times: Mapping[str, float]
+    most: Mapping[str, int]
+    least: int
+    records: int
+    stages: Stages
+    target: float
+    exact: int
+    verified: int
+
+    @property
+    def candidates(self) -> int:
+        """How many settings a search tries."""
+        return sum(count for count, _ in self.stages)
+
+
+SCALES = {
+    "full": Scale(
+        FULL,
+        seeds=3,
+        times={"theory": 12.0, "unit": 6.5, "tuned": 4.0},
+        most={"theory": 100_000, "unit": 60_000, "tuned": 40_000},
+        least=800,
+        records=400,
+        stages=((16, 16.0), (16, 4.0), (16, 2.0)),
+        target=1e-8,
+        exact=2000,
+        verified=400,
+    ),
+    "quick": Scale(
+        QUICK,
+        seeds=1,
+        times={"theory": 12.0, "unit": 6.5, "tuned": 4.0},
+        most={"theory": 8_000, "unit": 5_000, "tuned": 3_000},
+        least=600,
+        records=200,
+        stages=((8, 16.0), (4, 4.0)),
+        target=1e-6,
+        exact=400,
+        verified=64,
+    ),
+}
+RATES_MOST = 200_000
+"""Rounds of figure rates, whose problems are small."""
+
+
+def make_jobs(
+    figures: Sequence[str], scale: Scale, protocols: Sequence[str] = PROTOCOLS, seeds: int | None = None
+) -> list[Job]:
+    """Return all jobs of some figures.
+
+    Examples
+    --------
+    >>> jobs = make_jobs(["kappa"], SCALES["full"], ["unit"], seeds=3)
+    >>> len([job for job in jobs if not job.variant]) == 16 * 4 * 3
+    True
+    """
+    draws = range(1, (scale.seeds if seeds is None else seeds) + 1)
+    jobs: list[Job] = []
+    for name in figures:
+        for panel in FIGURES[name].panels(scale.size):
+            for protocol in FIGURES[name].protocols:
+                if protocol in protocols:
+                    jobs += _on_panel(panel, protocol, draws, scale)
+    return list(dict.fromkeys(jobs))
+
+
+def _on_panel(panel: Panel, protocol: str, draws: Iterable[int], scale: Scale) -> Iterator[Job]:
+    methods = FIGURES[panel.figure].methods
+    if panel.figure == "theory":
+        rounds = min(scale.verified, rounds_of(panel, protocol, scale))
+        yield Job(panel, protocol, 1, "adom", "exact", rounds, 0.0, VERIFY)
+        return
+    rounds = rounds_of(panel, protocol, scale)
+    shared: dict[str, str] = {}
+    if protocol == "tuned":
+        searched = first_of_row(panel, scale.size)
+        budget = rounds_of(searched, protocol, scale)
+        for method, oracle in methods.items():
+            search = Job(
+                searched, protocol, TUNED_ON, method, oracle, budget, scale.target, TUNE, candidates=scale.candidates
+            )
+            shared[method] = search.key
+            yield search
+    for seed in draws:
+        for method, oracle in methods.items():
+            about = (panel, protocol, seed, method, oracle, rounds, RTOL)
+            yield Job(*about, records=scale.records, tuning=shared.get(method, ""))
+            if panel.figure == "heterogeneity":
+                yield Job(*about, variant="split-label", records=scale.records)
+        if panel.figure in ("slow2", "kappa", "chi") and protocol != "tuned":
+            yield from _oracles(panel, protocol, seed, rounds, scale)
+
+
+def _oracles(panel: Panel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
+    """ADOM with other oracles than the paper's: `auto` everywhere, `exact`, which takes long, where d is smallest."""
+    if seed == 1:
+        yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
+    if panel.settings["dim"] == min(scale.size.dims.values()):
+        most = min(rounds, scale.exact)
+        yield Job(panel, protocol, seed, "adom", "exact", most, RTOL, "exact", scale.records)
+
+
+def first_of_row(panel: Panel, size: Size) -> Panel:
+    """Return the panel that parameters are tuned on: for synthetic data in many dimensions, that of the smallest."""
+    if panel.figure not in ("kappa", "chi"):
+        return panel
+    return next(one for one in panels([panel.figure], size) if (one.row, one.column) == (panel.row, 0))
+
+
+def rounds_of(panel: Panel, protocol: str, scale: Scale) -> int:
+    """Return the budget of a panel: a multiple of chi sqrt(kappa), within bounds, rounded up to whole records."""
+    settings = panel.settings
+    if panel.figure == "complete":
+        wanted = (250.0 if protocol == "theory" else 40.0) * sqrt(settings["kappa"])
+        most = RATES_MOST
+    elif panel.figure == "rates":
+        wanted, most = 20.0 * settings["kappa"] * settings["chi"] ** 2, RATES_MOST
+    else:
+        wanted, most = scale.times[protocol] * settings["chi"] * sqrt(settings["kappa"]), scale.most[protocol]
+    if panel.figure == "slow2":
+        wanted *= 0.6
+    if scale.size is QUICK:
+        most = min(most, 2 * scale.most["theory"])
+    return scale.records * ceil(min(max(wanted, scale.least), most) / scale.records)
+
+
+def read_names(figures: Sequence[str] | None) -> list[str]:
+    """Return the figures asked for, all by default, in their usual order."""
+    for name in figures or ():
+        if name not in FIGURES:
+            raise InputError(f"no figure is called {name!r}; known: {', '.join(FIGURES)}")
+    return [name for name in FIGURES if not figures or name in figures]

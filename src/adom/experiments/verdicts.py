@@ -1,0 +1,165 @@
+"""An entry of the ledger: one claim under one protocol, its evidence, and the verdict that follows from it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .measures import Contest, plain
+from .runs import Outcome
+
+REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED = "reproduced", "partly", "not reproduced", "not tested"
+VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)
+FEW = 3
+"""Fewer seeds than this make no error bars."""
+PANELS = {"slow2": 8, "kappa": 16, "chi": 16, "real_kappa": 12, "real_chi": 12, "real_networks": 6}
+"""How many panels each figure of the paper has."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim under a protocol.
+
+    Attributes
+    ----------
+    claim, statement, where : str
+        Its id, what the paper says, and where.
+    protocol : str
+        How parameters were chosen.
+    verdict : str
+        One of `VERDICTS`.
+    holding, tested : int
+        In how many of the panels (or fits, as `unit` says) it held.
+    unit : str
+    evidence : dict
+        What was measured, as JSON can hold it; "summary" is a line of text, "panels" a list with a row for each.
+    notes : tuple of str
+    """
+
+    claim: str
+    statement: str
+    where: str
+    protocol: str
+    verdict: str
+    holding: int = 0
+    tested: int = 0
+    unit: str = "panels"
+    evidence: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> str:
+        """How many of how many, in words.
+
+        Examples
+        --------
+        >>> Entry("kap", "", "", "unit", PARTLY, 12, 16).count
+        '12 of 16 panels'
+        """
+        return f"{self.holding} of {self.tested} {self.unit}" if self.tested else ""
+
+    @property
+    def summary(self) -> str:
+        """The evidence in one line."""
+        return str(self.evidence.get("summary", ""))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as plain data."""
+        return asdict(self) | {"notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Entry":
+        """Read what `to_json` gave."""
+        return cls(**content | {"notes": tuple(content["notes"])})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a claim's function found; the registry adds what the claim is."""
+
+    verdict: str
+    holding: int = 0
+    tested: int = 0
+    summary: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    unit: str = "panels"
+
+    def entry(self, claim: str, statement: str, where: str, protocol: str) -> Entry:
+        """Return the entry of the ledger."""
+        evidence = {"summary": self.summary} | plain(self.evidence) if self.summary else plain(self.evidence)
+        return Entry(
+            claim,
+            statement,
+            where,
+            protocol,
+            self.verdict,
+            int(self.holding),
+            int(self.tested),
+            self.unit,
+            evidence,
+            tuple(self.notes),
+        )
+
+
+def overall(holding: int, tested: int) -> str:
+    """Return the verdict on a claim about all of some: all, some or none of them hold.
+
+    Examples
+    --------
+    >>> overall(16, 16), overall(3, 16), overall(0, 16), overall(0, 0)
+    ('reproduced', 'partly', 'not reproduced', 'not tested')
+    """
+    if tested == 0:
+        return NOT_TESTED
+    if holding == tested:
+        return REPRODUCED
+    return PARTLY if holding else NOT_REPRODUCED
+
+
+def untested(
+    outcomes: Iterable[Outcome], protocol: str, figures: Sequence[str], what: str = "", variant: str = ""
+) -> Finding:
+    """Return the finding where nothing could be tested, and why."""
+    said = missing(outcomes, protocol, figures, variant)
+    return Finding(NOT_TESTED, notes=said or [what or f"no runs of {', '.join(figures)} under {protocol}"])
+
+
+def missing(outcomes: Iterable[Outcome], protocol: str, figures: Sequence[str], variant: str = "") -> list[str]:
+    """Return why runs are missing, each reason with the number of runs."""
+    reasons = Counter(
+        one.reason
+        for one in outcomes
+        if one.result is None
+        and one.data is None
+        and (one.job.protocol, one.job.variant) == (protocol, variant)
+        and one.job.panel.figure in figures
+    )
+    return [f"{count} run{'s' if count > 1 else ''} missing: {reason}" for reason, count in reasons.most_common()]
+
+
+def fewer(tested: int, figures: Sequence[str], seeds: Iterable[int] = ()) -> list[str]:
+    """Return notes where there are fewer panels than the paper has, or too few seeds for error bars."""
+    notes = []
+    whole = sum(PANELS.get(figure, 0) for figure in figures)
+    if 0 < tested < whole:
+        notes.append(f"{tested} of the paper's {whole} panels")
+    least = min(seeds, default=FEW)
+    if least < FEW:
+        notes.append(f"{least} seed{'s' if least > 1 else ''} only: no error bars")
+    return notes
+
+
+def contest_row(one: Contest) -> dict[str, Any]:
+    """Return a contest as a row of evidence."""
+    return {
+        "figure": one.panel.figure,
+        "panel": one.panel.name,
+        "outcome": one.outcome,
+        "target": "last error" if one.target != one.target else one.target,
+        "rival": one.rival,
+        "factor": one.factor,
+        "bound": one.bound,
+        "rounds": one.rounds,
+        "seeds": one.seeds,
+    }

@@ -1,0 +1,62 @@
+"""Building the kernels, and doing without them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from adom.native import build
+
+SOLVE = """
+import adom, numpy as np
+rng = np.random.default_rng(0)
+problem = adom.LogisticRegression(rng.standard_normal((40, 3)), np.arange(40) % 2, nodes=8, kappa=10.0)
+result = adom.solve(problem, adom.networks.ring(8), oracle=("gd", 2), rounds=50)
+print(result.provenance["native"], repr(float(result.history["error"].iloc[-1])))
+"""
+
+
+def solve(tmp_path, **environment):
+    variables = {**os.environ, "ADOM_CACHE": str(tmp_path), **environment}
+    done = subprocess.run([sys.executable, "-c", SOLVE], env=variables, capture_output=True, text=True, check=True)
+    used, error = done.stdout.split()
+    return used == "True", float(error), done.stderr
+
+
+def test_without_a_compiler_jax_does_it_all(tmp_path):
+    used, error, _ = solve(tmp_path, PATH="", CXX="")
+    off, same, _ = solve(tmp_path, ADOM_NATIVE="0")
+    assert not used
+    assert not off
+    assert error == same
+
+
+def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path):
+    used, error, said = solve(tmp_path)
+    if not used:
+        pytest.skip("no C++ compiler here")
+    assert "compiling" in said
+    assert len(list(tmp_path.iterdir())) == 1
+    _, again, said = solve(tmp_path)
+    assert "compiling" not in said
+    assert again == error
+    _, pure, _ = solve(tmp_path, ADOM_NATIVE="0")
+    assert pure == pytest.approx(error, rel=1e-9)
+
+
+def test_a_compiler_that_refuses_is_quoted(tmp_path):
+    compiler = tmp_path / "cxx"
+    compiler.write_text("#!/bin/sh\necho 'kernels.cc:1: error: no' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    recipe = build.Recipe(build.Path(build.__file__).with_name("kernels.cc"), str(compiler), (), "")
+    with pytest.raises(build.BuildError, match=r"refused the kernels: kernels\.cc:1: error: no"):
+        build.build(recipe, tmp_path / "cache" / "kernels.so")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_a_reason_to_do_without(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    used, _, _ = solve(blocked)
+    assert not used

@@ -1,0 +1,89 @@
+"""The native kernels against the same sums in plain JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from adom import native
+from adom.problems.features import dense_features, sparse_features
+
+pytestmark = pytest.mark.skipif(bool(native.problem("cpu")), reason=f"no native kernels: {native.problem('cpu')}")
+
+SHAPES = [(1, 1, 1), (5, 7, 3), (4, 100, 40), (3, 33, 20), (2, 9, 137), (3, 70, 300), (7, 8, 8), (2, 257, 129)]
+TOLERANCE = {"float64": 1e-13, "float32": 1e-5}
+
+
+def features_of(n, m, d, sparse, seed=0, scale=3.0):
+    rng = np.random.default_rng(seed)
+    values = scale * rng.standard_normal((n * m, d))
+    values[rng.random(values.shape) < 0.6] = 0.0
+    signs, counts = np.where(rng.random(n * m) < 0.5, 1.0, -1.0), np.full(n, m)
+    if sparse:
+        return sparse_features(sp.csr_array(values), signs, counts)
+    return dense_features(values, signs, counts)
+
+
+def cast(tree, dtype):
+    return jax.tree.map(lambda a: jnp.asarray(a, dtype=dtype if np.asarray(a).dtype.kind == "f" else None), tree)
+
+
+def pure(features, x):
+    return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradients(shape, sparse, dtype):
+    with jax.enable_x64(True):
+        features = cast(features_of(*shape, sparse), dtype)
+        x = jnp.asarray(np.random.default_rng(1).standard_normal((6, shape[0], shape[2])), dtype=dtype)
+        wanted = np.asarray(jax.vmap(lambda x: pure(features, x))(x))
+        many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
+        one = np.asarray(jax.jit(features.logistic_gradient)(x[0]))
+    np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
+    np.testing.assert_array_equal(many[0], one)  # a batch computes each member just as if it were alone
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_large_margins_neither_overflow_nor_lose_their_sign(sparse):
+    with jax.enable_x64(True):
+        features = cast(features_of(3, 20, 4, sparse, scale=1.0), "float64")
+        for size in (1e3, 1e6, 1e300):
+            x = jnp.full((3, 4), size)
+            np.testing.assert_allclose(features.logistic_gradient(x), pure(features, x), rtol=1e-12, atol=1e-280)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_not_a_number_stays_one(sparse):
+    with jax.enable_x64(True):
+        features = cast(features_of(3, 20, 4, sparse), "float64")
+        x = jnp.zeros((3, 4)).at[1].set(jnp.nan)
+        found = np.asarray(features.logistic_gradient(x))
+    assert np.isnan(found[1]).any()
+    assert np.isfinite(found[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("dim", [1, 7, 8, 20, 130])
+def test_gossip_is_a_product_with_the_matrix(dim):
+    import adom
+    from adom.engine.supply import Supply
+
+    network = adom.networks.erdos_renyi(60, 0.1, graphs=3, seed=2)
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        graphs = jax.device_put(Supply(network, directed=False).window(0)[0])
+        v = jnp.asarray(rng.standard_normal((4, 60, dim)))
+        for g in range(3):
+            found = jax.jit(jax.vmap(lambda v, g=g: graphs.W.times(jnp.int32(g), (v,))[0]))(v)
+            np.testing.assert_allclose(found, network.matrix(g) @ np.asarray(v), rtol=0, atol=1e-13)
+
+
+def test_numbers_of_different_types_are_refused():
+    with jax.enable_x64(True):
+        features = cast(features_of(2, 3, 2, sparse=False), "float64")
+        x = jnp.zeros((2, 2), dtype="float32")
+        with pytest.raises(Exception, match="different types"):
+            native.logistic_dense(features.signed, features.weights, x).block_until_ready()
