@@ -22,7 +22,8 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
+    made: np.ndarray = memory[start : start + size].view(dtype).reshape(shape)
+    return made
 
 
 def zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:

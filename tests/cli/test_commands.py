@@ -1,5 +1,6 @@
 """The commands: their numbers are the library's, their files can be used again, their refusals say why."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -201,3 +202,10 @@ def test_verify_says_so_when_a_statement_fails(adom: Any, monkeypatch: pytest.Mo
     failed = adom("verify", "--json")
     assert failed.code == 1
     assert failed.json["rows"][0]["worst_ratio"] is None
+
+
+def test_kinds_beside_a_contact_list_take_over_its_number_of_nodes(adom: Any, tmp_path: Path) -> None:
+    contacts = tmp_path / "contacts.txt"
+    contacts.write_text("0 0 1\n0 1 2\n1 2 0\n1 0 1\n")
+    done = adom("network", "--network", "ring,contacts", "--contacts", contacts, "--json", "--out", tmp_path)
+    assert json.loads(done.out)["nodes"] == 3

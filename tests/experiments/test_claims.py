@@ -116,7 +116,7 @@ def test_rates():
     assert fits["adom", "chi"]["exponent"] == pytest.approx(1.0, abs=0.03)
     assert fits["adom", "chi"]["low"] <= 1.0 <= fits["adom", "chi"]["high"] + 0.03
     assert fits["acc-dngd", "kappa"]["table"] == pytest.approx(5 / 7)
-    assert counts(judged("rate", sweeps("mudag", 0.5, 1.0))) == (REPRODUCED, 2, 2)  # its logarithm is taken out
+    assert counts(judged("rate", sweeps("mudag", 0.5, 1.0))) == (PARTLY, 2, 2)  # its logarithm is taken out; no ADOM
     assert counts(judged("rate", sweeps("adom", 0.2, 1.0))) == (REPRODUCED, 2, 2)  # a table of upper bounds
     assert counts(judged("rate", sweeps("adom", 0.8, 1.0))) == (PARTLY, 1, 2)
     assert counts(judged("rate", sweeps("adom", 0.8, 1.5))) == (NOT_REPRODUCED, 0, 2)
@@ -275,6 +275,10 @@ def test_acc_dngd_worsens():
     assert [row["outcome"] for row in torn.evidence["panels"]] == ["undecided"]
     assert torn.verdict == NOT_REPRODUCED
     assert judged("acc", four(panel(), 100, 100, 100, 100)).verdict == NOT_TESTED  # one value of kappa
+    still = judged("acc", row_of((10**6, 10**6, 10**6)))
+    assert still.verdict == NOT_TESTED
+    assert "say nothing" in still.notes[0]
+    assert judged("acc", row_of((200, 400, 10**6))).evidence["panels"][0]["slower"]["median"] == "inf"
 
 
 def bent(scale=40.0):
@@ -324,6 +328,12 @@ def test_where_the_exact_oracle_fails_too_nothing_is_said_about_inner_steps():
     assert counts(judged("T", truncated((GROW, GROW), (400, 400)))) == (REPRODUCED, 1, 1)
     slowly = judged("T", truncated((9000, 8000), (20000, 8000)))  # nobody meets 1e-2: by pace
     assert counts(slowly) == (PARTLY, 1, 2)
+
+
+def test_inner_steps_are_not_judged_by_a_target_that_their_budget_forbids():
+    late = judged("T", truncated((1100, 990)))  # the exact oracle meets 1e-8 at the end of 1000 rounds
+    assert counts(late) == (REPRODUCED, 1, 1)
+    assert late.evidence["panels"][0]["ratio"]["median"] == pytest.approx(1100 / 990, rel=0.01)
 
 
 def hump(peak, rounds=500):

@@ -30,7 +30,12 @@ def network(config: Config) -> "Network":
 
     table = config.network
     chosen = kinds(str(table.kind))
-    members = [_member(kind, config) for kind in chosen]
+    # Those that bring their own number of nodes come first: the others take it over.
+    made: dict[str, Network] = {}
+    for kind in sorted(set(chosen), key=lambda kind: kind not in ("contacts", "infectious")):
+        nodes = next(iter(made.values())).nodes if made else config.problem.nodes
+        made[kind] = _member(kind, config, nodes)
+    members = [made[kind] for kind in chosen]
     if len(members) > 1:
         whole = networks.alternate(members, **({} if table.every is None else {"every": table.every}))
     elif table.every is not None and members[0].period > 1:
@@ -47,10 +52,10 @@ def _seed(config: Config) -> int:
     return config.problem.seed if config.network.seed is None else config.network.seed
 
 
-def _member(kind: str, config: Config) -> "Network":
+def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     from .. import networks
 
-    table, nodes, seed = config.network, config.problem.nodes, _seed(config)
+    table, seed = config.network, _seed(config)
     if kind == "contacts":
         return networks.from_contacts(table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair))
     if kind == "infectious":

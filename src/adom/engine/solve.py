@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -294,11 +295,7 @@ def _surroundings() -> dict[str, Any]:
     import jax
 
     return {
-        "versions": {
-            "adom": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")},
-        },
+        "versions": _versions(),
         "device": str(jax.devices()[0].device_kind),
         "native": native.usable(),
         "platform": platform.platform(),
@@ -307,8 +304,15 @@ def _surroundings() -> dict[str, Any]:
     }
 
 
+@cache
+def _versions() -> dict[str, str]:
+    known = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
+    return {"adom": __version__, "python": platform.python_version(), **known}
+
+
+@cache
 def _commit() -> str | None:
-    """Return the commit of the source tree that this code runs from, where there is one."""
+    """Return the commit of the source tree that this code was loaded from, where there is one."""
     here = Path(__file__).resolve().parent
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:

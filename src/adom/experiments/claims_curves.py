@@ -19,9 +19,10 @@ from .measures import (
     failed,
     family,
     grouped,
+    last_error,
     pace,
     panel_of,
-    target_of,
+    target_within,
     thirds,
 )
 from .runs import Outcome
@@ -35,28 +36,34 @@ RISE = 1.1
 """The relative error above which a run has grown at first."""
 OPENING = 0.05
 """The first rounds, as a part of the budget."""
-SLOWEST = 1e-9
+STILL = 0.1
+"""Fewer digits gained than this are no progress that a pace could be told from."""
 
 
 def acc_dngd_worsens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     """Judge that Acc-DNGD gets worse as chi and kappa grow.
 
     A row is the panels of figure kappa or chi that differ in kappa or chi only. Pace is digits of the error gained in
-    a thousand rounds. In a row Acc-DNGD gets worse if, from the smallest to the largest value and in every seed, its
-    pace falls, and falls by more than that of the fastest other method; where seeds disagree the row is undecided.
+    a thousand rounds; a run that gained less than 0.1 has none. In a row Acc-DNGD gets worse if, from the smallest to
+    the largest value and in every seed, its pace falls, and falls by more than that of the fastest other method; where
+    seeds disagree the row is undecided. Rows in which it has no pace even at the smallest value say nothing.
     Reproduced: worse in all rows; partly: in some; not reproduced: in none.
     """
     rows: dict[tuple[str, str], list[Runs]] = {}
     for swept in ("kappa", "chi"):
         for runs in grouped(outcomes, protocol, [swept]).values():
-            if "acc-dngd" in runs and len(runs) > 1:
+            if {"acc-dngd", "adom"} <= runs.keys():
                 rows.setdefault((swept, family(panel_of(runs), swept)), []).append(runs)
     panels: list[dict[str, Any]] = []
+    still = 0
     for (swept, _), cells in rows.items():
         cells.sort(key=lambda runs, swept=swept: float(panel_of(runs).settings[swept]))  # type: ignore[misc]
         first, last = cells[0], cells[-1]
         seeds = sorted(first["acc-dngd"].keys() & last["acc-dngd"].keys())
         if len(cells) < 2 or not seeds:
+            continue
+        if not all(_pace(first["acc-dngd"][seed]) > 0 for seed in seeds):
+            still += 1
             continue
         own = Interval.of(_slower(first, last, seed, own=True) for seed in seeds)
         behind = Interval.of(_slower(first, last, seed, own=False) for seed in seeds)
@@ -66,8 +73,10 @@ def acc_dngd_worsens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
         outcome = "worse" if worse else ("not worse" if better else "undecided")
         row = {"figure": swept, "panel": names, "outcome": outcome, "slower": own, "slower than others": behind}
         panels.append(row | {"seeds": len(seeds)})
+    notes = [f"{still} rows say nothing: Acc-DNGD gains less than {STILL} digits in all its rounds"] if still else []
     if not panels:
-        return untested(outcomes, protocol, ["kappa", "chi"], "no row with two values of kappa or chi")
+        why = untested(outcomes, protocol, ["kappa", "chi"], "no row with two values of kappa or chi")
+        return Finding(NOT_TESTED, notes=notes or why.notes)
     holding = sum(one["outcome"] == "worse" for one in panels)
     parts = []
     for swept in ("kappa", "chi"):
@@ -76,20 +85,27 @@ def acc_dngd_worsens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
             own_slow = median(one["slower"].median for one in chosen)
             more = median(one["slower than others"].median for one in chosen)
             parts.append(f"smallest to largest {swept}: {own_slow:.3g} times slower, {more:.3g} against the best other")
-    notes = fewer(0, [], [one["seeds"] for one in panels]) + missing(outcomes, protocol, ["kappa", "chi"])
+    notes += fewer(0, [], [one["seeds"] for one in panels]) + missing(outcomes, protocol, ["kappa", "chi"])
     evidence = {"panels": panels}
     return Finding(overall(holding, len(panels)), holding, len(panels), "; ".join(parts), evidence, notes, "rows")
 
 
 def _slower(first: Runs, last: Runs, seed: int, *, own: bool) -> float:
     """Return how many times Acc-DNGD slowed down from one panel to another, by itself or against the fastest other."""
+    before, after = _pace(first["acc-dngd"][seed]), _pace(last["acc-dngd"][seed])
+    if after == 0:
+        return float("inf")
+    if own:
+        return before / after
+    fastest = [
+        max(_pace(found[seed]) for name, found in runs.items() if name != "acc-dngd" and seed in found)
+        for runs in (first, last)
+    ]
+    return fastest[1] / after / (fastest[0] / before) if fastest[0] > 0 else 0.0
 
-    def lag(runs: Runs) -> float:
-        alone = max(pace(runs["acc-dngd"][seed]), SLOWEST)
-        others = [pace(found[seed]) for name, found in runs.items() if name != "acc-dngd" and seed in found]
-        return 1 / alone if own else max([*others, SLOWEST]) / alone
 
-    return lag(last) / lag(first)
+def _pace(one: Outcome) -> float:
+    return pace(one) if -np.log10(last_error(one)) >= STILL else 0.0
 
 
 def apm_flattens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
@@ -109,16 +125,24 @@ def apm_flattens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
         panel, ratio = panel_of(runs), Interval.of(map(_flattening, runs["apm"].values()))
         flat = "flattens" if ratio.high < 1 else ("does not" if ratio.low >= 1 else "undecided")
         row = {"figure": panel.figure, "panel": panel.name, "outcome": flat, "ratio": ratio, "seeds": len(runs["apm"])}
-        if "adom" in runs:
-            row["ADOM's ratio"] = Interval.of(map(_flattening, runs["adom"].values()))
+        row["last over middle"] = Interval.of(
+            thirds(one)[2] / (thirds(one)[1] or np.nan) for one in runs["apm"].values()
+        )
+        steady = [thirds(one) for one in runs.get("adom", {}).values() if converging(one)]
+        if steady:
+            row["ADOM's ratio"] = Interval.of(last / first for first, _, last in steady)
+            row["ADOM's last over middle"] = Interval.of(last / middle for _, middle, last in steady)
         panels.append(row)
     if not panels:
         return untested(outcomes, protocol, figures)
     holding = sum(one["outcome"] == "flattens" for one in panels)
     ratios = [one["ratio"].median for one in panels]
     summary = f"last slope/first: median {median(ratios):.3g}, {min(ratios):.3g} to {max(ratios):.3g} over panels"
-    linear = [one["ADOM's ratio"].median for one in panels if "ADOM's ratio" in one]
-    summary += f"; ADOM's median {median(linear):.3g}" if linear else ""
+    summary += f"; last/middle {median(one['last over middle'].median for one in panels):.3g}"
+    linear = [one for one in panels if "ADOM's ratio" in one]
+    if linear:
+        both = (median(one[name].median for one in linear) for name in ("ADOM's ratio", "ADOM's last over middle"))
+        summary += "; for comparison ADOM's {:.3g} and {:.3g}".format(*both)
     notes = fewer(len(panels), figures, [one["seeds"] for one in panels]) + missing(outcomes, protocol, figures)
     return Finding(overall(holding, len(panels)), holding, len(panels), summary, {"panels": panels}, notes)
 
@@ -132,11 +156,11 @@ def few_inner_steps(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     """Judge that T <= 3 inner steps are enough, and T = 1 outside figure slow2.
 
     In a panel, rounds of ADOM with the paper's T over those with the exact oracle, seed by seed, to the smallest power
-    of ten that the exact runs met in the median; a run that misses it, or diverges, has an infinite ratio. Where exact
-    runs miss 1e-2, the ratio is that of the digits gained by the end of the exact run, its own over those with T. T is
-    enough if the ratio is at most 1.5 in every seed, not enough if it is above in every seed, else undecided. Panels in
-    which a run with the exact oracle does not converge either (within its rounds) say nothing about T. Reproduced:
-    enough in all panels; partly: in some; not reproduced: in none.
+    of ten that the exact runs met in the median, within the rounds allowed to T over 1.5; a run that misses it, or
+    diverges, has an infinite ratio. Where exact runs miss 1e-2, the ratio is that of the digits gained by the end of
+    the exact run, its own over those with T. T is enough if the ratio is at most 1.5 in every seed, not enough if it is
+    above in every seed, else undecided. Panels in which a run with the exact oracle does not converge either (within
+    its rounds) say nothing about T. Reproduced: enough in all panels; partly: in some; not reproduced: in none.
     """
     figures = sorted({one.job.panel.figure for one in outcomes if one.job.variant == "exact"})
     own = grouped(outcomes, protocol, figures)
@@ -149,8 +173,8 @@ def few_inner_steps(outcomes: Sequence[Outcome], protocol: str) -> Finding:
         if not all(converging(exact["adom"][seed]) for seed in seeds):
             broken += 1
             continue
-        target = target_of(exact, ["adom"])
         runs = own[place]["adom"]
+        target = target_within(exact["adom"], min(one.job.rounds for one in runs.values()) / ENOUGH)
         ratio = Interval.of(_truncation(runs[seed], exact["adom"][seed], target) for seed in seeds)
         enough = "enough" if ratio.high <= ENOUGH else ("not enough" if ratio.low > ENOUGH else "undecided")
         panel, oracle = panel_of(exact), runs[seeds[0]].job.oracle

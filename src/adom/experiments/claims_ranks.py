@@ -68,8 +68,8 @@ def _best(outcomes: Sequence[Outcome], protocol: str, figures: Sequence[str]) ->
     least = min(panels, key=lambda one: one.factor.median)
     most = max(panels, key=lambda one: one.factor.median)
     summary = (
-        f"best rival/ADOM: median {evidence['factor']:.2f}, from {least.factor} ({least.panel.name}, {least.rival}) "
-        f"to {most.factor} ({most.panel.name}, {most.rival}); lost {evidence['lost']}, "
+        f"best rival/ADOM: median {evidence['factor']:.2f}, from {least.text} ({least.panel.name}, {least.rival}) "
+        f"to {most.text} ({most.panel.name}, {most.rival}); lost {evidence['lost']}, "
         f"undecided {evidence['undecided']}; at 1e-2 best in {evidence['won at 1e-2']}"
     )
     notes = fewer(len(panels), figures, [one.seeds for one in panels]) + missing(outcomes, protocol, figures)
@@ -165,7 +165,7 @@ def dnm_faster(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     close = any(one.factor.median > 1 for one in panels)
     verdict = REPRODUCED if faster else (PARTLY if close else NOT_REPRODUCED)
     best = max(panels, key=lambda one: one.factor.median)
-    summary = f"ADOM's rounds over DNM's: up to {best.factor} ({best.panel.name})"
+    summary = f"ADOM's rounds over DNM's: up to {best.text} ({best.panel.name})"
     notes = fewer(0, [], [one.seeds for one in panels])
     rows = [contest_row(one) for one in panels]
     return Finding(verdict, faster, len(panels), summary, {"panels": rows}, notes, "panels where DNM converges")

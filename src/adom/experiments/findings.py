@@ -12,6 +12,7 @@ import numpy as np
 
 from ..engine.result import atomic
 from .claims import PROTOCOLS
+from .claims_curves import ENOUGH
 from .measures import (
     Interval,
     Runs,
@@ -20,6 +21,7 @@ from .measures import (
     grouped,
     measured,
     target_of,
+    target_within,
 )
 from .runs import Outcome, load_outcomes, load_plan
 from .verdicts import PANELS
@@ -90,8 +92,9 @@ def inner_steps(outcomes: Sequence[Outcome]) -> Section:
         for place in dict.fromkeys([*exacts, *autos]):
             mine, exact, safe = (cells.get(place, {}).get("adom", {}) for cells in (own, exacts, autos))
             base = exact or safe
-            target = target_of({"adom": base})
-            if not mine or not np.isfinite([cost_to(one, target) for one in base.values()]).all():
+            allowed = min((one.job.rounds for one in mine.values()), default=0) / ENOUGH
+            target = target_within(base, allowed) if mine else float("nan")
+            if not np.isfinite([cost_to(one, target) for one in base.values()]).all():
                 continue
             seen += 1
             prices += [
@@ -100,7 +103,9 @@ def inner_steps(outcomes: Sequence[Outcome]) -> Section:
                 if np.isfinite(cost_to(mine[seed], target)) and np.isfinite(cost_to(safe[seed], target))
             ]
             bad = sum(
-                cost_to(one, target) > 1.5 * cost_to(base[seed], target) for seed, one in mine.items() if seed in base
+                cost_to(one, target) > ENOUGH * cost_to(base[seed], target)
+                for seed, one in mine.items()
+                if seed in base
             )
             if not bad:
                 continue
@@ -143,9 +148,9 @@ def winners(outcomes: Sequence[Outcome]) -> Section:
             for runs, rounds in _ranked(outcomes, protocol, [figure], "rounds"):
                 wins[min(rounds, key=lambda name: rounds[name])] += 1
                 others = [value for name, value in rounds.items() if name != "adom"]
-                if "adom" in rounds and others and np.isfinite(rounds["adom"]):
+                if "adom" in rounds:
                     budget = max(one.job.rounds for seeds in runs.values() for one in seeds.values())
-                    leads.append(min(*others, budget) / rounds["adom"])
+                    leads.append(min(*others, budget) / min(rounds["adom"], budget))
             if wins:
                 rows.append((protocol, figure, str(wins.total()), _tally(wins), _spread(leads)))
             total += wins
@@ -154,7 +159,9 @@ def winners(outcomes: Sequence[Outcome]) -> Section:
             tuned = f"Under `tuned`, of {total.total()} panels: {_tally(total)}. "
             tuned += f"The best other's rounds over ADOM's: {_spread(factors)}."
     columns = ("protocol", "figure", "panels", "first to the target (panels)", "best other's rounds over ADOM's")
-    return Section("Who wins", tuned or "There are no runs with tuned parameters.", columns, tuple(rows))
+    text = tuned or "There are no runs with tuned parameters."
+    text += " A run that misses the target counts with its whole budget."
+    return Section("Who wins", text, columns, tuple(rows))
 
 
 def heterogeneity(outcomes: Sequence[Outcome]) -> Section:

@@ -17,6 +17,8 @@ from .runs import Outcome, Panel
 
 COARSE = 1e-2
 """The largest target that methods are ranked by; where none reaches it, the last errors are compared."""
+FINE = 1e-4
+"""The largest target that exponents are fitted at: above it, rounds are those of the first oscillation."""
 LOST = 10.0
 """A run that ends above this multiple of a target that it had met has lost it again."""
 WORST = 1e12
@@ -139,6 +141,17 @@ def target_of(runs: Runs, methods: Sequence[str] | None = None) -> float:
     return target if target <= COARSE else float("nan")
 
 
+def target_within(runs: dict[int, Outcome], rounds: float) -> float:
+    """Return the smallest power of ten met within some rounds, in the median over seeds, bounded as in `target_of`."""
+    met = []
+    for one in runs.values():
+        assert one.result is not None
+        inside = errors(one)[one.result.history["round"].to_numpy() <= rounds]
+        met.append(float(inside[-1]) if inside.size and np.isfinite(inside[-1]) else WORST)
+    target = power_of_ten(max(median(met), *(one.job.rtol for one in runs.values())))
+    return target if target <= COARSE else float("nan")
+
+
 @dataclass(frozen=True)
 class Interval:
     """The median over seeds, and the least and the greatest."""
@@ -192,6 +205,12 @@ class Contest:
         if self.factor.low > 1:
             return "won"
         return "lost" if self.factor.high < 1 else "undecided"
+
+    @property
+    def text(self) -> str:
+        """The factor, and which way it is a bound."""
+        sign = (">= " if self.factor.median >= 1 else "<= ") if self.bound else ""
+        return f"{sign}{self.factor}"
 
 
 def contest(runs: Runs, champion: str, rivals: Sequence[str], target: float | None = None) -> Contest | None:
@@ -258,7 +277,7 @@ def fit(cells: Iterable[Runs], method: str, swept: str, divide_by_log: bool = Fa
     """Fit rounds to a target against kappa or chi by least squares of logarithms; say why where it cannot be done.
 
     Runs that differ in the swept setting only, and have the same seed, share an intercept. The target is the smallest
-    power of ten that all runs met; where that is above `COARSE`, panels in which a seed misses `COARSE` are left out.
+    power of ten that all runs met; where that is above `FINE`, panels in which a seed misses `FINE` are left out.
     """
     panels = [list(runs[method].values()) for runs in cells if method in runs]
     panels = [seeds for seeds in panels if swept in seeds[0].job.panel.settings]
@@ -272,7 +291,7 @@ def fit(cells: Iterable[Runs], method: str, swept: str, divide_by_log: bool = Fa
         return f"fewer than three values of {swept}"
     stop = max(one.job.rtol for seeds in panels for one in seeds)
     target = power_of_ten(max([stop, *(last_error(one) for seeds in panels for one in seeds)]))
-    target = min(target, COARSE)
+    target = min(target, FINE)
     kept = [seeds for seeds in panels if all(np.isfinite(cost_to(one, target)) for one in seeds)]
     dropped = sum(map(len, panels)) - sum(map(len, kept))
     groups: dict[tuple[str, int], list[tuple[float, float]]] = {}

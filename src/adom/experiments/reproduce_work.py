@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from .runs import TUNE, VERIFY, Job
 from .store import FINISHED
 from .tuning import Stages, transferred, tune
 
+SEARCHED = 200
+"""Records of a candidate: the rounds that it takes are known to half a percent of the budget."""
 KEPT = 6
 """Problems and networks that a worker keeps for the next jobs."""
 Settings = Mapping[str, Any]
@@ -122,7 +125,8 @@ class Workshop:
         problem, network = self.problem(job), self.network(job)
         start = problem.nodes * float((problem.solution() ** 2).sum())
         request = Request(job.oracle or "auto", job.rounds, job.rtol * start, 1, "local", "float64", False)
-        _, oracle, account = tune(problem, network, method_class(job.method), request, self.stages, self.batch)
+        cls = method_class(job.method)
+        _, oracle, account = tune(problem, network, cls, request, self.stages, self.batch, SEARCHED)
         on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}
         wall = round(time.perf_counter() - began, 3)
         return {"on": on, "method": job.method, "oracle": str(oracle), "wall_seconds": wall, **account}
@@ -156,7 +160,6 @@ class Shelf:
 
 def make_problem(settings: Settings, seed: int, split: str) -> LogisticRegression:
     """Return the problem that a panel describes, with some kappa: data drawn, or dealt out, by the seed."""
-    from ..data import load
     from ..data import split as deal
 
     nodes, samples = settings["nodes"], settings["samples"]
@@ -166,13 +169,21 @@ def make_problem(settings: Settings, seed: int, split: str) -> LogisticRegressio
         count = nodes * samples
         features, labels = make_classification(n_samples=count, n_features=settings["dim"], random_state=seed)
     else:
-        features, labels = load(settings["data"])
+        features, labels = read(settings["data"])
         if samples is not None and samples * nodes < len(labels):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
             chosen = rng.choice(len(labels), samples * nodes, replace=False)
             features, labels = features[chosen], labels[chosen]
     data = deal(features, labels, nodes, split, seed=seed)
     return LogisticRegression.from_nodes(data, kappa=settings["kappa"])
+
+
+@cache
+def read(name: str) -> tuple[Any, np.ndarray]:
+    """Return the features and labels of a data set, read once."""
+    from ..data import load
+
+    return load(name)
 
 
 def make_network(settings: Settings, seed: int) -> Network:

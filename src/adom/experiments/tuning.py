@@ -66,10 +66,12 @@ def tune(
     request: Request,
     stages: Stages = STAGES,
     batch: int = BATCH,
+    records: int | None = None,
 ) -> tuple[Method, Any, dict[str, Any]]:
     """Return a method with the best parameters found, its oracle, and how they were found, for the provenance.
 
-    The stages' candidates are powers of two in number; at most `batch` of them run at the same time.
+    The stages' candidates are powers of two in number; at most `batch` of them run at the same time. With `records`
+    a candidate of one round a step has so many records instead of one a round.
 
     Examples
     --------
@@ -95,7 +97,11 @@ def tune(
         if best is None:
             ones = (1.0,) * len(ASSUMED)
             drawn[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
-        asked = replace(request, oracle=oracle, rounds=rounds, tol=tol or None)
+        every = 1
+        if records and cls.rounds_per_step == 1:
+            every = ceil(rounds / records)
+            rounds = min(request.rounds, every * records)  # always as many records: one program
+        asked = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
         ran = _run(drawn, problem, network, asked, start, batch)
         tried += ran
         best = min([*([best] if best else []), *ran], key=lambda one: one.score)
@@ -196,6 +202,7 @@ def _run(
         oracles=request.oracle,
         rounds=request.rounds,
         tol=request.tol,
+        record_every=request.record_every,
         dtype=request.dtype,
         batch=batch,
         progress=request.progress,

@@ -1,0 +1,57 @@
+"""`adom ledger`: the verdicts of a folder's files, on a terminal and as JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adom.experiments.claims import CLAIMS
+from adom.experiments.ledger import read
+from adom.experiments.runs import Plan
+from made import four, panel
+
+
+@pytest.fixture
+def folder() -> Path:
+    target = Path("made")
+    found = four(panel(), 200, 400, 900, 900)
+    Plan(False, [one.job for one in found]).save(target)
+    (target / "results").mkdir()
+    for one in found:
+        assert one.result is not None
+        one.result.save(target / "results" / f"{one.job.key}.npz")
+    return target
+
+
+def test_it_shows_and_writes_every_verdict(adom: Any, folder: Path) -> None:
+    outcome = adom("ledger", folder)
+    assert (outcome.code, outcome.err) == (0, "")
+    for claim in CLAIMS:
+        assert claim in outcome.out
+    assert "reproduced" in outcome.out
+    for name in ("ledger.json", "ledger.md", "findings.md"):
+        assert (folder / name).stat().st_size > 100
+        assert str(folder / name) in outcome.out
+
+
+def test_json_is_the_file(adom: Any, folder: Path) -> None:
+    said = adom("ledger", folder, "--json").json
+    assert said == json.loads((folder / "ledger.json").read_text())
+    assert read(folder).find("kap", "unit").count == "1 of 1 panels"
+
+
+def test_one_claim_with_its_rule(adom: Any, folder: Path) -> None:
+    outcome = adom("ledger", folder, "--claim", "kap")
+    assert CLAIMS["kap"].rule in outcome.out
+    assert "dnm7" not in outcome.out
+    said = adom("ledger", folder, "--claim", "kap", "--json").json
+    assert {one["claim"] for one in said["entries"]} == {"kap"}
+    assert {one.claim for one in read(folder).entries} == set(CLAIMS)  # the file stays whole
+
+
+def test_refusals(refused: Any, folder: Path) -> None:
+    assert "no claim 'kapa'" in refused("ledger", folder, "--claim", "kapa")
+    assert "plan.json" in refused("ledger", "nowhere")
+    assert "missing argument 'FOLDER'" in refused("ledger")
+    assert not Path("nowhere").exists()
