@@ -14,6 +14,7 @@ from .ledger import ledger
 from .methods import methods
 from .network import network
 from .plot import plot
+from .reproduce import reproduce
 from .solve import solve
 from .sweep import sweep
 from .verify import verify
@@ -31,6 +32,7 @@ adom: decentralized convex optimization over changing networks
   adom verify                   check the theorem and its lemmas round by round
   adom methods                  list the methods
   adom data                     list the data sets, where they are, and fetch them
+  adom reproduce --quick        reproduce the paper's figures and claims, in miniature; without it in full
   adom ledger FOLDER            judge the paper's claims from the files of a reproduction
   adom plot out/result.npz      draw a saved run again
 
@@ -74,7 +76,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, compare, sweep, verify, network, methods, data, ledger, plot):
+for command in (solve, compare, sweep, verify, network, methods, data, reproduce, ledger, plot):
     app.command()(command)
 
 

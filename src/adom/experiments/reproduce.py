@@ -131,10 +131,12 @@ def reproduce(
     files = [path for page in pages(names, protocols) for path in _pictures(target, page)]
     files += write_tables(target, outcomes)
 
+    from . import findings
     from .ledger import write
 
     ledger = write(target, outcomes)
-    files += [target / "ledger.json", target / "ledger.md"]
+    findings.write(target, outcomes)
+    files += [target / name for name in ("ledger.json", "ledger.md", "findings.md")]
     lost = {jobs[place].text: words for place, words in pool.lost.items()}
     return Reproduction(target, plan, outcomes, ledger, files, lost, time.perf_counter() - began)
 
@@ -223,7 +225,7 @@ def cost(job: Job) -> float:
     if job.method in ("mudag", "apm"):
         times = 0.1
     a_round = 4e-8 * nodes * math.sqrt(dim) + gradient * times
-    return 0.3 + job.rounds * a_round * max(1.0, 0.3 * job.candidates)
+    return 0.2 + (1.0 if job.candidates else 0.0) + job.rounds * a_round * max(1.0, 0.3 * job.candidates)
 
 
 def _jobs_of(jobs: Sequence[Job], page: tuple[str, str]) -> list[int]:

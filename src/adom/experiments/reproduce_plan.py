@@ -2,7 +2,8 @@
 
 A panel's rounds are a multiple of chi sqrt(kappa), the order of ADOM's rate, so that all panels of a figure show the
 same part of the story. Parameters are tuned on the draw of seed 0 and judged on other draws: what is carried over are
-the multiples of mu, L and chi that the search chose. Panels that differ in the dimension only share a search.
+the multiples of mu, L and chi that the search chose. Panels that differ in the dimension only share a search; in the
+miniature, those of one data set do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ class Scale:
         The relative squared error that a search aims at.
     exact, verified : int
         The most rounds with the exact oracle, and of a verification.
+    searched : mapping
+        Figure -> the column whose panel is tuned for its whole row.
     oracles : int
         With other oracles ADOM is run in the first so many panels of a row; with `exact`, which takes long, only where
         d is smallest, and in figure slow2 in the first panel only.
@@ -58,6 +61,7 @@ class Scale:
     exact: int
     verified: int
     oracles: int
+    searched: Mapping[str, int]
 
     @property
     def candidates(self) -> int:
@@ -78,6 +82,7 @@ SCALES = {
         exact=2000,
         verified=400,
         oracles=4,
+        searched={"kappa": 0, "chi": 0},
     ),
     "quick": Scale(
         QUICK,
@@ -91,6 +96,7 @@ SCALES = {
         exact=400,
         verified=64,
         oracles=1,
+        searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1},
     ),
 }
 RATES_MOST = 200_000
@@ -127,7 +133,7 @@ def _on_panel(panel: Panel, protocol: str, draws: Iterable[int], scale: Scale) -
     rounds = rounds_of(panel, protocol, scale)
     shared: dict[str, str] = {}
     if protocol == "tuned":
-        searched = first_of_row(panel, scale.size)
+        searched = searched_for(panel, scale)
         budget = rounds_of(searched, protocol, scale)
         for method, oracle in methods.items():
             search = Job(
@@ -154,11 +160,11 @@ def _oracles(panel: Panel, protocol: str, seed: int, rounds: int, scale: Scale) 
         yield Job(panel, protocol, seed, "adom", "exact", most, RTOL, "exact", scale.records)
 
 
-def first_of_row(panel: Panel, size: Size) -> Panel:
-    """Return the panel that parameters are tuned on: for synthetic data in many dimensions, that of the smallest."""
-    if panel.figure not in ("kappa", "chi"):
-        return panel
-    return next(one for one in panels([panel.figure], size) if (one.row, one.column) == (panel.row, 0))
+def searched_for(panel: Panel, scale: Scale) -> Panel:
+    """Return the panel that a panel's parameters are tuned on: itself, or one of its row that others share."""
+    column = scale.searched.get(panel.figure, panel.column)
+    row = (one for one in panels([panel.figure], scale.size) if one.row == panel.row)
+    return next(one for one in row if one.column == column)
 
 
 def rounds_of(panel: Panel, protocol: str, scale: Scale) -> int:

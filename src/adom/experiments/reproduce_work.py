@@ -84,7 +84,7 @@ class Workshop:
             partial.write_text(json.dumps(_finite(data), indent=1) + "\n")
 
     def _run(self, job: Job) -> None:
-        began = time.perf_counter()
+        began = Stopwatch()
         problem, network = self.problem(job), self.network(job)
         start = problem.nodes * float((problem.solution() ** 2).sum())
         method, search = self._method(job, problem, network)
@@ -101,7 +101,7 @@ class Workshop:
         if result.status not in FINISHED:
             raise KeyboardInterrupt
         about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
-        about |= {"key": job.key, "wall_seconds": round(time.perf_counter() - began, 3)}
+        about |= {"key": job.key, **began.told()}
         provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
         replace(result, provenance=provenance).save(self.results / f"{job.key}.npz")
 
@@ -121,24 +121,35 @@ class Workshop:
         return method, {"tuning": {"key": job.tuning, **account["on"], **found, "transfer": told}}
 
     def _tune(self, job: Job) -> dict[str, Any]:
-        began = time.perf_counter()
+        began = Stopwatch()
         problem, network = self.problem(job), self.network(job)
         start = problem.nodes * float((problem.solution() ** 2).sum())
         request = Request(job.oracle or "auto", job.rounds, job.rtol * start, 1, "local", "float64", False)
         cls = method_class(job.method)
         _, oracle, account = tune(problem, network, cls, request, self.stages, self.batch, SEARCHED)
         on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}
-        wall = round(time.perf_counter() - began, 3)
-        return {"on": on, "method": job.method, "oracle": str(oracle), "wall_seconds": wall, **account}
+        return {"on": on, "method": job.method, "oracle": str(oracle), **began.told(), **account}
 
     def _verify(self, job: Job) -> dict[str, Any]:
-        began = time.perf_counter()
+        began = Stopwatch()
         problem, network = self.problem(job), self.network(job)
         checked = verify(problem, network, job.rounds, progress=False)
         names = ("name", "statement", "worst_ratio", "round_of_worst", "rounds_checked", "holds")
         rows = [{name: getattr(row, name) for name in names} for row in checked.rows]
         about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
-        return {"holds": checked.holds, "rows": rows, **about, "wall_seconds": round(time.perf_counter() - began, 3)}
+        return {"holds": checked.holds, "rows": rows, **about, **began.told()}
+
+
+class Stopwatch:
+    """What a job takes: time on the clock, and on the processor."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def told(self) -> dict[str, float]:
+        """Return the seconds since the start."""
+        wall, cpu = time.perf_counter() - self.wall, time.process_time() - self.cpu
+        return {"wall_seconds": round(wall, 3), "cpu_seconds": round(cpu, 3)}
 
 
 class Shelf:

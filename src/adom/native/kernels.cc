@@ -162,7 +162,8 @@ inline Vec<float> Complement(Vec<float> t) {
 
 // ---------------------------------------------------------------- the gradient at one node, dense
 constexpr int kRows = 8;    // samples whose margins are summed up together
-constexpr int kBlock = 32;  // samples after whose margins the gradient is summed: their rows stay in the first cache
+constexpr int kBlock = 32;  // samples, at most, after whose margins the gradient is summed
+constexpr int64_t kBlockBytes = 13 << 10;  // of their rows, so that these and the next ones stay in the first cache
 constexpr int kTile = 16;   // vectors of columns at a time: as many as the registers hold
 
 constexpr int kSoon = 24;   // links ahead of which a row is asked for
@@ -196,9 +197,9 @@ struct Tile {
     }
   }
 
-  // out += sum of slope[j] * row j; on the way, ask for the rows of the next block, if it is to be read from afar.
+  // out += sum of slope[j] * row j; on the way, ask for the rows that come `ahead` later.
   template <bool kWhole>
-  static void AddRows(const T* rows, const T* slope, T* out, int count, int64_t stride, int rest, bool ahead) {
+  static void AddRows(const T* rows, const T* slope, T* out, int count, int64_t stride, int rest, int ahead) {
     Vec<T> sum[N];
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) sum[i] = At(out, i, rest);
@@ -206,7 +207,7 @@ struct Tile {
       const T* row = rows + j * stride;
       if (ahead) {
 #pragma GCC unroll 16
-        for (int i = 0; i < N; ++i) __builtin_prefetch(row + kBlock * stride + i * w);
+        for (int i = 0; i < N; ++i) __builtin_prefetch(row + ahead * stride + i * w);
       }
 #pragma GCC unroll 16
       for (int i = 0; i < N; ++i) sum[i] += slope[j] * (kWhole ? Load(row + i * w) : At(row, i, rest));
@@ -276,11 +277,14 @@ inline void WithWidth(int width, const Body& body) {
 
 // out = sum over the samples of weight * -1/(1 + e^margin) * row.
 template <typename T>
-void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool ahead) {
+void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool from_afar) {
   constexpr int w = kWidth<T>;
   std::fill(out, out + d, T(0));
-  for (int64_t first = 0; first < m; first += kBlock) {
-    const int count = static_cast<int>(std::min<int64_t>(kBlock, m - first));
+  const int64_t fit = kBlockBytes / (static_cast<int64_t>(sizeof(T)) * d) / kRows * kRows;
+  const int size = static_cast<int>(std::max<int64_t>(kRows, std::min<int64_t>(kBlock, fit)));
+  const int ahead = from_afar ? size : 0;
+  for (int64_t first = 0; first < m; first += size) {
+    const int count = static_cast<int>(std::min<int64_t>(size, m - first));
     const T* block = rows + first * d;
     alignas(kBytes) T slope[kBlock] = {};
     Tiles<T>(d, [&](int width, int64_t c, int rest) {

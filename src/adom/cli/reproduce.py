@@ -1,0 +1,88 @@
+"""`adom reproduce`: the paper's figures and claims, from scratch or from where it was left."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import AsJson
+
+if TYPE_CHECKING:
+    from ..experiments.reproduce import Reproduction
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FIGURE]...",
+        help="network, slow2, kappa, chi, real_kappa, real_chi, real_networks; and complete, theory, rates, "
+        "heterogeneity; left out: all of them.",
+        show_default=False,
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A miniature of everything, in less than three minutes.")]
+OutFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")]
+Protocols = Annotated[str, typer.Option("--protocols", metavar="TEXT", help="Of theory, unit and tuned.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option("--seeds", metavar="N", help="Draws a panel; by default 3, with --quick 1.", show_default=False),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Processes; by default one a core.", show_default=False),
+]
+
+
+def reproduce(
+    figures: Names = None,
+    quick: Quick = False,
+    protocols: Protocols = "theory,unit,tuned",
+    seeds: Seeds = None,
+    workers: Workers = None,
+    out: OutFolder = Path("out/reproduce"),
+    json: AsJson = False,
+) -> int:
+    """Reproduce the paper: its figures, tables of all runs, and a ledger of its claims.
+
+    Every run is saved as soon as it has finished; the same command goes on
+    where it was ended or killed. The exit code is 1 if some runs could not be
+    made.
+    """
+    from ..experiments.reproduce import reproduce as reproduce_paper
+    from . import output
+
+    output.folder(out)
+    chosen = [name.strip() for name in protocols.split(",") if name.strip()]
+    done = reproduce_paper(figures, quick=quick, folder=out, protocols=chosen, seeds=seeds, workers=workers)
+    for job, words in done.lost.items():
+        output.note(f"{job} could not be run: its process died ({words}); the same command tries it again")
+    if json:
+        output.as_json(_summary(done))
+    else:
+        _print(done)
+    return 1 if done.lost else 0
+
+
+def _summary(done: "Reproduction") -> dict[str, Any]:
+    return {
+        "folder": done.folder,
+        "quick": done.plan.quick,
+        "jobs": len(done.outcomes),
+        "done": done.done,
+        "missing": done.plan.refused,
+        "lost": done.lost,
+        "seconds": round(done.seconds, 1),
+        "files": done.files,
+        "ledger": done.ledger.to_json()["entries"],
+    }
+
+
+def _print(done: "Reproduction") -> None:
+    from .output import lines, table
+
+    size = "a miniature: --quick" if done.plan.quick else "the paper's sizes"
+    took = f"{done.done} of {len(done.outcomes)} runs, {size}, {done.seconds:.0f} s"
+    table(took, ("claim", "protocol", "verdict", "holds in", "evidence"), done.ledger.rows())
+    by_folder: dict[Path, list[str]] = {}
+    for path in done.files:
+        by_folder.setdefault(path.parent, []).append(path.name)
+    lines("wrote", *(f"  {folder}: {', '.join(names)}" for folder, names in by_folder.items()))
