@@ -78,7 +78,7 @@ def reproduce(
     Parameters
     ----------
     figures : sequence of str, optional
-        Names of `adom.experiments.panels.FIGURES`; all by default.
+        Names of `adom.experiments.panels.FIGURES`, or single panels such as "kappa/d40-kappa100"; all by default.
     quick : bool
         A miniature of everything instead of the paper's sizes.
     folder : path

@@ -67,7 +67,7 @@ def _reach(
 def pages(figures: Sequence[str], protocols: Sequence[str]) -> list[tuple[str, str]]:
     """Return the pages that some figures have: a figure and a protocol each."""
     found = []
-    for name in figures:
+    for name in dict.fromkeys(given.partition("/")[0] for given in figures):
         if name == "network":
             found.append((name, ""))
         elif name != "theory":  # a table, not curves

@@ -3,7 +3,7 @@
 A panel's rounds are a multiple of chi sqrt(kappa), the order of ADOM's rate, so that all panels of a figure show the
 same part of the story. Parameters are tuned on the draw of seed 0 and judged on other draws: what is carried over are
 the multiples of mu, L and chi that the search chose. Panels that differ in the dimension only share a search; in the
-miniature, those of one data set do.
+miniature, those of one row do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ PROTOCOLS = ("theory", "unit", "tuned")
 TUNED_ON = 0
 """The seed of the draw that parameters are tuned on; the runs that are judged have the seeds from 1."""
 RTOL = 1e-10
-"""The squared error, relative to the start, at which runs stop."""
+"""The squared error, relative to the start, at which runs stop, and at which searches aim."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,16 @@ class Scale:
         How many draws each panel is run on.
     times : mapping
         Protocol -> rounds over chi sqrt(kappa).
-    most, least : int
-        Bounds of the rounds.
+    most, least : mapping and int
+        Bounds of the rounds, the upper ones by protocol.
+    small : int
+        The most rounds of figures complete and rates, whose problems are small.
     records : int
         A run, at most; rounds are a multiple of it.
     stages : sequence of (int, float)
         Of a search.
-    target : float
-        The relative squared error that a search aims at.
+    search : int
+        The most rounds of its candidates.
     exact, verified : int
         The most rounds with the exact oracle, and of a verification.
     searched : mapping
@@ -55,9 +57,10 @@ class Scale:
     times: Mapping[str, float]
     most: Mapping[str, int]
     least: int
+    small: int
     records: int
     stages: Stages
-    target: float
+    search: int
     exact: int
     verified: int
     oracles: int
@@ -73,40 +76,40 @@ SCALES = {
     "full": Scale(
         FULL,
         seeds=3,
-        times={"theory": 12.0, "unit": 6.5, "tuned": 4.0},
-        most={"theory": 100_000, "unit": 60_000, "tuned": 40_000},
+        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
+        most={"theory": 40_000, "unit": 30_000, "tuned": 20_000},
         least=800,
+        small=100_000,
         records=400,
-        stages=((16, 16.0), (16, 4.0), (16, 2.0)),
-        target=1e-8,
-        exact=2000,
+        stages=((16, 16.0), (8, 4.0), (8, 2.0)),
+        search=2000,
+        exact=1000,
         verified=400,
-        oracles=4,
+        oracles=1,
         searched={"kappa": 0, "chi": 0},
     ),
     "quick": Scale(
         QUICK,
         seeds=1,
-        times={"theory": 12.0, "unit": 6.5, "tuned": 3.0},
-        most={"theory": 16_000, "unit": 10_000, "tuned": 4_000},
+        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
+        most={"theory": 16_000, "unit": 10_000, "tuned": 6_000},
         least=600,
+        small=16_000,
         records=200,
         stages=((8, 16.0), (4, 4.0)),
-        target=1e-6,
+        search=3000,
         exact=400,
         verified=64,
         oracles=1,
-        searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1},
+        searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1, "real_networks": 0, "slow2": 1},
     ),
 }
-RATES_MOST = 200_000
-"""Rounds of figure rates, whose problems are small."""
 
 
 def make_jobs(
     figures: Sequence[str], scale: Scale, protocols: Sequence[str] = PROTOCOLS, seeds: int | None = None
 ) -> list[Job]:
-    """Return all jobs of some figures.
+    """Return all jobs of some figures, or of single panels of them such as "kappa/d40-kappa100".
 
     Examples
     --------
@@ -116,10 +119,11 @@ def make_jobs(
     """
     draws = range(1, (scale.seeds if seeds is None else seeds) + 1)
     jobs: list[Job] = []
-    for name in figures:
+    for given in figures:
+        name, _, one = given.partition("/")
         for panel in FIGURES[name].panels(scale.size):
             for protocol in FIGURES[name].protocols:
-                if protocol in protocols:
+                if protocol in protocols and one in ("", panel.name):
                     jobs += _on_panel(panel, protocol, draws, scale)
     return list(dict.fromkeys(jobs))
 
@@ -134,16 +138,15 @@ def _on_panel(panel: Panel, protocol: str, draws: Iterable[int], scale: Scale) -
     shared: dict[str, str] = {}
     if protocol == "tuned":
         searched = searched_for(panel, scale)
-        budget = rounds_of(searched, protocol, scale)
+        budget = min(scale.search, rounds_of(searched, protocol, scale))
         for method, oracle in methods.items():
-            search = Job(
-                searched, protocol, TUNED_ON, method, oracle, budget, scale.target, TUNE, candidates=scale.candidates
-            )
+            search = Job(searched, protocol, TUNED_ON, method, oracle, budget, RTOL, TUNE, candidates=scale.candidates)
             shared[method] = search.key
             yield search
     for seed in draws:
         for method, oracle in methods.items():
-            about = (panel, protocol, seed, method, oracle, rounds, RTOL)
+            budget = min(rounds, rounds_of(panel, "unit", scale)) if method == "dnm" else rounds
+            about = (panel, protocol, seed, method, oracle, budget, RTOL)
             yield Job(*about, records=scale.records, tuning=shared.get(method, ""))
             if panel.figure == "heterogeneity":
                 yield Job(*about, variant="split-label", records=scale.records)
@@ -172,21 +175,24 @@ def rounds_of(panel: Panel, protocol: str, scale: Scale) -> int:
     settings = panel.settings
     if panel.figure == "complete":
         wanted = (250.0 if protocol == "theory" else 40.0) * sqrt(settings["kappa"])
-        most = RATES_MOST
+        most = scale.small
     elif panel.figure == "rates":
-        wanted, most = 20.0 * settings["kappa"] * settings["chi"] ** 2, RATES_MOST
+        wanted, most = 20.0 * settings["kappa"] * settings["chi"] ** 2, scale.small
     else:
         wanted, most = scale.times[protocol] * settings["chi"] * sqrt(settings["kappa"]), scale.most[protocol]
     if panel.figure == "slow2":
-        wanted *= 0.6
-    if scale.size is QUICK:
-        most = min(most, scale.most["theory"])
+        wanted *= 0.6  # DNM takes 30 inner steps a round
     return scale.records * ceil(min(max(wanted, scale.least), most) / scale.records)
 
 
 def read_names(figures: Sequence[str] | None) -> list[str]:
-    """Return the figures asked for, all by default, in their usual order."""
-    for name in figures or ():
+    """Return the figures and panels asked for, all figures by default, in their usual order."""
+    for given in figures or ():
+        name, _, one = given.partition("/")
         if name not in FIGURES:
             raise InputError(f"no figure is called {name!r}; known: {', '.join(FIGURES)}")
-    return [name for name in FIGURES if not figures or name in figures]
+        known = [panel.name for panel in panels([name])]
+        if one and one not in known:
+            raise InputError(f"figure {name} has no panel {one!r}; it has {', '.join(known)}")
+    order = list(FIGURES)
+    return sorted(dict.fromkeys(figures or order), key=lambda given: order.index(given.partition("/")[0]))

@@ -126,6 +126,8 @@ class Pool:
 
     def _environment(self) -> dict[str, str]:
         found = dict(os.environ)
+        home = str(Path(__file__).resolve().parents[2])  # the workers are to find this very package
+        found["PYTHONPATH"] = os.pathsep.join(part for part in (home, found.get("PYTHONPATH")) if part)
         if self.one_thread:
             found |= ONE_THREAD
             found["XLA_FLAGS"] = f"{found.get('XLA_FLAGS', '')} {EIGEN}".strip()

@@ -71,7 +71,7 @@ def panel_grid(
         grid: Any = figure.subplots(down, across, squeeze=False)
         figure.subplots_adjust(
             left=0.52 / size[0],
-            right=1 - 0.08 / size[0],
+            right=1 - 0.16 / size[0],
             top=1 - 0.5 / size[1],
             bottom=0.6 / size[1],
             wspace=0.3,
