@@ -94,14 +94,13 @@ def test_tuned_parameters_are_carried_over_as_multiples_of_the_constants(whole):
             assert (told["seed"], one.job.seed > 0) == (0, True)
             chosen = searches[one.job.tuning]["chosen"]
             assert told["chosen"] == chosen
-            about = one.result.provenance
-            problem = about["problem"]
-            mu, L = problem["mu"] * chosen["mu"], problem["L"] * chosen["L"]
-            if one.job.method == "mudag" and chosen["name"] is None:
-                assert about["method"]["parameters"]["eta"] == pytest.approx(1 / L)
+            if one.job.method == "acc-dngd" and chosen["name"] != "theory":
+                true = one.result.provenance["problem"] | {"chi": one.result.provenance["network"]["chi"]}
+                mu, L, chi = (true[name] * chosen[name] for name in ("mu", "L", "chi"))
+                eta = (mu / L) ** (3 / 7) / (L * chi**3)
+                assert one.result.provenance["method"]["parameters"]["eta"] == pytest.approx(eta, rel=1e-4)
                 seen += 1
-            assert mu < L
-    assert seen
+    assert seen == 2
 
 
 def test_verifications_and_searches_leave_data(whole):

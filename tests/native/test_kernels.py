@@ -44,7 +44,20 @@ def test_gradients(shape, sparse, dtype):
         many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
         one = np.asarray(jax.jit(features.logistic_gradient)(x[0]))
     np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
-    np.testing.assert_array_equal(many[0], one)  # a batch computes each member just as if it were alone
+    np.testing.assert_array_equal(many[0], one)  # few are done one by one
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradients_for_many_settings(shape, dtype):
+    with jax.enable_x64(True):
+        features = cast(features_of(*shape, sparse=False), dtype)
+        x = jnp.asarray(np.random.default_rng(1).standard_normal((41, shape[0], shape[2])), dtype=dtype)
+        wanted = np.asarray(jax.vmap(lambda x: pure(features, x))(x))
+        many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
+        some = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x[30:]))
+    np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
+    np.testing.assert_array_equal(many[30:], some)  # what a member gets does not depend on the others
 
 
 @pytest.mark.parametrize("sparse", [False, True])

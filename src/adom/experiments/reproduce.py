@@ -198,14 +198,15 @@ def _gpu() -> bool:
 
 
 def groups(jobs: Sequence[Job], able: Sequence[int], costs: dict[int, float]) -> list[Task]:
-    """Put jobs together that share their data and their network; searches come first, then the longest."""
+    """Put jobs together that share their data and their network; searches come first, each method's, then the longest."""
     keys = {job.key: place for place, job in enumerate(jobs)}
     found: dict[Any, Task] = {}
     for place in able:
         job = jobs[place]
         settings = job.panel.settings
         names = ("data", "dim", "samples", "nodes", "network", "graphs", "chi", "every")
-        about = (bool(job.candidates), job.seed, *(settings.get(name) for name in names))
+        search = job.method if job.candidates else ""
+        about = (search, job.seed, *(settings.get(name) for name in names))
         task = found.setdefault(about, Task())
         task.jobs.append(place)
         task.cost += costs[place]

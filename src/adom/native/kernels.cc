@@ -16,6 +16,7 @@
 #include <memory>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -310,6 +311,82 @@ void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, i
   }
 }
 
+// ---------------------------------------------------------------- the same for many settings
+// A vector holds one number of each of 8 settings (16 in float32), two vectors one of each of a group. Every number of
+// the data is then multiplied with whole vectors, both sums are products of matrices that stay in registers, and no sum
+// runs across a vector. What a setting gets does not depend on the others in its group.
+constexpr int kPair = 2;   // vectors of a group
+constexpr int kDeep = 6;   // samples, or columns, that are summed up at the same time
+
+constexpr int kFewSettings = 8;  // fewer than these are done one by one: a group would be mostly empty
+
+template <typename T>
+constexpr int kGroup = kPair * kWidth<T>;
+
+// sum[i][v] += number(i) * vector v of each step, for N numbers and `steps` steps.
+template <typename T, int N>
+inline void Products(const T* numbers, int64_t apart, int64_t onward, const T* vectors, int64_t steps, T* sums,
+                     int64_t sums_apart) {
+  constexpr int w = kWidth<T>;
+  Vec<T> sum[N][kPair];
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < kPair; ++v) sum[i][v] = Load(sums + i * sums_apart + v * w);
+  for (int64_t k = 0; k < steps; ++k) {
+    const T* at = numbers + k * onward;
+    Vec<T> vector[kPair];
+#pragma GCC unroll 2
+    for (int v = 0; v < kPair; ++v) vector[v] = Load(vectors + k * kGroup<T> + v * w);
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < kPair; ++v) sum[i][v] += at[i * apart] * vector[v];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < kPair; ++v) Store(sums + i * sums_apart + v * w, sum[i][v]);
+}
+
+// The same for any number of numbers, kDeep of them at a time.
+template <typename T>
+inline void AddProducts(const T* numbers, int64_t count, int64_t apart, int64_t onward, const T* vectors,
+                        int64_t steps, T* sums) {
+  int64_t i = 0;
+  for (; i + kDeep <= count; i += kDeep)
+    Products<T, kDeep>(numbers + i * apart, apart, onward, vectors, steps, sums + i * kGroup<T>, kGroup<T>);
+  for (; i < count; ++i)
+    Products<T, 1>(numbers + i * apart, apart, onward, vectors, steps, sums + i * kGroup<T>, kGroup<T>);
+}
+
+// The gradients of one node for up to kGroup settings, whose x and gradients lie `far` apart. `room` has 2 d groups.
+template <typename T>
+void DenseGroup(const T* rows, const T* weights, const T* x, T* out, int64_t far, int settings, int64_t m, int64_t d,
+                T* room) {
+  constexpr int w = kWidth<T>;
+  T* point = room;                     // d groups: x, turned round
+  T* gradient = room + d * kGroup<T>;  // likewise
+  std::fill(room, room + 2 * d * kGroup<T>, T(0));
+  for (int s = 0; s < settings; ++s)
+    for (int64_t c = 0; c < d; ++c) point[c * kGroup<T> + s] = x[s * far + c];
+  for (int64_t first = 0; first < m; first += kBlock) {
+    const int count = static_cast<int>(std::min<int64_t>(kBlock, m - first));
+    const T* block = rows + first * d;
+    alignas(kBytes) T slope[kBlock * kGroup<T>] = {};
+    AddProducts(block, count, d, 1, point, d, slope);  // margins: a sample each, along its columns
+    for (int j = 0; j < count; ++j)
+#pragma GCC unroll 2
+      for (int v = 0; v < kPair; ++v) {
+        T* at = slope + j * kGroup<T> + v * w;
+        Store(at, -weights[first + j] * Complement(Load(at)));
+      }
+    AddProducts(block, d, 1, d, slope, count, gradient);  // gradient: a column each, along the samples
+  }
+  for (int s = 0; s < settings; ++s)
+    for (int64_t c = 0; c < d; ++c) out[s * far + c] = gradient[c * kGroup<T> + s];
+}
+
 // ---------------------------------------------------------------- the gradient at one node, sparse
 constexpr int kSamples = 64;
 
@@ -411,11 +488,21 @@ int64_t Axis(ffi::AnyBuffer buffer, size_t from_the_end) {
 template <typename T>
 void RunDense(ffi::ThreadPool& pool, ffi::AnyBuffer rows, ffi::AnyBuffer weights, ffi::AnyBuffer x, T* out) {
   const int64_t n = Axis(rows, 3), m = Axis(rows, 2), d = Axis(rows, 1), settings = Settings(x, 2);
+  const bool grouped = settings >= kFewSettings && Settings(rows, 3) == 1 && Settings(weights, 2) == 1;
+  const T *all = Part<T>(rows, 3, 0), *weight = Part<T>(weights, 2, 0), *point = Part<T>(x, 2, 0);
   Share(pool, n, 2.0 * settings * n * m * d, [&](int64_t first, int64_t last) {
+    std::vector<T> memory(grouped ? 2 * d * kGroup<T> + kWidth<T> : 0);
+    T* room = memory.data();
+    while (reinterpret_cast<uintptr_t>(room) % kBytes) ++room;
     for (int64_t i = first; i < last; ++i)
-      for (int64_t s = 0; s < settings; ++s)
-        DenseNode<T>(Part<T>(rows, 3, s) + i * m * d, Part<T>(weights, 2, s) + i * m, Part<T>(x, 2, s) + i * d,
-                     out + (s * n + i) * d, m, d, s == 0);  // the other settings find the data in the cache
+      if (grouped)
+        for (int64_t s = 0; s < settings; s += kGroup<T>)
+          DenseGroup<T>(all + i * m * d, weight + i * m, point + (s * n + i) * d, out + (s * n + i) * d, n * d,
+                        static_cast<int>(std::min<int64_t>(kGroup<T>, settings - s)), m, d, room);
+      else
+        for (int64_t s = 0; s < settings; ++s)
+          DenseNode<T>(Part<T>(rows, 3, s) + i * m * d, Part<T>(weights, 2, s) + i * m, Part<T>(x, 2, s) + i * d,
+                       out + (s * n + i) * d, m, d, s == 0);  // the other settings find the data in the cache
   });
 }
 
