@@ -198,7 +198,7 @@ def _gpu() -> bool:
 
 
 def groups(jobs: Sequence[Job], able: Sequence[int], costs: dict[int, float]) -> list[Task]:
-    """Put jobs together that share their data and their network; searches come first, each method's, then the longest."""
+    """Put jobs together that share data and network; searches come first, then the longest."""
     keys = {job.key: place for place, job in enumerate(jobs)}
     found: dict[Any, Task] = {}
     for place in able:
