@@ -14,7 +14,7 @@ SIZE = Size(
 )
 TINY = Scale(
     SIZE,
-    seeds=2,
+    seeds=1,
     times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
     most={"theory": 120, "unit": 120, "tuned": 80},
     least=60,
@@ -24,6 +24,6 @@ TINY = Scale(
     search=60,
     exact=20,
     verified=8,
-    oracles=1,
+    oracles=0,
     searched={"kappa": 0, "chi": 0},
 )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..engine.solve import _commit, check_whole
 from ..errors import InputError
-from .panels import FIGURES
 from .reproduce_pages import pages, write_tables
 from .reproduce_plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
 from .reproduce_pool import Pool, Task
@@ -198,7 +197,7 @@ def _gpu() -> bool:
 
 
 def groups(jobs: Sequence[Job], able: Sequence[int], costs: dict[int, float]) -> list[Task]:
-    """Put jobs together that share data and network; searches come first, then the longest."""
+    """Put jobs together that share data and network; searches come first, by method, then the longest."""
     keys = {job.key: place for place, job in enumerate(jobs)}
     found: dict[Any, Task] = {}
     for place in able:
@@ -307,6 +306,3 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-__all__ = ["FIGURES", "Reproduction", "reproduce"]

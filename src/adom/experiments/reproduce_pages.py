@@ -12,8 +12,6 @@ from .panels import FIGURES
 from .runs import TUNE, VERIFY, Outcome, Panel, load_plan, outcome
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..report.paper import Curves
 
 TARGETS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
@@ -145,10 +143,3 @@ def _theory_rows(one: Outcome) -> list[dict[str, Any]]:
     if one.data is None:
         return [{**_about(one), "reason": one.reason}]
     return [{**_about(one), **row, "reason": ""} for row in one.data["rows"]]
-
-
-def frame(outcomes: Sequence[Outcome]) -> "pd.DataFrame":
-    """Return the table of runs."""
-    import pandas as pd
-
-    return pd.DataFrame([_run_row(one) for one in outcomes if not one.job.leaves_data])

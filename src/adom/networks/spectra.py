@@ -89,6 +89,7 @@ def node_sums(links: Links, weights: Floats, graph: int) -> Floats:
 @cache
 def _controller() -> Any:
     """Return what limits the threads of BLAS; None without threadpoolctl, which comes with scikit-learn."""
+    importlib.import_module("scipy.linalg")  # it brings a BLAS of its own, which must be there to be found
     try:
         return importlib.import_module("threadpoolctl").ThreadpoolController()
     except ImportError:

@@ -1,0 +1,41 @@
+"""`adom reproduce`."""
+
+import json
+
+import pytest
+
+from adom.experiments import reproduce_plan
+from tiny import TINY
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(reproduce_plan.SCALES, "quick", TINY)
+
+
+def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
+    done = adom("reproduce", "network", "chi/d40-chi9", "--quick", "--protocols", "unit", "--out", tmp_path)
+    assert done.code == 0
+    assert "a miniature: --quick" in done.out
+    assert "not tested" in done.out
+    assert "chi-unit.png, chi-unit.pdf" in done.out
+    assert "runs.csv" in done.out
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert plan["quick"]
+    assert plan["figures"] == ["network", "chi/d40-chi9"]
+    again = adom("reproduce", "chi/d40-chi9", "--quick", "--protocols", "unit", "--out", tmp_path, "--json").json
+    assert (again["done"], again["missing"], again["lost"]) == (again["jobs"], {}, {})
+    assert {one["claim"] for one in again["ledger"]} >= {"chi", "kap", "T"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["kapa"], "error: no figure is called 'kapa'; known: network, slow2, kappa"),
+        (["kappa/d7"], "error: figure kappa has no panel 'd7'"),
+        (["--protocols", "best"], "error: protocols must be of theory, unit, tuned, got 'best'"),
+        (["--seeds", "0"], "error: seeds must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(refused, tmp_path, given, said):
+    assert refused("reproduce", *given, "--out", tmp_path).startswith(said)
