@@ -6,6 +6,7 @@ ends, because there is no more to do or because the reproduction was killed, so 
 if it has to: a file is whole or not there.
 """
 
+import itertools
 import json
 import os
 import queue
@@ -14,18 +15,23 @@ import threading
 from pathlib import Path
 from typing import Any
 
+FORGET = 20
+"""Tasks after which compiled programs are let go: those to come have other shapes, and memory would fill up."""
+
 
 def main(folder: Path, batch: int) -> None:
     """Work off tasks until stdin ends."""
     tasks: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
 
+    import jax
+
     from .reproduce_work import Workshop
     from .runs import load_plan
 
     plan = load_plan(folder)
     workshop = Workshop(folder, plan.stages, batch)
-    while True:
+    for count in itertools.count(1):
         task = tasks.get()
         for number in task.get("jobs", ()):
             _say({"began": number})
@@ -35,6 +41,8 @@ def main(folder: Path, batch: int) -> None:
             from .reproduce_pages import draw
 
             draw(folder, *task["draw"])
+        if count % FORGET == 0:
+            jax.clear_caches()
         _say({"idle": True})
 
 
