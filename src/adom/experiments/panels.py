@@ -36,7 +36,7 @@ INFECTIOUS = {"network": "infectious", "nodes": 50, "graphs": 200, "chi": 232.0}
 COMPARED = {"adom": "gd:1", "mudag": "", "acc-dngd": "", "apm": ""}
 """The methods of most figures, and ADOM's oracle there: one step of gradient descent."""
 SLOW = {"adom": "agd:3", "dnm": "agd:30"}
-TABLE1 = {"adom": "gd:1", "mudag": "", "acc-dngd": "", "apm": "", "diging": "", "panda": "auto"}
+TABLE1 = {"adom": "exact", "mudag": "", "acc-dngd": "", "apm": "", "diging": "", "panda": "auto"}
 
 
 @dataclass(frozen=True)
