@@ -44,7 +44,7 @@ format: $(READY)  ## ruff: mend what can be mended
 docs: $(READY)  ## write docs/methods.md from the table of methods
 	@$(BIN)/python docs/generate.py
 
-bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a GPU; leaves out/bench (five minutes)
+bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a GPU; leaves out/bench (three minutes)
 	@$(BIN)/python benchmarks/run.py
 
 bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)

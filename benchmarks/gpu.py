@@ -58,7 +58,6 @@ def same_numbers() -> list[dict]:
 
 def million(local: bool):
     """Return a million nodes with 8 links each that change every round: near by name, or anywhere."""
-    import networkx  # noqa: F401  # the networks need it
     import numpy as np
 
     import adom

@@ -66,7 +66,10 @@ def draw(rows: list[dict], file: Path) -> None:
         points = [(row["value"], row["us"]) for row in rows if row["what"] == kind]
         x, y = zip(*points, strict=True)
         axis.loglog(x, y, "o-", markersize=3)
-        axis.loglog(x, [y[-1] * value / x[-1] for value in x], ":", color="grey", linewidth=1)
+        middle = len(x) // 2
+        axis.loglog(x, [y[middle] * value / x[middle] for value in x], ":", color="grey", linewidth=1)
+        axis.set_xticks(x[::2], [str(value) for value in x[::2]])
+        axis.minorticks_off()
         axis.set_xlabel(kind)
     axes[0].set_ylabel("a round, µs")
     axes[-1].plot([], [], ":", color="grey", label="in proportion")

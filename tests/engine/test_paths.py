@@ -111,15 +111,26 @@ def test_windows_of_rounds_for_methods_of_other_kinds(problem, network, method, 
     np.testing.assert_allclose(curve(problem, network, **options), whole, rtol=RTOL)
 
 
-def test_windows_of_rounds_for_a_batch_whose_members_go_at_different_paces(problem, network, monkeypatch):
+@pytest.mark.parametrize("record_every", [1, 3])
+def test_windows_of_rounds_for_a_batch_whose_members_go_at_different_paces(problem, network, record_every, monkeypatch):
     base = adom.Mudag.unit(adom.constants(problem, network))
     settings = [replace(base, K=count) for count in (2, 5, 11)]
-    whole = adom.solve_many(problem, network, settings, rounds=150)
+    options = {"rounds": 150, "record_every": record_every}
+    whole = adom.solve_many(problem, network, settings, **options)
     monkeypatch.setattr(supply, "POOL_BYTES", 0)
     monkeypatch.setattr(supply, "WINDOW_BYTES", 5000)
-    for one, other in zip(whole, adom.solve_many(problem, network, settings, rounds=150), strict=True):
+    for one, other in zip(whole, adom.solve_many(problem, network, settings, **options), strict=True):
         assert one.history["round"].tolist() == other.history["round"].tolist()
         np.testing.assert_allclose(one.history["error"], other.history["error"], rtol=RTOL)
+
+
+def test_windows_of_rounds_for_a_verification(problem, network, monkeypatch):
+    whole = adom.verify(problem, network, rounds=80)
+    monkeypatch.setattr(supply, "POOL_BYTES", 0)
+    monkeypatch.setattr(supply, "WINDOW_BYTES", 3000)
+    for one, other in zip(whole.rows, adom.verify(problem, network, rounds=80).rows, strict=True):
+        assert one.worst_ratio == pytest.approx(other.worst_ratio, rel=1e-6)
+        assert one.rounds_checked == other.rounds_checked
 
 
 @pytest.mark.parametrize("steps", [1, 10])

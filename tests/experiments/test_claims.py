@@ -291,7 +291,7 @@ def test_apm_flattens():
     row = entry.evidence["panels"][0]
     assert row["ratio"]["median"] == pytest.approx(0.32, abs=0.01)
     assert row["ADOM's ratio"]["median"] == pytest.approx(1.0, abs=0.01)
-    steeper = lambda k: 10 ** -((k / 400) ** 2)  # noqa: E731
+    steeper = lambda k: 10 ** -((k / 400) ** 2)  # noqa: E731  # a curve, named
     assert counts(judged("apm", ranking("kappa", 500, others=(900, 900, steeper)))) == (NOT_REPRODUCED, 0, 1)
     assert counts(judged("apm", ranking("kappa", 500, others=(900, 900, GROW)))) == (NOT_REPRODUCED, 0, 1)
     torn = judged("apm", ranking("kappa", 500, others=(900, 900, (bent(), bent(), steeper))))

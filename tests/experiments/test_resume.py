@@ -42,7 +42,7 @@ def test_finished_members_are_not_run_again(problem, network, tmp_path, monkeypa
     more = {**AXES, "factors": {"eta": [2, 1, 0.5, 4]}}
     ran = []
     true = module.solve_many
-    spy = lambda *given, **extra: ran.append(len(given[2])) or true(*given, **extra)  # noqa: E731
+    spy = lambda *given, **extra: ran.append(len(given[2])) or true(*given, **extra)  # noqa: E731  # a spy, named
     monkeypatch.setattr(module, "solve_many", spy)
     second = adom.sweep(problem, network, folder=tmp_path, **more)
     assert ran == [1]

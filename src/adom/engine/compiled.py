@@ -213,9 +213,8 @@ def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
     return chosen
 
 
-_BOTH: dict[str, Any] = {"donate_argnames": "carry"}
-_advance_freely = jax.jit(_advance, static_argnames="kind", **_BOTH)
-_advance_fixed = jax.jit(_advance, static_argnames=("kind", "records", "steps"), **_BOTH)
+_advance_freely = jax.jit(_advance, static_argnames="kind", donate_argnames="carry")
+_advance_fixed = jax.jit(_advance, static_argnames=("kind", "records", "steps"), donate_argnames="carry")
 
 
 class Session:
@@ -269,14 +268,18 @@ class Session:
         return _place(graphs, self.dtype), end
 
     def reach(self) -> int:
-        """Return for how many rounds the graphs at hand suffice, after fetching more if there are none for a step."""
+        """Return for how many steps the graphs at hand suffice, after fetching more if there are none for one.
+
+        Where steps differ in length it is fewer than might fit, so that all settings make them and stay together.
+        """
         if self.supply.whole:
             return self.end
         clocks = np.atleast_1d(np.asarray(self.carry.clock))
         takes = int(np.max(jax.vmap(type(self.method).rounds_of_step)(*self._each_step()))) if self._varies else 1
         if clocks.max() + takes > self.end:
             self.graphs, self.end = self._window(int(clocks.min()), int(clocks.max() - clocks.min()) + takes)
-        return self.end - int(clocks.max())
+        left = self.end - int(clocks.max())
+        return max(1, left // (2 * takes)) if self._varies else left
 
     @property
     def _varies(self) -> bool:
@@ -300,7 +303,8 @@ class Session:
             _advance_fixed.lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
 
     def chunk(self, records: int, steps: int, budget: int) -> Any:
-        """Make `records` records of `steps` steps each; return what was observed, filled up to all slots."""
+        """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
+        assert self.supply.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
         arguments = self._arguments(min(budget, self.end))
         if self._fixed(records, steps):
             self.carry, seen = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)

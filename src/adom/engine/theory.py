@@ -105,8 +105,12 @@ def verify(
     check_pair(problem, network)
     check_whole("rounds", rounds)
     method = method or ADOM.theory(constants(problem, network))
-    with jax.enable_x64(True), Progress(rounds, "verify", progress) as bar:
-        session = Session(problem, network, [method], OracleSpec("exact"), slots=CHUNK, observe=_observe_state)
+    begin = partial(Session, slots=CHUNK, observe=_observe_state)
+    with (
+        jax.enable_x64(True),
+        begin(problem, network, [method], OracleSpec("exact")) as session,
+        Progress(rounds, "verify", progress) as bar,
+    ):
         fixed = _fixed_point(session.problem, jnp.asarray(problem.solution()))
         spectrum = jnp.asarray([network.lambda_min_plus, network.lambda_max])
         before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
@@ -114,7 +118,7 @@ def verify(
         ratios: list[np.ndarray] = []
         done = 0
         while done < rounds:
-            count = min(CHUNK, rounds - done)
+            count = min(CHUNK, rounds - done, session.reach())
             states, x = session.chunk(count, 1, rounds)
             befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
             numbers = done + np.arange(CHUNK)

@@ -51,11 +51,11 @@ def _build(recipe: dict[str, Any], seed: int) -> Any:
             given[asked] = recipe[asked]
         return make(**given, seed=seed)  # type: ignore[misc]  # every name of the table is a generator
     if generator in STILL:
-        return make(recipe["nodes"])  # type: ignore[misc]
+        return make(recipe["nodes"])  # type: ignore[misc]  # likewise
     if generator == "torus":
         return networks.torus(recipe["rows"], recipe["columns"])
     if generator in PLAIN:
-        return make(_build(recipe["network"], seed), recipe[PLAIN[generator]])  # type: ignore[misc]
+        return make(_build(recipe["network"], seed), recipe[PLAIN[generator]])  # type: ignore[misc]  # likewise
     if generator == "cyclic":
         return networks.cyclic([_build(member, seed) for member in recipe["networks"]])
     if generator == "alternate":

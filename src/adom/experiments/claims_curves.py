@@ -57,7 +57,7 @@ def acc_dngd_worsens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     panels: list[dict[str, Any]] = []
     still = 0
     for (swept, _), cells in rows.items():
-        cells.sort(key=lambda runs, swept=swept: float(panel_of(runs).settings[swept]))  # type: ignore[misc]
+        cells.sort(key=lambda runs, swept=swept: float(panel_of(runs).settings[swept]))  # type: ignore[misc]  # bound at once
         first, last = cells[0], cells[-1]
         seeds = sorted(first["acc-dngd"].keys() & last["acc-dngd"].keys())
         if len(cells) < 2 or not seeds:

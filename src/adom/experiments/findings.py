@@ -207,7 +207,7 @@ def vectors(outcomes: Sequence[Outcome]) -> Section:
         for runs, rounds in _ranked(outcomes, protocol, list(PANELS), "rounds"):
             target = target_of(runs)
             found = {cost: _medians(runs, target, cost) for cost in wins}
-            first = {cost: min(values, key=lambda name, values=values: values[name]) for cost, values in found.items()}  # type: ignore[misc]
+            first = {cost: min(values, key=values.__getitem__) for cost, values in found.items()}
             for cost, name in first.items():
                 wins[cost][name] += 1
             changed += first["rounds"] != first["floats_sent"]

@@ -255,7 +255,7 @@ def _numbered(methods: Any) -> Any:
 
 def _axes(asked: Asked, entries: Sequence[Entry]) -> dict[str, _Axes]:
     """Return what is varied for each method, by label."""
-    known = {entry.label: [*entry.cls.__dataclass_fields__] for entry in entries}  # type: ignore[attr-defined]
+    known = {entry.label: [*entry.cls.__dataclass_fields__] for entry in entries}  # type: ignore[attr-defined]  # a dataclass
     grid = _by_method("grid", asked.grid, entries)
     factors = _by_method("factors", asked.factors, entries, positive=True)
     assume = {} if asked.assume is None else _read_axes("assume", asked.assume, positive=True)
@@ -304,7 +304,7 @@ def _by_method(what: str, given: Any, entries: Sequence[Entry], *, positive: boo
         own = given.get(entry.label, given.get(entry.cls.name, {}))
         found[entry.label] = _read_axes(what, own, positive=positive)
         for name in found[entry.label]:
-            _check_owned(what, name, {entry.label: [*entry.cls.__dataclass_fields__]})  # type: ignore[attr-defined]
+            _check_owned(what, name, {entry.label: [*entry.cls.__dataclass_fields__]})  # type: ignore[attr-defined]  # as above
     return found
 
 

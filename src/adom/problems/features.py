@@ -43,7 +43,7 @@ class DenseFeatures(NamedTuple):
             return native.logistic_dense(self.signed, self.weights, x)
         if x.dtype == self.signed.dtype and native.usable("gpu") and self.signed.shape[-1] <= native.GPU_COLUMNS:
             return _gpu_gradient(self.signed, self.weights, x)
-        return self.weighted_mean(-jax.nn.sigmoid(-self.margins(x)))
+        return _pure_gradient(self, x)
 
     def gram(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples of per_sample * a_ij a_ij', (nodes, dim, dim)."""
@@ -64,19 +64,17 @@ class DenseFeatures(NamedTuple):
 @jax.custom_batching.custom_vmap
 def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
     """Return the logistic gradient by the kernel, unless there is so little data that its start is what takes time."""
-    return (native.logistic_dense if signed.size >= LARGE else _pure_gradient)(signed, weights, x)
+    if signed.size >= LARGE:
+        return native.logistic_dense(signed, weights, x)
+    return _pure_gradient(DenseFeatures(signed, weights), x)
 
 
 @_gpu_gradient.def_vmap
 def _gpu_gradients(axis_size: int, batched: list[bool], signed: Array, weights: Array, x: Array) -> tuple[Array, bool]:
     """Return the gradients for a batch of x: products of matrices, which XLA leaves to the vendor's library."""
-    in_axes = [0 if one else None for one in batched]
-    return jax.vmap(_pure_gradient, in_axes=in_axes, axis_size=axis_size)(signed, weights, x), True
-
-
-def _pure_gradient(signed: Array, weights: Array, x: Array) -> Array:
-    features = DenseFeatures(signed, weights)
-    return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
+    rows, shares, point = (0 if one else None for one in batched)
+    features, in_axes = DenseFeatures(signed, weights), DenseFeatures(rows, shares)
+    return jax.vmap(_pure_gradient, in_axes=(in_axes, point), axis_size=axis_size)(features, x), True
 
 
 class SparseFeatures(NamedTuple):
@@ -113,7 +111,12 @@ class SparseFeatures(NamedTuple):
         """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
         if native.usable() and x.dtype == self.value.dtype:
             return native.logistic_sparse(self.value, self.feature, self.start, self.node_start, self.weights, x)
-        return self.weighted_mean(-jax.nn.sigmoid(-self.margins(x)))
+        return _pure_gradient(self, x)
+
+
+def _pure_gradient(features: DenseFeatures | SparseFeatures, x: Array) -> Array:
+    """Return the logistic gradient in plain JAX."""
+    return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
 
 
 def dense_features(features: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> DenseFeatures:

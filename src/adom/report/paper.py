@@ -29,11 +29,11 @@ class Place(Protocol):
     """What is drawn of a panel: its place, its title, its settings."""
 
     @property
-    def row(self) -> int: ...  # noqa: D102
+    def row(self) -> int: ...  # noqa: D102  # see the class
     @property
-    def column(self) -> int: ...  # noqa: D102
+    def column(self) -> int: ...  # noqa: D102  # likewise
     @property
-    def title(self) -> str: ...  # noqa: D102
+    def title(self) -> str: ...  # noqa: D102  # likewise
 
 
 Curves = Mapping[tuple[str, str], Sequence[Result]]
