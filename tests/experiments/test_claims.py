@@ -169,6 +169,14 @@ def test_dnm_diverges_in_a_panel_if_it_does_in_most_seeds():
     assert counts(slowly) == (REPRODUCED, 8, 8)
 
 
+def test_a_stall_is_told_and_not_counted():
+    entry = judged("dnm7", slow([GROW] * 6 + [lambda k: 10.0 ** -np.minimum(k / 100, 0.5), 200]))
+    assert counts(entry) == (PARTLY, 6, 8)
+    assert [row["DNM diverges or stalls"] for row in entry.evidence["panels"]] == [True] * 7 + [False]
+    assert entry.evidence["panels"][6]["seeds DNM stalls"] == "3 of 3"
+    assert "diverges in 6, diverges or stalls in 7" in entry.summary
+
+
 def test_dnm_may_be_faster():
     entry = judged("dnmf", slow([GROW] * 7 + [200]))
     assert counts(entry) == (REPRODUCED, 1, 1)

@@ -106,7 +106,7 @@ class Supply:
         np.cumsum(degrees, axis=1, out=start[:, 1:])
         need = int(degrees.max() if self.kind is PaddedMatrices else start[:, -1].max())
         if need > self.width:
-            self.width = need if self.whole else int(SLACK * need) + 1
+            self.width = _rounded(need) if self.whole else int(SLACK * need) + 1
         if self.kind is PaddedMatrices:
             return self._padded(arcs, weights, diagonals, start)
         sender, share = arrays.zeros((len(arcs), self.width), np.int32), arrays.zeros((len(arcs), self.width))
@@ -142,6 +142,20 @@ def _kind(n: int, arcs: list[np.ndarray]) -> type[Matrices]:
     largest = max(int(np.bincount(pairs[:, 1]).max()) for pairs in arcs)
     even = largest <= CROWDED * max(len(pairs) for pairs in arcs) / n
     return PaddedMatrices if even and jax.default_backend() != "cpu" else SparseMatrices
+
+
+def _rounded(need: int) -> int:
+    """Return room for some links: the next of eight steps to each doubling, so that networks alike share a program.
+
+    Without the kernels, which skip what is filled up, it is no more than needed.
+
+    Examples
+    --------
+    >>> [_rounded(need) for need in (7, 1000, 1025)] if native.usable() else [7, 1024, 1152]
+    [7, 1024, 1152]
+    """
+    step = max(1, 1 << need.bit_length() >> 4)
+    return -(-need // step) * step if native.usable() else need
 
 
 def _bytes(network: Network | DirectedNetwork, g: int, directed: bool) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from .measures import COARSE, Contest, Runs, contest, converging, failed, grouped, last_error, panel_of
+from .measures import COARSE, Contest, Runs, contest, converging, failed, grouped, last_error, panel_of, stalled
 from .runs import Outcome
 from .verdicts import (
     NOT_REPRODUCED,
@@ -110,16 +110,18 @@ def dnm_diverges(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     """Judge that DNM diverges in 7 of the 8 panels of figure slow2, while ADOM converges in all.
 
     A run diverges if its error grew beyond all bounds or ended above its start; it converges if it met its tolerance,
-    or ended below its start and still fell over its last third. DNM diverges in a panel if it does in most seeds; ADOM
-    converges in a panel if it does in every seed. The count is of panels where both are so. Reproduced: ADOM converges
-    in all panels and DNM diverges in at least 7/8 of them; not reproduced: ADOM converges in none or DNM diverges in
-    none; partly: all else.
+    or ended below its start and still fell over its last third. It stalls if it does not diverge, and its least error
+    over the last half is more than half of that over the first: a limit cycle, say. DNM diverges in a panel if it does
+    in most seeds; ADOM converges in a panel if it does in every seed. The count is of panels where both are so.
+    Reproduced: ADOM converges in all panels and DNM diverges in at least 7/8 of them; not reproduced: ADOM converges in
+    none or DNM diverges in none; partly: all else. Stalls are told beside, and not counted.
     """
     panels: list[dict[str, Any]] = []
     for runs in grouped(outcomes, protocol, ["slow2"]).values():
         if {"adom", "dnm"} <= runs.keys():
             dnm = [failed(one) for one in runs["dnm"].values()]
             adom = [converging(one) for one in runs["adom"].values()]
+            still = [stalled(one) for one in runs["dnm"].values()]
             panels.append(
                 {
                     "figure": "slow2",
@@ -127,6 +129,8 @@ def dnm_diverges(outcomes: Sequence[Outcome], protocol: str) -> Finding:
                     "DNM diverges": sum(dnm) > len(dnm) / 2,
                     "ADOM converges": all(adom),
                     "seeds DNM diverges": f"{sum(dnm)} of {len(dnm)}",
+                    "seeds DNM stalls": f"{sum(still)} of {len(still)}",
+                    "DNM diverges or stalls": sum(dnm) + sum(still) > len(dnm) / 2,
                     "seeds ADOM converges": f"{sum(adom)} of {len(adom)}",
                     "DNM last error": median(map(last_error, runs["dnm"].values())),
                     "ADOM last error": median(map(last_error, runs["adom"].values())),
@@ -141,7 +145,9 @@ def dnm_diverges(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     verdict = PARTLY if stable and diverging else NOT_REPRODUCED
     if stable == len(panels) and diverging >= 7 / 8 * len(panels):
         verdict = REPRODUCED
-    summary = f"DNM diverges in {diverging}, ADOM converges in {stable} of {len(panels)} panels"
+    either = sum(one["DNM diverges or stalls"] for one in panels)
+    summary = f"DNM diverges in {diverging}, diverges or stalls in {either}, "
+    summary += f"ADOM converges in {stable} of {len(panels)} panels"
     notes = fewer(len(panels), ["slow2"], [one["seeds"] for one in panels]) + missing(outcomes, protocol, ["slow2"])
     evidence = {"DNM diverges": diverging, "ADOM converges": stable, "panels": panels}
     return Finding(verdict, both, len(panels), summary, evidence, notes)

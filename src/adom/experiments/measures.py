@@ -65,6 +65,15 @@ def failed(one: Outcome) -> bool:
     return not last_error(one) <= 1
 
 
+def stalled(one: Outcome) -> bool:
+    """Whether a run neither failed nor met its tolerance, and its least error hardly fell over the later half of it."""
+    assert one.result is not None
+    if failed(one) or one.result.status == "converged":
+        return False
+    earlier, later = np.array_split(errors(one), 2)
+    return bool(later.size and np.nanmin(later) > 0.5 * np.nanmin(earlier))
+
+
 def converging(one: Outcome) -> bool:
     """Whether a run met its tolerance, or ended below its start and still fell over its last third."""
     assert one.result is not None
