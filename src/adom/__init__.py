@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .algorithms import Constants, Method
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
+    from .data.shards import Shards
+    from .engine.checkpoints import Checkpoints
     from .engine.compare import Comparison, compare
     from .engine.pair import constants
     from .engine.result import Result, load
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ADOM": "algorithms.adom",
+    "Checkpoints": "engine.checkpoints",
     "Comparison": "engine.compare",
     "Constants": "algorithms",
     "InputError": "errors",
@@ -44,6 +47,7 @@ _HOME = {
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
     "Result": "engine.result",
+    "Shards": "data.shards",
     "Sweep": "experiments.outcome",
     "algorithms": "algorithms",
     "from_loss": "problems.loss",
@@ -61,6 +65,7 @@ _HOME = {
 __all__ = [
     "ADOM",
     "PNGD",
+    "Checkpoints",
     "Comparison",
     "Constants",
     "InputError",
@@ -68,6 +73,7 @@ __all__ = [
     "Method",
     "Quadratic",
     "Result",
+    "Shards",
     "Sweep",
     "__version__",
     "algorithms",

@@ -9,14 +9,14 @@ import adom as package
 from adom.cli.main import OneLine, app
 from adom.errors import InputError
 
-COMMANDS = ("solve", "compare", "verify", "network", "methods", "plot")
+COMMANDS = ("solve", "compare", "verify", "network", "methods", "split", "ledger", "plot")
 HEAVY = ("jax", "pandas", "matplotlib", "scipy", "sklearn", "networkx", "pydantic", "numpy")
 
 
 def test_loading_the_command_loads_nothing_heavy(python: Any) -> None:
     script = (
         "import sys, json\n"
-        "from adom.cli import compare, main, methods, network, options, output, plot, settings, solve, verify\n"
+        "from adom.cli import compare, main, methods, network, options, output, plot, settings, solve, split, verify\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
     done = python("-c", script)

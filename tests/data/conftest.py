@@ -1,4 +1,4 @@
-"""A page on this machine, small data sets that live on it, and the real files where they are at hand."""
+"""A page on this machine, small data sets that live on it, the real files where they are at hand, and shards."""
 
 import bz2
 import hashlib
@@ -9,14 +9,19 @@ import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from adom.data import sets
+from adom.data import sets, write_shards
 from adom.data.sets import DataSet, Piece
+from adom.errors import InputError
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 TOY = b"+1 1:0.5 3:2\n-1 2:1\n+1 1:1\n-1 3:4\n"
+Write = Callable[..., Path]
 PARTS = {"net_A.txt": b"1, 2\n2, 1\n", "net_graph_indicator.txt": b"1\n1\n"}
 
 
@@ -125,3 +130,31 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
         return folder
 
     return find
+
+
+def made(samples: int = 31, dim: int = 5, density: float = 1.0, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
+    """Samples of classes 0 and 2.5, with numbers of all magnitudes."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((samples, dim))
+    values[rng.random(values.shape) >= density] = 0.0
+    values[0, 0], values[-1, -1] = 1 / 3, 5e-324
+    return sp.csr_array(values), np.where(rng.random(samples) < 0.4, 2.5, 0.0)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write samples to a file, split it, and return the folder."""
+
+    def run(features: Any, labels: Any, nodes: int = 6, by: str = "rows", **more: Any) -> Path:
+        source = tmp_path / "data.npz"
+        np.savez(source, features=sp.csr_array(features).toarray(), labels=labels)
+        return write_shards(source, nodes, tmp_path / "shards", by, **more)
+
+    return run
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)

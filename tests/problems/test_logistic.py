@@ -111,6 +111,41 @@ def test_another_regulariser_shares_the_data():
         first.with_l2(0.0)
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_some_nodes_of_a_whole_are_built_by_themselves(convert):
+    whole, data = uneven(convert)
+    x = np.random.default_rng(3).standard_normal((4, 3))
+    one = adom.LogisticRegression.from_nodes(data[2:], l2=0.3, classes=(-1, 1), longest=9)
+    np.testing.assert_array_equal(one.gradient_rows(x[2:]), np.asarray(whole.gradient_rows(x))[2:])
+    if convert is np.asarray:
+        assert one.features.signed.shape == (2, 9, 3)
+    # The same samples under one class only: the gradient at zero is that of the loss's slope, -b/2.
+    A = data[2][0]
+    for label, sign in ((7, -1), (8, 1)):
+        alone = adom.LogisticRegression.from_nodes([(A, np.full(A.shape[0], label))], l2=0.3, classes=(7, 8))
+        mean = np.asarray(A.mean(axis=0)).ravel()
+        np.testing.assert_allclose(alone.gradient_rows(np.zeros((1, 3)))[0], -sign * mean / 2, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"classes": (0, 1)}, r"labels must be 0 or 1, got -1.* for sample"),
+        ({"classes": (1, -1)}, r"classes must be two numbers, the smaller first, got \(1, -1\)"),
+        ({"classes": (-1, 1, 2)}, "classes must be two numbers"),
+        ({"classes": ("a", 1)}, "classes must be two numbers"),
+        ({"classes": (-1, float("nan"))}, "classes must be two numbers"),
+        ({"longest": 8}, "longest must be a whole number of at least 9, the samples of node 0, got 8"),
+        ({"longest": 9.0}, "longest must be a whole number"),
+        ({"longest": True}, "longest must be a whole number"),
+    ],
+)
+def test_classes_and_lengths_that_do_not_fit(given, message):
+    _, data = uneven()
+    with pytest.raises(InputError, match=message):
+        adom.LogisticRegression.from_nodes(data, l2=0.3, **given)
+
+
 def test_sparse_and_uneven_layouts_compute_the_same():
     (dense, data), (sparse, _) = uneven(), uneven(sp.csr_array)
     assert isinstance(sparse.features.value, np.ndarray)

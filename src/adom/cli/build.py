@@ -9,6 +9,7 @@ from .output import busy
 from .settings import Config
 
 if TYPE_CHECKING:
+    from ..data.shards import Shards
     from ..networks import Network
     from ..problems.base import Problem
     from ..problems.logistic import LogisticRegression
@@ -106,6 +107,8 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
     from ..problems.logistic import LogisticRegression
 
     table = config.problem
+    if table.shards is not None:
+        return shards(config).whole()
     features, labels = _given(config, nodes) if table.data is not None else _synthetic(config, nodes)
     if table.split in (None, "contiguous"):
         return LogisticRegression(features, labels, nodes, l2=table.l2, kappa=table.kappa)
@@ -114,6 +117,14 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
     more = {} if table.concentration is None else {"concentration": table.concentration}
     data = split(features, labels, nodes, str(table.split), seed=table.seed, **more)
     return LogisticRegression.from_nodes(data, l2=table.l2, kappa=table.kappa)
+
+
+def shards(config: Config) -> "Shards":
+    """Return the data that lie in one file a node, none of which is opened yet."""
+    from ..data.shards import Shards
+
+    table = config.problem
+    return Shards(str(table.shards), l2=table.l2, kappa=table.kappa)
 
 
 def _given(config: Config, nodes: int) -> tuple[Any, Any]:
@@ -170,13 +181,14 @@ def check_run(config: Config) -> None:
     parameters(config.run.parameters)
 
 
-def budget(config: Config, problem: "Problem") -> dict[str, Any]:
+def budget(config: Config, problem: "Problem | Shards") -> dict[str, Any]:
     """Return how long to run, when to stop and what to record, as `adom.solve` and `adom.compare` take it."""
-    run = config.run
-    start = problem.nodes * float((problem.solution() ** 2).sum())
+    run, tol = config.run, config.run.tol
+    if tol is None and hasattr(problem, "solution"):  # where data stay home, nobody knows the error at the start
+        tol = run.rtol * problem.nodes * float((problem.solution() ** 2).sum()) or None
     return {
         "rounds": run.rounds,
-        "tol": run.tol if run.tol is not None else (run.rtol * start or None),
+        "tol": tol,
         "record_every": run.record_every,
         "dtype": run.dtype,
     }

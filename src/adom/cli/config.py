@@ -13,10 +13,10 @@ from ..data.sets import SAMPLES
 from ..data.splits import SPLITS
 from ..engine.result import atomic
 from ..errors import InputError
-from .options import describe
+from .options import describe, flag
 from .settings import TABLES, Config, NetworkTable, Tables
 
-PATHS = (("problem", "data"), ("network", "contacts"))
+PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -245,7 +245,11 @@ def _fill(merged: Tables, usual: Tables) -> None:
         raise InputError(
             f"concentration = {problem['concentration']!r} has no effect on split {how}; it belongs to dirichlet"
         )
+    _check_engine(merged)
     defaults = dict(usual.get("problem", {}))
+    if "shards" in problem:
+        _fill_from_shards(problem)
+        defaults = {"kappa": defaults["kappa"]} if "kappa" in defaults else {}
     if "data" in problem:
         defaults = {name: defaults[name] for name in ("nodes", "kappa") if name in defaults}
     if "l2" in problem:
@@ -274,6 +278,31 @@ def _fill(merged: Tables, usual: Tables) -> None:
     if "contacts" in chosen:
         network.setdefault("window", 1)
     _fill_by_size(network, chosen, problem.get("nodes") or 0)
+
+
+def _check_engine(merged: Tables) -> None:
+    """Refuse settings of engine mpi with another engine, and checkpoints that go nowhere."""
+    mpi, engine = merged["mpi"], merged["run"].get("engine", "local")
+    if mpi and engine != "mpi":
+        name = next(iter(mpi))
+        raise InputError(f"{flag('mpi', name)} has no effect on engine {engine}; give --engine mpi")
+    for name in ("every_rounds", "every_seconds", "resume"):
+        if name in mpi and "checkpoints" not in mpi:
+            raise InputError(f"{flag('mpi', name)} needs a folder; give one with --checkpoints DIR")
+
+
+def _fill_from_shards(problem: dict[str, Any]) -> None:
+    """Take the number of nodes from the shards, and refuse what they have of their own."""
+    from ..data.shards import Shards
+
+    for name in ("data", "label", "samples", "split", "concentration", "dim"):
+        if name in problem:
+            raise InputError(f"{name} = {problem[name]!r} has no effect on shards, which have their own; leave it out")
+    nodes = Shards(problem["shards"], l2=1.0).nodes
+    if problem.setdefault("nodes", nodes) != nodes:
+        raise InputError(
+            f"nodes = {problem['nodes']} does not fit {problem['shards']}, which has {nodes}; leave it out"
+        )
 
 
 def _affordable(graphs: int, nodes: int | None) -> int:

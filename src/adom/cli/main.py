@@ -1,6 +1,7 @@
 """The command `adom`: its parts, and what becomes of bad input."""
 
 import sys
+import time
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import InputError
+from . import ranks
 from .compare import compare
 from .data import data
 from .ledger import ledger
@@ -16,6 +18,7 @@ from .network import network
 from .plot import plot
 from .reproduce import reproduce
 from .solve import solve
+from .split import split
 from .sweep import sweep
 from .verify import verify
 
@@ -25,6 +28,8 @@ START = """\
 adom: decentralized convex optimization over changing networks
 
   adom solve                    run ADOM on the paper's default problem; files go to out/
+  adom solve --engine mpi --ranks 4
+                                the same in four processes that talk to their neighbours
   adom solve --data FILE        the same on your own samples, or on a6a, w6a, ijcnn1
   adom compare                  run all methods on the same problem, side by side
   adom sweep sweep.toml         run every combination of the settings that a file lists
@@ -32,6 +37,8 @@ adom: decentralized convex optimization over changing networks
   adom verify                   check the theorem and its lemmas round by round
   adom methods                  list the methods
   adom data                     list the data sets, where they are, and fetch them
+  adom split FILE --nodes 100 --out shards
+                                write one file a node, so that each machine holds its own only
   adom reproduce --quick        reproduce the paper's figures and claims, in miniature; without it in full
   adom ledger FOLDER            judge the paper's claims from the files of a reproduction
   adom plot out/result.npz      draw a saved run again
@@ -65,7 +72,11 @@ class OneLine(TyperGroup):
 
 
 def _refuse(message: str) -> int:
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    rank = ranks.rank()
+    if rank:  # rank 0 says the same, unless this rank alone has the trouble
+        time.sleep(1.0)
+        message = f"rank {rank}: {message}"
+    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr, flush=True)
     return 2
 
 
@@ -76,7 +87,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, compare, sweep, verify, network, methods, data, reproduce, ledger, plot):
+for command in (solve, compare, sweep, verify, network, methods, data, split, reproduce, ledger, plot):
     app.command()(command)
 
 
@@ -100,4 +111,5 @@ def start(
 
 def run() -> None:
     """Run the command line; the entry point of the installed command."""
+    ranks.calm()
     app(prog_name="adom")

@@ -24,6 +24,7 @@ OutFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder fo
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 Command = Callable[..., int]
+PANELS = {"mpi": "Engine mpi"}
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
@@ -92,7 +93,7 @@ def _option(table: str, name: str, usual: Tables) -> Any:
         flag(table, name),
         help=text,
         show_default=False,
-        rich_help_panel=table.capitalize(),
+        rich_help_panel=PANELS.get(table, table.capitalize()),
         metavar=METAVARS.get(kind),
     )
     return Annotated[bool | None if kind is bool else str | None, option]

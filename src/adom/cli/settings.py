@@ -32,6 +32,10 @@ class ProblemTable:
             "left out: synthetic data."
         ),
     ] = None
+    shards: Annotated[
+        str | None,
+        Setting("Folder that `adom split` wrote: with engine mpi every rank opens its own nodes' files only."),
+    ] = None
     label: Annotated[str | None, Setting("Label column of a CSV file, name or number; left out: the last.")] = None
     nodes: Annotated[int | None, Setting("Number of nodes; contact lists and infectious bring their own.")] = None
     samples: Annotated[int | None, Setting("Samples per node; left out, a file is shared out to its end.", least=1)] = (
@@ -95,7 +99,37 @@ class RunTable:
     tol: Annotated[float | None, Setting("Stop at this squared error instead.")] = None
     record_every: Annotated[int, Setting("Iterations from one record to the next.", least=1)] = 1
     dtype: Annotated[str, Setting("float64 or float32.")] = "float64"
-    engine: Annotated[str, Setting("What runs it: local.")] = "local"
+    engine: Annotated[str, Setting("What runs it: local, or mpi: several processes, by mpirun or by --ranks.")] = (
+        "local"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiTable:
+    """``[mpi]``: what engine mpi takes beside the run."""
+
+    ranks: Annotated[int | None, Setting("Start this many processes here, by mpirun.", least=1)] = None
+    checkpoints: Annotated[str | None, Setting("Folder for checkpoints; left out: none are written.")] = None
+    every_rounds: Annotated[
+        int | None, Setting("Rounds from one checkpoint to the next.", flag="--checkpoint-rounds", least=1)
+    ] = None
+    every_seconds: Annotated[
+        float | None,
+        Setting("Seconds from one checkpoint to the next; left out: 60.", flag="--checkpoint-seconds", least=0.001),
+    ] = None
+    resume: Annotated[
+        bool | None, Setting("Go on from the latest whole checkpoint; the number of ranks may differ.")
+    ] = None
+    patience: Annotated[
+        float | None,
+        Setting("Seconds without an answer after which a rank counts as hanging; left out: 10.", least=0.1),
+    ] = None
+    unwatched: Annotated[
+        bool | None,
+        Setting(
+            "With --shards: no records of consensus and gradient, for which rows travel to rank 0.", flag="--no-monitor"
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +160,7 @@ TABLES: dict[str, type[Any]] = {
     "problem": ProblemTable,
     "network": NetworkTable,
     "run": RunTable,
+    "mpi": MpiTable,
     "compare": CompareTable,
     "sweep": SweepTable,
 }
@@ -151,5 +186,6 @@ class Config:
     problem: ProblemTable = field(default_factory=ProblemTable)
     network: NetworkTable = field(default_factory=NetworkTable)
     run: RunTable = field(default_factory=RunTable)
+    mpi: MpiTable = field(default_factory=MpiTable)
     compare: CompareTable = field(default_factory=CompareTable)
     sweep: SweepTable = field(default_factory=SweepTable)

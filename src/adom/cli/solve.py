@@ -13,7 +13,7 @@ EXIT = {"diverged": 1, "interrupted": 130}
 """Exit codes by status; all other statuses end with 0."""
 
 
-@with_settings("problem", "network", "run", usual=USUAL)
+@with_settings("problem", "network", "run", "mpi", usual=USUAL)
 def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out"), json: AsJson = False) -> int:
     """Minimise over a changing network and save the result.
 
@@ -21,15 +21,24 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     regression over 100 nodes whose links change every round.
     """
     from ..algorithms import method_class
-    from . import build, output
+    from . import build, output, ranks
+
+    problem: Any
     from .config import settle
 
     settings = settle(config, flags, USUAL)
     method_class(settings.run.method)
     build.check_run(settings)
     output.folder(out)
-    network, problem = build.both(settings)
+    if settings.mpi.ranks is not None and ranks.rank() is None:
+        return _start(settings, out, json)
+    if settings.run.engine == "mpi" and settings.problem.shards is not None:
+        network, problem = build.network(settings), build.shards(settings)
+    else:
+        network, problem = build.both(settings)
     result = _run(settings, problem, network)
+    if ranks.rank():  # rank 0 speaks and writes for all
+        return EXIT.get(result.status, 0)
     files = _save(result, settings, out)
     summary = _summary(result)
     if json:
@@ -50,7 +59,14 @@ def _run(settings: Config, problem: Any, network: Any) -> "Result":
     from .. import solve as solve_problem
     from . import build
 
-    run = settings.run
+    run, mpi = settings.run, settings.mpi
+    more: dict[str, Any] = {"monitor": not mpi.unwatched}
+    if mpi.patience is not None:
+        more["patience"] = mpi.patience
+    if mpi.checkpoints is not None:
+        from .. import Checkpoints
+
+        more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
     return solve_problem(
         problem,
         network,
@@ -59,7 +75,23 @@ def _run(settings: Config, problem: Any, network: Any) -> "Result":
         run.oracle,
         engine=run.engine,
         **build.budget(settings, problem),
+        **more,
     )
+
+
+def _start(settings: Config, out: Path, json: bool) -> int:
+    """Start the same on several ranks, by a file of the settings."""
+    from tempfile import TemporaryDirectory
+
+    from . import ranks
+    from .config import write_toml
+
+    assert settings.mpi.ranks is not None
+    with TemporaryDirectory(prefix="adom-") as folder:
+        file = Path(folder) / "config.toml"
+        write_toml(settings, file)
+        words = ["solve", str(file), "--out", str(out), *(["--json"] if json else [])]
+        return ranks.start(settings.mpi.ranks, words)
 
 
 def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
@@ -82,7 +114,10 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
 
 def _summary(result: "Result") -> dict[str, Any]:
     made, last = result.provenance, result.history.iloc[-1]
-    start = float(made["start_error"])
+    start = made["start_error"]
+    measured = {name: float(last[name]) for name in ("error", "gradient_norm", "consensus") if name in last}
+    if "error" in measured:
+        measured["relative_error"] = measured["error"] / start if start else float("nan")
     return {
         "method": made["method"]["name"],
         "title": made["method"]["title"],
@@ -98,9 +133,9 @@ def _summary(result: "Result") -> dict[str, Any]:
         "floats_sent": int(last["floats_sent"]),
         "seconds": float(last["seconds"]),
         "start_error": start,
-        "error": float(last["error"]),
-        "relative_error": float(last["error"]) / start if start else None,
-        "consensus": float(last["consensus"]),
+        **measured,
+        "error_bound": made.get("error_bound"),
+        "wire": made.get("wire"),
         "status": result.status,
         "message": result.message,
     }
@@ -109,7 +144,6 @@ def _summary(result: "Result") -> dict[str, Any]:
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
     from .output import number
 
-    relative = summary["relative_error"]
     status = {
         "converged": "converged: the tolerance was met",
         "max_rounds": "max_rounds: the budget of rounds is spent; raise --rounds for more",
@@ -123,6 +157,42 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         ("gradients", f"{number(summary['gradients'])} per node"),
         ("floats sent", number(summary["floats_sent"])),
         ("seconds", f"{summary['seconds']:.2f}"),
-        ("error", f"{number(summary['error'])}" + ("" if relative is None else f" = {relative:.2e} of the start")),
+        *_reached(summary),
         ("status", status.get(summary["status"], summary["status"])),
     ]
+
+
+def _reached(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows that say how near a run came: to the solution, or by what can be known without it."""
+    from .output import number
+
+    found = []
+    if "error" in summary:
+        relative = summary["relative_error"]
+        found.append(("error", number(summary["error"]) + (f" = {relative:.2e} of the start" if relative >= 0 else "")))
+    if summary["error_bound"] is not None:
+        found.append(("error", f"at most {number(summary['error_bound'])}, as the nodes agreed"))
+    if "gradient_norm" in summary:
+        found.append(("gradient", f"{number(summary['gradient_norm'])} at the mean of the nodes"))
+        found.append(("consensus", number(summary["consensus"])))
+    wire = summary["wire"]
+    if wire is not None:
+        found.append(
+            ("ranks", f"{wire['ranks']}, which sent {number(wire['messages'])} messages, {_size(wire['bytes'])}")
+        )
+    return found
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes for people to read.
+
+    Examples
+    --------
+    >>> _size(512), _size(34_000_000)
+    ('512 B', '34.0 MB')
+    """
+    power = 0
+    value = float(count)
+    while value >= 1000 and power < 4:
+        value, power = value / 1000, power + 1
+    return f"{value:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}" if power else f"{count} B"

@@ -5,6 +5,7 @@
 `problem`                       the paper's problem on one of them
 `infectious`                    the network of infectious_ct1: 200 graphs on 50 nodes
 `split`, `shares`               samples dealt out to nodes: shuffled, contiguous, by label, Dirichlet
+`write_shards`, `Shards`        one file a node, each opened only where its node lives
 `fetch`, `state`, `folder`      the files: download what is missing, say what is there, and where
 `table2`, `readings`            the files against the paper's Table 2, and against its chi of about 232
 ==============================  ====================================================================
@@ -17,6 +18,7 @@ from adom.data.checks import readings, table2
 from adom.data.infectious import infectious
 from adom.data.samples import load, problem
 from adom.data.sets import SETS, DataSet
+from adom.data.shards import Shards, write_shards
 from adom.data.splits import SPLITS, shares, split
 from adom.data.store import fetch, folder, state
 
@@ -24,6 +26,7 @@ __all__ = [
     "SETS",
     "SPLITS",
     "DataSet",
+    "Shards",
     "fetch",
     "folder",
     "infectious",
@@ -34,4 +37,5 @@ __all__ = [
     "split",
     "state",
     "table2",
+    "write_shards",
 ]

@@ -240,7 +240,7 @@ class Session:
         self.batched = len(methods) > 1
         self.on_cpu = jax.default_backend() == "cpu"
         stacked, shared = _stack_problems(each)
-        self.problem = _place(stacked, dtype)
+        self.problem = place(stacked, dtype)
         self.method = _stack(methods, dtype, self.batched)
         accuracy = None
         if spec.kind == "auto":
@@ -265,7 +265,7 @@ class Session:
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
         graphs, end = self.supply.window(first, rounds)
-        return _place(graphs, self.dtype), end
+        return place(graphs, self.dtype), end
 
     def reach(self) -> int:
         """Return for how many steps the graphs at hand suffice, after fetching more if there are none for one.
@@ -330,14 +330,14 @@ class Session:
         self.problem = _along(_problem_axes(self.problem, self.kind), pick, self.problem)
 
 
-def _place(tree: Any, dtype: str) -> Any:
+def place(tree: Any, dtype: str) -> Any:
     """Put a tree of arrays on the device, floats cast to `dtype`."""
 
-    def place(leaf: Any) -> Array:
+    def put(leaf: Any) -> Array:
         array = np.asarray(leaf)
         return jax.device_put(array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
 
-    return jax.tree.map(place, tree)
+    return jax.tree.map(put, tree)
 
 
 def _stack(trees: Sequence[Any], dtype: str | None, batched: bool) -> Any:

@@ -10,33 +10,37 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import __version__, native
-from ..algorithms import Method, method_class
+from ..algorithms import Constants, Method, method_class
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
+from .checkpoints import Checkpoints
 from .pair import check_pair, constants
 from .progress import Progress
 from .records import COLUMNS, Plan, Run
 from .result import Result
 
+if TYPE_CHECKING:
+    from ..data.shards import Shards
+
 PROTOCOLS = ("theory", "unit")
 SEARCHED = "tuned"
 """The parameters that are found by running; the search lives above the engine and is loaded when it is asked for."""
-ENGINES = ("local",)
+ENGINES = ("local", "mpi")
 DTYPES = ("float64", "float32")
 CHI_NODES = 2000
 """Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""
 
 
 def solve(
-    problem: Problem,
+    problem: "Problem | Shards",
     network: Network | DirectedNetwork,
     method: str | Method = "adom",
     parameters: str | dict[str, float] = "theory",
@@ -48,13 +52,16 @@ def solve(
     *,
     dtype: str = "float64",
     progress: bool | None = None,
+    checkpoints: Checkpoints | None = None,
+    patience: float = 10.0,
+    monitor: bool = True,
 ) -> Result:
     """Minimise the sum of the problem's f_i over the network.
 
     Parameters
     ----------
     problem, network
-        With the same number of nodes.
+        With the same number of nodes. The problem may be `adom.Shards`, data that lie in one file a node.
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
@@ -70,11 +77,20 @@ def solve(
     record_every : int
         Iterations from one record to the next; the last one is always recorded.
     engine : str
-        "local".
+        "local", or "mpi" in a program that mpirun has started: every rank holds a block of the nodes, and all get the
+        same result. With `Shards` a rank opens its own nodes' files only; mu, L and when to stop are then agreed on
+        over the links, in rounds that count, and the history has the gradient's norm at the mean row instead of the
+        error, which nobody knows.
     dtype : str
         "float64", or "float32" for speed where accuracy to about 1e-6 is enough.
     progress : bool, optional
         Show progress; by default only on a terminal.
+    checkpoints : Checkpoints, optional
+        Where and how often ranks write what they would go on from (engine "mpi").
+    patience : float
+        Seconds without an answer after which a rank counts as hanging, and the job is ended (engine "mpi").
+    monitor : bool
+        False: with `Shards`, do without records of gradient and consensus, which rows travel to rank 0 for.
 
     Examples
     --------
@@ -85,6 +101,14 @@ def solve(
     'converged'
     """
     request = Request(oracle, rounds, tol, record_every, engine, dtype, progress)
+    if engine == "mpi":
+        from .distributed import solve_on_ranks
+
+        extras = (checkpoints, patience, monitor)
+        return solve_on_ranks(problem, network, method, parameters, request, *extras)
+    if checkpoints is not None:
+        raise InputError(f"checkpoints are written by engine 'mpi' alone, got engine={engine!r}; leave them out")
+    problem = problem if isinstance(problem, Problem) else whole(problem)
     one = make_method(problem, network, method, "unit" if parameters == SEARCHED else parameters)
     if isinstance(method, Method):
         return _solve([one], [problem], network, "given", request)[0]
@@ -153,6 +177,11 @@ def solve_many(
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
     """Return the method that a name, a class or an instance asks for, with its parameters."""
     check_pair(problem, network, directed=True)
+    return method_with(lambda: constants(problem, network), method, parameters)
+
+
+def method_with(find_constants: Callable[[], Constants], method: Any, parameters: Any) -> Method:
+    """Return the method that is asked for; `find_constants` is asked if they are needed."""
     if isinstance(method, Method):
         return method
     if isinstance(method, type) and issubclass(method, Method):
@@ -168,7 +197,7 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
     if protocol not in PROTOCOLS:
         known = ", ".join((*PROTOCOLS, SEARCHED))
         raise InputError(f"parameters must be one of {known} or a dict of values, got {protocol!r}")
-    base: Method = getattr(cls, protocol)(constants(problem, network))
+    base: Method = getattr(cls, protocol)(find_constants())
     unknown = set(overrides) - set(base.parameters())
     if unknown:
         known = ", ".join(base.parameters())
@@ -234,26 +263,15 @@ def _solve(
         request = replace(request, tol=tol)  # checks it
         start_error = problem.nodes * float((problem.solution() ** 2).sum())
         plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error))
-    known = network.chi_known or network.nodes <= CHI_NODES
-    about: dict[str, Any] = {
-        "network": {**network.recipe, "chi": network.chi if known else None},
-        "oracle": str(spec) if cls.oracle == "dual" else None,
-        "protocol": protocol,
-        "engine": request.engine,
-        **_surroundings(),
-    }
+    about = circumstances(network, cls, spec, protocol, request)
     results: dict[int, Result] = {}
 
     def take(member: int, one: Run, rows: np.ndarray) -> None:
         history = pd.DataFrame(one.table, columns=COLUMNS)
         history = history.astype({"iteration": int, "round": int, "floats_sent": int})
         provenance = {
-            "method": {
-                "name": cls.name,
-                "title": cls.title,
-                "parameters": {name: float(value) for name, value in methods[member].parameters().items()},
-            },
-            "problem": _described(problems[member]),
+            "method": method_described(methods[member]),
+            "problem": problem_described(problems[member]),
             **about,
             **asdict(plans[member]),
             "message": one.message,
@@ -266,7 +284,37 @@ def _solve(
     return [results[member] for member in range(len(methods))]
 
 
-def _described(problem: Problem) -> dict[str, Any]:
+def whole(problem: Any) -> Problem:
+    """Return all nodes of data that lie in one file a node; what is a problem already stays as it is."""
+    made = problem.whole() if hasattr(problem, "whole") else problem
+    if not isinstance(made, Problem):
+        check_pair(made, None)  # which refuses it
+    assert isinstance(made, Problem)
+    return made
+
+
+def circumstances(
+    network: Network | DirectedNetwork, method: type[Method], spec: OracleSpec, protocol: Any, request: Request
+) -> dict[str, Any]:
+    """Return what provenance says of a run beside its problem, its method's parameters and its plan."""
+    known = network.chi_known or network.nodes <= CHI_NODES
+    return {
+        "network": {**network.recipe, "chi": network.chi if known else None},
+        "oracle": str(spec) if method.oracle == "dual" else None,
+        "protocol": protocol,
+        "engine": request.engine,
+        **_surroundings(),
+    }
+
+
+def method_described(method: Method) -> dict[str, Any]:
+    """Return what provenance says of a method."""
+    parameters = {name: float(value) for name, value in method.parameters().items()}
+    return {"name": method.name, "title": method.title, "parameters": parameters}
+
+
+def problem_described(problem: Problem) -> dict[str, Any]:
+    """Return what provenance says of a problem."""
     return {
         "type": type(problem).__name__,
         "nodes": problem.nodes,

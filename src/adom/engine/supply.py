@@ -72,25 +72,22 @@ class Supply:
         return self._lay_out(filled, order, first)
 
     def _lay_out(self, pool: Any, order: np.ndarray, first: int) -> Graphs:
-        n, network = self.network.nodes, self.network
-        drawn = {g: _arcs(network, g) for g in {int(g) for g in pool}}
-        arcs = [drawn[int(g)] for g in pool]
+        network = self.network
+        drawn = {g: weighted_arcs(network, g, self.directed) for g in {int(g) for g in pool}}
+        rounds = [drawn[int(g)] for g in pool]
+        arcs = [pairs for pairs, _ in rounds]
         books = (
             np.asarray(order, dtype=np.int32),
             np.int64(first),
             np.array([len(a) for a in arcs], dtype=np.int64),
         )
-        if not self.directed:
-            assert isinstance(network, Network)
-            weights = [np.tile(network.weights(int(g)), 2) for g in pool]
-            loops = [np.bincount(a[:, 1], weights=w, minlength=n) for a, w in zip(arcs, weights, strict=True)]
-            W = self._matrices(arcs, [-w for w in weights], loops)
-            return Graphs(W, None, None, *books, np.float64(network.lambda_max))
-        inward = [1.0 / (1 + np.bincount(a[:, 1], minlength=n)) for a in arcs]
-        outward = [1.0 / (1 + np.bincount(a[:, 0], minlength=n)) for a in arcs]
-        R = self._matrices(arcs, [share[a[:, 1]] for a, share in zip(arcs, inward, strict=True)], inward)
-        C = self._matrices(arcs, [share[a[:, 0]] for a, share in zip(arcs, outward, strict=True)], outward)
-        return Graphs(None, R, C, *books, np.float64(1.0))
+        columns = zip(*(matrices for _, matrices in rounds), strict=True)  # one for each matrix of a round
+        made = [self._matrices(arcs, *map(list, zip(*column, strict=True))) for column in columns]
+        if self.directed:
+            R, C = made
+            return Graphs(None, R, C, *books, np.float64(1.0))
+        assert isinstance(network, Network)
+        return Graphs(made[0], None, None, *books, np.float64(network.lambda_max))
 
     def _matrices(self, arcs: list[np.ndarray], weights: list[np.ndarray], diagonals: list[np.ndarray]) -> Matrices:
         n = self.network.nodes
@@ -114,7 +111,7 @@ class Supply:
         receiver = arrays.empty((len(arcs), 0 if native.usable() else self.width), np.int32)
         receiver[...] = n - 1
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
-            ranks, count = _by_receiver(pairs, n), len(pairs)
+            ranks, count = by_receiver(pairs, n), len(pairs)
             sender[g, :count] = pairs[ranks, 0]
             receiver[g, :count] = pairs[ranks[: receiver.shape[1]], 1]
             share[g, :count] = weight[ranks]
@@ -126,7 +123,7 @@ class Supply:
         n = self.network.nodes
         neighbour, share = arrays.zeros((len(arcs), n, self.width), np.int32), arrays.zeros((len(arcs), n, self.width))
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
-            ranks = _by_receiver(pairs, n)
+            ranks = by_receiver(pairs, n)
             sender, receiver = pairs[ranks].T
             place = np.arange(len(pairs)) - start[g, receiver]
             neighbour[g, receiver, place], share[g, receiver, place] = sender, weight[ranks]
@@ -173,7 +170,20 @@ def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:
     return np.concatenate([edges, edges[:, ::-1]])
 
 
-def _by_receiver(pairs: np.ndarray, n: int) -> np.ndarray:
+def weighted_arcs(
+    network: Network | DirectedNetwork, g: int, directed: bool
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the (sender, receiver) pairs of a graph and, for W or for R and C, their weights and the diagonal."""
+    arcs, n = _arcs(network, g), network.nodes
+    if not directed:
+        assert isinstance(network, Network)
+        weights = np.tile(network.weights(g), 2)
+        return arcs, [(-weights, np.bincount(arcs[:, 1], weights=weights, minlength=n))]
+    inward, outward = (1.0 / (1 + np.bincount(arcs[:, end], minlength=n)) for end in (1, 0))
+    return arcs, [(inward[arcs[:, 1]], inward), (outward[arcs[:, 0]], outward)]
+
+
+def by_receiver(pairs: np.ndarray, n: int) -> np.ndarray:
     """Return the order by receiver, then sender."""
     order: np.ndarray = np.argsort(pairs[:, 1].astype(np.int64) * n + pairs[:, 0], kind="stable")
     return order

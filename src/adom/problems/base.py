@@ -65,6 +65,22 @@ class Problem(ABC):
         self.mu_nodes, self.L_nodes = mu_nodes, L_nodes
         self.mu, self.L = float(mu_nodes.min()), float(L_nodes.max())
 
+    def block(self, first: int, end: int) -> Self:
+        """Return the problem of the nodes from `first` up to `end` alone, with the mu and L of all of them.
+
+        Every array of a problem has a leading axis of nodes; what has not knows how to take a block of itself.
+        """
+
+        def part(value: Any) -> Any:
+            if hasattr(value, "block"):
+                return value.block(first, end)
+            return jax.tree.map(lambda leaf: leaf[first:end] if np.ndim(leaf) else leaf, value)
+
+        arrays, static = self._flatten()
+        found = type(self)._unflatten(static, [part(value) for value in arrays])
+        found.nodes = end - first
+        return found
+
     @property
     def kappa(self) -> float:
         """The condition number L / mu."""

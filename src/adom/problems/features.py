@@ -92,6 +92,21 @@ class SparseFeatures(NamedTuple):
     weights: Array  # per sample: 1 / m_i
     shape: Array  # an empty array of shape (nodes, dim), which only carries these two sizes
 
+    def block(self, first: int, end: int) -> "SparseFeatures":
+        """Return the samples of some nodes alone."""
+        low, high = (int(self.node_start[place]) for place in (first, end))
+        start, stop = int(self.start[low]), int(self.start[high])
+        return SparseFeatures(
+            arrays.like(np.asarray(self.value[start:stop])),
+            self.sample[start:stop] - low,
+            self.feature[start:stop],
+            self.start[low : high + 1] - start,
+            self.node[low:high] - first,
+            self.node_start[first : end + 1] - low,
+            self.weights[low:high],
+            self.shape[first:end],
+        )
+
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, one per sample."""
         terms = self.value * x[self.node[self.sample], self.feature]
@@ -119,9 +134,14 @@ def _pure_gradient(features: DenseFeatures | SparseFeatures, x: Array) -> Array:
     return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
 
 
-def dense_features(features: np.ndarray, signs: np.ndarray, counts: np.ndarray) -> DenseFeatures:
-    """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i."""
-    nodes, m, dim = counts.size, int(counts.max()), features.shape[1]
+def dense_features(
+    features: np.ndarray, signs: np.ndarray, counts: np.ndarray, longest: int | None = None
+) -> DenseFeatures:
+    """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i.
+
+    Every node is filled up to `longest` rows, by default those of the largest node.
+    """
+    nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
     if (counts == m).all():
         signed = arrays.empty((nodes, m, dim))
         np.multiply(features, signs[:, None], out=signed.reshape(nodes * m, dim))

@@ -67,9 +67,27 @@ class LogisticRegression(Problem):
 
     @classmethod
     def from_nodes(
-        cls, data: Sequence[tuple[Any, Any]], *, l2: float | None = None, kappa: float | None = None
+        cls,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        l2: float | None = None,
+        kappa: float | None = None,
+        classes: tuple[float, float] | None = None,
+        longest: int | None = None,
     ) -> Self:
         """Build from one (features, labels) pair per node; nodes may hold different numbers of samples.
+
+        Parameters
+        ----------
+        data : sequence of (features, labels)
+        l2, kappa : float
+            Exactly one, as for the class.
+        classes : (smaller, larger), optional
+            The two values that labels may have, where some nodes of a whole are built by themselves: the data may
+            then hold one of them only. By default the two that occur.
+        longest : int, optional
+            The samples of the largest node of the whole: dense nodes are filled up to so many rows, so that a node's
+            sums are the same to the bit whichever nodes it is built with. By default those of the largest node given.
 
         Examples
         --------
@@ -103,7 +121,7 @@ class LogisticRegression(Problem):
         else:
             stacked = np.concatenate(blocks)
         self = object.__new__(cls)
-        self._build(stacked, np.concatenate(labels), counts, l2, kappa)
+        self._build(stacked, np.concatenate(labels), counts, l2, kappa, classes, _check_longest(longest, counts))
         return self
 
     def _build(
@@ -113,14 +131,18 @@ class LogisticRegression(Problem):
         counts: np.ndarray,
         l2: float | None,
         kappa: float | None,
+        classes: tuple[float, float] | None = None,
+        longest: int | None = None,
     ) -> None:
-        signs = _signs(labels, matrix.shape[0])
+        signs = _signs(labels, matrix.shape[0], classes)
         curvature = largest_curvature(matrix, counts) / 4
         self.nodes, self.dim = int(counts.size), int(matrix.shape[1])
-        self.l2 = _regulariser(float(curvature.max()), l2, kappa)
+        self.l2 = regulariser(float(curvature.max()), l2, kappa)
         self._set_constants(np.full(self.nodes, self.l2), self.l2 + curvature)
-        layout = sparse_features if sp.issparse(matrix) else dense_features
-        self.features = layout(matrix, signs, counts)
+        if sp.issparse(matrix):
+            self.features = sparse_features(matrix, signs, counts)
+        else:
+            self.features = dense_features(matrix, signs, counts, longest)
 
     def with_l2(self, l2: float) -> Self:
         """Return the same data, shared and not copied, with another regulariser."""
@@ -142,7 +164,7 @@ class LogisticRegression(Problem):
         curvature = self.L_nodes - self.l2
         arrays, static = self._flatten()
         other = type(self)._unflatten(static, arrays)
-        other.l2 = _regulariser(float(curvature.max()), l2, kappa)
+        other.l2 = regulariser(float(curvature.max()), l2, kappa)
         other._set_constants(np.full(self.nodes, other.l2), other.l2 + curvature)
         return other
 
@@ -200,12 +222,22 @@ def _check_features(features: Any, name: str = "features") -> "np.ndarray | sp.c
     return array
 
 
-def _signs(labels: np.ndarray, samples: int) -> np.ndarray:
-    """Map two label values to -1 and +1, the smaller one to -1."""
+def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None) -> np.ndarray:
+    """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1."""
     if labels.shape != (samples,):
         raise InputError(f"labels must have shape ({samples},), one for every sample, got {labels.shape}")
     if labels.dtype.kind == "f":
         check_finite("labels", labels)
+    if classes is not None:
+        smaller, larger = _check_classes(classes)
+        strange = (labels != smaller) & (labels != larger)
+        if strange.any():
+            place = int(np.argmax(strange))
+            raise InputError(
+                f"labels must be {smaller} or {larger}, got {labels[place]} for sample {place}; "
+                "mend the label, or give the classes that there are"
+            )
+        return np.where(labels == larger, 1.0, -1.0)
     values = np.unique(labels)
     if values.size != 2:
         shown = ", ".join(str(v) for v in values[:5]) + (", ..." if values.size > 5 else "")
@@ -216,17 +248,45 @@ def _signs(labels: np.ndarray, samples: int) -> np.ndarray:
     return np.where(labels == values[1], 1.0, -1.0)
 
 
-def _regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
-    """Return r: given, or such that (curvature + r) / r = kappa."""
+def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:
+    """Return the two label values; refuse others than two numbers in ascending order."""
+    try:
+        smaller, larger = classes
+        ordered = -np.inf < smaller < larger < np.inf
+    except (TypeError, ValueError):
+        ordered = False
+    if not ordered:
+        raise InputError(f"classes must be two numbers, the smaller first, got {classes!r}; e.g. (-1, 1)")
+    return smaller, larger
+
+
+def _check_longest(longest: int | None, counts: np.ndarray) -> int | None:
+    if longest is None:
+        return None
+    if isinstance(longest, bool) or not isinstance(longest, int | np.integer) or longest < counts.max():
+        raise InputError(
+            f"longest must be a whole number of at least {counts.max()}, the samples of node {np.argmax(counts)}, "
+            f"got {longest!r}; leave it out to have it counted"
+        )
+    return int(longest)
+
+
+def check_regulariser(l2: float | None, kappa: float | None) -> None:
+    """Refuse all but exactly one of l2 and kappa, within its range."""
     if (l2 is None) == (kappa is None):
         raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}")
+    if l2 is not None and not 0 < l2 < np.inf:
+        raise InputError(f"l2 must be positive and finite, got {l2!r}; it makes every f_i strongly convex")
+    if kappa is not None and not 1 < kappa < np.inf:
+        raise InputError(f"kappa must be finite and greater than 1, got {kappa!r}; it is L / mu of the f_i")
+
+
+def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
+    """Return r: given, or such that (curvature + r) / r = kappa."""
+    check_regulariser(l2, kappa)
     if l2 is not None:
-        if not 0 < l2 < np.inf:
-            raise InputError(f"l2 must be positive and finite, got {l2!r}; it makes every f_i strongly convex")
         return float(l2)
     assert kappa is not None
-    if not 1 < kappa < np.inf:
-        raise InputError(f"kappa must be finite and greater than 1, got {kappa!r}; it is L / mu of the f_i")
     if curvature == 0:
         raise InputError("kappa cannot be chosen when every feature is zero: L = mu for any l2; give l2 instead")
     return curvature / (kappa - 1)

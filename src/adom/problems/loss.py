@@ -1,7 +1,7 @@
 """Any smooth, strongly convex loss that JAX can trace."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,17 +17,31 @@ class LossProblem(Problem):
     """f_i(x) = loss(x, data of node i); gradients and Hessians come from automatic differentiation."""
 
     array_fields = ("data",)
-    static_fields = ("loss",)
+    static_fields = ("loss", "one_by_one")
     data: Any
     loss: Loss
+    one_by_one: bool = False
+    """Whether nodes are computed one after the other: a loss of any kind is compiled into loops over all nodes at once,
+    and how these round may depend on how many there are."""
+
+    def block(self, first: int, end: int) -> Self:
+        """Return the problem of some nodes alone, each computed by itself: the same bits in a block of any size."""
+        found = super().block(first, end)
+        found.one_by_one = True
+        return found
 
     def value_rows(self, x: Array) -> Array:
         """Return loss(x_i, data_i)."""
-        return jax.vmap(self.loss)(x, self.data)
+        return self._over_nodes(self.loss, x)
 
     def gradient_rows(self, x: Array) -> Array:
         """Return the gradient of the loss in x."""
-        return jax.vmap(jax.grad(self.loss))(x, self.data)
+        return self._over_nodes(jax.grad(self.loss), x)
+
+    def _over_nodes(self, function: Loss, x: Array) -> Array:
+        if self.one_by_one:
+            return jax.lax.map(lambda node: function(*node), (x, self.data))
+        return jax.vmap(function)(x, self.data)
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the directional derivative of the gradient."""

@@ -1,0 +1,135 @@
+"""The manifest of a folder of shards: which file belongs to which node, and how it is known to be the right one.
+
+It is JSON, checked as a whole when it is read, and the only file that every machine needs. No name in it leads out
+of its folder.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from ..errors import InputError
+from ..problems.files import LARGEST_INDEX
+
+NAME = "manifest.json"
+FORMAT: Final = "adom-shards-1"
+MOST = 2**48
+"""The most samples or non-zeros of a node: sums over nodes stay whole numbers of 64 bits."""
+
+
+def _plain(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", name):
+        raise ValueError("a file must have a plain name inside the folder, of letters, digits, '.', '_' and '-'")
+    return name
+
+
+Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Label = Annotated[int, Field(ge=-(2**53), le=2**53)] | FiniteFloat  # a whole number is written without a point
+
+
+class _Checked(BaseModel):
+    """Exactly the fields below, of exactly these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Shard(_Checked):
+    """The file of one node."""
+
+    name: Annotated[str, AfterValidator(_plain)]
+    samples: Annotated[Count, Field(ge=1)]
+    nonzeros: Count
+    sha256: Sha256
+
+
+class Source(_Checked):
+    """The file that was split."""
+
+    name: str
+    sha256: Sha256
+
+
+class Manifest(_Checked):
+    """All that is known of the shards without opening one.
+
+    Attributes
+    ----------
+    format : str
+    nodes, dim : int
+    classes : (smaller, larger)
+        The two labels; the smaller one counts as -1.
+    by : str
+        How samples were dealt out; with `seed`, and `alpha` where it is "dirichlet".
+    source : Source or None
+        None where there never was one file.
+    files : tuple of Shard
+        One a node, in the order of the nodes.
+    """
+
+    format: Literal["adom-shards-1"]
+    nodes: Annotated[int, Field(ge=1)]
+    dim: Annotated[int, Field(ge=1, le=LARGEST_INDEX)]
+    classes: tuple[Label, Label]
+    by: str
+    seed: Annotated[int, Field(ge=0)] | None = None
+    alpha: FiniteFloat | None = None
+    source: Source | None = None
+    files: tuple[Shard, ...]
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Refuse fields that contradict one another."""
+        if len(self.files) != self.nodes:
+            raise ValueError(f"nodes is {self.nodes}, but {len(self.files)} files are listed")
+        if not self.classes[0] < self.classes[1]:
+            raise ValueError(f"classes must be two labels, the smaller first, got {list(self.classes)}")
+        name, times = Counter(file.name for file in self.files).most_common(1)[0]
+        if times > 1:
+            raise ValueError(f"{name} is listed for {times} nodes")
+        for file in self.files:
+            if file.nonzeros > file.samples * self.dim:
+                raise ValueError(f"{file.name} has {file.nonzeros} non-zeros, more than its samples have features")
+        return self
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check the manifest of a folder; nothing else is opened."""
+    path = folder / NAME
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"{folder} holds no {NAME}; give a folder that `adom split DATA --nodes N --out {folder}` wrote"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {reason}; check the path and its permissions") from None
+    try:
+        return Manifest.model_validate_json(content)
+    except ValidationError as error:
+        raise InputError(
+            f"{path} is no manifest of shards: {_complaint(error)}; mend it, or split the data again"
+        ) from None
+
+
+def _complaint(error: ValidationError) -> str:
+    """Return the first complaint in one line: the place, the rule, and the value if it is a short one."""
+    first: Any = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    rule = first["msg"].removeprefix("Value error, ")
+    value = first["input"]
+    shown = f", got {value!r:.80}" if place and isinstance(value, str | int | float) else ""
+    return f"{place}: {rule}{shown}" if place else rule

@@ -1,0 +1,87 @@
+"""`adom split`: one file a node on disk, and what is said about them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adom.data import Shards
+
+TEXT = "".join(f"{1 if k < 40 else -1} 1:{k % 7} 2:{(k * k) % 5}{' 9:0.5' if k == 3 else ''}\n" for k in range(100))
+
+
+@pytest.fixture(autouse=True)
+def data() -> None:
+    Path("data.svm").write_text(TEXT)
+
+
+def test_a_file_becomes_one_a_node(adom: Any) -> None:
+    outcome = adom("split", "data.svm", "--nodes", 8)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "12 to 13, median 12.5" in outcome.out
+    assert "both: 1 of 8 nodes, only -1: 4 of 8 nodes, only 1: 3 of 8 nodes" in " ".join(outcome.out.split())
+    assert "adom solve --shards shards --kappa 100" in outcome.out
+    lines = [line for node in range(8) for line in Path(f"shards/node-{node:05d}.svm").read_text().splitlines()]
+    assert lines == TEXT.splitlines()
+    assert (Shards("shards", l2=1.0).nodes, Shards("shards", l2=1.0).dim) == (8, 9)
+
+
+def test_json(adom: Any) -> None:
+    said = adom("split", "data.svm", "--nodes", 5, "--by", "label", "--out", "here/my shards", "--json").json
+    assert said == {
+        "nodes": 5,
+        "dim": 9,
+        "samples": 100,
+        "density": 201 / 900,
+        "classes": [-1, 1],
+        "by": "label",
+        "seed": 0,
+        "alpha": None,
+        "samples_per_node": {"min": 20, "median": 20, "max": 20},
+        "nodes_with_classes": {"both": 0, "only -1": 3, "only 1": 2},
+        "files": {"folder": "here/my shards", "manifest": "here/my shards/manifest.json"},
+        "next": "adom solve --shards 'here/my shards' --kappa 100 --engine mpi --ranks 4",
+    }
+
+
+def test_draws(adom: Any) -> None:
+    def drawn(*more: object) -> dict[str, Any]:
+        assert adom("split", "data.svm", "--nodes", 4, "--overwrite", *more).code == 0
+        found: dict[str, Any] = json.loads(Path("shards/manifest.json").read_text())
+        return found
+
+    first, again, other = (drawn("--by", "shuffled", "--seed", seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first["files"] != other["files"]
+    unlike = drawn("--by", "dirichlet", "--alpha", 0.1)
+    assert (unlike["by"], unlike["alpha"], unlike["seed"]) == ("dirichlet", 0.1, 0)
+    assert drawn("--by", "dirichlet")["alpha"] == 0.5
+    outcome = adom("split", "data.svm", "--nodes", 4, "--by", "dirichlet", "--seed", 7, "--out", "other")
+    assert "dirichlet, alpha 0.5, seed 7" in outcome.out
+
+
+def test_shards_are_replaced_only_when_asked(adom: Any, refused: Any) -> None:
+    adom("split", "data.svm", "--nodes", 8)
+    before = Path("shards/manifest.json").read_text()
+    assert "shards holds a manifest.json already; take another folder" in refused("split", "data.svm", "--nodes", 3)
+    assert Path("shards/manifest.json").read_text() == before
+    assert adom("split", "data.svm", "--nodes", 3, "--overwrite").code == 0
+    assert len(list(Path("shards").iterdir())) == 4
+
+
+def test_refusals(refused: Any) -> None:
+    assert "missing argument 'DATA'" in refused("split", "--nodes", 3)
+    assert "missing option '--nodes'" in refused("split", "data.svm")
+    assert "'--nodes'" in refused("split", "data.svm", "--nodes", "many")
+    assert "nodes must be a whole number of at least 1, got 0" in refused("split", "data.svm", "--nodes", 0)
+    assert "101 nodes cannot share 100 samples" in refused("split", "data.svm", "--nodes", 101)
+    assert "cannot read none.svm" in refused("split", "none.svm", "--nodes", 3)
+    assert "known: rows, shuffled, label, dirichlet" in refused("split", "data.svm", "--nodes", 3, "--by", "class")
+    assert "alpha=0.3 has no effect" in refused("split", "data.svm", "--nodes", 3, "--alpha", 0.3)
+    assert "alpha must be positive" in refused("split", "data.svm", "--nodes", 3, "--by", "dirichlet", "--alpha", 0)
+    assert "is a network, not samples" in refused("split", "infectious_ct1", "--nodes", 3)
+    assert not Path("shards").exists()
+    assert "cannot write" in refused("split", "data.svm", "--nodes", 3, "--out", "data.svm")
+    Path("three.svm").write_text("1 1:1\n2 1:1\n3 1:1\n")
+    assert "exactly two classes, got 3: 1, 2, 3" in refused("split", "three.svm", "--nodes", 3)

@@ -1,0 +1,270 @@
+"""One file a node: it reads back to the bit, is opened only where it is needed, and is never taken for another."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import adom
+from adom import native
+from adom.data import Shards, shards, split, write_shards
+from adom.data.sets import DataSet
+from adom.data.shards import BY
+from adom.errors import InputError
+from adom.problems.files import parse_libsvm, read
+from adom.problems.logistic import DenseFeatures, SparseFeatures
+
+from .conftest import TOY, Page, Write, made, refusal
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+def test_every_number_reads_back_to_the_bit(value: float, label: float) -> None:
+    matrix = sp.csr_array((np.array([value]), np.array([2]), np.array([0, 1, 1])), shape=(2, 4))
+    features, labels = parse_libsvm("made", shards._libsvm(matrix, np.array([label, 1.0])), 4)
+    assert features.data.tobytes() == matrix.data.tobytes()
+    assert features.indices.tolist() == [2]
+    assert features.indptr.tolist() == [0, 1, 1]
+    assert labels.tobytes() == np.array([label, 1.0]).tobytes()
+
+
+@pytest.mark.parametrize("by", BY)
+def test_each_file_has_the_samples_of_its_node(write: Write, by: str) -> None:
+    features, labels = made(density=0.3)
+    folder = write(features, labels, by=by, seed=3)
+    expected = split(features, labels, 6, BY[by], seed=3)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "manifest.json",
+        *(f"node-{node:05d}.svm" for node in range(6)),
+    ]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for node, (A, b) in enumerate(expected):
+        found, labels = read(folder / f"node-{node:05d}.svm", features=5)
+        assert found.toarray().tobytes() == A.toarray().tobytes()
+        assert labels.tobytes() == b.tobytes()
+        assert manifest["files"][node]["samples"] == len(b)
+        assert manifest["files"][node]["nonzeros"] == A.nnz
+    assert [manifest[name] for name in ("format", "nodes", "dim", "by", "seed")] == ["adom-shards-1", 6, 5, by, 3]
+    assert manifest["classes"] == [0, 2.5]
+    assert manifest["alpha"] == (0.5 if by == "dirichlet" else None)
+    assert manifest["source"]["name"] == "data.npz"
+
+
+def test_the_same_split_gives_the_same_bytes(write: Write) -> None:
+    contents = [
+        {path.name: path.read_bytes() for path in write(*made(), by="dirichlet", alpha=2.0, overwrite=True).iterdir()}
+        for _ in range(2)
+    ]
+    assert contents[0] == contents[1]
+
+
+def test_a_libsvm_file_and_a_known_data_set(tmp_path: Path, home: Path, page: Page, toy: DataSet) -> None:
+    file = tmp_path / "data.svm"
+    file.write_bytes(TOY)
+    one, other = write_shards(file, 2, tmp_path / "one"), write_shards("toy", 2, str(tmp_path / "other"))
+    assert (one, other) == (tmp_path / "one", tmp_path / "other")
+    assert (one / "node-00000.svm").read_text() == "1 1:0.5 3:2\n-1 2:1\n"
+    for node in ("node-00000.svm", "node-00001.svm"):
+        assert (one / node).read_bytes() == (other / node).read_bytes()
+    origin = [Shards(folder, l2=1.0).manifest.source for folder in (one, other)]
+    assert [(source.name, source.sha256) for source in origin if source] == [
+        ("data.svm", toy.pieces[0].sha256),
+        ("toy", toy.pieces[0].sha256),
+    ]
+
+
+def test_only_when_asked_are_shards_replaced(write: Write) -> None:
+    folder = write(*made(), nodes=6)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "notes.txt").write_text("mine")
+    (folder / "node-1.svm").write_text("mine too")
+    assert refusal(lambda: write(*made(), nodes=3)) == (
+        f"{folder} holds a manifest.json already; take another folder, or overwrite=True (--overwrite) "
+        "to replace its shards"
+    )
+    assert all((folder / name).read_bytes() == content for name, content in before.items())
+    write(*made(seed=1), nodes=3, overwrite=True)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "manifest.json",
+        "node-00000.svm",
+        "node-00001.svm",
+        "node-00002.svm",
+        "node-1.svm",
+        "notes.txt",
+    ]
+    assert Shards(folder, l2=1.0).whole().nodes == 3
+
+
+def test_a_split_that_breaks_off_leaves_no_manifest(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(*made())
+    real = shards._write
+
+    def broken(path: Path, content: bytes) -> None:
+        if path.name == "node-00002.svm":
+            raise KeyboardInterrupt
+        real(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "_write", broken)
+        with pytest.raises(KeyboardInterrupt):
+            write(*made(seed=1), overwrite=True)
+    assert f"{folder} holds no manifest.json" in refusal(lambda: Shards(folder, l2=1.0))
+    write(*made(seed=1))
+    assert Shards(folder, l2=1.0).whole().nodes == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": "contiguous"}, "samples cannot be split by 'contiguous'; known: rows, shuffled, label, dirichlet"),
+        ({"alpha": 0.3}, "alpha=0.3 has no effect on a split by rows; it belongs to dirichlet"),
+        ({"by": "dirichlet", "alpha": 0.0}, "alpha must be positive and at most 1e"),
+        ({"by": "dirichlet", "alpha": float("nan")}, "alpha must be positive and at most 1e"),
+        ({"by": "dirichlet", "alpha": "1"}, "alpha must be positive and at most 1e"),
+        ({"nodes": 0}, "nodes must be a whole number of at least 1, got 0"),
+        ({"nodes": 32}, "32 nodes cannot share 31 samples"),
+        ({"by": "shuffled", "seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"labels": np.arange(31)}, "must be of exactly two classes, got 31: 0, 1, 2, 3, 4, ...; "),
+        ({"labels": np.ones(31)}, "must be of exactly two classes, got 1: 1; "),
+        ({"labels": np.where(np.arange(31) < 3, np.nan, 1.0)}, "must be finite numbers"),
+        ({"labels": np.array(["a", "b", "a"] * 10 + ["a"])}, "must be finite numbers"),
+        ({"features": np.full((31, 2), np.inf)}, "must be finite numbers"),
+    ],
+)
+def test_what_cannot_be_split(write: Write, tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    features, labels = made()
+    assert message in refusal(lambda: write(**{"features": features, "labels": labels, **arguments}))
+    assert not (tmp_path / "shards").exists()
+
+
+def test_places_that_do_not_serve(write: Write, tmp_path: Path) -> None:
+    folder = write(*made())
+    file = folder / "node-00003.svm"
+    assert "would be overwritten by its own split" in refusal(lambda: write_shards(file, 2, folder, overwrite=True))
+    assert "cannot read" in refusal(lambda: write_shards(tmp_path / "none.svm", 2, tmp_path / "other"))
+    message = refusal(lambda: write_shards(tmp_path / "data.npz", 2, file))
+    assert f"cannot write to {file}" in message or f"cannot write {file}" in message
+    assert Shards(folder, l2=1.0).whole().nodes == 6
+
+
+# ------------------------------------------------------------------------------------------------ opening
+
+BLOCKS = ((0, 1), (1, 4), (4, 6))
+
+
+def gradients(problem: Any, x: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.jit(lambda problem, x: problem.gradient_rows(x))(problem, x))
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("by", ["rows", "dirichlet", "label"])
+@pytest.mark.parametrize("density", [1.0, 0.2])
+def test_a_block_computes_what_the_whole_does_to_the_bit(
+    write: Write, monkeypatch: pytest.MonkeyPatch, density: float, by: str, kernels: str
+) -> None:
+    if kernels == "pure":
+        monkeypatch.setattr(native, "usable", lambda backend="cpu": False)
+    elif native.problem("cpu"):
+        pytest.skip(f"no native kernels: {native.problem('cpu')}")
+    features, labels = made(samples=100, dim=13, density=density)
+    folder = write(features, labels, by=by)
+    x = np.random.default_rng(1).standard_normal((6, 13))
+    by_l2, by_kappa = Shards(folder, l2=0.01), Shards(folder, kappa=50.0)
+    with jax.enable_x64(True):
+        whole = by_l2.whole()
+        assert isinstance(whole.features, DenseFeatures if density == 1 else SparseFeatures)
+        expected = gradients(whole, x)
+        direct = adom.LogisticRegression.from_nodes(
+            [(A.toarray() if density == 1 else A, b) for A, b in split(features, labels, 6, BY[by])], l2=0.01
+        )
+        np.testing.assert_array_equal(expected, gradients(direct, x))
+        curvatures = []
+        for first, end in BLOCKS:
+            block = by_l2.open(first, end)
+            assert (block.nodes, block.dim, block.l2) == (end - first, 13, 0.01)
+            if density == 1:
+                assert block.features.signed.shape[1] == whole.features.signed.shape[1]  # filled up alike
+            np.testing.assert_array_equal(gradients(block, x[first:end]), expected[first:end])
+            np.testing.assert_array_equal(block.L_nodes, whole.L_nodes[first:end])
+            unknown = by_kappa.open(first, end)
+            curvatures.append(unknown.L_nodes - unknown.l2)
+
+        whole = by_kappa.whole()
+        assert whole.kappa == pytest.approx(50)
+        expected = gradients(whole, x)
+        l2 = by_kappa.regulariser(float(np.concatenate(curvatures).max()))
+        assert l2 == whole.l2
+        for first, end in BLOCKS:
+            block = by_kappa.open(first, end).with_l2(l2)
+            np.testing.assert_array_equal(gradients(block, x[first:end]), expected[first:end])
+            np.testing.assert_array_equal(block.L_nodes, whole.L_nodes[first:end])
+
+
+def test_a_small_curvature_keeps_all_its_digits(write: Write) -> None:
+    features, labels = made()
+    folder = write(features * 1e-6, labels)
+    blocks = Shards(folder, kappa=10.0)
+    found = [blocks.open(node, node + 1) for node in range(6)]
+    curvature = max(float((one.L_nodes - one.l2).max()) for one in found)
+    assert 1e-15 < curvature < 1e-10
+    assert blocks.regulariser(curvature) == blocks.whole().l2
+
+
+def test_density_decides_the_layout_over_all_nodes(write: Write) -> None:
+    features = np.zeros((30, 5))
+    features[:5] = 1.0
+    features[5:, 0] = 1.0  # 50 of 150: the first node's samples are dense, the others' are not
+    folder = write(features, np.arange(30) % 2)
+    assert isinstance(Shards(folder, l2=1.0).open(0, 1).features, SparseFeatures)
+    features[5:, 1] = 1.0  # 75 of 150
+    folder = write(features, np.arange(30) % 2, overwrite=True)
+    assert isinstance(Shards(folder, l2=1.0).open(5, 6).features, DenseFeatures)
+
+
+def test_a_block_opens_its_own_files_only(write: Write) -> None:
+    folder = write(*made(), by="dirichlet")
+    some = Shards(folder, l2=0.1)
+    x = np.ones((6, 5))
+    with jax.enable_x64(True):
+        expected = np.asarray(some.whole().gradient_rows(x))
+        for node in (0, 1, 4, 5):
+            (folder / f"node-{node:05d}.svm").unlink()
+        here = Shards(folder, l2=0.1)
+        np.testing.assert_array_equal(here.open(2, 4).gradient_rows(x[2:4]), expected[2:4])
+    assert here.samples.tolist() == some.samples.tolist()
+    assert refusal(lambda: here.open(1, 3)) == (
+        f"cannot read {folder / 'node-00001.svm'}, the samples of node 1: No such file or directory; "
+        "copy it to this machine, or let another one hold the node"
+    )
+    with pytest.raises(InputError, match=r"node-00000\.svm, the samples of node 0"):
+        here.whole()
+
+
+@pytest.mark.parametrize("density", [1.0, 0.2])
+def test_nodes_of_one_class(write: Write, density: float) -> None:
+    features, labels = made(density=density)
+    folder = write(features, labels, by="label")
+    low, high = Shards(folder, l2=0.1).open(0, 1), Shards(folder, l2=0.1).open(5, 6)
+    (first, b_first), *_, (last, b_last) = split(features, labels, 6, "label")
+    assert (set(b_first), set(b_last)) == ({0.0}, {2.5})
+    zero = np.zeros((1, 5))
+    with jax.enable_x64(True):  # at zero every sample's slope is -b/2 times its features
+        np.testing.assert_allclose(low.gradient_rows(zero), [first.toarray().mean(axis=0) / 2], rtol=1e-14)
+        np.testing.assert_allclose(high.gradient_rows(zero), [-last.toarray().mean(axis=0) / 2], rtol=1e-14)
+
+
+def test_what_it_says_of_itself(write: Write) -> None:
+    folder = write(*made())
+    some = adom.Shards(str(folder), kappa=100.0)
+    assert isinstance(some, Shards)
+    assert (some.folder, some.nodes, some.dim, some.l2, some.kappa) == (folder, 6, 5, None, 100.0)
+    assert some.samples.tolist() == [6, 5, 5, 5, 5, 5]
+    assert repr(some) == f"Shards({str(folder)!r}, nodes=6, dim=5, samples=31, kappa=100)"
+    assert repr(Shards(folder, l2=0.5)).endswith("l2=0.5)")

@@ -1,0 +1,166 @@
+"""Checkpoints and the loop on a single rank, which needs no MPI."""
+
+import numpy as np
+import pytest
+
+import adom
+import mpi_program
+from adom.engine import checkpoints, distributed, ranks
+from adom.engine.blocks import Blocks, flood_rounds
+from adom.engine.solve import Request
+from adom.errors import InputError
+
+
+def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64"):
+    return Request(oracle, rounds, tol, record_every, "mpi", dtype, False)
+
+
+def solved(rounds=100, kept=None, method="adom", oracle="gd:1", **more):
+    problem, network = mpi_program.problems()["dense"], adom.networks.geometric(13, 0.45, graphs=12, seed=3)
+    return distributed.on_one_rank(problem, network, method, "unit", request(rounds, oracle=oracle, **more), kept)
+
+
+def same(one, other):
+    history = [r.history.drop(columns="seconds") for r in (one, other)]
+    return one.x.tobytes() == other.x.tobytes() and history[0].equals(history[1]) and one.status == other.status
+
+
+def test_the_block_arithmetic_is_the_local_engines_over_500_rounds():
+    for name, problem, network, method, oracle in mpi_program.runs():
+        local = adom.solve(problem, network, method, "unit", oracle, rounds=500)
+        found = distributed.on_one_rank(problem, network, method, "unit", request(500, oracle=oracle))
+        assert found.status == local.status, name
+        if name == "dnm-exact":
+            continue  # beyond its stability: rounding grows
+        error, expected = (one.history["error"].to_numpy() for one in (found, local))
+        np.testing.assert_allclose(error, expected, 1e-9, 1e-20 * local.provenance["start_error"], err_msg=name)
+
+
+@pytest.mark.parametrize("oracle", ["auto", "exact", "gd:1", "agd:3"])
+@pytest.mark.parametrize("record_every", [1, 7])
+def test_going_on_from_a_checkpoint_changes_no_bit(tmp_path, oracle, record_every):
+    whole = solved(90, oracle=oracle, record_every=record_every)
+    solved(50, adom.Checkpoints(tmp_path, every_rounds=20), oracle=oracle, record_every=record_every)
+    rest = adom.Checkpoints(tmp_path, every_rounds=20, resume=True)
+    again = solved(90, rest, oracle=oracle, record_every=record_every)
+    assert again.provenance["resumed"] == 40
+    assert same(again, whole)
+
+
+@pytest.mark.parametrize("method", ["mudag", "apm", "push-pull", "acc-dngd", "pngd"])
+def test_other_methods_go_on_as_well(tmp_path, method):
+    oracle = "gd:1" if method == "pngd" else "auto"
+    whole = solved(900, method=method, oracle=oracle)
+    solved(600, adom.Checkpoints(tmp_path, every_rounds=60), method=method, oracle=oracle)
+    again = solved(900, adom.Checkpoints(tmp_path, resume=True), method=method, oracle=oracle)
+    assert again.provenance["resumed"] > 0
+    assert same(again, whole)
+
+
+def test_two_generations_are_kept(tmp_path):
+    solved(100, adom.Checkpoints(tmp_path, every_rounds=10))
+    assert [number for number, _ in checkpoints.generations(tmp_path)] == [90, 80]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "header", "gone", "empty"])
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(tmp_path, capfd, damage):
+    whole = solved(100)
+    solved(95, adom.Checkpoints(tmp_path, every_rounds=10))
+    file = tmp_path / "iteration-000000000090" / "rank-0-of-1.ckpt"
+    content = bytearray(file.read_bytes())
+    if damage == "gone":
+        file.unlink()
+    else:
+        place = {"flipped": len(content) // 2, "header": 80}.get(damage, 0)
+        content[place] ^= 1
+        size = {"cut": len(content) * 2 // 3, "empty": 0}.get(damage, len(content))
+        content[place] ^= damage in ("cut", "empty")
+        file.write_bytes(content[:size])
+    again = solved(100, adom.Checkpoints(tmp_path, every_rounds=50, resume=True))
+    said = capfd.readouterr().err
+    assert "iteration-000000000090" in said
+    assert ("not complete" if damage == "gone" else "damaged") in said
+    assert "the generation before it is tried" in said
+    assert "going on from iteration 80" in said
+    assert same(again, whole)
+
+
+def test_where_no_generation_is_whole_nothing_is_run(tmp_path):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    for file in tmp_path.glob("*/*.ckpt"):
+        file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"no checkpoint in .* is whole; remove the folder to start afresh"):
+        solved(30, adom.Checkpoints(tmp_path, resume=True))
+    assert list(tmp_path.glob("*/*.ckpt"))
+
+
+def test_checkpoints_of_another_run_are_refused(tmp_path):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    with pytest.raises(InputError, match="holds checkpoints of an earlier run; go on from them"):
+        solved(30, adom.Checkpoints(tmp_path))
+    with pytest.raises(InputError, match="was written with oracle = 'gd:1', now it is 'agd:2'"):
+        solved(60, adom.Checkpoints(tmp_path, resume=True), oracle="agd:2")
+
+
+def test_resuming_without_a_checkpoint_starts_from_the_beginning(tmp_path, capfd):
+    assert same(solved(40, adom.Checkpoints(tmp_path / "new", resume=True)), solved(40))
+    assert "starting from the beginning" in capfd.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*file"):
+        solved(40, adom.Checkpoints(tmp_path / "file", every_rounds=10))
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    import errno
+
+    plain, calls = np.savez, []
+
+    def full(*given, **more):
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return plain(*given, **more)
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises((InputError, OSError), match="No space left"):
+        solved(100, adom.Checkpoints(tmp_path, every_rounds=10))
+    monkeypatch.undo()
+    assert same(solved(100, adom.Checkpoints(tmp_path, resume=True)), solved(100))
+
+
+def test_checkpoints_check_their_numbers():
+    with pytest.raises(InputError, match=r"every_rounds of checkpoints must be positive, got 0"):
+        adom.Checkpoints("folder", every_rounds=0)
+    assert adom.Checkpoints("folder").seconds == 60
+    assert adom.Checkpoints("folder", every_rounds=5).seconds == float("inf")
+
+
+def test_blocks_cover_all_nodes_once():
+    for nodes in range(1, 20):
+        for count in range(1, nodes + 1):
+            blocks = Blocks(nodes, count)
+            owners = blocks.owner(np.arange(nodes))
+            assert [blocks.of(int(owner))[0] <= i < blocks.of(int(owner))[1] for i, owner in enumerate(owners)]
+            assert min(end - first for first, end in map(blocks.of, range(count))) >= nodes // count
+    with pytest.raises(InputError, match="5 ranks cannot share 4 nodes"):
+        Blocks(4, 5)
+
+
+def test_a_flood_takes_as_long_as_a_word_to_get_everywhere():
+    assert flood_rounds(adom.networks.path(6), 0) == 5
+    assert flood_rounds(adom.networks.star(6), 3) == 2
+    assert flood_rounds(adom.networks.directed_ring(5), 0) == 4
+
+
+def test_a_run_on_float32_is_near_that_on_float64():
+    single = solved(60, dtype="float32")
+    assert single.x.dtype == np.float32
+    np.testing.assert_allclose(single.x, solved(60).x, atol=1e-4)
+
+
+def test_ranks_alone_send_nothing():
+    assert solved(20).provenance["wire"] == {"ranks": 1, "messages": 0, "bytes": 0}
+    assert ranks.Alone(5).collect(np.zeros(3))[0].shape == (3,)

@@ -1,0 +1,149 @@
+"""What the tests start on several ranks: `mpirun -n N python mpi_program.py TASK FOLDER [ARGUMENT ...]`."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import adom
+from adom.algorithms import METHODS, method_class
+from adom.engine import blocks
+
+NODES = 13  # of which no number of ranks from 2 to 4 holds equal parts
+
+
+def world():
+    from adom.engine.mpi import MPI
+
+    return MPI.COMM_WORLD
+
+
+def data(nodes=NODES, dim=6, seed=0):
+    """Samples that differ from node to node, in number, in spread and in labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(dim)
+    for node in range(nodes):
+        features = (1 + node / nodes) * rng.standard_normal((5 + node % 4, dim))
+        labels = np.where(features @ truth + rng.standard_normal(len(features)) > 0, 1, -1)
+        labels[:2] = -1, 1
+        yield features, labels
+
+
+def problems():
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(1)
+    bases = rng.standard_normal((NODES, 4, 4))
+    dense = list(data())
+    sparse = [(sp.csr_array(np.where(np.abs(A) > 0.5, A, 0.0)), b) for A, b in dense]
+    return {
+        "dense": adom.LogisticRegression.from_nodes(dense, kappa=20.0),
+        "sparse": adom.LogisticRegression.from_nodes(sparse, kappa=20.0),
+        "quadratic": adom.Quadratic(
+            bases @ bases.transpose(0, 2, 1) + 0.5 * np.eye(4), rng.standard_normal((NODES, 4))
+        ),
+        "loss": adom.from_loss(soft, rng.standard_normal((NODES, 3)), mu=0.5, L=2.0),
+    }
+
+
+def soft(x, centre):
+    import jax.numpy as jnp
+
+    return 0.25 * ((x - centre) ** 2).sum() + jnp.sqrt(1 + (x - centre) ** 2).sum()
+
+
+def runs():
+    """Every method, every oracle, every kind of problem: (name, problem, network, method, oracle)."""
+    known = problems()
+    network = adom.networks.geometric(NODES, 0.45, graphs=12, seed=3)
+    arrows = adom.networks.directed_geometric(NODES, 0.6, graphs=6, seed=2)
+    for method in METHODS:
+        dual = method_class(method).oracle == "dual"
+        every = ("auto", "exact", "gd:1", "agd:3") if method == "adom" else ("exact",)
+        for oracle in every if dual else ("auto",):
+            yield f"{method}-{oracle}", known["dense"], network, method, oracle
+    for kind in ("sparse", "quadratic", "loss"):
+        yield f"adom-{kind}", known[kind], network, "adom", "agd:3"
+        yield f"exact-{kind}", known[kind], network, "adom", "exact"
+        yield f"diging-{kind}", known[kind], network, "diging", "auto"
+    yield "push-pull-directed", known["dense"], arrows, "push-pull", "auto"
+
+
+def all_methods(folder, rounds):
+    """Run everything on the ranks at hand; rank 0 keeps it."""
+    for name, problem, network, method, oracle in runs():
+        result = adom.solve(problem, network, method, "unit", oracle, rounds=int(rounds), engine="mpi", progress=False)
+        if world().Get_rank() == 0:
+            result.save(folder / f"{name}.npz")
+    world().Barrier()
+
+
+def messages(folder):
+    """Write down every message of rows: the round, the rank it goes to, and its rows."""
+    seen = []
+    plain = blocks.BlockGossip._count
+
+    def count(self, sends):
+        seen.extend((self.clock - 1, rank, *buffer.shape) for rank, buffer in sends)
+        plain(self, sends)
+
+    blocks.BlockGossip._count = count
+    _, problem, network, method, _ = next(runs())
+    adom.solve(problem, network, method, "unit", ("gd", 1), rounds=30, engine="mpi", progress=False)
+    mudag = len(seen)
+    adom.solve(problem, network, "mudag", {"K": 3, "protocol": "unit"}, rounds=12, engine="mpi", progress=False)
+    rank = world().Get_rank()
+    (folder / f"rank{rank}.json").write_text(json.dumps({"adom": seen[:mudag], "mudag": seen[mudag:]}))
+    world().Barrier()
+
+
+def long(folder, rounds, pause="0", resume="no"):
+    """A run with checkpoints that takes its time: `pause` seconds more a step."""
+    (folder / f"pid-{world().Get_rank()}").write_text(str(os.getpid()))
+    problem, network = problems()["dense"], adom.networks.geometric(NODES, 0.45, graphs=12, seed=3)
+    slow = method_class("adom")
+    step = slow.step
+    if float(pause):
+        slow.step = lambda self, *given: (time.sleep(float(pause)), step(self, *given))[1]
+    kept = adom.Checkpoints(folder / "checkpoints", every_rounds=20, resume=resume == "resume")
+    result = adom.solve(
+        problem, network, "adom", "unit", ("gd", 1), rounds=int(rounds), engine="mpi", checkpoints=kept, progress=False,
+        patience=float(os.environ.get("PATIENCE", "5")),
+    )  # fmt: skip
+    if world().Get_rank() == 0:
+        result.save(folder / "result.npz")
+
+
+def trouble(folder, kind, rank):
+    """One rank raises, hangs, or cannot write, after the first checkpoint."""
+    oracle = __import__("adom.engine.ranks", fromlist=["BlockOracle"]).BlockOracle
+    plain, calls = oracle.dual_gradient, [0]
+
+    def fail(self, z):
+        calls[0] += 1
+        if calls[0] == 50 and world().Get_rank() == int(rank):
+            if kind == "raise":
+                raise ZeroDivisionError("this node's data are broken")
+            if kind == "hang":
+                time.sleep(1000)
+            if kind == "unwritable":
+                (folder / "checkpoints").rename(folder / "moved")
+                (folder / "checkpoints").write_text("no folder any more")
+            if kind == "full":
+                import errno
+
+                def full(*_, **__):
+                    raise OSError(errno.ENOSPC, "No space left on device")
+
+                np.savez = full
+        return plain(self, z)
+
+    oracle.dual_gradient = fail
+    long(folder, "2000", pause="0.001")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
