@@ -103,7 +103,7 @@ class Workshop:
         if result.status not in FINISHED:
             raise KeyboardInterrupt
         about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
-        about |= {"key": job.key, "graphs": network.graphs, **began.told()}
+        about |= {"key": job.key, "graphs": network.period, **began.told()}
         provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
         replace(result, provenance=provenance).save(self.results / f"{job.key}.npz")
 
