@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types format docs bench bench-auto clean
+.PHONY: help setup run test lint types format docs bench bench-mpi bench-auto clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ docs: $(READY)  ## write docs/methods.md from the table of methods
 
 bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a GPU; leaves out/bench (three minutes)
 	@$(BIN)/python benchmarks/run.py
+
+bench-mpi: $(READY)  ## engine mpi against the local one, bytes on the wire, memory per rank, 100 ranks (ten minutes)
+	@$(BIN)/python benchmarks/mpi.py --ranks 100
 
 bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)
 	@$(BIN)/python benchmarks/auto.py

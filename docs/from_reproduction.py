@@ -1,8 +1,11 @@
 """``make reproduction-docs FOLDER=out/reproduce``: a full reproduction's figures, ledger and findings as documentation.
 
-Figures become small PNG files in docs/images/reproduction; the ledger and the findings are copied as they are.
+Figures become small PNG files in docs/images/reproduction, the ledger and the findings are copied as they are, and the
+tables of docs/reproduction.md between its marks are written anew.
 """
 
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -27,6 +30,46 @@ def main(folder: Path) -> None:
         small.quantize(COLOURS, dither=Image.Dither.NONE).save(target / path.name, optimize=True)
     for name in ("ledger.md", "findings.md"):
         shutil.copyfile(folder / name, DOCS / name)
+    page = DOCS / "reproduction.md"
+    text = page.read_text()
+    for name, lines in (("verdicts", verdicts(folder)), ("figures", figures(target))):
+        block = "\n".join([f"<!-- {name} -->", "", *lines, "", "<!-- end -->"])
+        text = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)
+    page.write_text(text)
+
+
+def verdicts(folder: Path) -> list[str]:
+    """Return a table with a line a claim and a column a protocol."""
+    ledger = json.loads((folder / "ledger.json").read_text())
+    claims: dict[str, dict[str, dict]] = {}
+    for entry in ledger["entries"]:
+        claims.setdefault(entry["claim"], {})[entry["protocol"]] = entry
+    protocols = ("theory", "unit", "tuned")
+    lines = ["| claim | what the paper says | " + " | ".join(protocols) + " |", "|" + " --- |" * 5]
+    for claim, found in claims.items():
+        one = next(iter(found.values()))
+        cells = [_cell(found[name]) if name in found else "" for name in protocols]
+        lines.append(f"| {claim} | {one['statement']} ({one['where']}) | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(entry: dict) -> str:
+    count = f", {entry['holding']} of {entry['tested']}" if entry["tested"] else ""
+    return f"{entry['verdict']}{count}"
+
+
+def figures(folder: Path) -> list[str]:
+    """Return all figures, those of one name under its own heading."""
+    lines: list[str] = []
+    names = sorted(path.stem for path in folder.glob("*.png"))
+    order = sorted(names, key=lambda name: (name.partition("-")[0], "theory unit tuned".find(name.partition("-")[2])))
+    for name in order:
+        figure, _, protocol = name.partition("-")
+        heading = f"### {figure}"
+        if heading not in lines:
+            lines += ["", heading]
+        lines += ["", f"![Figure {figure}{f' under {protocol}' if protocol else ''}](images/reproduction/{name}.png)"]
+    return lines[1:]
 
 
 if __name__ == "__main__":

@@ -31,7 +31,19 @@ def shards(tmp_path):
 @pytest.mark.xdist_group("mpi")
 @needs_mpi
 def test_data_that_stay_home_are_solved_to_a_tolerance_that_the_nodes_agree_on(shards, tmp_path, capfd):
-    common = ("solve", "--shards", shards, "--kappa", "20", "--network", "ring", "--method", "acc-gt", "--engine", "mpi")
+    common = (
+        "solve",
+        "--shards",
+        shards,
+        "--kappa",
+        "20",
+        "--network",
+        "ring",
+        "--method",
+        "acc-gt",
+        "--engine",
+        "mpi",
+    )
     for count in (2, 3):
         out = tmp_path / f"out{count}"
         code, _, _ = call(*common, "--rounds", 20_000, "--tol", "1e-8", "--ranks", count, "--out", out, "--json")
@@ -62,7 +74,9 @@ def test_data_that_stay_home_are_solved_to_a_tolerance_that_the_nodes_agree_on(s
 
 
 def test_shards_are_solved_by_the_local_engine_as_well(shards, tmp_path):
-    code, out, err = call("solve", "--shards", shards, "--network", "ring", "--rounds", 500, "--out", tmp_path, "--json")
+    code, out, err = call(
+        "solve", "--shards", shards, "--network", "ring", "--rounds", 500, "--out", tmp_path, "--json"
+    )
     assert code == 0, err
     assert json.loads(out)["nodes"] == 6
 

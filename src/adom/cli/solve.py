@@ -103,9 +103,10 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     files = {
         "result": result.save(out / "result.npz"),
         "history": out / "history.csv",
-        "figure": save(convergence([result]), out / "convergence.png"),
         "config": out / "config.toml",
     }
+    if result.measure:
+        files["figure"] = save(convergence([result]), out / "convergence.png")
     with atomic(files["history"]) as partial:
         result.history.to_csv(partial, index=False)
     write_toml(settings, files["config"])

@@ -19,8 +19,9 @@ from .agreement import Stop, greatest
 from .blocks import BlockGossip, Rounds
 from .checkpoints import Checkpoints
 from .pair import check_pair, constants
+from .pauses import Loop
 from .progress import Interrupt, Progress
-from .ranks import Ended, Loop, RankRun, Ranks, Task
+from .ranks import Ended, RankRun, Ranks, Task, own_matter
 from .records import COLUMNS, Plan
 from .rehearsal import rehearse
 from .result import Result, atomic
@@ -146,7 +147,8 @@ def _held(world: Ranks, problem: "Problem | Shards", network: Any, gossip: Block
     first, end = world.blocks.of(world.rank)
     if isinstance(problem, Problem):
         return Held(problem.block(first, end), constants(problem, network), problem.solution(), 0.0)
-    block = problem.open(first, end)
+    with own_matter():
+        block = problem.open(first, end)
     curvature = block.L_nodes - block.l2
     slope = block.with_l2(1.0).gradient_rows(np.zeros((end - first, block.dim)))
     values = np.stack([curvature, np.linalg.norm(np.asarray(slope), axis=1)], axis=1)
@@ -181,6 +183,17 @@ def _resume(world: Ranks, one: RankRun, kept: Checkpoints | None) -> int:
         return 0
     chosen = np.full(1, -1, dtype=np.int64)
     if world.rank == 0:
+        chosen[0] = _chosen(kept)
+    world.tell(chosen)
+    if chosen[0] < 0:
+        return 0
+    one.restore(Path(kept.path) / f"iteration-{int(chosen[0]):012d}")
+    return int(chosen[0])
+
+
+def _chosen(kept: Checkpoints) -> int:
+    """Return the iteration to go on from, -1 where there is none, and see that the folder can be written to."""
+    with own_matter():
         there = store.generations(kept.path)
         if there and not kept.resume:
             raise InputError(
@@ -193,16 +206,13 @@ def _resume(world: Ranks, one: RankRun, kept: Checkpoints | None) -> int:
         with atomic(kept.path / ".writable") as _:
             pass
         (kept.path / ".writable").unlink()
-        chosen[0] = -1 if found is None else int(found.name.rpartition("-")[2])
-        if found is not None:
-            print(f"adom: going on from iteration {chosen[0]} ({found})", file=sys.stderr, flush=True)
-        elif kept.resume:
+    if found is None:
+        if kept.resume:
             print(f"adom: no checkpoint in {kept.path}: starting from the beginning", file=sys.stderr, flush=True)
-    world.tell(chosen)
-    if chosen[0] < 0:
-        return 0
-    one.restore(Path(kept.path) / f"iteration-{int(chosen[0]):012d}")
-    return int(chosen[0])
+        return -1
+    iteration = int(found.name.rpartition("-")[2])
+    print(f"adom: going on from iteration {iteration} ({found})", file=sys.stderr, flush=True)
+    return iteration
 
 
 def _result(world: Ranks, ended: Ended, about: dict[str, Any], known: bool, watched: bool) -> Result:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import InputError
 from .blocks import Blocks, Message
+from .ranks import OwnError
 
 EXTRA = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"
 
@@ -93,15 +94,15 @@ class World:
             signal.signal(signal.SIGTERM, self._before)
         if kind is None:
             return
-        if issubclass(kind, InputError) and getattr(error, "everywhere", False):
-            return  # all ranks have refused the same: an ordinary error
+        if issubclass(kind, InputError) and not issubclass(kind, OwnError):
+            return  # all ranks refuse the same: an ordinary error
         if issubclass(kind, Lost):
             words = str(error)
         elif issubclass(kind, KeyboardInterrupt):
             words = f"{self.name(self.rank)}: interrupted"
         else:
             words = f"{self.name(self.rank)}: {kind.__name__}: {error}"
-            if issubclass(kind, InputError):
+            if issubclass(kind, OwnError):
                 words = f"{self.name(self.rank)}: {error}"
             elif not issubclass(kind, OSError | MemoryError):
                 import traceback
@@ -159,21 +160,6 @@ class World:
         """Wait until all ranks are here."""
         self.collect(np.zeros((1, self.blocks.of(self.rank)[1] - self.blocks.of(self.rank)[0])))
         self.tell(np.zeros(1))
-
-    def agree_on(self, refusal: str) -> None:
-        """Raise an error on all ranks if one of them has refused something; "" means none."""
-        text = np.zeros((1, self.blocks.of(self.rank)[1] - self.blocks.of(self.rank)[0], 1000), dtype=np.uint8)
-        said = refusal.encode()[:1000]
-        text[0, 0, : len(said)] = np.frombuffer(said, dtype=np.uint8)
-        parts = self.collect(text)
-        first = np.zeros(1000, dtype=np.uint8)
-        if parts is not None:
-            first = next((part[0, 0] for part in parts if part[0, 0, 0]), first).copy()
-        self.tell(first)
-        if first[0]:
-            error = InputError(bytes(first).rstrip(b"\0").decode(errors="replace"))
-            error.everywhere = True  # type: ignore[attr-defined]  # read by __exit__
-            raise error
 
     def _wait(self, requests: list[Any], peers: list[int], what: str) -> None:
         """Wait until requests are done, answering others; give up on a peer that does not answer."""

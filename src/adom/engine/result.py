@@ -36,7 +36,8 @@ class Result:
     history : pandas.DataFrame
         One row per record: iteration, round, gradients (per node, on average), floats_sent (over all links),
         seconds (without compilation and metrics), error (sum over nodes of the squared distance to x*),
-        consensus (sum over nodes of the squared distance to the mean row).
+        consensus (sum over nodes of the squared distance to the mean row). Where nobody knows x*, gradient_norm (of
+        the mean of the f_i at the mean row) stands in the place of error.
     status : str
         "converged" (the tolerance was met), "max_rounds", "diverged" or "interrupted".
     provenance : dict
@@ -57,6 +58,14 @@ class Result:
     def label(self) -> str:
         """A short name for legends and tables."""
         return str(self.provenance["method"]["title"])
+
+    @property
+    def measure(self) -> str:
+        """The column that says how near a run came: "error", or "gradient_norm" where nobody knows the solution.
+
+        A run without monitoring has neither; then it is "".
+        """
+        return next((name for name in ("error", "gradient_norm") if name in self.history), "")
 
     @property
     def protocol(self) -> str:
@@ -94,8 +103,9 @@ class Result:
     def __repr__(self) -> str:
         last = self.history.iloc[-1]
         extra = f" ({self.message})" if self.message else ""
+        near = f"{self.measure.replace('_', ' ')} {last[self.measure]:.3e} after " if self.measure else ""
         return (
-            f"Result({self.label}, {self.status}{extra}: error {last['error']:.3e} after "
+            f"Result({self.label}, {self.status}{extra}: {near}"
             f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node)"
         )
 

@@ -93,7 +93,7 @@ def convergence(
         for one, panel in zip(shown, grid.flat, strict=True):
             _draw_panel(panel, results, one, looks, consensus)
         for panel in grid[:, 0]:
-            panel.set_ylabel("squared distance" + ("" if consensus else " to $x^*$") + "\n(sum over nodes)")
+            panel.set_ylabel(_height(results, consensus))
         figure.legend(
             handles=handles,
             loc="outside lower center",
@@ -107,6 +107,13 @@ def convergence(
     return figure
 
 
+def _height(results: Sequence[Result], consensus: bool) -> str:
+    """Return what the vertical axis shows."""
+    if any(one.measure != "error" for one in results):
+        return "gradient norm at the mean" + (",\nsquared distance to it" if consensus else "")
+    return "squared distance" + ("" if consensus else " to $x^*$") + "\n(sum over nodes)"
+
+
 def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | None) -> None:
     if axis not in AXES and axis not in (None, "all"):
         raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, all")
@@ -115,6 +122,9 @@ def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | Non
             raise InputTypeError(f"convergence draws adom results, got {type(one).__name__}; adom.load reads one")
     if not results:
         raise InputError("got no results to draw; give one or more")
+    for one in results:
+        if not one.measure:
+            raise InputError(f"{one!r} was not monitored, so there is no curve to draw; run it with monitor=True")
     if labels is not None and len(labels) != len(results):
         raise InputError(f"got {len(labels)} labels for {len(results)} results; give one for each")
 
@@ -162,7 +172,8 @@ def _legend(results: Sequence[Result], names: Sequence[str], looks: Sequence[Loo
 
     entries = [Line2D([], [], label=text, **_line(look)) for text, look in zip(names, looks, strict=True)]
     if consensus:
-        entries.append(Line2D([], [], color="0.6", linewidth=1.6, label="error: distance to $x^*$"))
+        shown = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
+        entries.append(Line2D([], [], color="0.6", linewidth=1.6, label=shown))
         entries.append(Line2D([], [], color="0.2", linewidth=0.7, linestyle=THIN, label="consensus: distance to mean"))
     if any(one.status == "diverged" for one in results):
         entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", label="diverged"))
@@ -206,7 +217,7 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
 
     history = result.history
     across = history[axis].to_numpy(dtype=float)
-    error = history["error"].to_numpy(dtype=float)
+    error = history[result.measure].to_numpy(dtype=float)
     start = float(result.provenance.get("start_error") or 0)
     diverged = result.status == "diverged"
     stop = _end(error, start) if diverged else len(error)
@@ -214,7 +225,7 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
     if look.marker is not None:
         line["markevery"] = (0.02 + 0.25 * phase, 0.25)  # of the panel's diagonal; each run at its own places
     dark = tuple(0.45 * part for part in to_rgb(look.colour))  # stays visible where the two coincide
-    lines = {"error": line}
+    lines = {result.measure: line}
     if consensus:
         lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7}
     for name, drawn_as in lines.items():

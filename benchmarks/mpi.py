@@ -1,0 +1,187 @@
+"""Engine mpi: time per round against the local engine, where it goes, bytes against need, memory per rank.
+
+``python benchmarks/mpi.py`` starts itself on 1, 2 and 4 ranks; ``--ranks 100`` also on so many. Times are compared in
+turn, and of each the best counts.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+HERE = Path(__file__).parent
+ROUNDS, PIECES = 1500, 5
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+CALM = {"NPROC": "1", "OMP_NUM_THREADS": "1", "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false"}
+
+
+def start(ranks: int, *words: str) -> list[dict]:
+    beside = Path(sys.executable).with_name("mpirun")
+    command = [str(beside if beside.exists() else "mpirun"), "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
+    flags = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    done = subprocess.run(
+        [*command, sys.executable, str(HERE / "mpi.py"), *words], env={**os.environ, **ROOT, **CALM, **flags},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"{ranks} ranks failed:\n{done.stderr}")
+    found: list[dict] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def local() -> float:
+    """Return the local engine's seconds per round in a process with all cores."""
+    code = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mpi; print(mpi.local_round())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def local_round() -> float:
+    import adom
+    from common import paper_size
+
+    problem, network, method = paper_size()
+    return min(
+        adom.solve(problem, network, method, oracle=("gd", 1), rounds=ROUNDS, record_every=ROUNDS)
+        .history["seconds"].iloc[-1] / ROUNDS
+        for _ in range(PIECES)
+    )  # fmt: skip
+
+
+def on_ranks(rounds: int, pieces: int) -> None:
+    """Be one of the ranks; rank 0 prints what was measured."""
+    from common import paper_size
+
+    import adom
+    from adom.engine import mpi, ranks
+
+    problem, network, method = paper_size()
+    spent = {"oracle": 0.0, "exchange": 0.0}
+
+    def timed(cls, name, part):
+        plain = getattr(cls, name)
+
+        def wrapper(*given):
+            began = perf_counter()
+            found = plain(*given)
+            spent[part] += perf_counter() - began
+            return found
+
+        setattr(cls, name, wrapper)
+
+    def run():
+        return adom.solve(
+            problem, network, method, oracle=("gd", 1), rounds=rounds, record_every=rounds, engine="mpi", progress=False,
+            patience=120,
+        )  # fmt: skip
+
+    results = [run() for _ in range(pieces)]
+    best = min(one.history["seconds"].iloc[-1] for one in results) / rounds
+    timed(ranks.BlockOracle, "dual_gradient", "oracle")
+    timed(mpi.World, "exchange", "exchange")
+    split = run()
+    whole = split.history["seconds"].iloc[-1]
+    wire = split.provenance["wire"]
+    blocks = ranks.Blocks(problem.nodes, wire["ranks"])
+    rows = links = 0
+    for k in range(rounds):
+        g = network.order[k % network.period]
+        edges = network.edges(int(g))
+        ends = blocks.owner(edges)
+        cut = edges[ends[:, 0] != ends[:, 1]]
+        links += 2 * len(cut)
+        both = {(int(u), int(o)) for (u, v) in cut for u, o in ((u, blocks.owner(v)), (v, blocks.owner(u)))}
+        rows += len(both)
+        if k == network.period - 1:
+            break
+    scale = rounds / min(rounds, network.period)
+    if mpi.MPI.COMM_WORLD.Get_rank() == 0:
+        need = rows * scale * 2 * problem.dim * 8
+        row = {
+            "ranks": wire["ranks"],
+            "us a round": best * 1e6,
+            "oracle": spent["oracle"] / whole,
+            "exchange": spent["exchange"] / whole,
+            "messages a round": wire["messages"] / rounds,
+            "bytes a round": wire["bytes"] / rounds,
+            "sent/needed": wire["bytes"] / need if need else 1.0,
+            "bytes a link of the cut": wire["bytes"] / (links * scale) if links else 0.0,
+        }
+        print(json.dumps([row]))
+
+
+def memory(folder: str) -> None:
+    """Be one of the ranks on data that stay home; print the most memory that a rank took beyond what it began with."""
+    import numpy as np
+
+    import adom
+    from adom.engine import mpi
+
+    network = adom.networks.ring(adom.Shards(folder, l2=1.0).nodes)
+    problem = adom.Quadratic(np.ones((network.nodes, 1, 1)), np.ones((network.nodes, 1)))
+    adom.solve(problem, network, "adom", "unit", ("gd", 1), rounds=5, engine="mpi", progress=False)  # loads everything
+    before = resident()
+    result = adom.solve(
+        adom.Shards(folder, kappa=100.0), network, "adom", "unit", ("gd", 1), rounds=100, record_every=100, engine="mpi",
+        progress=False, patience=60,
+    )  # fmt: skip
+    world = mpi.MPI.COMM_WORLD
+    most = np.empty(world.Get_size())
+    world.Allgather(np.array([(peak() - before) / 1e6]), most)
+    if world.Get_rank() == 0:
+        print(json.dumps([{"ranks": world.Get_size(), "MB a rank": float(most.max()), "status": result.status}]))
+
+
+def resident() -> float:
+    return 4096.0 * int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def peak() -> float:
+    import resource
+
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ranks", type=int, help="also on so many ranks")
+    parser.add_argument("--repeats", type=int, default=3)
+    asked = parser.parse_args()
+    times: dict[int, list[dict]] = {1: [], 2: [], 4: []}
+    plain = []
+    for _ in range(asked.repeats):
+        plain.append(local())
+        for ranks, found in times.items():
+            found += start(ranks, "rounds", str(ROUNDS), str(PIECES))
+    rows = [min(found, key=lambda row: row["us a round"]) for found in times.values()]
+    if asked.ranks:
+        rows += start(asked.ranks, "rounds", "300", "1")
+    for row in rows:
+        row["of local"] = row["us a round"] / (min(plain) * 1e6)
+    with tempfile.TemporaryDirectory() as folder:
+        import numpy as np
+        from common import classification
+
+        import adom
+
+        features, labels = classification(100, 1000, 80)
+        np.savez(Path(folder) / "data.npz", features=features, labels=labels)
+        shards = adom.data.write_shards(Path(folder) / "data.npz", 100, Path(folder) / "shards")
+        size = features.nbytes / 1e6
+        for ranks in (1, 2, 4):
+            rows += [{**row, "data (MB)": size} for row in start(ranks, "memory", str(shards))]
+    print(f"local engine: {min(plain) * 1e6:.4g} us a round", file=sys.stderr)
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["rounds"]:
+        on_ranks(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1:2] == ["memory"]:
+        memory(sys.argv[2])
+    else:
+        main()
