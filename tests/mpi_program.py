@@ -35,18 +35,20 @@ def data(nodes=NODES, dim=6, seed=0):
 def problems():
     import scipy.sparse as sp
 
-    rng = np.random.default_rng(1)
-    bases = rng.standard_normal((NODES, 4, 4))
     dense = list(data())
     sparse = [(sp.csr_array(np.where(np.abs(A) > 0.5, A, 0.0)), b) for A, b in dense]
     return {
         "dense": adom.LogisticRegression.from_nodes(dense, kappa=20.0),
         "sparse": adom.LogisticRegression.from_nodes(sparse, kappa=20.0),
-        "quadratic": adom.Quadratic(
-            bases @ bases.transpose(0, 2, 1) + 0.5 * np.eye(4), rng.standard_normal((NODES, 4))
-        ),
-        "loss": adom.from_loss(soft, rng.standard_normal((NODES, 3)), mu=0.5, L=2.0),
+        "quadratic": quadratic(),
+        "loss": adom.from_loss(soft, np.random.default_rng(2).standard_normal((NODES, 3)), mu=0.5, L=2.0),
     }
+
+
+def quadratic():
+    rng = np.random.default_rng(1)
+    bases = rng.standard_normal((NODES, 4, 4))
+    return adom.Quadratic(bases @ bases.transpose(0, 2, 1) + 0.5 * np.eye(4), rng.standard_normal((NODES, 4)))
 
 
 def soft(x, centre):
@@ -103,7 +105,7 @@ def messages(folder):
 def long(folder, rounds, pause="0", resume="no"):
     """A run with checkpoints that takes its time: `pause` seconds more a step."""
     (folder / f"pid-{world().Get_rank()}").write_text(str(os.getpid()))
-    problem, network = problems()["dense"], adom.networks.geometric(NODES, 0.45, graphs=12, seed=3)
+    problem, network = quadratic(), adom.networks.alternate([adom.networks.ring(NODES), adom.networks.star(NODES)])
     slow = method_class("adom")
     step = slow.step
     if float(pause):

@@ -57,6 +57,11 @@ def test_other_methods_go_on_as_well(tmp_path, method):
     assert same(again, whole)
 
 
+def test_a_budget_that_a_checkpoint_has_spent_already_ends_at_once(tmp_path):
+    solved(50, adom.Checkpoints(tmp_path, every_rounds=20))
+    assert same(solved(40, adom.Checkpoints(tmp_path, resume=True)), solved(40))
+
+
 def test_two_generations_are_kept(tmp_path):
     solved(100, adom.Checkpoints(tmp_path, every_rounds=10))
     assert [number for number, _ in checkpoints.generations(tmp_path)] == [90, 80]

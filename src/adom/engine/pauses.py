@@ -32,6 +32,9 @@ class Loop:
     def go(self) -> Ended:
         """Run to the end."""
         one = self.one
+        if not one.fits():  # gone on from a checkpoint at the end of the budget
+            one.run.status = "max_rounds"
+            return Ended(one.run, one.x, self._wire())
         steps = self._reach(4)
         while True:
             self.before, began = (one.iteration, one.gossip.clock), perf_counter()

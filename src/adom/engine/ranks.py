@@ -125,9 +125,10 @@ class BlockOracle:
         self.memory = self._dual_gradient(self._leaves, self.memory, z)
         return np.asarray(self.memory.x)
 
-    def compile(self, zeros: Array, dual: bool) -> None:
+    def compile(self, zeros: Array, dual: bool, plain: bool) -> None:
         """Compile what a step calls, so that no step's time contains it."""
-        self.gradient_at(zeros)
+        if plain:
+            self.gradient_at(zeros)
         if dual:
             jax.block_until_ready(self._dual_gradient(self._leaves, self.memory, zeros))
 
@@ -206,7 +207,8 @@ class RankRun:
         self.seconds = 0.0
         self.agreed = False
         self.run = Run(task.plan, task.method)  # filled at rank 0
-        self.oracle.compile(zeros, self.method.oracle == "dual")
+        dual = self.method.oracle == "dual"
+        self.oracle.compile(zeros, dual, not dual or task.solution is None)
 
     # Steps
 
