@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types format docs bench bench-mpi bench-auto clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -29,8 +29,17 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)  ## reproduce the paper in miniature (three minutes): figures, tables and a ledger of its claims in out/
 	@$(BIN)/adom reproduce --quick --out out/reproduce
 
-test: lint types  ## check style and types, run all tests
+test: lint types browser  ## check style and types, run all tests
 	@$(BIN)/python -m pytest
+
+# The report's page is tested in a browser; where none is and none may be installed, those tests are skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; \
+	echo "Installing Chromium for the tests of the report's page; once."; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	{ apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1 \
+		|| echo "No Chromium could be installed: the tests of the page in a browser are left out."
 
 lint: $(READY)  ## ruff: rules and formatting
 	@$(BIN)/ruff check $(CODE)
@@ -45,6 +54,9 @@ format: $(READY)  ## ruff: mend what can be mended
 
 docs: $(READY)  ## write docs/methods.md from the table of methods
 	@$(BIN)/python docs/generate.py
+
+reproduction-docs: $(READY)  ## docs/ledger.md, docs/findings.md and figures from a full run in FOLDER (out/reproduce)
+	@$(BIN)/python docs/from_reproduction.py $(or $(FOLDER),out/reproduce)
 
 bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a GPU; leaves out/bench (three minutes)
 	@$(BIN)/python benchmarks/run.py

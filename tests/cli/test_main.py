@@ -9,8 +9,8 @@ import adom as package
 from adom.cli.main import OneLine, app
 from adom.errors import InputError
 
-COMMANDS = ("solve", "compare", "verify", "network", "methods", "split", "ledger", "plot")
-HEAVY = ("jax", "pandas", "matplotlib", "scipy", "sklearn", "networkx", "pydantic", "numpy")
+COMMANDS = ("solve", "compare", "verify", "network", "methods", "split", "ledger", "plot", "report")
+HEAVY = ("jax", "pandas", "matplotlib", "scipy", "sklearn", "networkx", "pydantic", "numpy", "bokeh")
 
 
 def test_loading_the_command_loads_nothing_heavy(python: Any) -> None:

@@ -15,7 +15,7 @@ from adom.engine.blocks import Blocks
 from ranks import needs_mpi, run, start
 
 pytestmark = [needs_mpi, pytest.mark.xdist_group("mpi")]
-ROUNDS = 60
+ROUNDS = 130
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +133,12 @@ def test_twenty_kills_change_no_bit(tmp_path):
     assert kills == 20
 
 
-@pytest.mark.parametrize("kind", ["kill", "raise", "hang", "stop", "full", "unwritable"])
+@pytest.mark.parametrize("kind", ["kill", "raise", "hang", "full"])
 def test_a_rank_in_trouble_ends_the_job_and_is_named(tmp_path, kind):
-    begun = time.monotonic()
-    if kind in ("kill", "stop"):
+    if kind == "kill":
         process = start(3, "long", tmp_path, 100_000, "0.001")
         wait_for(lambda: generation(tmp_path) > "", 90, process)
-        os.kill(int((tmp_path / "pid-1").read_text()), signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+        os.kill(int((tmp_path / "pid-1").read_text()), signal.SIGKILL)
         begun = time.monotonic()
         out, _ = process.communicate(timeout=60)
         code = process.returncode
@@ -150,14 +149,11 @@ def test_a_rank_in_trouble_ends_the_job_and_is_named(tmp_path, kind):
     assert "rank 1 of 3 (nodes 4 to 7" in out, out
     cause = {
         "kill": "killed or crashed",
-        "stop": "has not answered for 5 s",
         "raise": "ZeroDivisionError: this node's data are broken",
         "hang": "has not answered for 5 s",
         "full": "No space left on device",
-        "unwritable": "cannot write",
     }
     assert cause[kind] in out, out
-    left = tmp_path / ("moved" if kind == "unwritable" else "checkpoints")
     from adom.engine import checkpoints
 
-    assert checkpoints.latest(left, print) is not None
+    assert checkpoints.latest(tmp_path / "checkpoints", print) is not None

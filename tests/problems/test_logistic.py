@@ -162,6 +162,35 @@ def test_sparse_and_uneven_layouts_compute_the_same():
     np.testing.assert_allclose(sparse.solution(), dense.solution(), atol=1e-14)
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("counts", [(9, 7, 5, 3), (6, 6, 6, 6)])
+def test_weights_are_as_good_as_copies(convert, counts):
+    A, b = logistic_data(4, 9, 3)
+    data = [(A[i, :m], b[i, :m]) for i, m in enumerate(counts)]
+    copies = [np.random.default_rng(i).integers(0, 4, m) for i, m in enumerate(counts)]
+    weights = [c / c.sum() for c in copies]
+    weighted = adom.LogisticRegression.from_nodes(
+        [(convert(A_i), b_i) for A_i, b_i in data], l2=0.3, weights=weights, classes=(-1, 1)
+    )
+    copied = adom.LogisticRegression.from_nodes(
+        [(A_i.repeat(c, axis=0), b_i.repeat(c)) for (A_i, b_i), c in zip(data, copies, strict=True)], l2=0.3
+    )
+    x, v = np.random.default_rng(5).standard_normal((2, 4, 3))
+    np.testing.assert_allclose(weighted.value_rows(x), copied.value_rows(x), rtol=1e-12)
+    np.testing.assert_allclose(weighted.gradient_rows(x), copied.gradient_rows(x), rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(weighted.hessian_product_rows(x, v), copied.hessian_product_rows(x, v), rtol=1e-11)
+    np.testing.assert_allclose(weighted.L_nodes, copied.L_nodes, rtol=1e-12)
+    np.testing.assert_allclose(weighted.solution(), copied.solution(), atol=1e-13)
+
+
+def test_bad_weights_are_refused():
+    _, data = uneven()
+    with pytest.raises(InputError, match="weights must be one array for each of the 4 nodes, got 1"):
+        adom.LogisticRegression.from_nodes(data, l2=0.3, weights=[np.ones(9)])
+    with pytest.raises(InputError, match="node 0 has 9 samples and its weights"):
+        adom.LogisticRegression.from_nodes(data, l2=0.3, weights=[np.ones(8)] * 4)
+
+
 def test_samples_are_handed_out_in_order_as_evenly_as_they_go():
     A, b = logistic_data(1, 7, 2)
     ours = adom.LogisticRegression(A[0], b[0], nodes=3, l2=0.1)

@@ -16,6 +16,7 @@ from .ledger import ledger
 from .methods import methods
 from .network import network
 from .plot import plot
+from .report import report
 from .reproduce import reproduce
 from .solve import solve
 from .split import split
@@ -42,6 +43,8 @@ adom: decentralized convex optimization over changing networks
   adom reproduce --quick        reproduce the paper's figures and claims, in miniature; without it in full
   adom ledger FOLDER            judge the paper's claims from the files of a reproduction
   adom plot out/result.npz      draw a saved run again
+  adom report out -o report.html
+                                one page with curves, claims and the network in motion, that works offline
 
 adom --help and adom COMMAND --help say more."""
 
@@ -87,7 +90,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, compare, sweep, verify, network, methods, data, split, reproduce, ledger, plot):
+for command in (solve, compare, sweep, verify, network, methods, data, split, reproduce, ledger, plot, report):
     app.command()(command)
 
 

@@ -38,6 +38,8 @@ START_PATIENCE = 120.0
 """Seconds that ranks may take to load, build and compile before they first answer."""
 EAGER = 0.02
 """Seconds of waiting in which a rank does nothing else; then it also answers and asks."""
+LONG = 0.005
+"""Seconds of waiting from which on a rank that shares its core sleeps: a short sleep takes half a millisecond."""
 PAUSE = 0.0005
 """Seconds between two looks, later."""
 
@@ -67,8 +69,10 @@ class World:
         self._heard: dict[int, float] = {}
         self._asked: dict[int, float] = {}
         self._sent: list[Any] = []  # the watch's own messages, under way
-        crowded = self.ranks > (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-        self._look_away = os.sched_yield if crowded and hasattr(os, "sched_yield") else None
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        # Where ranks share cores, one that waits lets others have its core at once, and sleeps where waits are long.
+        self._crowded = hasattr(os, "sched_yield") and _ranks_here(self.ranks) > cores
+        self._usual_wait = 0.0
         self._peers: list[tuple[str, int]] = []
 
     def __enter__(self) -> Self:
@@ -167,15 +171,19 @@ class World:
         looks = 0
         while not MPI.Request.Testall(requests):
             looks += 1
-            if self._look_away is not None and looks > 20:
-                self._look_away()
-            if looks % 16:
+            if self._crowded and (looks < 4 or self._usual_wait < LONG):
+                os.sched_yield()
+            elif self._crowded:
+                time.sleep(0.1 * self._usual_wait)
+            if looks % 16 and self._usual_wait < LONG:
                 continue
             now = time.monotonic()
-            if now - began > EAGER:
+            if now - began > max(EAGER, 4 * self._usual_wait):
                 self._answer()
                 self._ask(requests, peers, began, now, what)
                 time.sleep(PAUSE)
+        if self._crowded:
+            self._usual_wait += 0.1 * (min(time.monotonic() - began, 0.2) - self._usual_wait)
         self._heard.clear()
         self._asked.clear()
 
@@ -217,6 +225,12 @@ class World:
             print(f"error: {'; '.join(dead)}: killed or crashed; the job is ended", file=sys.stderr, flush=True)
             time.sleep(0.5)  # so that the others do not take this rank for dead
         os._exit(1)
+
+
+def _ranks_here(ranks: int) -> int:
+    """Return how many ranks run on this machine, as far as the launcher tells."""
+    told = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", os.environ.get("MPI_LOCALNRANKS", ""))
+    return int(told) if told.isdigit() else ranks
 
 
 def _gone(pid: int) -> bool:

@@ -187,20 +187,20 @@ def _details(one: Entry) -> Iterator[str]:
     yield from ("", f"<details><summary>{one.protocol}: {one.verdict}, {one.count}</summary>", "")
     yield from ("| " + " | ".join(columns) + " |", _rule(len(columns)))
     for row in panels:
-        yield "| " + " | ".join(_cell(_text(row.get(name, ""))) for name in columns) + " |"
+        yield "| " + " | ".join(_cell(in_words(row.get(name, ""))) for name in columns) + " |"
     yield from ("", "</details>")
 
 
-def _text(value: Any) -> str:
+def in_words(value: Any) -> str:
     """Return a piece of evidence for people to read."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict) and value.keys() == {"median", "low", "high"}:
-        return f"{_text(value['median'])} [{_text(value['low'])}, {_text(value['high'])}]"
+        return f"{in_words(value['median'])} [{in_words(value['low'])}, {in_words(value['high'])}]"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {in_words(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(in_words, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

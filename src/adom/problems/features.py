@@ -23,7 +23,7 @@ class DenseFeatures(NamedTuple):
     """Samples as one (nodes, m, dim) array; nodes with fewer than m samples are filled up with zero rows."""
 
     signed: Array
-    weights: Array  # (nodes, m): 1 / m_i for a sample, 0 for filling
+    weights: Array  # (nodes, m): 1 / m_i for a sample or what was given for it, 0 for filling
 
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, shape (nodes, m)."""
@@ -89,7 +89,7 @@ class SparseFeatures(NamedTuple):
     start: Array  # per sample, and one more: its first non-zero
     node: Array  # per sample: which node
     node_start: Array  # per node, and one more: its first sample
-    weights: Array  # per sample: 1 / m_i
+    weights: Array  # per sample: 1 / m_i or what was given for it
     shape: Array  # an empty array of shape (nodes, dim), which only carries these two sizes
 
     def block(self, first: int, end: int) -> "SparseFeatures":
@@ -135,26 +135,33 @@ def _pure_gradient(features: DenseFeatures | SparseFeatures, x: Array) -> Array:
 
 
 def dense_features(
-    features: np.ndarray, signs: np.ndarray, counts: np.ndarray, longest: int | None = None
+    features: np.ndarray,
+    signs: np.ndarray,
+    counts: np.ndarray,
+    longest: int | None = None,
+    weights: np.ndarray | None = None,
 ) -> DenseFeatures:
     """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i.
 
-    Every node is filled up to `longest` rows, by default those of the largest node.
+    Every node is filled up to `longest` rows, by default those of the largest node. The weights of the samples are
+    those given, by default one over the samples of their node.
     """
     nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
     if (counts == m).all():
         signed = arrays.empty((nodes, m, dim))
         np.multiply(features, signs[:, None], out=signed.reshape(nodes * m, dim))
-        return DenseFeatures(signed, np.full((nodes, m), 1.0 / m))
+        return DenseFeatures(signed, np.full((nodes, m), 1.0 / m) if weights is None else weights.reshape(nodes, m))
     node = np.repeat(np.arange(nodes), counts)
     place = np.arange(features.shape[0]) - np.repeat(np.cumsum(counts) - counts, counts)
-    signed, weights = arrays.zeros((nodes, m, dim)), np.zeros((nodes, m))
+    signed, filled = arrays.zeros((nodes, m, dim)), np.zeros((nodes, m))
     signed[node, place] = features * signs[:, None]
-    weights[node, place] = 1.0 / counts[node]
-    return DenseFeatures(signed, weights)
+    filled[node, place] = 1.0 / counts[node] if weights is None else weights
+    return DenseFeatures(signed, filled)
 
 
-def sparse_features(features: sp.csr_array, signs: np.ndarray, counts: np.ndarray) -> SparseFeatures:
+def sparse_features(
+    features: sp.csr_array, signs: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None
+) -> SparseFeatures:
     """Lay out the non-zeros of (samples, dim) features, `counts[i]` consecutive rows for node i."""
     if features.nnz >= 2**31:
         raise InputError(f"the features have {features.nnz} non-zeros, and at most 2^31 - 1 fit; use fewer samples")
@@ -166,13 +173,16 @@ def sparse_features(features: sp.csr_array, signs: np.ndarray, counts: np.ndarra
         start=features.indptr.astype(np.int32),
         node=np.repeat(np.arange(counts.size, dtype=np.int32), counts),
         node_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-        weights=np.repeat(1.0 / counts, counts),
+        weights=np.repeat(1.0 / counts, counts) if weights is None else weights,
         shape=np.empty((counts.size, features.shape[1], 0)),
     )
 
 
-def largest_curvature(features: np.ndarray | sp.csr_array, counts: np.ndarray) -> np.ndarray:
-    """Return the largest eigenvalue of A_i'A_i / m_i for every node, whatever the labels."""
+def largest_curvature(features: Any, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the largest eigenvalue of A_i'A_i / m_i, or of A_i'diag(weights_i)A_i, for every node."""
+    if weights is not None:
+        scale = np.sqrt(weights * np.repeat(counts, counts))[:, None]
+        features = sp.csr_array(features.multiply(scale)) if sp.issparse(features) else features * scale
     starts = np.cumsum(counts) - counts
     if isinstance(features, np.ndarray) and (counts == counts[0]).all():
         return _batched_curvature(features.reshape(counts.size, int(counts[0]), features.shape[1]))

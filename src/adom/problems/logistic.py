@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputError
 from .base import Array, Problem, check_finite
 from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
+from .nodes import check_features, check_longest, stack
 
 
 class LogisticRegression(Problem):
@@ -53,7 +54,7 @@ class LogisticRegression(Problem):
         l2: float | None = None,
         kappa: float | None = None,
     ) -> None:
-        matrix = _check_features(features)
+        matrix = check_features(features)
         if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 1:
             raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}")
         if nodes > matrix.shape[0]:
@@ -74,6 +75,7 @@ class LogisticRegression(Problem):
         kappa: float | None = None,
         classes: tuple[float, float] | None = None,
         longest: int | None = None,
+        weights: Sequence[Any] | None = None,
     ) -> Self:
         """Build from one (features, labels) pair per node; nodes may hold different numbers of samples.
 
@@ -88,6 +90,9 @@ class LogisticRegression(Problem):
         longest : int, optional
             The samples of the largest node of the whole: dense nodes are filled up to so many rows, so that a node's
             sums are the same to the bit whichever nodes it is built with. By default those of the largest node given.
+        weights : sequence of arrays, optional
+            One array a node: what each of its samples' losses is multiplied by before they are added up, in place of
+            the 1 / m_i of their mean.
 
         Examples
         --------
@@ -95,33 +100,10 @@ class LogisticRegression(Problem):
         >>> LogisticRegression.from_nodes(data, l2=0.1).nodes
         2
         """
-        if not data:
-            raise InputError("from_nodes got no nodes; give one (features, labels) pair for each")
-        blocks: list[Any] = []
-        labels: list[np.ndarray] = []
-        for i, (A, b) in enumerate(data):
-            block, label = _check_features(A, f"node {i}'s features"), np.asarray(b)
-            if block.shape[0] == 0:
-                raise InputError(f"node {i} is empty; every node needs at least one sample: leave it out")
-            if label.shape != (block.shape[0],):
-                raise InputError(
-                    f"node {i} has {block.shape[0]} samples but labels of shape {label.shape}; "
-                    "give one label for every sample"
-                )
-            if blocks and block.shape[1] != blocks[0].shape[1]:
-                raise InputError(
-                    f"node {i} has {block.shape[1]} features but node 0 has {blocks[0].shape[1]}; "
-                    "all nodes must have the same features"
-                )
-            blocks.append(block)
-            labels.append(label)
-        counts = np.array([block.shape[0] for block in blocks])
-        if any(sp.issparse(block) for block in blocks):
-            stacked = sp.csr_array(sp.vstack([sp.csr_array(b) for b in blocks], format="csr"))
-        else:
-            stacked = np.concatenate(blocks)
+        stacked = stack(data, weights)
         self = object.__new__(cls)
-        self._build(stacked, np.concatenate(labels), counts, l2, kappa, classes, _check_longest(longest, counts))
+        matrix, labels, counts, per_sample = stacked
+        self._build(matrix, labels, counts, l2, kappa, classes, check_longest(longest, counts), per_sample)
         return self
 
     def _build(
@@ -133,16 +115,17 @@ class LogisticRegression(Problem):
         kappa: float | None,
         classes: tuple[float, float] | None = None,
         longest: int | None = None,
+        weights: np.ndarray | None = None,
     ) -> None:
         signs = _signs(labels, matrix.shape[0], classes)
-        curvature = largest_curvature(matrix, counts) / 4
+        curvature = largest_curvature(matrix, counts, weights) / 4
         self.nodes, self.dim = int(counts.size), int(matrix.shape[1])
         self.l2 = regulariser(float(curvature.max()), l2, kappa)
         self._set_constants(np.full(self.nodes, self.l2), self.l2 + curvature)
         if sp.issparse(matrix):
-            self.features = sparse_features(matrix, signs, counts)
+            self.features = sparse_features(matrix, signs, counts, weights)
         else:
-            self.features = dense_features(matrix, signs, counts, longest)
+            self.features = dense_features(matrix, signs, counts, longest, weights)
 
     def with_l2(self, l2: float) -> Self:
         """Return the same data, shared and not copied, with another regulariser."""
@@ -199,29 +182,6 @@ class LogisticRegression(Problem):
         return self.features.total_gram(curvatures) / self.nodes + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
 
-def _check_features(features: Any, name: str = "features") -> "np.ndarray | sp.csr_array":
-    """Return finite float64 features, dense or CSR, of two dimensions."""
-    if sp.issparse(features):
-        matrix = sp.csr_array(features, dtype=np.float64)
-        matrix.sum_duplicates()
-        if not np.isfinite(matrix.data).all():
-            place = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
-            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
-            raise InputError(
-                f"{name}[{row}, {matrix.indices[place]}] is {matrix.data[place]}; all values must be finite: "
-                "drop that sample or fill the value in"
-            )
-        return matrix
-    try:
-        array = np.asarray(features, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} must be a table of numbers, got {type(features).__name__} ({error})") from None
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{name} must have shape (samples, features), got {array.shape}")
-    check_finite(name, array)
-    return array
-
-
 def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None) -> np.ndarray:
     """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1."""
     if labels.shape != (samples,):
@@ -258,17 +218,6 @@ def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:
     if not ordered:
         raise InputError(f"classes must be two numbers, the smaller first, got {classes!r}; e.g. (-1, 1)")
     return smaller, larger
-
-
-def _check_longest(longest: int | None, counts: np.ndarray) -> int | None:
-    if longest is None:
-        return None
-    if isinstance(longest, bool) or not isinstance(longest, int | np.integer) or longest < counts.max():
-        raise InputError(
-            f"longest must be a whole number of at least {counts.max()}, the samples of node {np.argmax(counts)}, "
-            f"got {longest!r}; leave it out to have it counted"
-        )
-    return int(longest)
 
 
 def check_regulariser(l2: float | None, kappa: float | None) -> None:

@@ -1,0 +1,87 @@
+"""A problem seen from another point, with a linear term of its own at every node."""
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .base import Array, Problem, check_finite
+
+
+class Moved(Problem):
+    r"""Each node holds g_i(u) = f_i(c + u) - t_i'u, for the f_i of another problem.
+
+    Every method starts at 0, so a problem moved to c is how to start at c. A method's first steps also depend on how
+    much the gradients of the nodes differ at the start. Tilts t_i that sum to zero leave the solution where it is, and
+    those that make the gradients at c equal take this transient away. A tilt that all nodes share moves the solution to
+    where the mean gradient of the f_i is that tilt: where the f_i have a penalty r x_j^2 / 2, the tilt r c_j makes it
+    r (x_j - c_j)^2 / 2, a proximal term.
+
+    Curvature stays what it was, and so do mu and L.
+
+    Parameters
+    ----------
+    inner : Problem
+        The f_i.
+    centre : array of shape (dim,)
+        c, the same for all nodes.
+    tilt : array of shape (nodes, dim)
+        The t_i.
+    solution : array of shape (dim,), optional
+        The minimiser of the sum of the g_i where it is known already.
+
+    Examples
+    --------
+    >>> from adom.problems.quadratic import Quadratic
+    >>> inner = Quadratic([[[1.0]], [[3.0]]], [[1.0], [1.0]])
+    >>> Moved(inner, [2.0], [[0.25], [-0.25]]).solution().round(9).tolist()
+    [-1.5]
+    """
+
+    array_fields = ("inner", "centre", "tilt")
+    static_fields = ()
+    inner: Problem
+    centre: np.ndarray  # (nodes, dim): rows alike
+    tilt: np.ndarray
+
+    def __init__(self, inner: Problem, centre: Any, tilt: Any, solution: Any = None) -> None:
+        centre, tilt = np.asarray(centre, dtype=np.float64), np.asarray(tilt, dtype=np.float64)
+        if centre.shape != (inner.dim,) or tilt.shape != (inner.nodes, inner.dim):
+            raise InputError(
+                f"centre and tilt must have shapes ({inner.dim},) and ({inner.nodes}, {inner.dim}) to match the "
+                f"problem, got {centre.shape} and {tilt.shape}"
+            )
+        check_finite("centre", centre)
+        check_finite("tilt", tilt)
+        self.nodes, self.dim = inner.nodes, inner.dim
+        self._set_constants(inner.mu_nodes, inner.L_nodes)
+        self.inner, self.tilt = inner, tilt
+        self.centre = np.broadcast_to(centre, tilt.shape)
+        if solution is not None:
+            self._solution = np.array(solution, dtype=np.float64)
+            self._solution.setflags(write=False)
+
+    def value_rows(self, u: Array) -> Array:
+        """Return g_i(u_i)."""
+        return self.inner.value_rows(self.centre + u) - (self.tilt * u).sum(axis=-1)
+
+    def gradient_rows(self, u: Array) -> Array:
+        """Return grad g_i(u_i)."""
+        return self.inner.gradient_rows(self.centre + u) - self.tilt
+
+    def hessian_product_rows(self, u: Array, v: Array) -> Array:
+        """Return the Hessian of f_i at c + u_i times v_i."""
+        return self.inner.hessian_product_rows(self.centre + u, v)
+
+    def hessian_rows(self, u: Array) -> Array:
+        """Return the Hessians of the f_i at c + u_i."""
+        return self.inner.hessian_rows(self.centre + u)
+
+    def mean_hessian(self, u: Array) -> Array:
+        """Return the mean of the Hessians of the f_i at c + u."""
+        return self.inner.mean_hessian(self.centre[0] + u)
+
+    def exact_dual_gradient_rows(self, z: Array, u: Array) -> tuple[Array, Array]:
+        """Solve grad g_i(u_i) = z_i as the problem itself solves grad f_i(x_i) = z_i + t_i."""
+        x, spent = self.inner.exact_dual_gradient_rows(z + self.tilt, self.centre + u)
+        return x - self.centre, spent

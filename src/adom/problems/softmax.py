@@ -1,0 +1,132 @@
+"""l2-regularised multinomial logistic regression."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+
+from ..errors import InputError
+from .base import Array, Problem
+from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
+from .logistic import check_regulariser
+from .nodes import check_longest, stack
+
+
+class SoftmaxRegression(Problem):
+    r"""Classification into K classes: each node holds samples a_ij with labels b_ij = 0, ..., K - 1.
+
+    One vector of coefficients a class, x = (x_0, ..., x_{K-1}), all of them free (the symmetric form):
+
+    .. math:: f_i(x) = \sum_j w_{ij} \Big(\log \sum_k e^{a_{ij}^\top x_k} - a_{ij}^\top x_{b_{ij}}\Big)
+              + \frac{r}{2} \|x\|^2
+
+    with w_ij = 1 / m_i unless given. A row of x is these vectors one after the other, so dim = K times the features.
+    The Hessian of the log-sum-exp, diag(p) - p p', has no eigenvalue above 1/2, so mu_i = r and L_i = r + half the
+    largest eigenvalue of the sum over j of w_ij a_ij a_ij', computed for every node.
+
+    A sample's label enters its loss linearly, so a node keeps its labels as one vector, the sum of w_ij a_ij in the
+    place of class b_ij, and the samples without them.
+
+    Parameters
+    ----------
+    data : sequence of (features, labels)
+        One pair a node, dense or scipy.sparse; labels are whole numbers from 0 on. A node need not have every class.
+    classes : int
+        K, two or more.
+    l2 : float
+        The regulariser r.
+    weights : sequence of arrays, optional
+        The w_ij, one array a node.
+    longest : int, optional
+        Dense nodes are filled up to so many rows; by default to those of the largest.
+
+    Examples
+    --------
+    >>> data = [([[1.0, 0.0], [0.0, 1.0]], [0, 1]), ([[1.0, 1.0]], [2])]
+    >>> problem = SoftmaxRegression(data, classes=3, l2=0.5)
+    >>> problem.nodes, problem.dim, problem.mu, problem.L
+    (2, 6, 0.5, 1.5)
+    """
+
+    array_fields = ("features", "targets", "l2")
+    static_fields = ("classes",)
+    features: DenseFeatures | SparseFeatures
+    targets: np.ndarray  # (nodes, dim): the sum over j of w_ij a_ij in the place of class b_ij
+    l2: float
+    classes: int
+
+    def __init__(
+        self,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        classes: int,
+        l2: float,
+        weights: Sequence[Any] | None = None,
+        longest: int | None = None,
+    ) -> None:
+        matrix, labels, counts, per_sample = stack(data, weights)
+        check_regulariser(l2, None)
+        _check_labels(labels, classes)
+        longest = check_longest(longest, counts)
+        curvature = largest_curvature(matrix, counts, per_sample) / 2
+        self.nodes, self.classes, self.l2 = int(counts.size), int(classes), float(l2)
+        self.dim = self.classes * int(matrix.shape[1])
+        self._set_constants(np.full(self.nodes, self.l2), self.l2 + curvature)
+        unsigned = np.ones(matrix.shape[0])
+        if sp.issparse(matrix):
+            self.features = sparse_features(matrix, unsigned, counts, per_sample)
+        else:
+            self.features = dense_features(matrix, unsigned, counts, longest, per_sample)
+        node = np.repeat(np.arange(self.nodes), counts)
+        one = np.repeat(1.0 / counts, counts) if per_sample is None else per_sample
+        places = (node * self.classes + labels.astype(np.int64), np.arange(labels.size))
+        sums = sp.csr_array((one, places), shape=(self.nodes * self.classes, labels.size)) @ matrix
+        self.targets = np.asarray(sums.toarray() if sp.issparse(sums) else sums).reshape(self.nodes, self.dim)
+
+    def _margins(self, x: Array) -> Array:
+        """Return a_ij'x_k for every sample and class, the classes last."""
+        apart = x.reshape(x.shape[0], self.classes, -1)
+        return jax.vmap(self.features.margins, in_axes=1, out_axes=-1)(apart)
+
+    def _sums(self, per_sample: Array) -> Array:
+        """Return the sum over each node's samples of w_ij per_sample_k a_ij, for every class k; shape (nodes, dim)."""
+        sums = jax.vmap(self.features.weighted_mean, in_axes=-1, out_axes=1)(per_sample)
+        return sums.reshape(sums.shape[0], -1)
+
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i)."""
+        losses = self.features.mean(jax.nn.logsumexp(self._margins(x), axis=-1))
+        return losses + ((self.l2 / 2 * x - self.targets) * x).sum(axis=-1)
+
+    def gradient_rows(self, x: Array) -> Array:
+        """Return grad f_i(x_i)."""
+        return self._sums(jax.nn.softmax(self._margins(x))) - self.targets + self.l2 * x
+
+    def hessian_product_rows(self, x: Array, v: Array) -> Array:
+        """Return the Hessian of f_i at x_i times v_i."""
+        p, along = jax.nn.softmax(self._margins(x)), self._margins(v)
+        return self._sums(p * (along - (p * along).sum(axis=-1, keepdims=True))) + self.l2 * v
+
+    def mean_hessian(self, x: Array) -> Array:
+        """Return the mean of the Hessians at one common x, column after column: all of them might not fit at once."""
+        rows = jnp.broadcast_to(x, (self.nodes, self.dim))
+
+        def column(e: Array) -> Array:
+            return self.hessian_product_rows(rows, jnp.broadcast_to(e, rows.shape)).mean(axis=0)
+
+        return jax.lax.map(column, jnp.eye(self.dim, dtype=x.dtype))
+
+
+def _check_labels(labels: np.ndarray, classes: int) -> None:
+    """Refuse labels that are no whole numbers from 0 up to the number of classes."""
+    if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or classes < 2:
+        raise InputError(f"classes must be a whole number of at least 2, got {classes!r}; it is how many there are")
+    if labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() >= classes:
+        strange = labels[0] if labels.dtype.kind not in "iub" else labels[np.argmax((labels < 0) | (labels >= classes))]
+        raise InputError(
+            f"labels must be whole numbers from 0 to {classes - 1}, got {strange!r}; "
+            "number the classes first, e.g. by numpy.unique(labels, return_inverse=True)"
+        )

@@ -1,0 +1,195 @@
+// The tab of curves: which figure, which panel, which axes, which methods.
+
+const UP = {
+  relative: ["relative error", "squared error / that at the start"],
+  error: ["error", "squared distance to x*, sum over nodes"],
+  gradient_norm: ["gradient norm", "gradient norm at the mean"],
+  consensus: ["consensus", "squared distance to the mean, sum over nodes"],
+};
+const ACROSS = {round: "rounds", gradients: "gradients", floats_sent: "floats sent", seconds: "seconds"};
+const state = {figure: 0, protocol: "", panel: "", up: "", across: "round", upLog: true, acrossLog: false, asked: false};
+const switched = new Map();  // label -> whether it is on; it holds in all panels
+
+const figureNow = () => DATA.figures[state.figure];
+const panelsNow = () => figureNow().pages[state.protocol];
+const panelNow = () => panelsNow().find((one) => one.name === state.panel) || panelsNow()[0];
+const isOn = (line) => (switched.has(line.label) ? switched.get(line.label) : !line.off);
+
+function measures(lines) {
+  return Object.keys(UP).filter((name) => lines.some((line) => line.heights[name]));
+}
+
+function startCurves() {
+  const select = $("figure");
+  DATA.figures.forEach((one, number) => select.append(make("option", {value: number}, one.title)));
+  select.addEventListener("change", () => { state.figure = Number(select.value); chooseFigure(); remember(); });
+  $("figure-field").hidden = DATA.figures.length < 2;
+  $("up-log").addEventListener("change", (event) => { state.upLog = event.target.checked; refresh(); });
+  $("across-log").addEventListener("change", (event) => {
+    state.acrossLog = event.target.checked;
+    state.asked = true;
+    refresh();
+  });
+  $("all").addEventListener("click", () => switchAll(true));
+  $("none").addEventListener("click", () => switchAll(false));
+  chooseFigure();
+}
+
+/** Make the choices fit the figure: its protocols, its panels, the measures that it has. */
+function chooseFigure() {
+  const protocols = Object.keys(figureNow().pages);
+  if (!protocols.includes(state.protocol)) state.protocol = protocols.includes("unit") ? "unit" : protocols[0];
+  $("figure").value = String(state.figure);
+  $("protocol").hidden = protocols.length < 2 && !state.protocol;
+  radios($("protocol"), protocols.map((name) => [name, name]), state.protocol, (name) => {
+    state.protocol = name;
+    chooseFigure();
+    remember();
+  });
+  $("caption").textContent = figureNow().caption;
+  choosePanel(panelNow().name);
+}
+
+function choosePanel(name) {
+  state.panel = name;
+  const panel = panelNow();
+  const known = measures(panel.lines);
+  if (!known.includes(state.up)) state.up = known[0] || "";
+  radios($("up"), measures(panelsNow().flatMap((one) => one.lines)).map((one) => [one, UP[one][0], !known.includes(one)]), state.up,
+    (chosen) => { state.up = chosen; refresh(); });
+  const timed = (axis) => axis === "round" || panel.lines.some((line) => line.costs[axis][1]);
+  if (!timed(state.across)) state.across = "round";
+  radios($("across"), Object.entries(ACROSS).map(([axis, text]) => [axis, text, !timed(axis)]), state.across,
+    (chosen) => { state.across = chosen; refresh(); });
+  $("panel-title").textContent = panel.title;
+  $("panel-about").textContent = panel.about;
+  $("panel-reason").textContent = panel.reason;
+  $("panel-reason").hidden = !panel.reason || !panel.lines.length;
+  refresh();
+}
+
+/** Draw everything that the state decides. */
+function refresh() {
+  if ($("curves").hidden) return;  // a figure needs the width of its place; `chooseTab` comes back
+  if (!state.asked) state.acrossLog = $("across-log").checked = spread();
+  drawPanels();
+  drawLegend();
+  drawEnds();
+  drawPlot();
+}
+
+/** Whether some curves reach so much farther than others that these would be lost on a linear axis. */
+function spread() {
+  const ends = panelNow().lines.filter((line) => isOn(line) && line.heights[state.up] && !line.diverged)
+    .map((line) => decoded(line).x[state.across]?.at(-1)).filter((end) => end > 0);
+  return ends.length > 1 && Math.max(...ends) > DATA.spread * Math.min(...ends);
+}
+
+function drawPlot() {
+  const element = $("plot"), panel = panelNow();
+  const shownLines = panel.lines.filter((line) => isOn(line) && line.heights[state.up]);
+  const empty = !panel.lines.length ? panel.reason || "This panel has no runs."
+    : !shownLines.length ? "All methods are switched off; switch one on below." : "";
+  element.classList.toggle("bare", Boolean(empty));
+  const said = [];
+  if (shownLines.some((line) => line.seeds > 1)) said.push("Lines are medians over seeds at equal rounds, bands go from the least to the greatest.");
+  if (shownLines.some((line) => line.diverged)) said.push("A cross: diverged.");
+  $("seeds").textContent = empty ? "" : said.join(" ");
+  if (empty) {
+    place(element, () => empty);
+    element.setAttribute("aria-label", empty);
+    return;
+  }
+  element.setAttribute("aria-label", `${panel.title}: ${UP[state.up][1]} against ${DATA.axes[state.across]}, `
+    + `${shownLines.length} curves; the table below says where they end`);
+  const each = shownLines.map((line) => {
+    const {x, y} = decoded(line);
+    return {...y[state.up], x: x[state.across] || x.round.map(() => NaN), label: line.label, look: line.look, diverged: line.diverged};
+  });
+  place(element, () => drawLines(element, each, {
+    xlabel: DATA.axes[state.across].split(",")[0], xshort: ACROSS[state.across], ylabel: UP[state.up][1], xlog: state.acrossLog, ylog: state.upLog,
+    height: Math.round(Math.min(540, Math.max(340, 0.62 * element.clientWidth))),
+  }));
+}
+
+/** All panels of the figure, small, at their places; the heights of all are on one scale. */
+function drawPanels() {
+  const panels = panelsNow(), box = $("panels");
+  const focused = box.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+  box.replaceChildren();
+  box.hidden = panels.length < 2;
+  box.parentElement.classList.toggle("several", panels.length > 1);
+  if (panels.length < 2) return;
+  const columns = 1 + Math.max(...panels.map((one) => one.column));
+  box.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+  const on = (panel) => panel.lines.filter((line) => isOn(line) && line.heights[state.up]);
+  const [low, high] = reach(panels.flatMap((one) => on(one).map((line) => decoded(line).y[state.up].middle)), state.upLog, false);
+  for (const panel of panels) {
+    const picture = make("svg", {viewBox: "0 0 100 64", "aria-hidden": "true", preserveAspectRatio: "none"});
+    const lines = on(panel).map((line) => [line, decoded(line).x[state.across]]).filter(([, x]) => x);
+    const [x0, x1] = reach(lines.map(([, x]) => x), state.acrossLog, true);
+    for (const [line, x] of lines) {
+      const path = trace(x, decoded(line).y[state.up].middle, [x0, x1, state.acrossLog], [low, high, state.upLog]);
+      picture.append(make("path", {d: path, fill: "none", stroke: colours()[line.look[0]], "stroke-width": 2, "vector-effect": "non-scaling-stroke"}));
+    }
+    const button = make("button", {
+      type: "button", "aria-pressed": String(panel.name === panelNow().name), "data-name": panel.name,
+      style: `grid-row: ${panel.row + 1}; grid-column: ${panel.column + 1}`, title: panel.reason || null,
+    }, picture, make("span", panel.lines.length ? {} : {class: "empty"}, panel.title + (panel.lines.length ? "" : " (no runs)")));
+    button.addEventListener("click", () => { choosePanel(panel.name); remember(); });
+    box.append(button);
+    if (panel.name === focused) button.focus();
+  }
+}
+
+/** A line as a path in a box of 100 by 64. */
+function trace(x, y, [x0, x1, xlog], [y0, y1, ylog]) {
+  const part = (value, low, high, log) => (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
+  let path = "", pen = "M";
+  x.forEach((one, i) => {
+    if (!Number.isFinite(y[i]) || (xlog && one <= 0) || (ylog && y[i] <= 0)) { pen = "M"; return; }
+    path += `${pen}${(100 * part(one, x0, x1, xlog)).toFixed(1)},${(62 - 60 * part(y[i], y0, y1, ylog)).toFixed(1)}`;
+    pen = "L";
+  });
+  return path;
+}
+
+function drawLegend() {
+  const list = $("legend").querySelector("ul"), panel = panelNow();
+  const focused = list.contains(document.activeElement) ? document.activeElement.value : null;
+  list.replaceChildren();
+  $("legend").hidden = !panel.lines.length;
+  for (const line of panel.lines) {
+    const box = make("input", {type: "checkbox", value: line.label});
+    box.checked = isOn(line);
+    box.addEventListener("change", () => { switched.set(line.label, box.checked); refresh(); });
+    list.append(make("li", {}, make("label", {}, box, swatch(line.look), make("span", {}, line.label))));
+    if (line.label === focused) box.focus();
+  }
+}
+
+function switchAll(on) {
+  for (const line of panelNow().lines) switched.set(line.label, on);
+  refresh();
+}
+
+/** Where the curves end, as a table: what a picture says to those who cannot see it. */
+function drawEnds() {
+  const panel = panelNow(), table = $("ends");
+  table.replaceChildren();
+  const lines = panel.lines.filter((line) => isOn(line) && line.heights[state.up]);
+  if (!lines.length) return;
+  const heads = ["method", "ended", ...Object.values(ACROSS), UP[state.up][0]];
+  table.append(make("caption", {class: "unseen"}, "Where the curves end"));
+  table.append(make("thead", {}, make("tr", {}, ...heads.map((text, i) => make("th", {scope: "col", class: i > 1 ? "number" : null}, text)))));
+  const body = make("tbody");
+  for (const line of lines) {
+    const {x, y} = decoded(line);
+    const last = y[state.up].middle.findLastIndex(Number.isFinite);
+    const costs = Object.keys(ACROSS).map((axis) => (last < 0 || !x[axis] ? "–" : shown(axis === "seconds" ? x[axis][last] : Math.round(x[axis][last]))));
+    const end = last < 0 ? "–" : shown(y[state.up].middle[last]);
+    body.append(make("tr", {}, make("th", {scope: "row"}, line.label), make("td", {}, line.status.replace("max_rounds", "rounds spent")),
+      ...[...costs, end].map((text) => make("td", {class: "number"}, text))));
+  }
+  table.append(body);
+}

@@ -1,0 +1,87 @@
+// Tabs, theme and addresses; then everything starts.
+
+const TABS = ["curves", "ledger", "network", "runs"];
+const present = () => TABS.filter((name) => !$(`tab-${name}`).hidden);
+let tab = "curves";
+
+function chooseTab(name) {
+  tab = name;
+  if (name !== "network" && player.timer) stop();
+  for (const one of TABS) {
+    const chosen = one === name;
+    $(one).hidden = !chosen;
+    $(`tab-${one}`).setAttribute("aria-selected", String(chosen));
+    $(`tab-${one}`).tabIndex = chosen ? 0 : -1;
+  }
+  draw();
+}
+
+/** Draw what is in sight; a figure needs the width of its place. */
+function draw() {
+  if (tab === "curves") refresh();
+  if (tab === "network") drawMotion();
+}
+
+/** Write down where we are, so that the address leads here again. */
+function remember() {
+  const parts = tab === "curves" ? [tab, figureNow().name, state.protocol, state.panel] : [tab];
+  history.replaceState(null, "", `#${parts.map(encodeURIComponent).join("/")}`);
+}
+
+function follow() {
+  const parts = location.hash.slice(1).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
+  if (!present().includes(parts[0])) return false;
+  if (parts[0] === "curves" && parts.length > 1) {
+    const at = DATA.figures.findIndex((one) => one.name === parts[1]);
+    if (at >= 0) {
+      state.figure = at;
+      if (parts[2] in figureNow().pages) state.protocol = parts[2];
+      state.panel = parts[3] || "";
+    }
+  }
+  chooseTab(parts[0]);
+  if (tab === "curves") chooseFigure();
+  return true;
+}
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  $("theme").setAttribute("aria-pressed", String(name === "dark"));
+  $("theme").textContent = name === "dark" ? "Light" : "Dark";
+  $("theme").setAttribute("aria-label", name === "dark" ? "Switch to light colours" : "Switch to dark colours");
+}
+
+function startTabs() {
+  $("tab-ledger").hidden = !$("ledger").children.length;
+  for (const name of TABS) {
+    $(`tab-${name}`).addEventListener("click", () => { chooseTab(name); remember(); });
+    $(`tab-${name}`).addEventListener("keydown", (event) => {
+      const names = present(), at = names.indexOf(name);
+      const steps = {ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1};
+      if (!(event.key in steps)) return;
+      event.preventDefault();
+      const next = names[(steps[event.key] + names.length) % names.length];
+      chooseTab(next);
+      remember();
+      $(`tab-${next}`).focus();
+    });
+  }
+}
+
+const darkly = matchMedia("(prefers-color-scheme: dark)");
+setTheme(darkly.matches ? "dark" : "light");
+darkly.addEventListener("change", () => { setTheme(darkly.matches ? "dark" : "light"); draw(); });
+$("theme").addEventListener("click", () => { setTheme(dark() ? "light" : "dark"); draw(); });
+Bokeh.set_log_level("warn");
+startTabs();
+startCurves();
+startMotion();
+startRuns();
+if (!follow()) chooseTab("curves");
+window.addEventListener("hashchange", () => { if (follow()) window.scrollTo(0, 0); });
+let width = innerWidth;
+window.addEventListener("resize", () => {
+  if (innerWidth === width) return;  // on a phone the height changes with every scroll
+  width = innerWidth;
+  draw();
+});

@@ -1,0 +1,82 @@
+"""`adom report`: one page from what the other commands leave."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adom.report import page
+
+
+def stored(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]
+
+
+def test_a_folder_becomes_a_page_with_the_network_in_motion(adom: Any, done: Any) -> None:
+    outcome = adom("report", done.folder, "-o", "mine.html", "--title", "Mine")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.fullmatch(r"wrote\n  mine\.html \(1\.\d MB, 1 run\)\n", outcome.out)
+    content = stored(Path("mine.html"))
+    assert content["motion"]["nodes"] == 8
+    (line,) = content["figures"][0]["pages"][""][0]["lines"]
+    assert line["status"] == "converged"
+    assert "<title>Mine</title>" in Path("mine.html").read_text(encoding="utf-8")
+
+
+def test_json_says_what_was_written(adom: Any, done: Any) -> None:
+    said = adom("report", done.folder / "result.npz", "--json").json
+    written = Path("report.html")
+    assert said["file"] == "report.html"
+    assert said["bytes"] == written.stat().st_size
+    assert (said["runs"], said["figures"]) == (1, 1)
+    assert said["frames"] == len(stored(written)["motion"]["rounds"])
+
+
+def test_the_same_files_give_the_same_page(adom: Any, done: Any) -> None:
+    for name in ("a.html", "b.html"):
+        adom("report", done.folder, "-o", name)
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+
+
+def test_without_its_settings_a_result_says_how_to_see_the_network(adom: Any, done: Any) -> None:
+    Path("alone").mkdir()
+    Path("alone/result.npz").write_bytes((done.folder / "result.npz").read_bytes())
+    outcome = adom("report", "alone")
+    assert outcome.code == 0
+    assert outcome.err.startswith("no network in motion: alone has no config.toml beside it")
+    assert stored(Path("report.html"))["motion"] is None
+    assert "leaves config.toml beside its result" in Path("report.html").read_text(encoding="utf-8")
+    text = (done.folder / "config.toml").read_text()
+    Path("alone/config.toml").write_text(text.replace("kappa = 10.0", "kappa = 11.0"))
+    assert "the settings give a problem with" in adom("report", "alone").err
+    assert adom("report", "alone", "--no-network").err == ""
+
+
+def test_a_comparison_and_a_sweep(adom: Any) -> None:
+    small = ["--nodes", 6, "--samples", 6, "--dim", 5, "--kappa", 10, "--network", "ring", "--rounds", 30]
+    adom("compare", *small, "--methods", "diging,adom", "--out", "both", "--oracle", "gd:1")
+    Path("sweep.toml").write_text("[sweep]\nkappas = [5, 10]\n[sweep.factors]\na = [0.5, 1]\n")
+    assert adom("sweep", "sweep.toml", *small, "--method", "diging", "--out", "many").code == 0
+    outcome = adom("report", "both", "many", "--json")
+    assert (outcome.json["runs"], outcome.json["figures"]) == (6, 2)
+    first, second = stored(Path("report.html"))["figures"]
+    assert [line["label"] for line in first["pages"][""][0]["lines"]] == ["DIGing", "ADOM"]
+    assert len({line["label"] for line in second["pages"][""][0]["lines"]}) == 4
+    assert stored(Path("report.html"))["motion"]["title"].startswith("ADOM, parameters unit")
+    assert adom("report", "many", "--json").json["frames"] > 1  # one of its members has the kappa of the settings
+
+
+def test_refusals(refused: Any, done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "there is no nowhere; give result files" in refused("report", "nowhere")
+    assert "missing argument 'RESULTS...'" in refused("report")
+    assert "suffix must be .html" in refused("report", done.folder, "-o", "page.png")
+    Path("empty").mkdir()
+    assert "the folder empty has no results" in refused("report", "empty")
+    Path("blocked").touch()
+    assert "cannot write blocked/page.html" in refused("report", done.folder, "-o", "blocked/page.html")
+    monkeypatch.setattr(page, "find_spec", lambda name: None)
+    assert "pip install 'adom-opt[report]'" in refused("report", done.folder)
+    assert not Path("report.html").exists()
