@@ -1,0 +1,16 @@
+"""Estimators for scikit-learn whose `fit` runs a decentralized method over a simulated, changing network.
+
+========================================  ===========================================================
+`DecentralizedLogisticRegression`         the objective of `sklearn.linear_model.LogisticRegression`
+                                          (l2), two classes or many
+`DecentralizedRidge`                      the objective of `sklearn.linear_model.Ridge`
+========================================  ===========================================================
+
+The samples are dealt out to nodes, the nodes talk to their neighbours of the round only, and what they agree on is
+scikit-learn's answer. `docs/sklearn.md` says how the rounds are counted.
+"""
+
+from adom.sklearn.logistic import DecentralizedLogisticRegression
+from adom.sklearn.ridge import DecentralizedRidge
+
+__all__ = ["DecentralizedLogisticRegression", "DecentralizedRidge"]

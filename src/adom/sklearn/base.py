@@ -1,0 +1,104 @@
+"""What the estimators share: the parameters' meaning, and the way from a problem to fitted attributes."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..errors import InputError
+from ..problems.base import Problem
+from .dealing import Frame, Share
+from .stages import Books, Settings, minimise, summary
+
+AGREED = 0.01
+"""Quantities that all nodes must know alike are averaged until this part of the tolerance is left of differences."""
+
+
+class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A linear model whose coefficients nodes agree on over a network."""
+
+    coef_: np.ndarray
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **rules: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return float64 features, dense or CSR, labels, and weights of the samples."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, **rules)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any() or not weights.sum() > 0:
+            raise InputError(
+                "sample_weight must be 0 or more, and positive for some sample, got a smallest of "
+                f"{weights.min():g} and a sum of {weights.sum():g}; leave out samples that shall not count"
+            )
+        return X, y, weights
+
+    def _settings(self) -> Settings:
+        return Settings(self.method, self.parameters, self.oracle, self.tol, self.max_rounds, bool(self.verbose))
+
+    def _agree(
+        self, problem: Problem, share: Share, frame: Frame, start: np.ndarray | None, averaged: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Run; set what all estimators have; return coefficients of shape (vectors, features) and intercepts.
+
+        Parameters
+        ----------
+        problem : Problem
+            Its x is one vector or several, one after the other, in the coordinates of `frame`.
+        share : Share
+        frame : Frame
+        start : array of shape (vectors, features of the frame), optional
+        averaged : int
+            How many numbers the nodes had to average beforehand, such as the features' mean.
+        """
+        settings, books = self._settings(), Books(share.network)
+        if averaged:
+            books.average(averaged, AGREED * settings.tol)
+        width = self.n_features_in_ + bool(frame.column)
+        free = np.tile(np.arange(width) == self.n_features_in_, problem.dim // width).astype(float)
+        begin = np.zeros(problem.dim) if start is None else start.ravel()
+        fit = minimise(problem, begin, free, settings, books)
+        if fit.status != "converged":
+            self._warn(fit.status, problem, books)
+
+        coefficients, intercepts = frame.coefficients(fit.x.reshape(-1, width))
+        own = frame.coefficients(fit.rows.reshape(problem.nodes, -1, width))
+        rows = np.concatenate([own[0], own[1][..., None]], axis=-1).reshape(problem.nodes, -1)
+        self.network_ = share.network
+        self.result_ = summary(fit, problem, rows, books)
+        self.history_ = self.result_.history
+        self.n_iter_ = books.rounds
+        return coefficients, intercepts
+
+    def _warn(self, status: str, problem: Problem, books: Books) -> None:
+        why = {
+            "max_rounds": f"max_rounds={self.max_rounds} was reached",
+            "diverged": f"the method diverged with parameters={self.parameters!r}",
+            "stages": f"the intercept had not settled after {len(books.tables)} runs",
+        }[status]
+        warnings.warn(
+            f"{type(self).__name__} is not at the tolerance {self.tol:g}: {why} (kappa {problem.kappa:.3g}, chi "
+            f"{books.network.chi:.3g}); scale the features, regularise more, or allow more rounds"
+            + ("; parameters='theory' is what is proved to converge" if status == "diverged" else ""),
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _warm(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return coefficients and intercepts of the last fit, if they are to be started from and fit."""
+        if not self.warm_start or getattr(self, "coef_", None) is None or np.atleast_2d(self.coef_).shape != shape:
+            return None
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Return X coef_' + intercept_."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        decisions: np.ndarray = np.asarray(X @ self.coef_.T) + self.intercept_
+        return decisions

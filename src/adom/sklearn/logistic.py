@@ -1,0 +1,207 @@
+"""Logistic regression, as scikit-learn has it, over a network."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..errors import InputError
+from ..problems.base import Problem
+from ..problems.logistic import LogisticRegression
+from ..problems.softmax import SoftmaxRegression
+from .base import Decentralized
+from .dealing import Frame, deal, filled, frame, seed_of
+
+
+class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types
+    r"""Logistic regression whose samples lie at the nodes of a changing network.
+
+    Minimises the objective of `sklearn.linear_model.LogisticRegression` with its l2 penalty,
+
+    .. math:: C \sum_j s_j \, \mathrm{loss}(y_j, a_j^\top w + b) + \tfrac{1}{2} \|w\|^2,
+
+    with the logistic loss for two classes and the symmetric softmax loss for more, and an intercept b that is not
+    penalised. Divided by C times the sum of the weights s_j it is the mean over the n nodes of
+
+    .. math:: f_i = \frac{n}{\sum_j s_j} \sum_{j \text{ at } i} s_j \, \mathrm{loss}_j + \frac{r}{2} \|w\|^2,
+              \qquad r = \frac{1}{C \sum_j s_j}.
+
+    Nodes may hold different numbers of samples, and one class only.
+
+    Parameters
+    ----------
+    nodes : int, optional
+        Two or more; by default those of the network, or 10. Where there are fewer samples, there are as many nodes
+        as samples (unless the network is given as such).
+    split : str
+        How samples are dealt out to nodes: "shuffled", "contiguous", "label" or "dirichlet"; see `adom.data.split`.
+    network : str, network or callable
+        "expander" (changing random graphs of degree 8), "geometric", "erdos_renyi", "complete", "ring", "star", "path",
+        an adom network, or a function of the number of nodes that returns one.
+    method : str or Method
+        As in `adom.solve`.
+    parameters : str or dict
+        "auto" ("unit", and from where that diverges on "theory"), or as in `adom.solve`.
+    oracle : str or tuple
+        As in `adom.solve`, for dual methods.
+    C : float
+        Positive and finite, scikit-learn's inverse of the regularisation.
+    tol : float
+        How far the nodes may be from the minimiser, relative to its length, root mean square over the nodes. This is
+        measured: a simulation knows the minimiser.
+    max_rounds : int
+        The budget of communication rounds.
+    fit_intercept : bool
+        Whether there is an intercept.
+    class_weight : dict or "balanced", optional
+        Weights of the classes, as in scikit-learn.
+    warm_start : bool
+        Start from the coefficients of the last fit.
+    random_state : int, numpy generator or None
+        Of the split and of networks given by a name; None takes a new one each time.
+    verbose : bool
+        Show progress on a terminal.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, n_features_in_, feature_names_in_
+        As in scikit-learn. The coefficients are the mean over the nodes.
+    n_iter_ : int
+        Communication rounds, all of them: runs, also those that diverged, and averaging (`docs/sklearn.md`).
+    history_ : pandas.DataFrame
+        One row per record: the columns of `adom.Result.history` and `stage`, which run it was.
+    network_ : Network
+        The network that was used.
+    result_ : Result
+        ``result_.x`` has one row a node, its own coefficients, each vector followed by its intercept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(200, 5, random_state=0)
+    >>> model = DecentralizedLogisticRegression(nodes=5).fit(X, y)
+    >>> model.coef_.shape, model.score(X, y) > 0.9, model.n_iter_ > 100
+    ((1, 5), True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int | None = None,
+        split: str = "shuffled",
+        network: Any = "expander",
+        method: Any = "adom+",
+        parameters: Any = "auto",
+        oracle: Any = "auto",
+        C: float = 1.0,
+        tol: float = 1e-10,
+        max_rounds: int = 100_000,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.nodes = nodes
+        self.split = split
+        self.network = network
+        self.method = method
+        self.parameters = parameters
+        self.oracle = oracle
+        self.C = C
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Deal the samples out, and let the nodes agree.
+
+        Parameters
+        ----------
+        X : array or scipy.sparse array of shape (samples, features)
+            Sparse features stay sparse.
+        y : array of shape (samples,)
+        sample_weight : array of shape (samples,), optional
+            The s_j, 0 or more.
+        """
+        X, y, weights = self._checked(X, y, sample_weight)
+        check_classification_targets(y)
+        if not (isinstance(self.C, int | float | np.number) and 0 < self.C < np.inf):
+            raise InputError(f"C must be positive and finite, got {self.C!r}; every f_i is strongly convex by it")
+        before = getattr(self, "classes_", None)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        classes = self.classes_.size
+        if classes < 2:
+            raise InputError(f"y has one class only, {self.classes_[0]!s}; logistic regression needs two or more")
+        if self.class_weight is not None:
+            weights = weights * self._class_weights(y, weights)[labels]
+        total = weights.sum()
+        l2, weights = 1 / (self.C * total), weights / total
+
+        share = deal(labels, self.nodes, self.split, self.network, seed_of(self.random_state))
+        chosen = Frame(None, 0.0)
+        if self.fit_intercept:
+            prior = np.bincount(labels, weights, classes)
+            if not prior.all():
+                raise InputError(
+                    f"no sample of class {self.classes_[prior == 0][0]!s} has a positive weight, so its intercept "
+                    "would go to minus infinity; leave these samples out, or fit without an intercept"
+                )
+            chosen = frame(X, share, weights, l2, float(prior[0] * prior[1] if classes == 2 else prior.min()))
+        data = share.parts(chosen.features(X), labels)
+        each = share.parts(len(data) * weights)
+        if classes == 2:
+            problem: Problem = LogisticRegression.from_nodes(
+                data, l2=l2, classes=(0, 1), weights=each, longest=filled(share)
+            )
+        else:
+            problem = SoftmaxRegression(data, classes=classes, l2=l2, weights=each, longest=filled(share))
+
+        vectors = 1 if classes == 2 else classes
+        alike = before is not None and np.array_equal(before, self.classes_)
+        start = self._warm((vectors, X.shape[1])) if alike else None
+        begin = None if start is None else chosen.point(*start)
+        averaged = X.shape[1] + classes if chosen.mean is not None else 0
+        self.coef_, intercepts = self._agree(problem, share, chosen, begin, averaged)
+        self.intercept_ = intercepts
+        return self
+
+    def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.class_weight != "balanced":
+            return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
+        counts = np.bincount(np.searchsorted(self.classes_, y), weights, self.classes_.size)
+        balanced: np.ndarray = weights.sum() / (self.classes_.size * np.maximum(counts, 1e-300))
+        return balanced
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores, shape (samples,) for two classes, else (samples, classes)."""
+        scores = self._decisions(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likeliest class of every sample."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        predicted: np.ndarray = self.classes_[chosen]
+        return predicted
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every class, shape (samples, classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithm of `predict_proba`, finite where that underflows."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+        return np.asarray(log_softmax(scores, axis=1))

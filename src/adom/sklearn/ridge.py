@@ -1,0 +1,148 @@
+"""Ridge regression, as scikit-learn has it, over a network."""
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import RegressorMixin
+
+from ..errors import InputError
+from ..problems.base import Problem
+from ..problems.quadratic import Quadratic
+from ..problems.squares import LeastSquares
+from .base import Decentralized
+from .dealing import Frame, Share, deal, filled, frame, seed_of
+
+BINS = 10
+ROUNDING = 1e-13
+
+
+class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types
+    r"""Ridge regression whose samples lie at the nodes of a changing network.
+
+    Minimises the objective of `sklearn.linear_model.Ridge`,
+
+    .. math:: \sum_j s_j (a_j^\top w + b - y_j)^2 + \alpha \|w\|^2,
+
+    with an intercept b that is not penalised. Divided by twice the sum of the weights s_j it is the mean over the n
+    nodes of
+
+    .. math:: f_i = \frac{n}{2 \sum_j s_j} \sum_{j \text{ at } i} s_j (a_j^\top w + b - y_j)^2 + \frac{r}{2} \|w\|^2,
+              \qquad r = \frac{\alpha}{\sum_j s_j}.
+
+    Dense features and targets are centred by their means, which the nodes average first; the intercept is then known
+    when w is.
+
+    Parameters
+    ----------
+    alpha : float
+        Positive.
+    nodes, network, method, parameters, oracle, tol, max_rounds, fit_intercept, warm_start, random_state, verbose
+        As in `DecentralizedLogisticRegression`.
+    split : str
+        How samples are dealt out to nodes: "shuffled", "contiguous", "label" (sorted by target), or "dirichlet" (the
+        tenths of the targets are the classes).
+
+    Attributes
+    ----------
+    coef_, intercept_, n_features_in_, feature_names_in_
+        As in scikit-learn. The coefficients are the mean over the nodes.
+    n_iter_, history_, network_, result_
+        As in `DecentralizedLogisticRegression`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> X, y = make_regression(200, 5, noise=1.0, random_state=0)
+    >>> model = DecentralizedRidge(nodes=5).fit(X, y)
+    >>> model.coef_.shape, model.score(X, y) > 0.99
+    ((5,), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        nodes: int | None = None,
+        split: str = "shuffled",
+        network: Any = "expander",
+        method: Any = "adom+",
+        parameters: Any = "auto",
+        oracle: Any = "auto",
+        tol: float = 1e-10,
+        max_rounds: int = 100_000,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.nodes = nodes
+        self.split = split
+        self.network = network
+        self.method = method
+        self.parameters = parameters
+        self.oracle = oracle
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Deal the samples out, and let the nodes agree.
+
+        Parameters
+        ----------
+        X : array or scipy.sparse array of shape (samples, features)
+            Sparse features stay sparse.
+        y : array of shape (samples,)
+        sample_weight : array of shape (samples,), optional
+            The s_j, 0 or more.
+        """
+        X, y, weights = self._checked(X, y, sample_weight, y_numeric=True)
+        if not (isinstance(self.alpha, int | float | np.number) and 0 < self.alpha < np.inf):
+            raise InputError(f"alpha must be positive and finite, got {self.alpha!r}; it makes the f_i strongly convex")
+        y = y.astype(np.float64)
+        total = weights.sum()
+        l2, weights = self.alpha / total, weights / total
+
+        labels = y
+        if self.split == "dirichlet":
+            labels = np.searchsorted(np.quantile(y, np.arange(1, BINS) / BINS), y)
+        share = deal(labels, self.nodes, self.split, self.network, seed_of(self.random_state))
+        chosen, mean = Frame(None, 0.0), 0.0
+        if self.fit_intercept:
+            mean = float(weights @ y)
+            chosen = frame(X, share, weights, l2, 1.0)
+            if chosen.mean is not None:
+                chosen = chosen._replace(column=0.0)  # among centred samples the best intercept is 0
+        centred = y - mean
+        if np.abs(centred).max() <= ROUNDING * np.abs(y).max():
+            centred[:] = 0.0  # targets all alike: nobody could agree on what rounding leaves of them
+        problem = _problem(chosen.features(X), centred, weights, share, l2)
+
+        start = self._warm((1, X.shape[1]))
+        begin = None if start is None else chosen.point(start[0], start[1] - mean)
+        averaged = X.shape[1] + 2 if self.fit_intercept else 0
+        coefficients, intercepts = self._agree(problem, share, chosen, begin, averaged)
+        self.coef_ = coefficients[0]
+        self.intercept_ = float(intercepts[0] + mean)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the prediction for every sample."""
+        return self._decisions(X)
+
+
+def _problem(X: Any, y: np.ndarray, weights: np.ndarray, share: Share, l2: float) -> Problem:
+    """Return the f_i; as quadratics where a node has more samples than there are features."""
+    data = share.parts(X, y)
+    each = share.parts(len(data) * weights)
+    if sp.issparse(X) or X.shape[1] > max(rows.size for rows in share.rows):
+        return LeastSquares(data, l2=l2, weights=each, longest=filled(share))
+    penalty = l2 * np.eye(X.shape[1])
+    H = np.stack([(A * w[:, None]).T @ A + penalty for (A, _), w in zip(data, each, strict=True)])
+    c = np.stack([A.T @ (w * b) for (A, b), w in zip(data, each, strict=True)])
+    return Quadratic((H + H.transpose(0, 2, 1)) / 2, c)

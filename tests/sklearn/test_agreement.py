@@ -1,0 +1,148 @@
+"""The coefficients are scikit-learn's, to 1e-8 and better: data sets, weights, intercepts, dense and sparse."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import scale
+
+from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge
+from sklearn import datasets
+
+
+@cache
+def data(name):
+    rng = np.random.default_rng(0)
+    if name == "binary":
+        X, y = datasets.make_classification(300, 10, random_state=0)
+        return scale(X), y
+    if name == "iris":
+        X, y = datasets.load_iris(return_X_y=True)
+        return scale(X), datasets.load_iris().target_names[y]
+    if name == "digits":
+        X, y = datasets.load_digits(n_class=4, return_X_y=True)
+        return X[:200] / 16, y[:200]
+    if name == "diabetes":
+        X, y = datasets.load_diabetes(return_X_y=True)
+        return scale(X), y
+    if name == "wide":
+        return datasets.make_regression(40, 60, noise=1.0, bias=5.0, random_state=0)
+    X = sp.random_array((200, 30), density=0.15, rng=rng, format="csr")
+    latent = X @ rng.standard_normal(30) + 0.3 * rng.standard_normal(200)
+    if name == "sparse binary":
+        return X, latent > 0.2
+    if name == "sparse classes":
+        return X, np.digitize(latent, [-0.3, 0.3])
+    return X, latent + 7.0  # sparse regression
+
+
+def difference(ours, theirs):
+    """The distance of all coefficients and intercepts, relative to the length of scikit-learn's."""
+    a, b = (np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)]) for model in (ours, theirs))
+    assert a.shape == b.shape
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+VARIANTS = {"plain": {}, "weighted": {}, "no intercept": {"fit_intercept": False}}
+
+
+def weights(variant, samples):
+    """Weights of every size, a fifth of them 0; or none."""
+    if variant != "weighted":
+        return None
+    rng = np.random.default_rng(1)
+    return rng.uniform(0, 3, samples) * (rng.random(samples) < 0.8)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["binary", "iris", "sparse binary", "sparse classes"])
+def test_logistic_regression(name, variant):
+    X, y = data(name)
+    s, options = weights(variant, X.shape[0]), VARIANTS[variant]
+    ours = DecentralizedLogisticRegression(**options).fit(X, y, s)
+    # Only these two of scikit-learn's solvers go to rounding; newton-cg is the one that takes sparse data.
+    solver = "newton-cg" if sp.issparse(X) else "newton-cholesky"
+    theirs = LogisticRegression(solver=solver, tol=1e-13, max_iter=1000, **options).fit(X, y, s)
+    assert difference(ours, theirs) < 1e-8
+    assert ours.result_.status == "converged"
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-6)
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-6)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-6, atol=1e-8)
+    assert ours.score(X, y, s) == pytest.approx(theirs.score(X, y, s))
+
+
+def test_many_classes_and_coordinates():
+    X, y = data("digits")  # 4 x 65 coordinates: Newton's systems are solved by conjugate gradients
+    ours = DecentralizedLogisticRegression().fit(X, y)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-13).fit(X, y)
+    assert difference(ours, theirs) < 1e-8
+
+
+@pytest.mark.parametrize("C", [1e-3, 100.0])
+@pytest.mark.parametrize("name", ["binary", "iris"])
+def test_strong_and_weak_regularisation(name, C):
+    X, y = data(name)
+    ours = DecentralizedLogisticRegression(C=C).fit(X, y)
+    theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-13, max_iter=1000).fit(X, y)
+    assert difference(ours, theirs) < 1e-8
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 1: 0.2}])
+def test_class_weights(class_weight):
+    X, y = data("binary")
+    s = weights("weighted", y.size)
+    ours = DecentralizedLogisticRegression(class_weight=class_weight).fit(X, y, s)
+    theirs = LogisticRegression(class_weight=class_weight, solver="newton-cholesky", tol=1e-13).fit(X, y, s)
+    assert difference(ours, theirs) < 1e-8
+
+
+def test_features_far_from_the_origin():
+    X, y = data("binary")
+    ours = DecentralizedLogisticRegression().fit(X + 100, y)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-13).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7)
+    centred = DecentralizedLogisticRegression().fit(X, y)
+    assert abs(ours.n_iter_ - centred.n_iter_) <= 0.1 * centred.n_iter_
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["diabetes", "wide", "sparse regression"])
+def test_ridge(name, variant):
+    X, y = data(name)
+    s, options = weights(variant, X.shape[0]), VARIANTS[variant]
+    ours = DecentralizedRidge(**options).fit(X, y, s)
+    dense = X.toarray() if sp.issparse(X) else X
+    theirs = Ridge(**options).fit(dense, y, s)
+    assert difference(ours, theirs) < 1e-8
+    assert ours.coef_.shape == theirs.coef_.shape
+    assert isinstance(ours.intercept_, float)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(dense), rtol=1e-6, atol=1e-6)
+    assert ours.score(X, y, s) == pytest.approx(theirs.score(dense, y, s), rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_targets_of_any_size(size):
+    X, y = data("diabetes")
+    assert difference(DecentralizedRidge().fit(X, size * y), Ridge().fit(X, size * y)) < 1e-8
+
+
+def test_targets_that_are_all_alike():
+    X, y = data("diabetes")
+    model = DecentralizedRidge().fit(X, np.full(y.size, 0.1))
+    assert not model.coef_.any()
+    assert model.intercept_ == pytest.approx(0.1, rel=1e-14)
+    assert model.result_.status == "converged"
+
+
+@pytest.mark.parametrize("split", ["contiguous", "label", "dirichlet"])
+def test_unlike_nodes(split):
+    X, y = data("binary")
+    ours = DecentralizedLogisticRegression(split=split, nodes=12).fit(X, y)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-13).fit(X, y)
+    assert difference(ours, theirs) < 1e-8
+    X, y = data("diabetes")
+    assert difference(DecentralizedRidge(split=split).fit(X, y), Ridge().fit(X, y)) < 1e-8
