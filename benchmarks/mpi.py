@@ -1,7 +1,7 @@
 """Engine mpi: time per round against the local engine, where it goes, bytes against need, memory per rank.
 
-``python benchmarks/mpi.py`` starts itself on 1, 2 and 4 ranks; ``--ranks 100`` also on so many. Times are compared in
-turn, and of each the best counts.
+``python benchmarks/mpi.py`` starts itself on 1, 2 and 4 ranks; with ``--ranks 100`` also on so many, one small node
+each. Times are compared in turn, and of each the best counts.
 """
 
 import argparse
@@ -54,10 +54,9 @@ def local_round() -> float:
 
 def on_ranks(rounds: int, pieces: int) -> None:
     """Be one of the ranks; rank 0 prints what was measured."""
-    from common import paper_size
-
     import adom
     from adom.engine import mpi, ranks
+    from common import paper_size
 
     problem, network, method = paper_size()
     spent = {"oracle": 0.0, "exchange": 0.0}
@@ -75,8 +74,8 @@ def on_ranks(rounds: int, pieces: int) -> None:
 
     def run():
         return adom.solve(
-            problem, network, method, oracle=("gd", 1), rounds=rounds, record_every=rounds, engine="mpi", progress=False,
-            patience=120,
+            problem, network, method, oracle=("gd", 1), rounds=rounds, record_every=rounds, engine="mpi",
+            progress=False, patience=120,
         )  # fmt: skip
 
     results = [run() for _ in range(pieces)]
@@ -126,14 +125,39 @@ def memory(folder: str) -> None:
     adom.solve(problem, network, "adom", "unit", ("gd", 1), rounds=5, engine="mpi", progress=False)  # loads everything
     before = resident()
     result = adom.solve(
-        adom.Shards(folder, kappa=100.0), network, "adom", "unit", ("gd", 1), rounds=100, record_every=100, engine="mpi",
-        progress=False, patience=60,
+        adom.Shards(folder, kappa=100.0), network, "adom", "unit", ("gd", 1), rounds=100, record_every=100,
+        engine="mpi", progress=False, patience=60,
     )  # fmt: skip
     world = mpi.MPI.COMM_WORLD
     most = np.empty(world.Get_size())
     world.Allgather(np.array([(peak() - before) / 1e6]), most)
     if world.Get_rank() == 0:
         print(json.dumps([{"ranks": world.Get_size(), "MB a rank": float(most.max()), "status": result.status}]))
+
+
+def many(rounds: int) -> None:
+    """Be one of many ranks with one node each, of random graphs with ten neighbours or so; rank 0 prints two times."""
+    import numpy as np
+
+    import adom
+    from adom.engine import mpi
+
+    nodes, rng = mpi.MPI.COMM_WORLD.Get_size(), np.random.default_rng(0)
+    bases = rng.standard_normal((nodes, 40, 40)) / 6
+    problem = adom.Quadratic(bases @ bases.transpose(0, 2, 1) + np.eye(40), rng.standard_normal((nodes, 40)))
+    network = adom.networks.erdos_renyi(nodes, 0.1, graphs=10, seed=0)
+    rows = []
+    for _ in range(2):
+        result = adom.solve(
+            problem, network, "diging", "unit", rounds=rounds, record_every=rounds, engine="mpi", progress=False,
+            patience=120,
+        )  # fmt: skip
+        wire, seconds = result.provenance["wire"], result.history["seconds"].iloc[-1]
+        rows.append(
+            {"ranks": nodes, "us a round": 1e6 * seconds / rounds, "messages a round": wire["messages"] / rounds}
+        )
+    if mpi.MPI.COMM_WORLD.Get_rank() == 0:
+        print(json.dumps(rows))
 
 
 def resident() -> float:
@@ -148,7 +172,7 @@ def peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, help="also on so many ranks")
+    parser.add_argument("--ranks", type=int, help="also on so many ranks, one small node each")
     parser.add_argument("--repeats", type=int, default=3)
     asked = parser.parse_args()
     times: dict[int, list[dict]] = {1: [], 2: [], 4: []}
@@ -156,17 +180,17 @@ def main() -> None:
     for _ in range(asked.repeats):
         plain.append(local())
         for ranks, found in times.items():
-            found += start(ranks, "rounds", str(ROUNDS), str(PIECES))
+            found.extend(start(ranks, "rounds", str(ROUNDS), str(PIECES)))
     rows = [min(found, key=lambda row: row["us a round"]) for found in times.values()]
-    if asked.ranks:
-        rows += start(asked.ranks, "rounds", "300", "1")
     for row in rows:
         row["of local"] = row["us a round"] / (min(plain) * 1e6)
+    if asked.ranks:
+        rows += start(asked.ranks, "many", "300")
     with tempfile.TemporaryDirectory() as folder:
         import numpy as np
-        from common import classification
 
         import adom
+        from common import classification
 
         features, labels = classification(100, 1000, 80)
         np.savez(Path(folder) / "data.npz", features=features, labels=labels)
@@ -183,5 +207,7 @@ if __name__ == "__main__":
         on_ranks(int(sys.argv[2]), int(sys.argv[3]))
     elif sys.argv[1:2] == ["memory"]:
         memory(sys.argv[2])
+    elif sys.argv[1:2] == ["many"]:
+        many(int(sys.argv[2]))
     else:
         main()
