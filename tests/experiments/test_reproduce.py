@@ -26,6 +26,8 @@ HERE = Path(__file__).parents[1]
 HOME = Path(adom.__file__).parents[1]
 PANELS = ["network", "chi/d40-chi9", "theory/kappa-d40-kappa10"]
 SCRIPT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs would ignore it
 import sys
 from adom.experiments.reproduce import reproduce
 from tiny import TINY

@@ -56,8 +56,16 @@ def weights(variant, samples):
     return rng.uniform(0, 3, samples) * (rng.random(samples) < 0.8)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", ["binary", "iris", "sparse binary", "sparse classes"])
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        *(("binary", variant) for variant in VARIANTS),
+        ("iris", "weighted"),
+        ("iris", "plain"),
+        ("sparse binary", "weighted"),
+        ("sparse classes", "plain"),
+    ],
+)
 def test_logistic_regression(name, variant):
     X, y = data(name)
     s, options = weights(variant, X.shape[0]), VARIANTS[variant]
@@ -109,8 +117,10 @@ def test_features_far_from_the_origin():
     assert abs(ours.n_iter_ - centred.n_iter_) <= 0.1 * centred.n_iter_
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", ["diabetes", "wide", "sparse regression"])
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [*(("diabetes", variant) for variant in VARIANTS), ("wide", "plain"), ("sparse regression", "weighted")],
+)
 def test_ridge(name, variant):
     X, y = data(name)
     s, options = weights(variant, X.shape[0]), VARIANTS[variant]
