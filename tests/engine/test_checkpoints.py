@@ -99,6 +99,16 @@ def test_where_no_generation_is_whole_nothing_is_run(tmp_path):
     assert list(tmp_path.glob("*/*.ckpt"))
 
 
+def test_a_kill_in_the_first_checkpoint_costs_no_more_than_a_start(tmp_path, capfd):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    file = tmp_path / "iteration-000000000020" / "rank-0-of-1.ckpt"
+    file.rename(file.with_name("rank-0-of-2.ckpt"))  # and rank 1 was killed before it wrote its own
+    assert same(solved(40, adom.Checkpoints(tmp_path, every_rounds=20, resume=True)), solved(40))
+    said = capfd.readouterr().err
+    assert "is not complete: 1 of 2 of its files are there" in said
+    assert "starting from the beginning" in said
+
+
 def test_checkpoints_of_another_run_are_refused(tmp_path):
     solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
     with pytest.raises(InputError, match="holds checkpoints of an earlier run; go on from them"):

@@ -140,7 +140,7 @@ def test_twenty_kills_change_no_bit(tmp_path):
 def test_a_rank_in_trouble_ends_the_job_and_is_named(tmp_path, kind):
     if kind == "kill":
         process = start(3, "long", tmp_path, 100_000, "0.001")
-        wait_for(lambda: generation(tmp_path) > "", 90, process)
+        wait_for(lambda: len(list((tmp_path / "checkpoints").glob("iteration-*"))) > 1, 90, process)
         os.kill(int((tmp_path / "pid-1").read_text()), signal.SIGKILL)
         begun = time.monotonic()
         out, _ = process.communicate(timeout=60)

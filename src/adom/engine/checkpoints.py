@@ -132,6 +132,14 @@ def files(generation: Path) -> list[Path]:
     raise InputError(f"checkpoint {generation} is not complete: {there} of its files are there")
 
 
+def complete(generation: Path) -> bool:
+    """Return whether all files of a generation are there, whole or not; a kill while it was written leaves fewer."""
+    try:
+        return bool(files(generation))
+    except InputError:
+        return False
+
+
 def check(generation: Path) -> None:
     """Refuse a generation that is not whole."""
     end = nodes = 0

@@ -200,7 +200,7 @@ def _chosen(kept: Checkpoints) -> int:
                 f"{kept.path} holds checkpoints of an earlier run; go on from them (--resume), or take another folder"
             )
         found = store.latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
-        if found is None and there:
+        if found is None and any(store.complete(path) for _, path in there):  # damaged, not just never finished
             raise InputError(f"no checkpoint in {kept.path} is whole; remove the folder to start afresh")
         store.forget_after(found, kept.path)
         with atomic(kept.path / ".writable") as _:
