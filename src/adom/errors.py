@@ -11,3 +11,7 @@ class InputError(ValueError):
 
 class InputTypeError(InputError, TypeError):
     """A value is of the wrong kind altogether."""
+
+
+NEEDS_MPI = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"
+"""What is said where several processes are asked for and there is nothing to connect them."""

@@ -12,7 +12,7 @@ from adom.report import page
 
 def stored(path: Path) -> Any:
     text = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
 def test_a_folder_becomes_a_page_with_the_network_in_motion(adom: Any, done: Any) -> None:

@@ -43,9 +43,9 @@ def test_the_regulariser_is_given_as_for_the_problem_itself(write: Write, given:
 def test_blocks_that_are_none(write: Write, place: tuple[int, int]) -> None:
     some = Shards(write(*made()), l2=1.0)
     assert f"nodes {place[0]} up to {place[1]} cannot be opened" in refusal(lambda: some.open(*place))
-    assert "first must be a whole number, got 0.0" in refusal(lambda: some.open(0.0, 2))  # type: ignore[arg-type]
+    assert "first must be a whole number, got 0.0" in refusal(lambda: some.open(0.0, 2))
     assert "end must be a whole number, got True" in refusal(lambda: some.open(0, True))
-    assert some.open(np.int64(5), np.int64(6)).nodes == 1  # type: ignore[arg-type]
+    assert some.open(np.int64(5), np.int64(6)).nodes == 1
 
 
 def test_a_changed_file_is_named(write: Write) -> None:

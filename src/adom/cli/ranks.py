@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import NEEDS_MPI, InputError
 
 PLACES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 """Where launchers say which rank a process is: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
@@ -18,7 +18,6 @@ ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",  # a rank's calls are short: it would wait for another thread
 }
-EXTRA = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"
 
 
 def rank() -> int | None:
@@ -39,7 +38,7 @@ def calm() -> None:
 def start(ranks: int, arguments: list[str]) -> int:
     """Run this command line once on each of several ranks; return the exit code."""
     if find_spec("mpi4py") is None:
-        raise InputError(EXTRA)
+        raise InputError(NEEDS_MPI)
     launcher = _launcher()
     environment = dict(os.environ)
     command = [launcher, "-n", str(ranks)]
@@ -67,7 +66,7 @@ def _launcher() -> str:
         found = str(beside) if beside.exists() else shutil.which(name)
         if found:
             return found
-    raise InputError(f"no mpirun was found; {EXTRA}, which brings one, or load your cluster's MPI module")
+    raise InputError(f"no mpirun was found; {NEEDS_MPI}, which brings one, or load your cluster's MPI module")
 
 
 def _version(launcher: str) -> str:

@@ -75,13 +75,12 @@ def run(
     monitor: bool,
 ) -> Result:
     """Solve as one of some ranks."""
-    from .solve import check_budget, circumstances, method_described, method_with
+    from .solve import check_budget, circumstances, method_described, method_type, method_with
 
     if parameters == "tuned":
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
-    cls = type(method) if isinstance(method, Method) else type(method_with(_any_constants, method, parameters))
-    if isinstance(network, DirectedNetwork) and not cls.directed:
-        raise InputError(f"{cls.title} needs links that go both ways, got the directed {network!r}")
+    cls = method_type(method)
+    check_pair(problem, network, directed=cls.directed, title=cls.title)
     spec = request.oracle_for(cls)
     rounds = Rounds(network, world.blocks, world.rank, cls.directed, request.dtype)
     gossip = BlockGossip(rounds, world.exchange)
@@ -135,11 +134,6 @@ def run(
     if stop is not None and stop.last is not None:
         about["error_bound"] = None if np.isinf(stop.last.error) else stop.last.error
     return _result(world, ended, about, held.solution is not None, watched)
-
-
-def _any_constants() -> Constants:
-    """Return constants with which a method can be made to see what it is."""
-    return Constants(1.0, 2.0, 0.5, 1.0, 2)
 
 
 def _held(world: Ranks, problem: "Problem | Shards", network: Any, gossip: BlockGossip) -> Held:

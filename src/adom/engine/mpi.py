@@ -16,11 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import NEEDS_MPI, InputError
 from .blocks import Blocks, Message
 from .ranks import OwnError
-
-EXTRA = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"
 
 try:
     import mpi4py
@@ -28,9 +26,9 @@ try:
     mpi4py.rc.thread_level = "funneled"
     from mpi4py import MPI
 except ImportError as error:
-    raise InputError(f"{EXTRA} ({error})") from None
+    raise InputError(f"{NEEDS_MPI} ({error})") from None
 except RuntimeError as error:  # mpi4py is there, and finds no MPI library
-    raise InputError(f"{EXTRA} ({str(error).splitlines()[0]})") from None
+    raise InputError(f"{NEEDS_MPI} ({str(error).splitlines()[0]})") from None
 
 ROWS, PARTS, WORDS, ASK, ANSWER = 1, 2, 3, 4, 5
 """Tags of messages: rows of a round, parts of a record for rank 0, its decision, and the watch's."""
@@ -205,15 +203,12 @@ class World:
             since = now - max(began, self._heard.get(peer, 0.0))
             if since > self.patience:
                 raise Lost(
-                    f"{self.name(peer)} has not answered for {self.patience:g} s, while {self._short(self.rank)} waits "
+                    f"{self.name(peer)} has not answered for {self.patience:g} s, while rank {self.rank} waits "
                     f"for its {what}: it hangs, is stopped, or computes for longer (then raise --patience)"
                 )
             if peer not in self._asked and since > self.patience / 4:
                 self._asked[peer] = now
                 self._sent.append(self.comm.Isend(bytearray(0), peer, ASK))
-
-    def _short(self, rank: int) -> str:
-        return f"rank {rank}"
 
     def _ended(self, number: int, frame: FrameType | None) -> None:
         """Say which rank died, as far as can be seen from here, when the launcher ends this one."""

@@ -180,16 +180,22 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
     return method_with(lambda: constants(problem, network), method, parameters)
 
 
+def method_type(method: Any) -> type[Method]:
+    """Return the class of the method that a name, a class or an instance asks for."""
+    if isinstance(method, Method):
+        return type(method)
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if isinstance(method, str):
+        return method_class(method)
+    raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}")
+
+
 def method_with(find_constants: Callable[[], Constants], method: Any, parameters: Any) -> Method:
     """Return the method that is asked for; `find_constants` is asked if they are needed."""
     if isinstance(method, Method):
         return method
-    if isinstance(method, type) and issubclass(method, Method):
-        cls = method
-    elif isinstance(method, str):
-        cls = method_class(method)
-    else:
-        raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}")
+    cls = method_type(method)
     overrides = dict(parameters) if isinstance(parameters, dict) else {}
     protocol = overrides.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
     if protocol == SEARCHED:
