@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .engine.theory import verify
     from .errors import InputError
     from .experiments.outcome import Sweep
+    from .experiments.replay import replay
     from .experiments.sweep import sweep
     from .problems.logistic import LogisticRegression
     from .problems.loss import from_loss
@@ -56,6 +57,7 @@ _HOME = {
     "data": "data",
     "load": "engine.result",
     "networks": "networks",
+    "replay": "experiments.replay",
     "solve": "engine.solve",
     "solve_many": "engine.solve",
     "sweep": "experiments.sweep",
@@ -83,6 +85,7 @@ __all__ = [
     "from_loss",
     "load",
     "networks",
+    "replay",
     "solve",
     "solve_many",
     "sweep",

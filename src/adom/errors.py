@@ -4,6 +4,8 @@ Every message says the value, the rule and the remedy in one line. The command l
 exits with code 2; anything else that is raised is a bug and keeps its traceback.
 """
 
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """A value that a caller gave breaks a rule; the message says which value, which rule, and what to do."""
@@ -11,6 +13,23 @@ class InputError(ValueError):
 
 class InputTypeError(InputError, TypeError):
     """A value is of the wrong kind altogether."""
+
+
+def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
+    """Return what an error says of a name that is not known: the one that may be meant, and all there are.
+
+    Examples
+    --------
+    >>> nearest("rng", ["ring", "star"])
+    "did you mean 'ring'? known: ring, star"
+    >>> nearest("x", ["ring", "star"], "there are")
+    'there are ring, star'
+    """
+    from difflib import get_close_matches  # loaded late: only errors need it
+
+    names = list(known)
+    close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    return (f"did you mean {close[0]!r}? " if close else "") + f"{title} {', '.join(names)}"
 
 
 NEEDS_MPI = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"

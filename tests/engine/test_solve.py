@@ -199,7 +199,7 @@ def test_provenance_tells_how_it_was_made(quadratic, network):
         ({"method": "adon"}, "did you mean 'adom'"),
         ({"method": 3}, "method must be a name or a Method instance, got int"),
         ({"parameters": "best"}, "parameters must be one of theory, unit"),
-        ({"parameters": {"gamma": 1.0}}, "ADOM has no parameter 'gamma'; it has alpha, eta"),
+        ({"parameters": {"gamma": 1.0}}, r"ADOM has no parameter 'gamma'; did you mean 'sigma'\? it has alpha, eta"),
         ({"parameters": {"eta": "big"}}, "eta must be a number, got 'big'; leave it out"),
         ({"parameters": {"tau": 1.3}}, r"tau must lie in \(0, 1\), got 1.3"),
     ],

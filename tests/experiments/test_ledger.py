@@ -105,7 +105,7 @@ def test_lines_and_rows_and_one_claim_only():
     assert any(re.match(r"kap +unit +partly +2 of 4 panels: best rival", line) for line in lines)
     assert any("w6a is missing" in line for line in lines if line.startswith("real"))
     assert {one.claim for one in found.of("kap").entries} == {"kap"}
-    with pytest.raises(InputError, match="no claim 'kapp'; claims: thm, lem"):
+    with pytest.raises(InputError, match=r"no claim 'kapp'; did you mean 'kap'\? claims: thm, lem"):
         found.of("kapp")
     assert {row[2] for row in found.rows()} <= set(VERDICTS)
 

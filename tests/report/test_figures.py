@@ -6,47 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import adom
-from adom.engine.result import Result
 from adom.errors import InputError
 from adom.report.figures import AXES, convergence, network_picture, save
-
-
-def made(
-    error: list[float],
-    consensus: list[float] | None = None,
-    status: str = "max_rounds",
-    protocol: Any = "unit",
-    start: float = 1.0,
-    title: str = "ADOM",
-    oracle: str | None = "gd:1",
-) -> Result:
-    k = np.arange(1, len(error) + 1)
-    history = pd.DataFrame(
-        {
-            "iteration": k,
-            "round": k,
-            "gradients": 3.0 * k,
-            "floats_sent": 1000 * k,
-            "seconds": 0.1 * k,
-            "error": error,
-            "consensus": error if consensus is None else consensus,
-        }
-    )
-    provenance = {
-        "method": {"name": "adom", "title": title, "parameters": {}},
-        "oracle": oracle,
-        "protocol": protocol,
-        "start_error": start,
-    }
-    return Result(np.zeros((2, 1)), history, status, provenance)
-
-
-def legend(figure: Any) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+from drawn import legend, made
 
 
 @pytest.mark.parametrize(("axis", "step"), [("round", 1), ("gradients", 3), ("floats_sent", 1000), ("seconds", 0.1)])

@@ -6,13 +6,7 @@ import pytest
 
 from adom.errors import InputError
 from adom.report.figures import save, sweep_figure
-
-
-def table(**columns):
-    rows = len(next(iter(columns.values())))
-    usual = {"label": ["adom"] * rows, "status": ["converged"] * rows, "seed": [0] * rows, "network": [0] * rows}
-    costs = {f"{cost}_to_target": np.arange(1.0, rows + 1) for cost in ("gradients", "floats_sent", "seconds")}
-    return pd.DataFrame({**usual, **costs, **columns})
+from drawn import table
 
 
 def test_curves_show_the_best_of_the_rest_and_the_median_over_seeds():

@@ -228,7 +228,7 @@ def test_ctrl_c_ends_a_fit(monkeypatch):
         ({"nodes": 2.5}, "nodes must be a whole number"),
         ({"nodes": 5, "network": adom.networks.ring(6)}, "nodes=5 does not match the network, which has 6"),
         ({"network": adom.networks.ring(61)}, "61 nodes cannot share 60 samples"),
-        ({"network": "rign"}, "unknown network 'rign'; known: expander, geometric"),
+        ({"network": "rign"}, r"unknown network 'rign'; did you mean 'ring'\? known: expander, geometric"),
         ({"network": 3}, "network must be a name, an adom network or a function of the number of nodes, got int"),
         ({"network": lambda nodes: adom.networks.ring(nodes + 1)}, r"network\(10\) must return an adom network of 10"),
         ({"network": adom.networks.directed_ring(4)}, "needs links that go both ways"),

@@ -1,9 +1,8 @@
 """The methods, one file each, and the one table that the command line, the tests and the docs read."""
 
-from difflib import get_close_matches
 from importlib import import_module
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from .base import Constants, Gossip, Method, Oracle
 
 METHODS = {
@@ -32,9 +31,7 @@ def method_class(name: str) -> type[Method]:
     """
     key = name.lower() if isinstance(name, str) else name
     if key not in METHODS:
-        close = get_close_matches(str(key), METHODS, n=1, cutoff=0.5)
-        nearest = f"did you mean {close[0]!r}? " if close else ""
-        raise InputError(f"unknown method {name!r}; {nearest}known: {', '.join(METHODS)}")
+        raise InputError(f"unknown method {name!r}; {nearest(name, METHODS)}")
     file, class_name = METHODS[key].split(":")
     cls: type[Method] = getattr(import_module(f".{file}", __package__), class_name)
     return cls

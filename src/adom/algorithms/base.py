@@ -13,6 +13,7 @@ from math import sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from ..errors import InputError
+from ..html import card
 
 Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
 Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch
@@ -152,3 +153,9 @@ class Method:
     def parameters(self) -> dict[str, Number]:
         """Return the hyper-parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass
+
+    def _repr_html_(self) -> str:
+        values = {name: f"{len(v)} values" if hasattr(v, "__len__") else v for name, v in self.parameters().items()}
+        about = {"rounds to epsilon": "complexity", "reference": "reference"}
+        known = {name: getattr(self, place) for name, place in about.items() if hasattr(self, place)}
+        return card(self.title, f"a {self.oracle} method", {**values, **known})

@@ -1,9 +1,8 @@
 """The data sets: where they come from, and how their files are known to be the right ones."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
 TUDATASET = "https://www.chrsmrrs.com/graphkerneldatasets"
@@ -140,7 +139,5 @@ def named(name: str) -> DataSet:
     'ijcnn1.bz2'
     """
     if name not in SETS:
-        close = get_close_matches(str(name), SETS, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InputError(f"no data set is called {name!r}; {hint}known: {', '.join(SETS)}")
+        raise InputError(f"no data set is called {name!r}; {nearest(name, SETS)}")
     return SETS[name]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..problems.files import parse_libsvm, read
 from . import manifest
 from .manifest import Manifest, Shard, Source
@@ -87,7 +87,7 @@ def write_shards(
     1
     """
     if by not in BY:
-        raise InputError(f"samples cannot be split by {by!r}; known: {', '.join(BY)}")
+        raise InputError(f"samples cannot be split by {by!r}; {nearest(by, BY)}")
     if alpha is not None and by != "dirichlet":
         raise InputError(f"alpha={alpha!r} has no effect on a split by {by}; it belongs to dirichlet: leave it out")
     alpha = ALPHA if alpha is None and by == "dirichlet" else alpha

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 
 SPLITS = ("contiguous", "shuffled", "label", "dirichlet")
 """The ways to deal samples out to nodes."""
@@ -101,7 +101,7 @@ def shares(
     elif how == "dirichlet":
         return _dirichlet(values, nodes, seed, concentration)
     else:
-        raise InputError(f"samples cannot be split {how!r}; known: {', '.join(SPLITS)}")
+        raise InputError(f"samples cannot be split {how!r}; {nearest(how, SPLITS)}")
     return [np.sort(rows) for rows in np.array_split(order, nodes)]
 
 

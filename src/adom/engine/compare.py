@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algorithms import METHODS, Method, method_class
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, nearest
+from ..html import bold, bounds, card, curve, grid
 from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
@@ -24,7 +24,8 @@ from .solve import SEARCHED, Request, check_budget, make_method, solve
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from ..report.display import Figure
 
 INTERRUPTED = "interrupted before it began"
 
@@ -161,12 +162,20 @@ class Comparison:
         ]
         return pd.DataFrame(rows)
 
-    def plot(self, axis: str | None = "round") -> "Figure":
-        """Draw the errors of all methods against "round", "gradients", "floats_sent", "seconds" or "all"."""
+    def plot(self, axis: str | None = "round", *, style: str | None = None) -> "Figure":
+        """Draw the errors of all methods.
+
+        Parameters
+        ----------
+        axis : str
+            What against: "round", "gradients" (per node), "floats_sent", "seconds" or "all".
+        style : str, optional
+            "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
+        """
         from ..report.figures import convergence
 
         titles = [one.label if label == _name(one) else label for label, one in self.results.items()]
-        return convergence(list(self.results.values()), axis=axis, consensus=False, labels=titles)
+        return convergence(list(self.results.values()), axis=axis, consensus=False, labels=titles, style=style)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write a .npz file per method, table.csv and comparison.png into `folder`; return the folder.
@@ -190,6 +199,20 @@ class Comparison:
             reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
         extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
         return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
+
+    def _repr_html_(self) -> str:
+        box = bounds(one._curve() for one in self.results.values())
+        costs = {f"{cost}_to_target": cost.replace("_", " ") for cost in outcomes.COSTS}
+        least = self.table[list(costs)].min()
+        rows: list[list[object]] = []
+        for row, one in zip(self.table.to_dict("records"), self.results.values(), strict=True):
+            made = [row["label"], row["protocol"], row["oracle"] or "–", row["status"]]
+            spent = [bold(row[name]) if row[name] == least[name] else row[name] for name in costs]
+            rows.append([*made, curve(*one._curve(), box=box, labels=False), row["relative_error"], *spent])
+        heads = ["method", "parameters", "dual oracle", "status", "error", "relative error at the end", *costs.values()]
+        notes = {f"{label} skipped": reason for label, reason in self.skipped.items()}
+        about = f"what reaching a relative error of {self.target:.3g} took, the least in bold"
+        return card("Comparison", about, notes, below=grid(heads, rows))
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
@@ -294,9 +317,7 @@ def _check_names(what: str, given: Mapping[Any, Any], members: list[Member]) -> 
     known = list(dict.fromkeys(name for one in members for name in (one.label, one.cls.name)))
     for name in given:
         if name not in known:
-            close = get_close_matches(str(name), known, n=1, cutoff=0.5)
-            nearest = f"did you mean {close[0]!r}? " if close else ""
-            raise InputError(f"{what} names {name!r}, which is not compared; {nearest}compared: {', '.join(known)}")
+            raise InputError(f"{what} names {name!r}, which is not compared; {nearest(name, known, 'compared:')}")
 
 
 def _protocol(parameters: Any) -> Any:

@@ -21,8 +21,10 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
     """Refuse a problem and a network that do not belong together, and a directed network where it will not do."""
     if not isinstance(problem, Problem) and not hasattr(problem, "whole"):  # adom.Shards
+        swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(
             f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"
+            + ("; the problem comes first, then the network" if swapped else "")
         )
     if not isinstance(network, Network | DirectedNetwork):
         raise InputTypeError(

@@ -29,6 +29,7 @@ CURVATURES = 8  # the quadratics of a rehearsal, evenly spaced on a logarithmic 
 MORE_CURVATURES = 32  # to tell finely where a method beyond its theorem begins to fail
 ROUNDS = 2000
 TARGET = 1e-8  # the relative error up to which gradients are compared
+LONGEST = 2**31 - 1  # rounds, so that counting them fits whatever kappa is
 HARDLY = 0.005  # the lag allowed where the rehearsal could not be of the whole play
 REAL_NODES = 300  # beyond, the network is stood in for by the eigenvalues it may have
 
@@ -51,7 +52,7 @@ def rehearse(method: Method, constants: Constants, network: Network) -> Accuracy
     halving = 2 * np.log(2) / max(rates[best], 1e-6)
     patience = max(4 * halving, 0 if beyond else 7 * constants.chi * sqrt(constants.kappa), 100)
     cap = CANDIDATES[best] * (2 if beyond else 1)  # where it was an easier play that was rehearsed, leave a margin
-    return Accuracy(cap=cap, lag=lag, patience=int(patience))
+    return Accuracy(cap=cap, lag=lag, patience=int(min(patience, LONGEST)))
 
 
 def _easier(play: Callable[[float], tuple[np.ndarray, np.ndarray]], constants: Constants) -> float:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
+from ..html import card, curve, number
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from ..report.display import Figure
 
 FORMAT = "adom-result-1"
 
@@ -94,11 +96,19 @@ class Result:
             np.savez_compressed(file, allow_pickle=False, x=self.x, provenance=np.array(text), **columns)
         return target
 
-    def plot(self, *, axis: str = "round") -> "Figure":
-        """Draw error and consensus against rounds, gradients, floats_sent or seconds."""
+    def plot(self, *, axis: str = "round", style: str | None = None) -> "Figure":
+        """Draw error and consensus against rounds, gradients, floats_sent or seconds.
+
+        Parameters
+        ----------
+        axis : str
+            "round", "gradients" (per node), "floats_sent", "seconds" or "all".
+        style : str, optional
+            "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
+        """
         from ..report.figures import convergence
 
-        return convergence([self], axis=axis)
+        return convergence([self], axis=axis, style=style)
 
     def __repr__(self) -> str:
         last = self.history.iloc[-1]
@@ -109,13 +119,43 @@ class Result:
             f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node)"
         )
 
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {}
+        if len(self.history):
+            last = self.history.iloc[-1]
+            if self.measure:
+                facts |= {n.replace("_", " "): float(last[n]) for n in (self.measure, "consensus") if n in last}
+            budget = self.provenance.get("rounds")
+            facts["rounds"] = number(int(last["round"])) + (f" of {number(budget)}" if budget else "")
+            facts |= {"gradients a node": float(last["gradients"]), "floats sent": int(last["floats_sent"])}
+            facts["seconds"] = float(last["seconds"])
+        problem, network = self.provenance.get("problem", {}), self.provenance.get("network", {})
+        for name, made, kind in (("problem", problem, "type"), ("network", network, "generator")):
+            shown = [str(made.get(kind, name))]
+            shown += [f"{key} {number(made[key])}" for key in ("nodes", "dim", "kappa", "chi") if made.get(key)]
+            facts |= {name: ", ".join(shown)} if made else {}
+        facts["parameters"] = self.protocol or "–"
+        if self.provenance.get("oracle"):
+            facts["dual oracle"] = self.provenance["oracle"]
+        about = self.status + (f": {self.message}" if self.message else "")
+        return card(self.label, about, facts, curve(*self._curve(), name=self.measure) if self.measure else "")
+
+    def _curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return rounds, and how near the run was after them."""
+        return self.history["round"].to_numpy(dtype=float), self.history[self.measure].to_numpy(dtype=float)
+
 
 def load(path: str | os.PathLike[str]) -> Result:
     """Read a result that `Result.save` wrote."""
     import pandas as pd
 
-    path = Path(path)
     try:
+        path = Path(path)
+    except TypeError:
+        raise InputTypeError(f"path must be a path, got {path!r}; e.g. 'run.npz', which Result.save wrote") from None
+    try:
+        if path.is_file() and not zipfile.is_zipfile(path):
+            raise ValueError("it is no NumPy archive")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             provenance = json.loads(str(archive["provenance"]))
             if provenance.pop("format", None) != FORMAT:
@@ -125,7 +165,7 @@ def load(path: str | os.PathLike[str]) -> Result:
             }
             return Result(archive["x"], pd.DataFrame(history), str(provenance.pop("status")), provenance)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; give a file that save() wrote") from None
+        raise InputError(f"cannot read {path}: {error.strerror or error}; give a file that Result.save wrote") from None
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(
             f"{path} is not a whole result file ({error}); it was cut short or made by something else: "

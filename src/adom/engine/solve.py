@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import __version__, native
 from ..algorithms import Constants, Method, method_class
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import OracleSpec, parse_oracle
@@ -188,7 +188,7 @@ def method_type(method: Any) -> type[Method]:
         return method
     if isinstance(method, str):
         return method_class(method)
-    raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}")
+    raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}; e.g. 'adom'")
 
 
 def method_with(find_constants: Callable[[], Constants], method: Any, parameters: Any) -> Method:
@@ -201,13 +201,16 @@ def method_with(find_constants: Callable[[], Constants], method: Any, parameters
     if protocol == SEARCHED:
         raise InputError(f"tuned parameters take no values beside them, got {parameters!r}; give parameters='tuned'")
     if protocol not in PROTOCOLS:
-        known = ", ".join((*PROTOCOLS, SEARCHED))
-        raise InputError(f"parameters must be one of {known} or a dict of values, got {protocol!r}")
+        known = (*PROTOCOLS, SEARCHED)
+        raise InputError(
+            f"parameters must be one of {', '.join(known)} or a dict of values, got {protocol!r}; "
+            f"{nearest(protocol, known)}"
+        )
     base: Method = getattr(cls, protocol)(find_constants())
     unknown = set(overrides) - set(base.parameters())
     if unknown:
-        known = ", ".join(base.parameters())
-        raise InputError(f"{cls.title} has no parameter {sorted(unknown)[0]!r}; it has {known}")
+        odd = min(unknown, key=str)
+        raise InputError(f"{cls.title} has no parameter {odd!r}; {nearest(odd, base.parameters(), 'it has')}")
     for name, value in overrides.items():
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
             raise InputTypeError(f"{name} must be a number, got {value!r}; leave it out for {protocol}'s value")
@@ -232,9 +235,9 @@ class Request:
         if self.tol is not None and not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < np.inf):
             raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
         if self.engine not in ENGINES:
-            raise InputError(f"unknown engine {self.engine!r}; known: {', '.join(ENGINES)}")
+            raise InputError(f"unknown engine {self.engine!r}; {nearest(self.engine, ENGINES)}")
         if self.dtype not in DTYPES:
-            raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
+            raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}; give its name")
         parse_oracle(self.oracle)
 
     def oracle_for(self, method: type[Method]) -> OracleSpec:
@@ -243,7 +246,7 @@ class Request:
         if method.oracle == "dual":
             return spec
         if spec.kind != "auto":
-            raise InputError(f"{method.title} uses gradients, not a dual oracle; leave out oracle={self.oracle!r}")
+            raise InputError(f"{method.title} uses gradients, not a dual oracle; leave the oracle {str(spec)!r} out")
         return OracleSpec("none")
 
 
@@ -335,13 +338,15 @@ def check_budget(method: Method, rounds: int) -> None:
     """Refuse a budget of rounds that does not cover the first step."""
     first = int(method.rounds_of_step(0))
     if rounds < first:
-        raise InputError(f"rounds must be at least {first}, which one step of {method.title} takes here, got {rounds}")
+        raise InputError(
+            f"rounds must be at least {first}, which one step of {method.title} takes here, got {rounds}; give more"
+        )
 
 
 def check_whole(name: str, value: Any) -> None:
     """Refuse what is no whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}; e.g. {name}=100")
 
 
 def _surroundings() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.result import atomic
-from ..errors import InputError
+from ..errors import InputError, nearest
 from .claims import CLAIMS, GROUPS, PROTOCOLS, entries
 from .runs import Outcome, load_outcomes, load_plan
 from .verdicts import VERDICTS, Entry
@@ -146,7 +146,7 @@ def read(folder: str | os.PathLike[str]) -> Ledger:
 def check_claim(name: str) -> None:
     """Refuse what is no claim's id."""
     if name not in CLAIMS:
-        raise InputError(f"there is no claim {name!r}; claims: {', '.join(CLAIMS)}")
+        raise InputError(f"there is no claim {name!r}; {nearest(name, CLAIMS, 'claims:')}")
 
 
 def _page(ledger: Ledger) -> Iterator[str]:

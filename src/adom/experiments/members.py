@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -13,7 +12,7 @@ from ..engine.compare import Member as Entry
 from ..engine.compare import read_members, with_settings
 from ..engine.pair import check_pair, constants
 from ..engine.solve import check_budget, make_method
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
@@ -340,9 +339,7 @@ def _check_owned(what: str, name: str, known: dict[str, list[str]], *, everyone:
     if owners and not (everyone and len(owners) < len(known)):
         return
     lacking = next(label for label in known if label not in owners)
-    close = get_close_matches(name, known[lacking], n=1, cutoff=0.5)
-    nearest = f"did you mean {close[0]!r}? " if close else ""
-    raise InputError(f"{what}: {lacking} has no parameter {name!r}; {nearest}it has {', '.join(known[lacking])}")
+    raise InputError(f"{what}: {lacking} has no parameter {name!r}; {nearest(name, known[lacking], 'it has')}")
 
 
 def _several(given: Any, *single: type) -> list[Any]:

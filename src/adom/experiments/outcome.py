@@ -13,11 +13,16 @@ from ..engine import outcomes
 from ..engine.result import Result, atomic
 from ..engine.solve import CHI_NODES
 from ..errors import InputError
+from ..html import card, grid
 from .members import Member
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from ..report.display import Figure
+
+SHOWN = 5
+"""Members of a sweep that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,11 @@ class Sweep:
         """One row a member: what it is, how it ran, what it cost in all, and what it cost to reach the target.
 
         The columns are member, method, label, protocol (the base), oracle, kappa, chi, network (its place) and seed;
-        every hyper-parameter by its name; factor_... and assume_... for what was multiplied; then status ("refused" and
-        "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds, error,
-        relative_error, target, and rounds_to_target, gradients_to_target, floats_sent_to_target, seconds_to_target:
-        those of the first record at the target. The target is the error to stop at, over that at the start; without
-        one it is the smallest power of ten that at least one member reached.
+        every hyper-parameter by its name; ``factor_...`` and ``assume_...`` for what was multiplied; then status
+        ("refused" and "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds,
+        error, relative_error, target, and rounds_to_target, gradients_to_target, floats_sent_to_target,
+        seconds_to_target: those of the first record at the target. The target is the error to stop at, over that at
+        the start; without one it is the smallest power of ten that at least one member reached.
         """
         import pandas as pd
 
@@ -116,7 +121,14 @@ class Sweep:
         finite = done["relative_error"].where(done["status"] != "diverged", np.inf)
         return done.assign(_last=finite).sort_values([by, "_last", "member"]).drop(columns="_last")
 
-    def plot(self, x: str | None = None, y: str | None = None, value: str = "rounds_to_target") -> "Figure":
+    def plot(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        value: str = "rounds_to_target",
+        *,
+        style: str | None = None,
+    ) -> "Figure":
         """Draw a cost against one column of the table, or over two of them as a map for each method.
 
         Parameters
@@ -127,6 +139,8 @@ class Sweep:
         value : str
             A column of costs to reach the target. Where other columns were varied too, the best of them is shown,
             and over seeds the median.
+        style : str, optional
+            "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
         """
         from ..report.sweeps import sweep_figure
 
@@ -136,7 +150,7 @@ class Sweep:
         if x is None:
             x = next((name for name in [*numbers, *common] if name != y), "label")
             y = y or next((name for name in numbers if name != x and x in numbers), None)
-        return sweep_figure(self.table, x, y, value)
+        return sweep_figure(self.table, x, y, value, style)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write table.csv and sweep.png into `folder`; return the folder. Members are saved by ``sweep(folder=)``."""
@@ -148,15 +162,35 @@ class Sweep:
         save(self.plot(), target / "sweep.png")
         return target
 
-    def __repr__(self) -> str:
+    @property
+    def _states(self) -> str:
+        """How many members there are, and how they ended."""
         counts = self.table["status"].value_counts()
-        states = ", ".join(f"{count} {status}" for status, count in counts.items())
+        return f"{len(self.members)} members: " + ", ".join(f"{count} {status}" for status, count in counts.items())
+
+    def _repr_html_(self) -> str:
         if not self.results:
-            return f"Sweep({len(self.members)} members: {states})"
+            return card("Sweep", self._states, {})
+        ranked = self.ranking()
+        best = ranked.head(SHOWN)
+        costs = [f"{cost}_to_target" for cost in outcomes.COSTS]
+        columns = ["member", "label", *(name for name in self.varied if name != "label"), "status", *costs]
+        table = grid([name.replace("_", " ") for name in columns], best[columns].to_numpy(dtype=object).tolist())
+        reached = int((ranked["rounds_to_target"].notna()).sum())
+        facts = {
+            "varied": ", ".join(self.varied) or "nothing",
+            "target reached": f"by {reached}, at a relative error of {best['target'].iloc[0]:.3g}",
+            "best by rounds": f"{len(best)} of {len(ranked)}",
+        }
+        return card("Sweep", self._states, facts, below=table)
+
+    def __repr__(self) -> str:
+        if not self.results:
+            return f"Sweep({self._states})"
         first = self.best().iloc[0]
         rounds = first["rounds_to_target"]
         took = "target not reached" if np.isnan(rounds) else f"{int(rounds)} rounds to {first['target']:.3g}"
-        return f"Sweep({len(self.members)} members: {states}; best {self.members[int(first['member'])].text}: {took})"
+        return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took})"
 
 
 def _about(one: Member) -> dict[str, Any]:

@@ -32,7 +32,7 @@ ALIKE = 1e-3
 ROUNDING = 1e-14
 """Relative squared error below which errors are rounding, which differs from machine to machine."""
 
-REMEDY = "give the result together with the config.toml that was written with it"
+REMEDY = "give the problem and the network of that very run, on the command line by the config.toml written with it"
 
 
 class Seen(NamedTuple):
@@ -55,10 +55,27 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
     network : Network
         Of no more than 100 nodes.
     progress : bool, optional
+
+    Returns
+    -------
+    Motion
+        ``rounds`` after which the nodes were looked at, and their ``distances`` to the solution then, one row a look.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem, network = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]]), adom.networks.path(2)
+    >>> seen = adom.replay(adom.solve(problem, network, rounds=50), problem, network)
+    >>> seen.distances.shape == (len(seen.rounds), 2)
+    True
+    >>> network.animate(seen.rounds, seen.distances)
+    Animation(2 nodes and their links, rounds 0 to 50, 51 frames)
     """
     made, history = result.provenance, result.history
     if not isinstance(network, Network):
-        raise InputError("the network in motion is shown for undirected networks only; leave it out with --no-network")
+        raise InputError(
+            "runs are replayed on undirected networks only, and this is a directed one; adom report takes --no-network"
+        )
     check_size(network.nodes)
     _check_made(made, problem, network)
     method = _method(made["method"])
@@ -128,12 +145,10 @@ def _check_made(made: Mapping[str, Any], problem: Problem, network: Network) -> 
     for name, value in described.items():
         before = made["problem"].get(name)
         if before is not None and not np.isclose(before, value, rtol=1e-6, atol=0):
-            raise InputError(
-                f"the settings give a problem with {name} = {value:.6g}, the run had {before:.6g}; {REMEDY}"
-            )
+            raise InputError(f"this is a problem with {name} = {value:.6g}, the run had {before:.6g}; {REMEDY}")
     saved = {name: value for name, value in made["network"].items() if name != "chi"}
     if saved != {name: value for name, value in network.recipe.items() if name != "chi"}:
-        raise InputError(f"the settings give another network than the run had; {REMEDY}")
+        raise InputError(f"this is another network than the run had; {REMEDY}")
 
 
 def _run(
@@ -186,7 +201,7 @@ def _check_same(seen: Sequence[Seen], result: Result, solution: np.ndarray) -> N
         if not abs(now - before) <= ALIKE * before:
             raise InputError(
                 f"run again, the error after {one.iteration} steps is {now:.3g} and not {before:.3g} as saved, so the "
-                f"settings are those of another run; {REMEDY}"
+                f"problem or the network is another one; {REMEDY}"
             )
 
 
@@ -207,14 +222,10 @@ def _motion(seen: Sequence[Seen], network: Network, solution: np.ndarray, title:
 
 def _places(network: Network, graphs: Sequence[int]) -> list[np.ndarray]:
     """Return where the nodes lie in each graph; where they lie nowhere, one layout of all links together."""
-    import networkx as nx
+    from ..report.rounds import common_layout
 
     given = [network.positions(g) for g in graphs]
     known = [np.asarray(place) for place in given if place is not None]
     if len(known) == len(graphs):
         return known[:1] if all(np.array_equal(place, known[0]) for place in known) else known
-    union = nx.empty_graph(network.nodes)
-    for g in graphs:
-        union.add_edges_from(network.edges(g).tolist())
-    layout = nx.spring_layout(union, seed=0)
-    return [np.array([layout[node] for node in range(network.nodes)])]
+    return [common_layout(network)]

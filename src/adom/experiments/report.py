@@ -45,7 +45,10 @@ class Found:
 def kind(path: Path) -> str:
     """Return what an input is: "file", "reproduction", "sweep" or "folder"; refuse what is nothing of the kind."""
     if not path.exists():
-        raise InputError(f"there is no {path}; give result files (.npz), or folders of compare, sweep or reproduce")
+        raise InputError(
+            f"there is no file or folder {path}; "
+            "give result files (.npz), or folders of solve, compare, sweep or reproduce"
+        )
     if path.is_file():
         return "file"
     if (path / "plan.json").exists():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ..engine.solve import _commit, check_whole
-from ..errors import InputError
+from ..errors import InputError, nearest
 from .reproduce_pages import pages, write_tables
 from .reproduce_plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
 from .reproduce_pool import Pool, Task
@@ -97,7 +97,9 @@ def reproduce(
     names = read_names(figures)
     for protocol in protocols:
         if protocol not in PROTOCOLS:
-            raise InputError(f"protocols must be of {', '.join(PROTOCOLS)}, got {protocol!r}")
+            raise InputError(
+                f"protocols must be of {', '.join(PROTOCOLS)}, got {protocol!r}; {nearest(protocol, PROTOCOLS)}"
+            )
     for name, value in (("seeds", seeds), ("workers", workers)):
         if value is not None:
             check_whole(name, value)

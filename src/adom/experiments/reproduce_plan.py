@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from .panels import FIGURES, FULL, QUICK, Size, panels
 from .runs import TUNE, VERIFY, Job, Panel
 from .tuning import Stages
@@ -201,9 +201,9 @@ def read_names(figures: Sequence[str] | None) -> list[str]:
     for given in figures or ():
         name, _, one = given.partition("/")
         if name not in FIGURES:
-            raise InputError(f"no figure is called {name!r}; known: {', '.join(FIGURES)}")
+            raise InputError(f"no figure is called {name!r}; {nearest(name, FIGURES)}")
         known = [panel.name for panel in panels([name])]
         if one and one not in known:
-            raise InputError(f"figure {name} has no panel {one!r}; it has {', '.join(known)}")
+            raise InputError(f"figure {name} has no panel {one!r}; {nearest(one, known, 'it has')}")
     order = list(FIGURES)
     return sorted(dict.fromkeys(figures or order), key=lambda given: order.index(given.partition("/")[0]))

@@ -200,7 +200,10 @@ def load_plan(folder: str | os.PathLike[str]) -> Plan:
         about = (content["figures"], stages, content["refused"], content.get("commit"))
         return Plan(bool(content["quick"]), jobs, *about)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; `adom reproduce --out DIR` writes it") from None
+        raise InputError(
+            f"{path.parent} is no folder of a reproduction: cannot read {path}: {error.strerror}; "
+            "`adom reproduce --quick --out DIR` fills one"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is no plan of a reproduction ({error}); run `adom reproduce` again") from None
 

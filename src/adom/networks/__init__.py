@@ -3,19 +3,16 @@
 Every function returns a `Network` (the directed ones a `DirectedNetwork`): a finite pool of connected graphs and
 an order, so that the gossip matrix ``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
 
-========================================  ==========================================================
-`geometric`, `waypoint`                   points in the unit square, at random or in motion
-`ring`, `star`, `path`, `complete`,       classic graphs
-`torus`
-`erdos_renyi`, `expander`                 random links without geometry
-`static`, `cyclic`, `alternate`,          which graph in which round
-`slowed`, `redraw`, `failing`
-`bounded`                                 the same network, chi given instead of computed
-`from_graphs`, `from_matrices`,           graphs, matrices and contact data of your own
-`from_contacts`
-`directed_ring`, `directed_geometric`,    directed graphs for Push-Pull: a `DirectedNetwork` with a
-`directed_erdos_renyi`, `from_digraphs`   row-stochastic R(k) and a column-stochastic C(k)
-========================================  ==========================================================
+===============================  =====================================================================
+points, at random or in motion   `geometric`, `waypoint`
+classic graphs                   `ring`, `star`, `path`, `complete`, `torus`
+random links without geometry    `erdos_renyi`, `expander`
+which graph in which round       `static`, `cyclic`, `alternate`, `slowed`, `redraw`, `failing`
+chi given instead of computed    `bounded`
+yours: graphs, matrices, lists   `from_graphs`, `from_matrices`, `from_contacts`
+directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directed_erdos_renyi`,
+                                 `from_digraphs`; each has an R(k) and a C(k) in place of W(k)
+===============================  =====================================================================
 """
 
 from adom.networks.contacts import from_contacts

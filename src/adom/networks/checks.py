@@ -42,7 +42,12 @@ def real(name: str, value: Any, least: float, most: float, remedy: str, *, stric
 
 def node_count(nodes: Any, least: int = 2) -> int:
     """Return the number of nodes, at least `least`."""
-    return whole("nodes", nodes, least, "e.g. nodes=100")
+    number = whole("nodes", nodes, least, "e.g. nodes=100")
+    if number > MOST_LINKS:
+        raise InputError(
+            f"nodes must be at most {MOST_LINKS:.0e}, more do not fit in memory, got {number}; e.g. nodes=100"
+        )
+    return number
 
 
 def graph_count(graphs: Any) -> int:

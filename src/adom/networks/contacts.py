@@ -47,7 +47,9 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     window = whole("window", window, 1, "it is a length of time in the unit of t")
     rows, where = _contacts(path_or_rows)
     if not len(rows):
-        raise InputError(f"{where} holds no contacts, but a network needs one or more; expected lines `t u v`")
+        raise InputError(
+            f"{where} holds no contacts, but a network needs one or more; expected lines `t u v` of whole numbers"
+        )
     times = (rows[:, 0] - rows[:, 0].min()) // window
     count, ends = _numbered(rows[:, 1:], nodes, where)
     by_time = np.argsort(times, kind="stable")

@@ -62,6 +62,8 @@ class DirectedNetwork(GraphSequence):
            [0. , 0. , 0.5, 0.5]])
     """
 
+    _links = "arcs"
+
     def __init__(
         self,
         links: Links | ArcPool | Stream[ArcPool],
@@ -144,9 +146,6 @@ class DirectedNetwork(GraphSequence):
             "out_degree_max": int(told.max()),
             "chi": self.chi,
         }
-
-    def __repr__(self) -> str:
-        return self._shown("arcs")
 
     def _bounded(self, recipe: dict[str, Any], chi: float) -> "DirectedNetwork":
         """Return the same network with its chi given."""

@@ -194,6 +194,3 @@ class Network(GraphSequence):
     def _bounded(self, recipe: dict[str, Any], chi: float) -> "Network":
         """Return the same network with its chi given."""
         return Network(self._pool, self._order, recipe, chi)
-
-    def __repr__(self) -> str:
-        return self._shown("edges")

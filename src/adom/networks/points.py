@@ -25,7 +25,7 @@ CHUNK = 4_000_000
 def geometric(
     nodes: int, radius: float | None = None, *, chi: float | None = None, graphs: int = 1, seed: int = 0
 ) -> Network:
-    """Return random geometric graphs: the networks of the paper's experiments (section 5).
+    """Return random geometric graphs: the networks of the paper's experiments (section 6).
 
     Each graph draws its nodes afresh, uniformly in [0, 1]^2, and links every pair closer than `radius`. If
     that leaves c components, the c - 1 shortest links that join them are added. The rounds go through the
@@ -61,7 +61,7 @@ def geometric(
     recipe: dict[str, Any] = {"generator": "geometric", "nodes": nodes, "graphs": graphs, "seed": seed}
     if radius is not None:
         recipe["radius"] = radius = real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
-        return _linked(nodes, radius, graphs, partial(uniform_points, nodes, seed), recipe)
+        return _linked(nodes, min(radius, 2.0), graphs, partial(uniform_points, nodes, seed), recipe)
 
     from adom.networks.reach import radius_for
 

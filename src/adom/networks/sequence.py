@@ -1,13 +1,22 @@
 """What undirected and directed networks share: a finite pool of graphs, and the order of the rounds."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adom.errors import InputError
+from adom.html import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
 from adom.networks.checks import whole
-from adom.networks.links import Ints, Longs, frozen
+from adom.networks.links import Floats, Ints, Longs, frozen
+
+if TYPE_CHECKING:
+    from adom.report.display import Figure
+    from adom.report.rounds import Animation
+
+QUICK = 10_000_000
+"""Cubes of nodes, over all graphs, up to which chi is computed only to be shown: a fraction of a second."""
 
 
 class GraphSequence:
@@ -17,6 +26,7 @@ class GraphSequence:
     """
 
     _pool: Any
+    _links = "edges"  # what its links are called, and the method that returns those of a graph
 
     def __init__(self, pool: Any, order: Any, recipe: dict[str, Any], given: bool = False) -> None:
         self._pool = pool
@@ -73,11 +83,120 @@ class GraphSequence:
         recipe: dict[str, Any] = json.loads(self._recipe)
         return recipe
 
-    def _shown(self, links: str) -> str:
-        """Return the network in one line; `links` is what its links are called."""
+    @property
+    def chi(self) -> float:
+        """The condition number of the network."""
+        raise NotImplementedError
+
+    @property
+    def chi_known(self) -> bool:
+        """Whether `chi` is at hand."""
+        raise NotImplementedError
+
+    def positions(self, g: int) -> Floats | None:
+        """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
+        raise NotImplementedError
+
+    def plot(
+        self, k: int | Sequence[int] = 0, *, values: Any = None, label: str = "", style: str | None = None
+    ) -> "Figure":
+        """Draw the graph of round k, or those of several rounds side by side.
+
+        Nodes that lie nowhere get places by all links of a period together, the same in every round, so that the eye
+        can follow. Directed links are arrows. Of more than 300 nodes the links alone are drawn.
+
+        Parameters
+        ----------
+        k : int or sequence of int
+            Rounds, 12 at most.
+        values : array, optional
+            One number a node, for all rounds or, in the shape (rounds, nodes), for each: the nodes' colours. The
+            scale is logarithmic where the numbers are positive and spread by a factor of 100 or more. What is not
+            finite is grey.
+        label : str
+            What the values are.
+        style : str, optional
+            "column", "page" or "slide"; see `adom.styles`.
+
+        Examples
+        --------
+        >>> from adom.networks import geometric
+        >>> network = geometric(20, 0.4, graphs=9)
+        >>> [axes.get_title() for axes in network.plot([0, 5]).axes]  # doctest: +ELLIPSIS
+        ['round 0: ... links, ...', 'round 5: ... links, ...']
+        """
+        from adom.report.rounds import rounds_figure
+
+        return rounds_figure(self, k, values=values, label=label, style=style)
+
+    def animate(
+        self,
+        rounds: Sequence[int] | None = None,
+        values: Any = None,
+        *,
+        interval: float = 200,
+        label: str = "",
+        style: str | None = None,
+    ) -> "Animation":
+        """Return rounds one after the other, as something that plays in a notebook and can be saved as a .gif.
+
+        Parameters
+        ----------
+        rounds : sequence of int, optional
+            One a frame, 200 at most; by default the first 30, or one period if that is shorter. Networks of up to 300
+            nodes can be animated.
+        values : array of shape (rounds, nodes), optional
+            The nodes' colours, as in `plot`. `adom.replay` has the nodes' distances to the solution::
+
+                seen = adom.replay(result, problem, network)
+                network.animate(seen.rounds, seen.distances, label="distance to the solution")
+
+        interval : float
+            Milliseconds from one frame to the next.
+        label, style
+            As in `plot`.
+
+        Examples
+        --------
+        >>> from adom.networks import geometric
+        >>> geometric(20, 0.4, graphs=9).animate()
+        Animation(20 nodes and their links, rounds 0 to 8, 9 frames)
+        """
+        from adom.report.rounds import Animation
+
+        return Animation(self, rounds, values, interval, label, style)
+
+    def __repr__(self) -> str:
         name = self.recipe.get("generator", "network")
-        size = f"nodes={self.nodes}, graphs={self.graphs}, period={self.period}, {links}={self._pool.typical}"
+        size = f"nodes={self.nodes}, graphs={self.graphs}, period={self.period}, {self._links}={self._pool.typical}"
         return f"{type(self).__name__}({name}, {size})"
+
+    def _repr_html_(self) -> str:
+        quick = self.held and self.nodes**3 * len(self._examined) <= QUICK
+        facts: dict[str, object] = {
+            "nodes": self.nodes,
+            f"{self._links} of a graph": self._pool.typical.replace("..", " to "),
+            "graphs": f"{self.graphs:,}" + ("" if self.held else ", drawn when they are asked for"),
+            "period": "1 round" if self.period == 1 else f"{self.period:,} rounds",
+            "chi": self.chi if self.chi_known or quick else "not computed yet",
+        }
+        recipe = self.recipe
+        name = recipe.pop("generator", "network")
+        plain = {key: value for key, value in recipe.items() if isinstance(value, int | float | str)}
+        facts |= {key: value for key, value in plain.items() if key not in facts and len(str(value)) <= 80}
+        return card(type(self).__name__, name, facts, self._picture())
+
+    def _picture(self) -> Markup | str:
+        """Return the graph of round 0 for a notebook, if it is small and at hand."""
+        if not self.held or self.nodes > DRAWN_NODES:
+            return ""
+        g = int(self._order[0])
+        pairs, place = getattr(self, self._links)(g), self.positions(g)
+        if len(pairs) > DRAWN_LINKS:
+            return ""
+        return drawing(
+            None if place is None else place.tolist(), self.nodes, pairs.tolist(), arrows=self._links == "arcs"
+        )
 
     def _described(self) -> tuple[Longs, Longs]:
         """Return the graphs that `describe` looks at and in how many rounds of a period each is used."""

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError
+from ..html import card
 from .newton import newton
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
@@ -142,6 +143,13 @@ class Problem(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what there is to know at a glance, for a notebook; nothing is computed for it."""
+        return {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
+
+    def _repr_html_(self) -> str:
+        return card(type(self).__name__, "minimise the sum of f_i over the nodes", self._facts())
 
 
 @jax.jit

@@ -25,6 +25,10 @@ class DenseFeatures(NamedTuple):
     signed: Array
     weights: Array  # (nodes, m): 1 / m_i for a sample or what was given for it, 0 for filling
 
+    def described(self) -> str:
+        """Return how many samples there are."""
+        return f"{_counted(np.count_nonzero(np.asarray(self.weights), axis=1))}, dense"
+
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, shape (nodes, m)."""
         return jnp.einsum("nd,nmd->nm", x, self.signed)  # in this order a batch of x stays in place
@@ -59,6 +63,12 @@ class DenseFeatures(NamedTuple):
 
         start = jnp.zeros((self.signed.shape[-1],) * 2, dtype=per_sample.dtype)
         return jax.lax.scan(add, start, (self.signed, self.weights * per_sample))[0]
+
+
+def _counted(counts: np.ndarray) -> str:
+    """Return the samples of all nodes, and how few and how many a node has."""
+    least, most = int(counts.min()), int(counts.max())
+    return f"{int(counts.sum()):,}, {least:,}{f' to {most:,}' if most > least else ''} a node"
 
 
 @jax.custom_batching.custom_vmap
@@ -106,6 +116,10 @@ class SparseFeatures(NamedTuple):
             self.weights[low:high],
             self.shape[first:end],
         )
+
+    def described(self) -> str:
+        """Return how many samples there are."""
+        return f"{_counted(np.diff(np.asarray(self.node_start)))}, sparse ({self.value.shape[0]:,} numbers)"
 
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, one per sample."""

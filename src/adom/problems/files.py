@@ -21,6 +21,7 @@ PACKED = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
 SUFFIXES = {".bz2": "bz2", ".gz": "gzip", ".xz": "lzma"}
 ARCHIVE = b"PK\x03\x04"
 LARGEST_INDEX = 2**31 - 1
+SAVED = "save one with numpy.savez(path, features=..., labels=...)"
 
 _NUMBER = rb"[+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})(?:[eE][+-]?[0-9]{1,4})?"
 _PAIR = rb"([0-9]{1,18}):(" + _NUMBER + rb")"
@@ -183,7 +184,10 @@ def _what_is_wrong(line: bytes) -> str:
     """Say why a line is no LIBSVM sample."""
     label, *pairs = line.split()
     if not re.fullmatch(_NUMBER, label):
-        return f"label {_shown(label)} is not a finite number; expected `label index:value ...`"
+        return (
+            f"label {_shown(label)} is not a finite number; expected LIBSVM's `label index:value ...`, or a file whose "
+            "name ends in .csv or .npz"
+        )
     for pair in pairs:
         index, colon, value = pair.partition(b":")
         if not colon:
@@ -248,7 +252,7 @@ def _read_csv(
                 "number; map it to one, fill it in, or drop the line"
             ) from None
     if features is not None and features != width - 1:
-        raise InputError(f"{path} has {width - 1} features beside the label, not {features}; leave features out")
+        raise InputError(f"{path} has {width - 1} features beside the label, not {features}; leave that number out")
     place = _label_column(path, label, header, width)
     return np.delete(table, place, axis=1), table[:, place].copy()
 
@@ -296,7 +300,7 @@ def _label_column(path: Path, label: str | int | None, header: list[str] | None,
 
 def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np.ndarray]:
     if not content.startswith(ARCHIVE):
-        raise InputError(f"{path} is no NumPy archive; save one with numpy.savez(path, features=..., labels=...)")
+        raise InputError(f"{path} is no NumPy archive; {SAVED}")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -308,7 +312,7 @@ def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path} is no whole archive of plain arrays ({reason}); save it again") from None
     if labels is None:
-        raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}")
+        raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}: {SAVED}")
     if found.dtype.kind not in "fiub":
         raise InputError(f"features in {path} must be real numbers, got {found.dtype}; convert them first")
     if found.ndim != 2 or 0 in found.shape:
@@ -318,7 +322,7 @@ def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np
             f"labels in {path} must have shape ({found.shape[0]},), one for every sample, got {labels.shape}"
         )
     if features is not None and features != found.shape[1]:
-        raise InputError(f"{path} has {found.shape[1]} features, not {features}; leave features out")
+        raise InputError(f"{path} has {found.shape[1]} features, not {features}; leave that number out")
     return found.astype(np.float64), labels
 
 
@@ -328,7 +332,7 @@ def _archived(path: Path, arrays: dict[str, np.ndarray]) -> Any:
         if name in arrays:
             return arrays[name]
     if "format" not in arrays:
-        raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}")
+        raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}: {SAVED}")
 
     import scipy.sparse as sp
 

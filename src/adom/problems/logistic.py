@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
 from .base import Array, Problem, check_finite
 from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
 from .nodes import check_features, check_longest, stack
@@ -56,7 +56,7 @@ class LogisticRegression(Problem):
     ) -> None:
         matrix = check_features(features)
         if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 1:
-            raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}")
+            raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}; e.g. nodes=10")
         if nodes > matrix.shape[0]:
             raise InputError(
                 f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
@@ -151,6 +151,10 @@ class LogisticRegression(Problem):
         other._set_constants(np.full(self.nodes, other.l2), other.l2 + curvature)
         return other
 
+    def _facts(self) -> dict[str, Any]:
+        """Return what there is to know at a glance."""
+        return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}
+
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i); log(1 + e^-t) is computed without overflow for any margin t."""
         losses = jnp.logaddexp(0.0, -self.features.margins(x))
@@ -185,7 +189,10 @@ class LogisticRegression(Problem):
 def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None) -> np.ndarray:
     """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1."""
     if labels.shape != (samples,):
-        raise InputError(f"labels must have shape ({samples},), one for every sample, got {labels.shape}")
+        raise InputError(
+            f"labels must have shape ({samples},), one for every sample, got {labels.shape}; "
+            "check that features and labels are of the same samples"
+        )
     if labels.dtype.kind == "f":
         check_finite("labels", labels)
     if classes is not None:
@@ -223,7 +230,10 @@ def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:
 def check_regulariser(l2: float | None, kappa: float | None) -> None:
     """Refuse all but exactly one of l2 and kappa, within its range."""
     if (l2 is None) == (kappa is None):
-        raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}")
+        raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
+    for name, value in (("l2", l2), ("kappa", kappa)):
+        if value is not None and not isinstance(value, int | float | np.number):
+            raise InputTypeError(f"{name} must be a number, got {value!r}; e.g. {name}={1 if name == 'l2' else 100}")
     if l2 is not None and not 0 < l2 < np.inf:
         raise InputError(f"l2 must be positive and finite, got {l2!r}; it makes every f_i strongly convex")
     if kappa is not None and not 1 < kappa < np.inf:

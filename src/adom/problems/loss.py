@@ -30,6 +30,11 @@ class LossProblem(Problem):
         found.one_by_one = True
         return found
 
+    def _facts(self) -> dict[str, Any]:
+        """Return what there is to know at a glance."""
+        shapes = ", ".join(str(leaf.shape[1:]) for leaf in jax.tree.leaves(self.data))
+        return {**super()._facts(), "loss": getattr(self.loss, "__name__", "a function"), "data of a node": shapes}
+
     def value_rows(self, x: Array) -> Array:
         """Return loss(x_i, data_i)."""
         return self._over_nodes(self.loss, x)

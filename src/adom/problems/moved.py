@@ -61,6 +61,10 @@ class Moved(Problem):
             self._solution = np.array(solution, dtype=np.float64)
             self._solution.setflags(write=False)
 
+    def _facts(self) -> dict[str, Any]:
+        """Return what there is to know at a glance."""
+        return {**self.inner._facts(), "of": type(self.inner).__name__}
+
     def value_rows(self, u: Array) -> Array:
         """Return g_i(u_i)."""
         return self.inner.value_rows(self.centre + u) - (self.tilt * u).sum(axis=-1)

@@ -34,7 +34,12 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
         raise InputError("from_nodes got no nodes; give one (features, labels) pair for each")
     blocks: list[Any] = []
     labels: list[np.ndarray] = []
-    for i, (A, b) in enumerate(data):
+    for i, pair in enumerate(data):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputTypeError(
+                f"node {i} must be a pair (features, labels), got {type(pair).__name__}; give [(A, b), ...]"
+            )
+        A, b = pair
         block, label = check_features(A, f"node {i}'s features"), np.asarray(b)
         if block.shape[0] == 0:
             raise InputError(f"node {i} is empty; every node needs at least one sample: leave it out")
@@ -91,7 +96,7 @@ def check_features(features: Any, name: str = "features") -> Matrix:
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} must be a table of numbers, got {type(features).__name__} ({error})") from None
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{name} must have shape (samples, features), got {array.shape}")
+        raise InputError(f"{name} must have shape (samples, features), got {array.shape}; reshape it")
     check_finite(name, array)
     return array
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
 from .base import Array, Problem, check_finite
 
 
@@ -31,9 +31,12 @@ class Quadratic(Problem):
     static_fields = ()
 
     def __init__(self, H: Any, c: Any) -> None:
-        H, c = np.asarray(H, dtype=np.float64), np.asarray(c, dtype=np.float64)
+        try:
+            H, c = np.asarray(H, dtype=np.float64), np.asarray(c, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"H and c must be arrays of numbers ({error}); e.g. H=[[[2.0]]], c=[[1.0]]") from None
         if H.ndim != 3 or H.shape[1] != H.shape[2] or H.size == 0:
-            raise InputError(f"H must have shape (nodes, dim, dim), got {H.shape}")
+            raise InputError(f"H must have shape (nodes, dim, dim), got {H.shape}; stack one matrix a node")
         if c.shape != H.shape[:2]:
             raise InputError(f"c must have shape (nodes, dim) = {H.shape[:2]} to match H, got {c.shape}")
         check_finite("H", H)

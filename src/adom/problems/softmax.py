@@ -96,6 +96,10 @@ class SoftmaxRegression(Problem):
         sums = jax.vmap(self.features.weighted_mean, in_axes=-1, out_axes=1)(per_sample)
         return sums.reshape(sums.shape[0], -1)
 
+    def _facts(self) -> dict[str, Any]:
+        """Return what there is to know at a glance."""
+        return {**super()._facts(), "classes": self.classes, "l2": self.l2, "samples": self.features.described()}
+
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i)."""
         losses = self.features.mean(jax.nn.logsumexp(self._margins(x), axis=-1))

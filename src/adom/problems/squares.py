@@ -80,6 +80,10 @@ class LeastSquares(Problem):
         self.moments = np.asarray(sums.toarray() if sp.issparse(sums) else sums)
         self.squares = np.asarray(nodes @ targets)
 
+    def _facts(self) -> dict[str, Any]:
+        """Return what there is to know at a glance."""
+        return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}
+
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i)."""
         fitted = self.features.mean(self.features.margins(x) ** 2)

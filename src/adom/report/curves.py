@@ -9,11 +9,13 @@ import numpy as np
 
 from ..engine.result import Result
 from ..errors import InputError, InputTypeError
-from .style import COLOURS, style
+from .style import COLOURS, magnification, size
+from .style import style as in_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from .display import Figure
 
 AXES = {
     "round": "communication rounds",
@@ -40,6 +42,7 @@ class Look(NamedTuple):
     colour: str
     dash: Any
     marker: str | None = None
+    scale: float = 1.0
 
 
 def convergence(
@@ -48,6 +51,7 @@ def convergence(
     axis: str | None = "round",
     consensus: bool = True,
     labels: Sequence[str] | None = None,
+    style: str | None = None,
 ) -> "Figure":
     """Draw error (solid) and consensus (thin, dashed) of one or more runs on a logarithmic scale.
 
@@ -65,6 +69,9 @@ def convergence(
     labels : sequence of str, optional
         What the legend calls the runs; by default the methods' titles. Parameters and oracle are added where
         the runs differ in them, and stand above the legend where they do not.
+    style : str, optional
+        "column", "page" or "slide": how wide, and how large its text; by default a column for one panel and a page
+        for several. See `adom.styles`.
 
     Examples
     --------
@@ -78,18 +85,21 @@ def convergence(
     """
     results = [results] if isinstance(results, Result) else list(results)
     _check(results, axis, labels)
-    with style():
-        from matplotlib.figure import Figure
+    with in_style(style):
+        from .display import Figure
 
         shared, names = _names(results, labels)
-        looks = [_look(number, consensus) for number in range(len(results))]
+        scale = magnification(style)
+        looks = [_look(number, consensus, scale) for number in range(len(results))]
         handles = _legend(results, names, looks, consensus)
         shown = list(AXES) if axis in (None, "all") else [str(axis)]
-        columns = _columns(max(map(len, names)), len(shown), consensus)
-        depth = 0.155 * (math.ceil(len(handles) / columns) + bool(shared))
-        size = (3.5, 2.2 + depth) if len(shown) == 1 else (7.0, 4.1 + depth)
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(*((1, 1) if len(shown) == 1 else (2, 2)), sharey=True, squeeze=False)
+        width, height = size(style, len(shown))
+        columns = _columns(max(map(len, names)), width / scale, consensus)
+        depth = 0.155 * scale * (math.ceil(len(handles) / columns) + bool(shared))
+        rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (2, 2)
+        body = height if rows == 1 else 0.82 * height * rows
+        figure = Figure(figsize=(width, body + depth), layout="constrained")
+        grid = figure.subplots(rows, across, sharey=True, squeeze=False)
         for one, panel in zip(shown, grid.flat, strict=True):
             _draw_panel(panel, results, one, looks, consensus)
         for panel in grid[:, 0]:
@@ -100,9 +110,9 @@ def convergence(
             ncols=columns,
             frameon=False,
             title=shared or None,
-            title_fontsize=7,
-            handlelength=2.6,
-            columnspacing=1.4,
+            title_fontsize=7 * scale,
+            handlelength=2.0 if consensus else 2.6,  # dashes and markers want room, and so do long names
+            columnspacing=1.0 if consensus else 1.4,
         )
     return figure
 
@@ -129,18 +139,18 @@ def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | Non
         raise InputError(f"got {len(labels)} labels for {len(results)} results; give one for each")
 
 
-def _look(number: int, consensus: bool) -> Look:
+def _look(number: int, consensus: bool, scale: float) -> Look:
     colour = COLOURS[number % len(COLOURS)]
     if consensus:
-        return Look(colour, DASHES[number // len(COLOURS) % len(DASHES)])
-    return Look(colour, DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)])
+        return Look(colour, DASHES[number // len(COLOURS) % len(DASHES)], None, scale)
+    return Look(colour, DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)], scale)
 
 
-def _columns(longest: int, panels: int, consensus: bool) -> int:
+def _columns(longest: int, inches: float, consensus: bool) -> int:
     """Return how many columns of a legend fit, the longest name being that long."""
     width = 26 if consensus else longest
     fits = 1 if longest > 26 else 2 if width > 12 else 3
-    return fits * (2 if panels > 1 else 1)
+    return fits * (2 if inches > 5 else 1)
 
 
 def _names(results: Sequence[Result], labels: Sequence[str] | None) -> tuple[str, list[str]]:
@@ -171,27 +181,29 @@ def _legend(results: Sequence[Result], names: Sequence[str], looks: Sequence[Loo
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], label=text, **_line(look)) for text, look in zip(names, looks, strict=True)]
+    scale = looks[0].scale
     if consensus:
         shown = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
-        entries.append(Line2D([], [], color="0.6", linewidth=1.6, label=shown))
-        entries.append(Line2D([], [], color="0.2", linewidth=0.7, linestyle=THIN, label="consensus: distance to mean"))
+        entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=shown))
+        thin: dict[str, Any] = {"color": "0.2", "linewidth": 0.7 * scale, "linestyle": THIN}
+        entries.append(Line2D([], [], label="consensus: distance to mean", **thin))
     if any(one.status == "diverged" for one in results):
-        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", label="diverged"))
+        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label="diverged"))
     return entries
 
 
 def _line(look: Look) -> dict[str, Any]:
     """Return how the error of a run is drawn."""
     if look.marker is None:
-        return {"color": look.colour, "linestyle": look.dash, "linewidth": 1.6}
+        return {"color": look.colour, "linestyle": look.dash, "linewidth": 1.6 * look.scale}
     return {
         "color": look.colour,
         "linestyle": look.dash,
-        "linewidth": 1.2,
+        "linewidth": 1.2 * look.scale,
         "marker": look.marker,
-        "markersize": 6 if look.marker in "P*" else 4,
+        "markersize": (6 if look.marker in "P*" else 4) * look.scale,
         "markeredgecolor": "white",
-        "markeredgewidth": 0.3,
+        "markeredgewidth": 0.3 * look.scale,
         "zorder": 2 + LIGHTNESS[DASHES.index(look.dash)],
     }
 
@@ -200,8 +212,8 @@ def _draw_panel(axes: "Axes", results: Sequence[Result], axis: str, looks: Seque
     axes.set_yscale("log")
     for number, (one, look) in enumerate(zip(results, looks, strict=True)):
         _draw_run(axes, one, axis, look, consensus, number / len(results))
-    axes.set_xlabel(AXES[axis])
-    axes.grid(visible=True, which="major", linewidth=0.3, alpha=0.6)
+    axes.set_xlabel(AXES[axis] if looks[0].scale == 1 else AXES[axis].split(",")[0])
+    axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
     if not axes.lines:
         axes.set_ylim(0.1, 10)
@@ -209,7 +221,7 @@ def _draw_panel(axes: "Axes", results: Sequence[Result], axis: str, looks: Seque
     if ends and 0 < SPREAD * min(ends) < max(ends):
         axes.set_xscale("log")
     else:
-        _tidy_numbers(axes, axis)
+        _tidy_numbers(axes, axis, 6 if looks[0].scale == 1 else 4)
 
 
 def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bool, phase: float) -> None:
@@ -227,7 +239,7 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
     dark = tuple(0.45 * part for part in to_rgb(look.colour))  # stays visible where the two coincide
     lines = {result.measure: line}
     if consensus:
-        lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7}
+        lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7 * look.scale}
     for name, drawn_as in lines.items():
         values = history[name].to_numpy(dtype=float)[:stop]
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
@@ -237,7 +249,8 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
     if diverged:
         last = stop - 1
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)
-        axes.plot(across[last], height, color=look.colour, marker="X", markersize=6, clip_on=False, zorder=5)
+        cross: dict[str, Any] = {"marker": "X", "markersize": 6 * look.scale, "clip_on": False, "zorder": 5}
+        axes.plot(across[last], height, color=look.colour, **cross)
 
 
 def _end(error: np.ndarray, start: float) -> int:
@@ -248,11 +261,11 @@ def _end(error: np.ndarray, start: float) -> int:
     return max(1, int(np.argmax(wild)) if wild.any() else len(error))
 
 
-def _tidy_numbers(axes: "Axes", axis: str) -> None:
+def _tidy_numbers(axes: "Axes", axis: str, most: int) -> None:
     """Start the horizontal axis at 0 and write large numbers as 20k or 3M."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=axis == "round"))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=axis == "round"))
     axes.set_xlim(left=0)
     if axes.get_xlim()[1] >= 1e4:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))

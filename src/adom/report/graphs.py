@@ -12,8 +12,11 @@ from .style import COLOURS, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+    from .display import Figure
+
+CROWD = 300
+"""Nodes beyond which links alone are drawn."""
 LOOKED_AT = 8
 """Graphs of a network that is not held whose degrees are counted."""
 
@@ -41,7 +44,7 @@ def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figur
         raise InputError(f"rounds must be one to six round numbers from 0, got {shown}; e.g. rounds=(0, 1)")
 
     with style():
-        from matplotlib.figure import Figure
+        from .display import Figure
 
         figure = Figure(figsize=(max(5.0, 1.8 * len(shown)), 4.1), layout="constrained")
         parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1))
@@ -67,31 +70,84 @@ def _chis(network: Any) -> np.ndarray:
 
 
 def _draw_graph(axes: "Axes", network: Any, k: int) -> None:
-    from matplotlib.collections import LineCollection
-
     g = int(network.order[k % network.period])
     edges, place = network.edges(g), network.positions(g)
     place = _layout(network.graph(k), network.nodes) if place is None else place
-    crowd = network.nodes > 300
-    strength = float(np.clip(15 / math.sqrt(len(edges)), 0.35, 1))
-    lines = LineCollection(place[edges], colors="0.25" if crowd else "0.4", linewidths=0.7 * strength, alpha=0.8)
-    lines.set_rasterized(len(edges) > 5000)
-    axes.add_collection(lines)
-    if not crowd:
-        size = float(np.clip(600 / network.nodes, 3, 30))
-        axes.scatter(place[:, 0], place[:, 1], s=size, color=COLOURS[0], edgecolors="white", linewidths=0.3, zorder=2)
-    axes.set_aspect("equal")
-    axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
-    axes.set_axis_off()
+    draw_links(axes, place, edges)
+    if network.nodes <= CROWD:
+        draw_nodes(axes, place)
+    set_frame(axes, place)
     chi = _chis(network)[k % network.period]
     axes.set_title(f"round {k}: {len(edges)} links" + (f", $\\chi$ = {chi:.3g}" if np.isfinite(chi) else ""))
+
+
+def draw_links(
+    axes: "Axes",
+    place: np.ndarray,
+    pairs: np.ndarray,
+    *,
+    zoom: float = 1.0,
+    arrows: bool = False,
+    colour: str | None = None,
+) -> None:
+    """Draw links between points, as arrows from the first to the second of a pair if so wanted."""
+    from matplotlib.collections import LineCollection
+
+    colour = colour or ("0.25" if len(place) > CROWD else "0.4")
+    strength = zoom * float(np.clip(15 / math.sqrt(len(pairs)), 0.35, 1))
+    if arrows:
+        start, end = place[pairs[:, 0]], place[pairs[:, 1]]
+        way = end - start
+        gap = math.sqrt(_node_size(len(place))) / 2 / 72 / 1.7 * _side(place)  # a node's radius; a panel has 1.7 inches
+        short = np.maximum(1 - gap / np.maximum(np.hypot(*way.T), 1e-12), 0)[:, None] * way
+        shape: dict[str, Any] = {"width": 0.009 * strength, "headwidth": 6, "headlength": 7, "headaxislength": 6}
+        unscaled: dict[str, Any] = {"units": "inches", "angles": "xy", "scale_units": "xy", "scale": 1}
+        axes.quiver(*start.T, *short.T, color=colour, alpha=0.8, **shape, **unscaled)
+        return
+    lines = LineCollection(place[pairs], colors=colour, linewidths=0.7 * strength, alpha=0.8)
+    lines.set_rasterized(len(pairs) > 5000)
+    axes.add_collection(lines)
+
+
+def draw_nodes(axes: "Axes", place: np.ndarray, *, zoom: float = 1.0, **colours: Any) -> None:
+    """Draw nodes as dots, in one colour or as `scatter` is told."""
+    look = colours or {"color": COLOURS[0]}
+    size = zoom**2 * _node_size(len(place))
+    rim: dict[str, Any] = {"edgecolors": "0.25" if colours else "white", "linewidths": 0.3 * zoom}
+    axes.scatter(place[:, 0], place[:, 1], s=size, zorder=2, **rim, **look)
+
+
+def _node_size(nodes: int) -> float:
+    """Return the area of a dot in square points."""
+    return float(np.clip(600 / nodes, 3, 30))
+
+
+def set_frame(axes: "Axes", *places: np.ndarray) -> None:
+    """Show the unit square, or else what points take that lie outside of it or in a corner of it."""
+    points = np.concatenate(places)
+    side = _side(points)
+    if side == 1:
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+    else:
+        x, y = (points.min(axis=0) + points.max(axis=0)) / 2
+        half = 0.54 * side
+        axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _side(points: np.ndarray) -> float:
+    """Return the side of the square that is shown: 1 for the unit square."""
+    span = max(float(np.ptp(points, axis=0).max()), 1e-12)
+    unit = points.min() >= 0 and points.max() <= 1 and span >= 0.5
+    return 1.0 if unit else span
 
 
 def _layout(graph: Any, nodes: int) -> np.ndarray:
     """Place the nodes of a graph that lie nowhere; on a circle where a better layout would take long."""
     import networkx as nx
 
-    place = nx.spring_layout(graph, seed=0) if nodes <= 300 else nx.circular_layout(graph)
+    place = nx.spring_layout(graph, seed=0) if nodes <= CROWD else nx.circular_layout(graph)
     points = np.array([place[i] for i in range(nodes)])
     return np.asarray((points - points.min(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-12))
 

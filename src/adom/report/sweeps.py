@@ -1,6 +1,7 @@
 """Pictures of sweeps: a cost against what was varied, as curves or as a map for each method."""
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,18 +9,30 @@ import numpy as np
 from ..engine.outcomes import COSTS
 from ..errors import InputError
 from .curves import AXES, DASHES, MARKERS
-from .style import COLOURS, style
+from .style import COLOURS, magnification, size
+from .style import style as in_style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from .display import Figure
 
 VALUES = {f"{cost}_to_target": AXES[column].split(",")[0] for cost, column in COSTS.items()}
 """What a sweep may be drawn by, and how it is called."""
+STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": "black"}
+"""How the best cell of a map is marked."""
+NEAR = 0.1
+"""The part of a logarithmic axis that a label of its own takes."""
 
 
-def sweep_figure(table: "pd.DataFrame", x: str, y: str | None = None, value: str = "rounds_to_target") -> "Figure":
+def sweep_figure(
+    table: "pd.DataFrame",
+    x: str,
+    y: str | None = None,
+    value: str = "rounds_to_target",
+    style: str | None = None,
+) -> "Figure":
     """Draw a cost to reach the target against a column of a sweep's table, or over two columns as maps.
 
     Over all other columns the best is shown, over seeds the median. A setting that never reached the target is a
@@ -33,6 +46,8 @@ def sweep_figure(table: "pd.DataFrame", x: str, y: str | None = None, value: str
         Columns. With a `y` there is one map for each method.
     value : str
         "rounds_to_target", "gradients_to_target", "floats_sent_to_target" or "seconds_to_target".
+    style : str, optional
+        "column", "page" or "slide"; by default a column, and a page for the maps of several methods.
     """
     import pandas as pd
 
@@ -47,8 +62,8 @@ def sweep_figure(table: "pd.DataFrame", x: str, y: str | None = None, value: str
     best[value] = best[value].fillna(np.inf)  # the median of seeds of which most did not reach it did not reach it
     costs = best.groupby(keys, sort=False)[value].median().reset_index()
     costs[value] = costs[value].replace(np.inf, np.nan)
-    with style():
-        return _curves(costs, x, value) if y is None else _maps(pd.DataFrame(costs), x, y, value)
+    with in_style(style):
+        return _curves(costs, x, value, style) if y is None else _maps(pd.DataFrame(costs), x, y, value, style)
 
 
 def _check(table: "pd.DataFrame", x: str, y: str | None, value: str) -> None:
@@ -76,13 +91,15 @@ def _words(column: str) -> str:
     return column
 
 
-def _curves(costs: "pd.DataFrame", x: str, value: str) -> "Figure":
+def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Figure":
     """Draw one curve a method against a number, or one column of marks against names."""
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+    from .display import Figure
+
     labels = list(dict.fromkeys(costs["label"]))
-    figure = Figure(figsize=(3.5, 2.4), layout="constrained")
+    scale, (width, height) = magnification(style), size(style)
+    figure = Figure(figsize=(width, round(height + 0.2 * scale, 3)), layout="constrained")
     axes = figure.subplots()
     numeric = costs[x].dtype.kind in "if"
     names = sorted(set(costs[x])) if numeric else list(dict.fromkeys(costs[x]))
@@ -92,11 +109,20 @@ def _curves(costs: "pd.DataFrame", x: str, value: str) -> "Figure":
         across = np.array([float(name) if numeric else names.index(name) for name in at])
         heights = np.array([float(part[name]) for name in at])
         look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        cross: dict[str, Any] = {
+            "color": look["color"],
+            "marker": "x",
+            "markersize": 6 * scale,
+            "markeredgewidth": scale,
+            "linestyle": "",
+        }
         joined = DASHES[number % len(DASHES)] if numeric else ""
-        axes.plot(across, heights, label=str(label), linestyle=joined, linewidth=1.2, markersize=4, **look)
+        axes.plot(
+            across, heights, label=str(label), linestyle=joined, linewidth=1.2 * scale, markersize=4 * scale, **look
+        )
         missed = across[np.isnan(heights)]
         edge = axes.get_xaxis_transform()
-        axes.plot(missed, np.ones_like(missed), "x", color=look["color"], transform=edge, clip_on=False)
+        axes.plot(missed, np.ones_like(missed), transform=edge, clip_on=False, **cross)
     if costs[value].notna().any():
         axes.set_yscale("log")
     if numeric:
@@ -105,30 +131,44 @@ def _curves(costs: "pd.DataFrame", x: str, value: str) -> "Figure":
         axes.set_xticks(range(len(names)), [str(name) for name in names], rotation=30 if len(names) > 4 else 0)
     axes.set_xlabel(_words(x))
     axes.set_ylabel(f"{VALUES[value]}\nto the target")
-    axes.grid(visible=True, which="major", linewidth=0.3, alpha=0.6)
+    axes.grid(visible=True, which="major")
     handles = axes.get_legend_handles_labels()[0] if len(labels) > 1 and x != "label" else []
     if costs[value].isna().any():
-        handles.append(Line2D([], [], color="0.4", linestyle="", marker="x", label="target not reached"))
+        grey: dict[str, Any] = {
+            "color": "0.4",
+            "linestyle": "",
+            "marker": "x",
+            "markersize": 6 * scale,
+            "markeredgewidth": scale,
+        }
+        handles.append(Line2D([], [], label="target not reached", **grey))
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
 def _number_axis(axes: "Axes", values: list[float]) -> None:
-    """Use a logarithmic axis where the values spread like one."""
-    if min(values) > 0 and max(values) >= 4 * min(values):
+    """Use a logarithmic axis where the values spread like one, and label the values themselves if there is room."""
+    low, high = min(values), max(values)
+    if low > 0 and high >= 4 * low:
         axes.set_xscale("log")
+        if all(after >= before * (high / low) ** NEAR for before, after in pairwise(values)):
+            axes.set_xticks(values, [_tick(value) for value in values])
+            axes.set_xticks([], minor=True)
 
 
-def _maps(costs: "pd.DataFrame", x: str, y: str, value: str) -> "Figure":
+def _maps(costs: "pd.DataFrame", x: str, y: str, value: str, style: str | None) -> "Figure":
     """Draw one map a method, all on one logarithmic scale of colours; the best cell is marked."""
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
+
+    from .display import Figure
 
     labels = list(dict.fromkeys(costs["label"]))
-    columns = min(3, len(labels))
+    scale, (width, _) = magnification(style), size(style, len(labels))
+    columns = min(2 if style == "column" else 3, len(labels))
     rows = math.ceil(len(labels) / columns)
-    figure = Figure(figsize=(3.5 if columns == 1 else 7.0, 0.4 + 2.4 * rows), layout="constrained")
+    tall = 2.4 if columns == 1 or scale == 1 < width / 5 else width / columns / scale
+    figure = Figure(figsize=(width, (0.4 + tall * rows) * scale), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     finite = costs[value].dropna()
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (1.0, 10.0)
@@ -143,7 +183,7 @@ def _maps(costs: "pd.DataFrame", x: str, y: str, value: str) -> "Figure":
         panel.set_title(str(label) if len(labels) > 1 else "")
         if cells.notna().to_numpy().any():
             place = np.unravel_index(int(np.nanargmin(cells.to_numpy(dtype=float))), cells.shape)
-            panel.plot(place[1], place[0], marker="*", color="white", markeredgecolor="black", markersize=8)
+            panel.plot(place[1], place[0], markersize=8 * scale, **STAR)
     for panel in grid.flat[len(labels) :]:
         panel.set_axis_off()
     for panel in grid[:, 0]:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .. import networks
 from ..data.splits import shares
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.features import largest_curvature
 
@@ -63,7 +63,7 @@ def _made(network: Any, nodes: int, seed: int) -> Network | DirectedNetwork:
     """Return the network that a name or a function stands for, on so many nodes."""
     if isinstance(network, str):
         if network not in NAMED:
-            raise InputError(f"unknown network {network!r}; known: {', '.join(NAMED)}, or give one of adom.networks")
+            raise InputError(f"unknown network {network!r}; {nearest(network, NAMED)}, or give one of adom.networks")
         return NAMED[network](nodes, seed)
     if not callable(network):
         raise InputTypeError(

@@ -1,20 +1,17 @@
 """Text that may come from anywhere, made harmless and readable."""
 
-import html
 import json
 import re
 from typing import Any
 from urllib.parse import quote
 
+from ...html import RAISED, escaped
+
+__all__ = ["address", "escaped", "harmless_json", "plain_title"]
+
 SYMBOLS = {"kappa": "κ", "chi": "χ", "mu": "μ", "eta": "η", "tau": "τ", "sigma": "σ", "theta": "θ", "alpha": "α"}
-RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 DANGEROUS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """What may end a script, begin a comment or a line, and how JSON writes it instead."""
-
-
-def escaped(text: object) -> str:
-    """Return text that HTML shows as it is, also inside quotes."""
-    return html.escape(str(text), quote=True)
 
 
 def harmless_json(content: Any) -> str:

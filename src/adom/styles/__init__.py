@@ -1,0 +1,15 @@
+"""Looks for matplotlib: "column", "page" and "slide", sized for a paper's column, its page, and a slide.
+
+Every ``plot()`` of adom takes one by its name, and the same files give figures of your own the same look::
+
+    plt.style.use("adom.styles.column")
+
+They set sizes, the palette and how files are written; the font family stays what it was.
+
+Examples
+--------
+>>> import matplotlib.style
+>>> with matplotlib.style.context("adom.styles.column"):
+...     print(matplotlib.rcParams["figure.figsize"], matplotlib.rcParams["font.size"])
+[3.5, 2.2] 8.0
+"""
