@@ -108,17 +108,17 @@ def test_bad_input_to_solve(refused: Any) -> None:
     assert "cannot read none.svm: No such file" in refused("solve", "--data", "none.svm", "--network", "ring")
     assert "bad.svm, line 2: value 'x'" in refused("solve", "--data", "bad.svm", "--network", "ring")
     assert "did you mean 'adom'?" in refused("solve", "--method", "adm")
-    assert "kappa must be finite and greater than 1, got 1.0" in refused("solve", *SMALL, "--kappa", 1)
-    assert "rounds must be at least 1, got -5" in refused("solve", "--rounds", -5)
+    assert "--kappa must be above 1, got 1; e.g. --kappa 100" in refused("solve", *SMALL, "--kappa", 1)
+    assert "--rounds must be at least 1, got -5; e.g. --rounds 5000" in refused("solve", "--rounds", -5)
     assert "--rounds must be a whole number, got 'ten'" in refused("solve", "--rounds", "ten")
     assert "--kappa must be a number, got 'x'" in refused("solve", "--kappa", "x")
     assert "unknown key 'kapa'; did you mean 'kappa'?" in refused("solve", "typo.toml")
     assert "cannot read none.toml" in refused("solve", "none.toml")
     assert "unknown oracle 'gd:0'" in refused("solve", "--oracle", "gd:0")
-    assert "parameters must be one of theory, unit" in refused("solve", *SMALL, "--parameters", "best")
+    assert "unknown parameters 'best'; known: theory, unit" in refused("solve", *SMALL, "--parameters", "best")
     assert "has no parameter 'step'" in refused("solve", *SMALL, "--parameters", "unit,step=1")
-    assert "dtype must be one of" in refused("solve", *SMALL, "--dtype", "float16")
-    assert "tol must be a positive number" in refused("solve", *SMALL, "--tol", -1)
+    assert "unknown dtype 'float16'; did you mean 'float64'?" in refused("solve", *SMALL, "--dtype", "float16")
+    assert "--tol must be above 0, got -1" in refused("solve", *SMALL, "--tol", -1)
     assert "cannot make the folder blocked/out" in refused("solve", *SMALL, "--out", "blocked/out")
 
 
@@ -148,9 +148,9 @@ def test_network_from_contacts(adom: Any, refused: Any) -> None:
 
 def test_bad_input_to_network(refused: Any) -> None:
     assert "did you mean 'ring'?" in refused("network", "--network", "rng")
-    assert "nodes must be a whole number, 2 or more, got 1" in refused("network", "--nodes", 1)
-    assert "chi must be a finite number at least 1, got 0.5" in refused("network", "--chi", 0.5)
-    assert "exactly one of radius and chi" in refused("network", "--chi", 30, "--radius", 0.3)
+    assert "--nodes must be at least 2, got 1" in refused("network", "--nodes", 1)
+    assert "--chi must be at least 1, got 0.5" in refused("network", "--chi", 0.5)
+    assert "--radius 0.3 and --chi 30 exclude each other" in refused("network", "--chi", 30, "--radius", 0.3)
 
 
 def test_plot_draws_from_files_alone(done: Any, adom: Any, refused: Any) -> None:

@@ -114,12 +114,12 @@ def test_bad_input(refused: Any) -> None:
     Path("far.toml").write_text("[run]\nengine = 'mpi'\n")
     Path("typo.toml").write_text("[compare]\nmethod = 'adom'\n")
     assert "unknown method 'adm'; did you mean 'adom'?" in refused("compare", "--methods", "pngd,adm")
-    assert "the label 'adom' occurs twice" in refused("compare", "--methods", "adom,adom")
-    assert "got no methods to compare" in refused("compare", "--methods", " , ")
+    assert "--methods names 'adom' twice" in refused("compare", "--methods", "adom,adom")
+    assert "--methods ' , ' names no method" in refused("compare", "--methods", " , ")
     assert "engine 'mpi' cannot compare methods" in refused("compare", "far.toml")
     assert "unknown key 'method'; did you mean 'methods'?" in refused("compare", "typo.toml")
-    assert "on the command line exact, auto, gd:T or agd:T" in refused("compare", "--oracle", "gd")
-    assert "has no parameter 'step'" in refused("compare", *TWO, "--parameters", "unit,step=1")
+    assert "unknown oracle 'gd'; did you mean 'gd:1'?" in refused("compare", "--oracle", "gd")
+    assert "do not suit PNGD, which has" in refused("compare", *TWO, "--parameters", "unit,step=1")
     assert "cannot make the folder blocked/out" in refused("compare", *TWO, "--out", "blocked/out")
     assert "--methods" in refused("compare", "--method", "adom")
 
@@ -134,4 +134,4 @@ def test_the_budget_is_shared_with_solve() -> None:
     assert budget(settle(None, {"run": {"rtol": 0.0}}, USUAL), problem)["tol"] is None
     assert budget(settle(None, {"run": {"tol": 0.5}}, USUAL), problem)["tol"] == 0.5
     with pytest.raises(InputError, match="got 'eta=x'"):
-        check_run(settle(None, {"run": {"parameters": "eta=x"}}, USUAL))
+        check_run(settle(None, {"run": {"parameters": "eta=x"}}, USUAL), [])

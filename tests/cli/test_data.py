@@ -83,7 +83,7 @@ def test_refusals(refused: Any, kept: Path) -> None:
     assert "leave --label and --dim out" in refused("solve", "--data", "a6a", "--dim", 7, "--network", "ring")
     assert "unknown split 'lable'; did you mean 'label'?" in refused("solve", "--split", "lable")
     assert "it belongs to dirichlet" in refused("solve", "--split", "label", "--concentration", 1)
-    assert "nodes = 20 does not fit network infectious" in refused("network", "--network", "infectious", "--nodes", 20)
+    assert "--nodes 20 does not fit network infectious" in refused("network", "--network", "infectious", "--nodes", 20)
 
 
 def test_a_set_by_name_with_a_split(adom: Any) -> None:
@@ -120,7 +120,7 @@ def test_infectious_brings_its_own_number_of_nodes() -> None:
     assert (made.nodes, made.period) == (50, 2)
     both = network(settle(None, {"network": {"kind": "infectious,ring", "every": 3}}, USUAL))
     assert (both.nodes, both.period) == (50, 12)
-    with pytest.raises(InputError, match="graphs = 5 has no effect on network infectious"):
+    with pytest.raises(InputError, match="--graphs 5 has no effect on network infectious"):
         settle(None, {"network": {"kind": "infectious", "graphs": 5}}, USUAL)
 
 

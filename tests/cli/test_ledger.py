@@ -37,6 +37,7 @@ def test_it_shows_and_writes_every_verdict(adom: Any, folder: Path) -> None:
 
 def test_json_is_the_file(adom: Any, folder: Path) -> None:
     said = adom("ledger", folder, "--json").json
+    assert said.pop("files")["ledger"] == str(folder / "ledger.md")
     assert said == json.loads((folder / "ledger.json").read_text())
     assert read(folder).find("kap", "unit").count == "1 of 1 panels"
 
@@ -51,7 +52,7 @@ def test_one_claim_with_its_rule(adom: Any, folder: Path) -> None:
 
 
 def test_refusals(refused: Any, folder: Path) -> None:
-    assert "no claim 'kapa'" in refused("ledger", folder, "--claim", "kapa")
+    assert "there is no claim 'kapa'; did you mean 'kap'?" in refused("ledger", folder, "--claim", "kapa")
     assert "plan.json" in refused("ledger", "nowhere")
-    assert "missing argument 'FOLDER'" in refused("ledger")
+    assert "missing FOLDER: folder that `adom reproduce` filled" in refused("ledger")
     assert not Path("nowhere").exists()

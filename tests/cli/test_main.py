@@ -73,7 +73,7 @@ def test_unknown_commands_and_options_suggest_the_nearest(refused: Any) -> None:
     assert "'solve'" in refused("solv")
     assert "--rounds" in refused("solve", "--rouns", "5")
     assert "adom --help" in refused("--nonsense")
-    assert "missing argument 'RESULT.npz...'" in refused("plot")
+    assert "missing RESULT.npz...: files that runs saved" in refused("plot")
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, adom: Any) -> None:

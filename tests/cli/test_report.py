@@ -51,7 +51,7 @@ def test_without_its_settings_a_result_says_how_to_see_the_network(adom: Any, do
     assert "leaves config.toml beside its result" in Path("report.html").read_text(encoding="utf-8")
     text = (done.folder / "config.toml").read_text()
     Path("alone/config.toml").write_text(text.replace("kappa = 10.0", "kappa = 11.0"))
-    assert "the settings give a problem with" in adom("report", "alone").err
+    assert "this is a problem with" in adom("report", "alone").err
     assert adom("report", "alone", "--no-network").err == ""
 
 
@@ -70,13 +70,15 @@ def test_a_comparison_and_a_sweep(adom: Any) -> None:
 
 
 def test_refusals(refused: Any, done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "there is no nowhere; give result files" in refused("report", "nowhere")
-    assert "missing argument 'RESULTS...'" in refused("report")
-    assert "suffix must be .html" in refused("report", done.folder, "-o", "page.png")
+    assert "there is no file or folder nowhere; give result files" in refused("report", "nowhere")
+    assert "missing RESULTS...: result files, or folders" in refused("report")
+    assert "its suffix must be one of .html, .htm; e.g. --out page.html" in refused(
+        "report", done.folder, "-o", "page.png"
+    )
     Path("empty").mkdir()
     assert "the folder empty has no results" in refused("report", "empty")
     Path("blocked").touch()
-    assert "cannot write blocked/page.html" in refused("report", done.folder, "-o", "blocked/page.html")
+    assert "cannot make the folder blocked: it is a file" in refused("report", done.folder, "-o", "blocked/page.html")
     monkeypatch.setattr(page, "find_spec", lambda name: None)
     assert "pip install 'adom-opt[report]'" in refused("report", done.folder)
     assert not Path("report.html").exists()

@@ -31,10 +31,10 @@ def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["kapa"], "error: no figure is called 'kapa'; known: network, slow2, kappa"),
+        (["kapa"], "error: no figure is called 'kapa'; did you mean 'kappa'? known: network, slow2, kappa"),
         (["kappa/d7"], "error: figure kappa has no panel 'd7'"),
-        (["--protocols", "best"], "error: protocols must be of theory, unit, tuned, got 'best'"),
-        (["--seeds", "0"], "error: seeds must be a whole number of at least 1, got 0"),
+        (["--protocols", "best"], "error: unknown protocol 'best'; known: theory, unit, tuned"),
+        (["--seeds", "0"], "error: --seeds must be at least 1, got 0"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(refused, tmp_path, given, said):

@@ -104,10 +104,10 @@ def test_what_makes_no_sense_is_refused(words, line, tmp_path):
 def test_shards_have_their_own_data_and_nodes(shards, tmp_path):
     code, _, err = call("solve", "--shards", shards, "--samples", 3, "--out", tmp_path)
     assert code == 2
-    assert "samples = 3 has no effect on shards" in err
+    assert "--samples 3 has no effect on shards" in err
     code, _, err = call("solve", "--shards", shards, "--nodes", 7, "--out", tmp_path)
     assert code == 2
-    assert "nodes = 7 does not fit" in err
+    assert "--nodes 7 does not fit" in err
 
 
 def test_without_mpi4py_the_extra_is_named(monkeypatch, tmp_path):

@@ -71,15 +71,19 @@ def test_shards_are_replaced_only_when_asked(adom: Any, refused: Any) -> None:
 
 
 def test_refusals(refused: Any) -> None:
-    assert "missing argument 'DATA'" in refused("split", "--nodes", 3)
-    assert "missing option '--nodes'" in refused("split", "data.svm")
-    assert "'--nodes'" in refused("split", "data.svm", "--nodes", "many")
-    assert "nodes must be a whole number of at least 1, got 0" in refused("split", "data.svm", "--nodes", 0)
+    assert "missing DATA: LIBSVM" in refused("split", "--nodes", 3)
+    assert "missing --nodes: number of nodes" in refused("split", "data.svm")
+    assert "--nodes must be a whole number, got 'many'; e.g. --nodes 100" in refused(
+        "split", "data.svm", "--nodes", "many"
+    )
+    assert "--nodes must be at least 1, got 0" in refused("split", "data.svm", "--nodes", 0)
     assert "101 nodes cannot share 100 samples" in refused("split", "data.svm", "--nodes", 101)
     assert "cannot read none.svm" in refused("split", "none.svm", "--nodes", 3)
     assert "known: rows, shuffled, label, dirichlet" in refused("split", "data.svm", "--nodes", 3, "--by", "class")
-    assert "alpha=0.3 has no effect" in refused("split", "data.svm", "--nodes", 3, "--alpha", 0.3)
-    assert "alpha must be positive" in refused("split", "data.svm", "--nodes", 3, "--by", "dirichlet", "--alpha", 0)
+    assert "--alpha 0.3 has no effect" in refused("split", "data.svm", "--nodes", 3, "--alpha", 0.3)
+    assert "--alpha must be above 0, got 0.0" in refused(
+        "split", "data.svm", "--nodes", 3, "--by", "dirichlet", "--alpha", 0
+    )
     assert "is a network, not samples" in refused("split", "infectious_ct1", "--nodes", 3)
     assert not Path("shards").exists()
     assert "cannot write" in refused("split", "data.svm", "--nodes", 3, "--out", "data.svm")

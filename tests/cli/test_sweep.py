@@ -187,11 +187,11 @@ def test_bad_calls(file: Path, refused: Any) -> None:
     Path("blocked").touch()
     Path("none.toml").write_text("[run]\nrounds = 3\n")
     Path("far.toml").write_text(FILE.replace("[run]", "[run]\nengine = 'mpi'"))
-    assert "a sweep needs a table [sweep] with lists, and no file was given" in refused("sweep")
+    assert "a sweep needs a table [sweep] with lists, and no file of settings was given" in refused("sweep")
     assert "none.toml has none" in refused("sweep", "none.toml")
     assert "engine 'mpi' cannot sweep" in refused("sweep", "far.toml")
     assert "cannot make the folder blocked/out" in refused("sweep", file, "--out", "blocked/out")
-    assert "batch must be a whole number" in refused("sweep", file, "--batch", 0)
+    assert "--batch must be at least 1, got 0" in refused("sweep", file, "--batch", 0)
 
 
 def test_tuned_parameters_of_a_run(adom: Any) -> None:

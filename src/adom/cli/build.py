@@ -1,14 +1,19 @@
 """From settings to a network, a problem and parameters."""
 
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from .config import kinds
+from ..errors import InputError, nearest
+from .fill import kinds
 from .output import busy
-from .settings import Config
+from .settings import DATA_SETS, PARAMETERS, Config
 
 if TYPE_CHECKING:
+    from ..algorithms import Method
     from ..data.shards import Shards
     from ..networks import Network
     from ..problems.base import Problem
@@ -16,13 +21,26 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 2**31
 """The most numbers that synthetic data may hold (16 GB)."""
+MOST_KAPPA = 1e15
+"""Beyond, mu is lost beside L in rounding."""
 
 
 def both(config: Config) -> "tuple[Network, LogisticRegression]":
     """Build the network and the problem on it, saying so on a terminal."""
+    table = config.problem
+    if table.nodes is not None and table.data is None and table.shards is None:
+        _check_synthetic(config, table.nodes)  # before a network is built, which may take its time
+    if table.data is not None:
+        check_file(table.data)
     with busy("building the network and the problem"):
         built = network(config)
-        return built, problem(config, built.nodes)
+        made = problem(config, built.nodes)
+    if made.kappa > MOST_KAPPA:
+        raise InputError(
+            f"l2 = {table.l2!r} makes kappa = {made.kappa:.3g}, beyond the {MOST_KAPPA:g} that float64 can tell apart; "
+            "take a larger --l2, or give --kappa"
+        )
+    return built, made
 
 
 def network(config: Config) -> "Network":
@@ -143,29 +161,53 @@ def _given(config: Config, nodes: int) -> tuple[Any, Any]:
             )
     else:
         features, labels = read(str(table.data), label=table.label, features=table.dim)
+    if nodes > len(labels):
+        raise InputError(
+            f"{table.data} has {len(labels)} samples, too few for {nodes} nodes: every node needs one at least; "
+            f"take --nodes {max(2, len(labels))} or fewer"
+        )
     if table.samples is None:
         return features, labels
     wanted = nodes * table.samples
     if wanted > len(labels):
         raise InputError(
             f"{table.data} has {len(labels)} samples, too few for {nodes} nodes with samples = {table.samples} "
-            f"each; take samples = {len(labels) // nodes} or fewer nodes"
+            f"each; take --samples {len(labels) // nodes}, or fewer nodes"
         )
     return features[:wanted], labels[:wanted]
 
 
-def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
-    table = config.problem
-    samples, dim = table.samples, table.dim
+def check_file(data: str) -> None:
+    """Refuse data that are neither a file nor a known set, before a network is built."""
+    if data in DATA_SETS or Path(data).exists():
+        return
+    if data.startswith("infectious"):
+        raise InputError(f"{data} is a network, not samples; give --network infectious")
+    remedy = "check the path and its permissions"
+    if not Path(data).suffix:  # then a data set may have been meant
+        remedy = f"as a data set: {nearest(data, DATA_SETS)}"
+    raise InputError(f"cannot read {data}: No such file or directory; {remedy}")
+
+
+def _check_synthetic(config: Config, nodes: int) -> tuple[int, int]:
+    """Return samples and dim of synthetic data, or refuse them."""
+    samples, dim = config.problem.samples, config.problem.dim
     assert samples is not None
     assert dim is not None
-    if table.label is not None:
-        raise InputError(f"label = {table.label!r} names a column of a file; give the file with --data")
     if dim < 4:
-        raise InputError(f"dim must be at least 4 for synthetic data, got {dim}; two features carry the classes")
+        raise InputError(f"dim must be at least 4 for synthetic data, got {dim}; e.g. --dim 40")
     if nodes * samples * dim > MOST_NUMBERS:
         size = nodes * samples * dim * 8 / 1e9
-        raise InputError(f"{nodes} x {samples} samples of {dim} features take {size:.0f} GB; take fewer of them")
+        raise InputError(
+            f"{nodes} nodes x {samples} samples x {dim} features take {size:.0f} GB; "
+            "take fewer by --nodes, --samples or --dim"
+        )
+    return samples, dim
+
+
+def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
+    table = config.problem
+    samples, dim = _check_synthetic(config, nodes)
 
     from sklearn.datasets import make_classification
 
@@ -173,12 +215,40 @@ def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
     return features, labels
 
 
-def check_run(config: Config) -> None:
-    """Refuse a wrong oracle or wrong parameters before anything is built."""
-    from ..problems.oracles import parse_oracle
+def check_run(config: Config, methods: "Sequence[type[Method]]") -> None:
+    """Refuse a wrong oracle or wrong parameters of these methods before anything is built, and before JAX is loaded."""
+    check_oracle(config.run.oracle)
+    check_parameters(config.run.parameters, methods)
 
-    parse_oracle(config.run.oracle)
-    parameters(config.run.parameters)
+
+def check_oracle(text: str) -> None:
+    """Refuse what is no oracle."""
+    if not re.fullmatch("auto|exact|a?gd:0*[1-9][0-9]*", text):
+        close = nearest(text, ("auto", "exact", "gd:1", "agd:1")).partition("known")[0]
+        raise InputError(
+            f"unknown oracle {text!r}; {close}known: auto, exact, gd:T and agd:T with T inner steps, such as gd:1"
+        )
+
+
+def check_parameters(text: str, methods: "Sequence[type[Method]]") -> None:
+    """Refuse parameters that are neither a protocol's nor the methods' own."""
+    given = parameters(text)
+    values = dict(given) if isinstance(given, dict) else {}
+    protocol = values.pop("protocol", "theory") if values else given
+    if protocol not in PARAMETERS:
+        raise InputError(f"unknown parameters {protocol!r}; {nearest(protocol, PARAMETERS)}, or values as in eta=0.1")
+    if values and protocol == "tuned":
+        raise InputError(f"parameters {text!r}: tuned ones take no values beside them; give tuned alone")
+    for method in methods:
+        known = [field.name for field in fields(method)]  # type: ignore[arg-type]  # every method is a dataclass
+        odd = next((name for name in values if name not in known), None)
+        if odd is not None and len(methods) > 1:
+            raise InputError(
+                f"parameters {text!r} do not suit {method.title}, which has {', '.join(known)}; "
+                "name the methods that they suit with --methods"
+            )
+        if odd is not None:
+            raise InputError(f"{method.title} has no parameter {odd!r}; {nearest(odd, known, 'it has')}")
 
 
 def budget(config: Config, problem: "Problem | Shards") -> dict[str, Any]:
@@ -213,5 +283,9 @@ def parameters(text: str) -> str | dict[str, Any]:
         try:
             found[name] = float(value)
         except ValueError:
-            raise InputError(f"parameters must read name=value,..., got {part.strip()!r}; e.g. unit,eta=0.1") from None
+            found[name] = math.nan
+        if not name or not math.isfinite(found[name]):
+            raise InputError(
+                f"parameters must read name=value,... with finite numbers, got {part.strip()!r}; e.g. unit,eta=0.1"
+            )
     return found

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from .exits import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Config, Tables
 
@@ -20,8 +21,8 @@ def compare(
 
     Each gets the same budget of communication rounds. The table says what
     each has cost in all, and what it cost to reach the error they aim at.
+    Writes table.csv, comparison.png, config.toml and one .npz file a method.
     """
-    from .. import compare as compare_methods
     from . import build, output
     from .config import settle
 
@@ -29,6 +30,9 @@ def compare(
     names = _check_early(settings)
     output.folder(out)
     network, problem = build.both(settings)
+
+    from .. import compare as compare_methods
+
     found = compare_methods(
         problem,
         network,
@@ -42,33 +46,36 @@ def compare(
     files = _save(found, settings, out)
     about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
     if json:
-        output.as_json(
-            {**about, "target": found.target, "rows": _rows(found), "skipped": found.skipped, "files": files}
-        )
+        made = {"target": found.target, "rows": _rows(found), "skipped": found.skipped}
+        output.as_json({**about, **made, "interrupted": found.interrupted, "files": files})
     else:
         _print(found, settings, about, files)
+    reasons: dict[str, list[str]] = {}
     for label, reason in found.skipped.items():
-        output.note(f"{label} did not run: {reason}")
+        reasons.setdefault(reason, []).append(label)
+    for reason, labels in reasons.items():
+        output.note(f"{', '.join(labels)} did not run: {reason}")
     if found.interrupted:
         output.note("interrupted; what was done so far is saved")
-    return 130 if found.interrupted else 0
+    return Exit.INTERRUPTED if found.interrupted else Exit.DONE
 
 
 def _check_early(settings: Config) -> list[str] | None:
     """Refuse wrong methods, oracle or parameters before anything is built; return the names of the methods."""
+    from ..algorithms import METHODS, method_class
     from . import build
 
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot compare methods; take engine local")
-    build.check_run(settings)
     text = settings.compare.methods
-    if text is None:
-        return None
-    from ..engine.compare import read_members
-
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    read_members(names)
-    return names
+    names = list(METHODS) if text is None else [part.strip().lower() for part in text.split(",") if part.strip()]
+    if not names:
+        raise InputError(f"--methods {text!r} names no method; known: {', '.join(METHODS)}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"--methods names {twice!r} twice; leave one out")
+    build.check_run(settings, [method_class(name) for name in names])
+    return None if text is None else names
 
 
 def _save(found: "Comparison", settings: Config, out: Path) -> dict[str, Any]:

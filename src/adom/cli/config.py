@@ -1,38 +1,20 @@
 """Settings from flags, a TOML file and defaults: merged, checked, completed, and written down again."""
 
-import math
 import os
 import tomllib
 from dataclasses import asdict, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..data.infectious import NODES as INFECTIOUS
 from ..data.sets import SAMPLES
-from ..data.splits import SPLITS
 from ..engine.result import atomic
-from ..errors import InputError
-from .options import describe, flag
-from .settings import TABLES, Config, NetworkTable, Tables
+from ..errors import InputError, nearest
+from .fill import Given, belonging, common, complete, shown
+from .options import describe, example, flag
+from .settings import KINDS, TABLES, Config, Tables
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
-
-KINDS: dict[str, tuple[str, ...]] = {
-    "geometric": ("radius", "chi", "graphs"),
-    "waypoint": ("radius", "graphs", "speed"),
-    "erdos-renyi": ("graphs", "probability"),
-    "expander": ("graphs", "degree"),
-    "ring": (),
-    "star": (),
-    "path": (),
-    "complete": (),
-    "torus": (),
-    "contacts": ("contacts", "window", "repair"),
-    "infectious": (),
-}
-"""The kinds of network, and the settings that belong to each alone."""
 
 RIVALS = {
     ("problem", "kappa"): ("l2",),
@@ -42,9 +24,9 @@ RIVALS = {
     ("network", "radius"): ("chi",),
     ("network", "chi"): ("radius",),
     ("network", "contacts"): ("kind",),
+    ("run", "rtol"): ("tol",),
 }
 """A flag, and the settings of a file that it does away with."""
-
 
 RULES: dict[Any, tuple[str, str]] = {
     int: ("a whole number", "100"),
@@ -64,17 +46,21 @@ def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
     """Return the complete settings: flags before the file before what is usual."""
     given = {} if file is None else read_toml(file)
     for table, values in given.items():
-        _check_types(table, values, f"{file}, [{table}]")
+        where = f"{file}, [{table}]"
+        _check_types(table, values, where)
+        for name, value in values.items():
+            _check_value(table, name, value, f"{where}: {name}", f"{name} = {_toml(example(table, name))}")
+    for table, values in flags.items():
+        for name, value in values.items():
+            _check_value(table, name, value, flag(table, name), f"{flag(table, name)} {example(table, name)}")
     for (table, name), displaced in RIVALS.items():
         if name in flags.get(table, {}) and table in given:
             given[table] = {key: value for key, value in given[table].items() if key not in displaced}
     if {"kind", "contacts"} & flags.get("network", {}).keys() and "network" in given:
         kind = flags["network"].get("kind") or "contacts"
-        given["network"] = {k: v for k, v in given["network"].items() if k in _common() or k in _belonging(kind)}
+        given["network"] = {k: v for k, v in given["network"].items() if k in common() or k in belonging(kind)}
     merged = {table: {**given.get(table, {}), **flags.get(table, {})} for table in TABLES}
-    for table, values in merged.items():
-        _check_bounds(table, values)
-    _fill(merged, usual)
+    complete(Given(merged, flags), usual)
     return Config(**{table: cls(**merged[table]) for table, cls in TABLES.items()})
 
 
@@ -83,14 +69,18 @@ def read_toml(file: Path) -> Tables:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}; check the path") from None
+        raise InputError(f"cannot read {file}: {error.strerror or error}; {_meant(file)}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{file} is no text file in UTF-8; give a TOML file such as a run's config.toml") from None
+        raise InputError(f"{file} is no text file in UTF-8; {_meant(file)}") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file} is no TOML: {error}; a line reads `name = value`, text in quotes") from None
+        remedy = "a line reads `name = value`, text in quotes" if file.suffix == ".toml" else _meant(file)
+        raise InputError(f"{file} is no TOML: {error}; {remedy}") from None
     for table, values in content.items():
         if table not in TABLES:
-            raise InputError(f"{file}: unknown table [{table}]; {_nearest(table, list(TABLES))}")
+            home = next((one for one, cls in TABLES.items() if table in {field.name for field in fields(cls)}), None)
+            if home and not isinstance(values, dict):
+                raise InputError(f"{file}: {table} stands in no table; write [{home}] on a line above it")
+            raise InputError(f"{file}: unknown table [{table}]; {nearest(table, TABLES)}")
         if not isinstance(values, dict):
             raise InputError(f"{file}: {table} must be a table, got {values!r}; write [{table}] on a line of its own")
     for table, name in PATHS:
@@ -100,8 +90,27 @@ def read_toml(file: Path) -> Tables:
     return content
 
 
-def write_toml(config: Config, file: Path, command: str = "solve") -> None:
-    """Write all settings to a file that a command can start from; paths become relative to it.
+def _meant(file: Path) -> str:
+    """Say what a word may stand for that was taken for a file of settings."""
+    from ..algorithms import METHODS
+
+    name = str(file)
+    flags = {
+        "--network": list(KINDS),
+        "--method, or --methods to compare": list(METHODS),
+    }
+    if name in SAMPLES:
+        return f"{name!r} was taken for a file of settings: give it with --data {name}"
+    for found, known in flags.items():
+        if name.lower() in known:
+            return f"{name!r} was taken for a file of settings: give it with {found}, several with commas and no spaces"
+    if file.suffix.lower() in (".csv", ".svm", ".libsvm", ".npz", ".bz2", ".gz", ".xz", ".txt"):
+        return f"it was taken for a file of settings: give samples with --data {name}"
+    return "expected a file of settings, such as the config.toml that every run writes"
+
+
+def write_toml(config: Config, file: Path, command: str = "solve", *, absolute: bool = False) -> None:
+    """Write all settings to a file that a command can start from; paths become relative to it, or absolute.
 
     Examples
     --------
@@ -113,17 +122,19 @@ def write_toml(config: Config, file: Path, command: str = "solve") -> None:
     'adom'
     """
     with atomic(file) as partial:
-        partial.write_text(toml_text(config, file, command), encoding="utf-8")
+        partial.write_text(toml_text(config, file, command, absolute=absolute), encoding="utf-8")
 
 
-def toml_text(config: Config, file: Path, command: str = "solve") -> str:
+def toml_text(config: Config, file: Path, command: str = "solve", *, absolute: bool = False) -> str:
     """Return what `write_toml` writes."""
     lines = [f"# Run this again with: adom {command} {file.name}"]
     for table, values in asdict(config).items():
         given = {name: value for name, value in values.items() if value is not None}
         lines += ["", f"[{table}]"] if given else []
         for name, value in given.items():
-            lines.append(f"{name} = {_toml(_relative(value, file) if (table, name) in PATHS else value)}")
+            if (table, name) in PATHS:
+                value = _absolute(value) if absolute else _relative(value, file)  # noqa: PLW2901  # as it is written
+            lines.append(f"{name} = {_toml(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -138,13 +149,17 @@ def _no_name(path: str) -> str:
     return f"./{path}" if path in SAMPLES else path
 
 
+def _absolute(path: str) -> str:
+    return path if path in SAMPLES else Path(path).absolute().as_posix()
+
+
 def _relative(path: str, file: Path) -> str:
     if path in SAMPLES:
         return path
     try:
         return _no_name(Path(os.path.relpath(path, file.parent)).as_posix())
     except ValueError:  # another drive
-        return Path(path).absolute().as_posix()
+        return _absolute(path)
 
 
 def _toml(value: Any) -> str:
@@ -169,11 +184,6 @@ def _toml(value: Any) -> str:
     return repr(value)
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    return (f"did you mean {close[0]!r}? " if close else "") + f"known: {', '.join(known)}"
-
-
 def _check_types(table: str, values: dict[str, Any], where: str) -> None:
     """Check names and types with pydantic; its first complaint becomes one line of ours."""
     from pydantic import ConfigDict, ValidationError, create_model
@@ -190,135 +200,15 @@ def _check_types(table: str, values: dict[str, Any], where: str) -> None:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
         if first["type"] == "extra_forbidden":
-            raise InputError(f"{where}: unknown key {name!r}; {_nearest(name, list(known))}") from None
+            raise InputError(f"{where}: unknown key {name!r}; {nearest(name, known)}") from None
         rule, example = RULES[describe(table, name)[0]]
         raise InputError(f"{where}: {name} must be {rule}, got {first['input']!r}; e.g. {name} = {example}") from None
 
 
-def _check_bounds(table: str, values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        setting = describe(table, name)[1]
-        low, high = setting.least, setting.most
-        if (low is not None and not value >= low) or (high is not None and not value <= high):
-            rule = f"at least {low}" + (f" and at most {high}" if high is not None else "")
-            raise InputError(f"{name} must be {rule}, got {value!r}; {setting.help[0].lower()}{setting.help[1:-1]}")
-
-
-def _common() -> tuple[str, ...]:
-    every = {field.name for field in fields(NetworkTable)}
-    return tuple(every.difference(*KINDS.values()))
-
-
-def _belonging(kind: str) -> set[str]:
-    """Return the settings that belong to some of the kinds named."""
-    return {name for part in kinds(kind) for name in KINDS[part]}
-
-
-def kinds(text: str) -> list[str]:
-    """Return the kinds that `--network` names.
-
-    Examples
-    --------
-    >>> kinds("ring, star")
-    ['ring', 'star']
-    """
-    found = [part.strip().lower().replace("_", "-") for part in text.split(",")]
-    for part in found:
-        if part not in KINDS:
-            raise InputError(f"unknown network {part!r}; {_nearest(part, list(KINDS))}")
-    return found
-
-
-def _fill(merged: Tables, usual: Tables) -> None:
-    """Complete the settings in place, where what is usual applies; refuse those that would have no effect."""
-    problem, network = merged["problem"], merged["network"]
-    for name, value in usual.get("run", {}).items():
-        merged["run"].setdefault(name, value)
-    if {"kappa", "l2"} <= problem.keys():
-        raise InputError(
-            f"kappa = {problem['kappa']!r} and l2 = {problem['l2']!r} exclude each other; give one of them"
-        )
-    how = problem.get("split", "contiguous")
-    if how not in SPLITS:
-        raise InputError(f"unknown split {how!r}; {_nearest(how, list(SPLITS))}")
-    if "concentration" in problem and how != "dirichlet":
-        raise InputError(
-            f"concentration = {problem['concentration']!r} has no effect on split {how}; it belongs to dirichlet"
-        )
-    _check_engine(merged)
-    defaults = dict(usual.get("problem", {}))
-    if "shards" in problem:
-        _fill_from_shards(problem)
-        defaults = {"kappa": defaults["kappa"]} if "kappa" in defaults else {}
-    if "data" in problem:
-        defaults = {name: defaults[name] for name in ("nodes", "kappa") if name in defaults}
-    if "l2" in problem:
-        defaults.pop("kappa", None)
-
-    kind = network.setdefault("kind", "contacts" if "contacts" in network else "geometric")
-    chosen = kinds(kind)
-    network["kind"] = ",".join(chosen)
-    if "contacts" in chosen:
-        defaults.pop("nodes", None)
-        if "contacts" not in network:
-            raise InputError("network contacts needs a contact list; give one with --contacts FILE")
-    if "infectious" in chosen and problem.setdefault("nodes", INFECTIOUS) != INFECTIOUS:
-        raise InputError(
-            f"nodes = {problem['nodes']} does not fit network infectious, which has {INFECTIOUS}; leave nodes out"
-        )
-    belonging = _belonging(kind) | ({"graphs"} if "failing" in network else set())
-    for name in network:
-        if name not in belonging and name not in _common():
-            owners = ", ".join(one for one, names in KINDS.items() if name in names)
-            raise InputError(f"{name} = {network[name]!r} has no effect on network {kind}; it belongs to {owners}")
-    for name, value in defaults.items():
-        problem.setdefault(name, value)
-    if "graphs" in belonging:
-        network.setdefault("graphs", _affordable(usual["network"]["graphs"], problem.get("nodes")))
-    if "contacts" in chosen:
-        network.setdefault("window", 1)
-    _fill_by_size(network, chosen, problem.get("nodes") or 0)
-
-
-def _check_engine(merged: Tables) -> None:
-    """Refuse settings of engine mpi with another engine, and checkpoints that go nowhere."""
-    mpi, engine = merged["mpi"], merged["run"].get("engine", "local")
-    if mpi and engine != "mpi":
-        name = next(iter(mpi))
-        raise InputError(f"{flag('mpi', name)} has no effect on engine {engine}; give --engine mpi")
-    for name in ("every_rounds", "every_seconds", "resume"):
-        if name in mpi and "checkpoints" not in mpi:
-            raise InputError(f"{flag('mpi', name)} needs a folder; give one with --checkpoints DIR")
-
-
-def _fill_from_shards(problem: dict[str, Any]) -> None:
-    """Take the number of nodes from the shards, and refuse what they have of their own."""
-    from ..data.shards import Shards
-
-    for name in ("data", "label", "samples", "split", "concentration", "dim"):
-        if name in problem:
-            raise InputError(f"{name} = {problem[name]!r} has no effect on shards, which have their own; leave it out")
-    nodes = Shards(problem["shards"], l2=1.0).nodes
-    if problem.setdefault("nodes", nodes) != nodes:
-        raise InputError(
-            f"nodes = {problem['nodes']} does not fit {problem['shards']}, which has {nodes}; leave it out"
-        )
-
-
-def _affordable(graphs: int, nodes: int | None) -> int:
-    """Return fewer graphs than usual for large networks, whose spectra take seconds each."""
-    return graphs if not nodes else min(graphs, max(10, int(graphs * (150 / nodes) ** 3)))
-
-
-def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> None:
-    """Choose radius and probability for graphs that are connected more often than not."""
-    spread = math.log(nodes) / nodes if nodes > 1 else 1.0
-    if "geometric" in chosen and "radius" not in network:
-        network.setdefault("chi", min(30.0, float(nodes)) if nodes > 2 else 1.0)  # few nodes reach no more
-    if "waypoint" in chosen:
-        network.setdefault("radius", round(2 * math.sqrt(spread / math.pi), 6))
-        network.setdefault("speed", 0.02)
-    if "erdos-renyi" in chosen:
-        network.setdefault("probability", round(min(1.0, 2 * spread), 6))
-    if "expander" in chosen:
-        network.setdefault("degree", max(2, min(8, (nodes - 1) // 2 * 2)))
+def _check_value(table: str, name: str, value: Any, called: str, remedy: str) -> None:
+    """Refuse a value that breaks its setting's rule; `called` is the setting as it was given."""
+    kind, setting = describe(table, name)
+    if kind in (int, float) and setting.broken(value):
+        raise InputError(f"{called} must be {setting.broken(value)}, got {shown(value)}; e.g. {remedy}")
+    if setting.choices and value not in setting.choices:
+        raise InputError(f"unknown {name} {value!r}; {nearest(value, setting.choices)}")

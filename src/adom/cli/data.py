@@ -4,16 +4,26 @@ from typing import Annotated, Any
 
 import typer
 
+from .completion import one_of
+from .exits import Exit
 from .options import AsJson
+from .settings import DATA_SETS
 
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...", help="a6a, w6a, ijcnn1 or infectious_ct1; left out: all of them.", show_default=False
+        metavar="[NAME]...",
+        help="a6a, w6a, ijcnn1 or infectious_ct1; left out: all of them.",
+        show_default=False,
+        autocompletion=one_of((*DATA_SETS, "infectious_ct1")),
     ),
 ]
-Download = Annotated[bool, typer.Option("--download", help="Fetch what is missing from the official pages.")]
-Check = Annotated[bool, typer.Option("--check", help="Hold all files against the paper's Table 2 and its chi.")]
+Download = Annotated[
+    bool, typer.Option("--download", metavar="", help="Fetch what is missing from the official pages.")
+]
+Check = Annotated[
+    bool, typer.Option("--check", metavar="", help="Hold all files against the paper's Table 2 and its chi.")
+]
 
 
 def data(names: Names = None, download: Download = False, check: Check = False, json: AsJson = False) -> int:
@@ -44,7 +54,7 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
     wrong = [found.message for found in states.values() if found.status == "wrong"]
     for message in wrong:
         output.note(message)
-    return 1 if wrong or (checked and not checked["agrees"]) else 0
+    return Exit.FAILED if wrong or (checked and not checked["agrees"]) else Exit.DONE
 
 
 def _check() -> dict[str, Any]:

@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from .exits import Exit
 from .options import AsJson
+
+FILES = {"ledger": "ledger.md", "json": "ledger.json", "findings": "findings.md"}
 
 
 def ledger(
@@ -32,10 +35,11 @@ def ledger(
         outcomes = load_outcomes(folder)
         whole = ledgers.write(folder, outcomes)
         findings.write(folder, outcomes)
+    files = {name: folder / file for name, file in FILES.items()}
     shown = whole if claim is None else whole.of(claim)
     if json:
-        output.as_json(shown.to_json())
-        return 0
+        output.as_json({**shown.to_json(), "files": files})
+        return Exit.DONE
     size = "miniature" if whole.quick else "full size"
     output.table(
         f"{whole.runs} results{f', {whole.missing} missing' if whole.missing else ''}; {size}; "
@@ -45,5 +49,5 @@ def ledger(
     )
     if claim is not None:
         output.lines("rule", f"  {CLAIMS[claim].rule}")
-    output.lines("wrote", *(f"  {folder / name}" for name in ("ledger.md", "ledger.json", "findings.md")))
-    return 0
+    output.lines("wrote", *(f"  {path}" for path in files.values()))
+    return Exit.DONE

@@ -1,17 +1,23 @@
-"""The command `adom`: its parts, and what becomes of bad input."""
+"""The command `adom`: its parts, and what becomes of bad input, of Ctrl-C, and of bugs."""
 
+import errno
+import os
+import shlex
 import sys
 import time
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
-from ..errors import InputError
-from . import ranks
+from ..errors import InputError, nearest
+from . import completion, output, ranks, usage
 from .compare import compare
 from .data import data
+from .exits import MEANING, Exit
 from .ledger import ledger
 from .methods import methods
 from .network import network
@@ -28,50 +34,162 @@ UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own click
 START = """\
 adom: decentralized convex optimization over changing networks
 
-  adom solve                    run ADOM on the paper's default problem; files go to out/
-  adom solve --engine mpi --ranks 4
-                                the same in four processes that talk to their neighbours
-  adom solve --data FILE        the same on your own samples, or on a6a, w6a, ijcnn1
-  adom compare                  run all methods on the same problem, side by side
-  adom sweep sweep.toml         run every combination of the settings that a file lists
-  adom network --network ring   describe and draw a network
-  adom verify                   check the theorem and its lemmas round by round
-  adom methods                  list the methods
-  adom data                     list the data sets, where they are, and fetch them
-  adom split FILE --nodes 100 --out shards
-                                write one file a node, so that each machine holds its own only
-  adom reproduce --quick        reproduce the paper's figures and claims, in miniature; without it in full
-  adom ledger FOLDER            judge the paper's claims from the files of a reproduction
-  adom plot out/result.npz      draw a saved run again
-  adom report out -o report.html
-                                one page with curves, claims and the network in motion, that works offline
+to begin
+  adom solve                   run ADOM on the paper's default problem
+  adom solve --data FILE       the same on your own samples; or a6a, w6a, ijcnn1
+  adom compare                 run all methods on one problem, side by side
+  adom methods                 list the methods
+the network
+  adom network --network ring  describe and draw a network
+further
+  adom sweep sweep.toml        run every combination of the lists in a file
+  adom verify                  check the theorem and its lemmas in every round
+  adom plot out/result.npz     draw a saved run again
+  adom report out              one page of curves and the network in motion
+the paper
+  adom data                    list its data sets, and fetch them
+  adom reproduce --quick       its figures and claims, in miniature
+  adom ledger out/reproduce    judge its claims from the files of a reproduction
+many machines
+  adom split FILE --nodes 100  one file a node, so that each holds its own only
+  adom solve --shards shards --engine mpi --ranks 4
+                               four processes that talk to their neighbours
 
-adom --help and adom COMMAND --help say more."""
+Files go to out/. adom --help and adom COMMAND --help say more."""
+
+EXAMPLES = {
+    solve: "adom solve --data a6a --nodes 50 --kappa 1000 --network ring --rounds 20000",
+    compare: "adom compare --methods adom,adom+,diging --parameters unit --rounds 3000",
+    sweep: "adom sweep sweep.toml --out out/sweep   with lines [sweep.factors] and eta = [0.5, 1, 2] in the file",
+    verify: "adom verify --nodes 10 --network ring --rounds 200",
+    network: "adom network --network ring,star --every 20 --nodes 50",
+    methods: "adom methods",
+    data: "adom data a6a --download",
+    split: "adom split data.svm --nodes 100 --by label --out shards",
+    reproduce: "adom reproduce --quick   or, one panel: adom reproduce kappa/d40-kappa100",
+    ledger: "adom ledger out/reproduce --claim kap",
+    plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
+    report: "adom report out/compare -o report.html",
+}
+"""A line that works, for the help of every command."""
 
 
-class OneLine(TyperGroup):
+class EndError(Exception):
+    """A command ends before its time, with a code and perhaps a word."""
+
+    def __init__(self, code: Exit, word: str = "") -> None:
+        super().__init__(word)
+        self.code = code
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """Give Ctrl-C and a reader that went away our codes, before typer gives them its own."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise EndError(Exit.INTERRUPTED, "interrupted") from None
+    except BrokenPipeError:
+        raise EndError(Exit.UNREAD) from None
+    except SystemExit as end:  # by which rich answers a broken pipe
+        if isinstance(end.__context__, BrokenPipeError):
+            raise EndError(Exit.UNREAD) from None
+        raise
+
+
+class Help:
+    """Commands whose --help does not say that it is a <bool>."""
+
+    def get_help_option(self, context: Any) -> Any:
+        """Return the option --help."""
+        option = super().get_help_option(context)  # type: ignore[misc]  # a mixin of typer's commands
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class Command(Help, TyperCommand):
+    """One command, whose help names arguments as we do and not by their types in Python."""
+
+    def collect_usage_pieces(self, context: Any) -> list[str]:
+        """Return what the line of usage is made of."""
+        shown = [(one.metavar or one.name, one.required) for one in self._arguments()]
+        return ["[OPTIONS]", *(name if required or name[0] == "[" else f"[{name}]" for name, required in shown)]
+
+    def get_params(self, context: Any) -> list[Any]:
+        """Return options and arguments."""
+        for one in self._arguments():
+            one.display_type_rich = lambda **_: ""  # typer would say <list[Path]>
+        return super().get_params(context)
+
+    def _arguments(self) -> list[Any]:
+        return [one for one in self.params if one.param_type_name == "argument"]
+
+
+class OneLine(Help, TyperGroup):
     """Commands whose bad input ends in one line on stderr and exit code 2; any other error is a bug."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command; exit with its code, or return it where `standalone_mode` is off."""
         standalone = extra.pop("standalone_mode", True)
         extra["standalone_mode"] = False  # so that errors arrive here
+        given = args[0] if args else extra.get("args")
         try:
             code = super().main(*args, **extra)
         except InputError as error:
-            code = _refuse(str(error))
+            code = _refuse(usage.in_flags(str(error)))
         except UsageError as error:
-            where = error.ctx.command_path if error.ctx else "adom"
-            message = error.format_message().rstrip(".")
-            link = "" if message.endswith("?") else ";"
-            code = _refuse(f"{message[:1].lower()}{message[1:]}{link} {where} --help lists what there is")
-        except (KeyboardInterrupt, typer.Abort):
-            print("interrupted", file=sys.stderr)
-            code = 130
-        code = code if isinstance(code, int) else 0
+            code = _refuse(usage.explain(error, sys.argv[1:] if given is None else given, self.commands))
+        except (EndError, typer.Abort) as end:
+            if str(end) and not ranks.rank():
+                output.note(str(end))
+            code = end.code if isinstance(end, EndError) else Exit.INTERRUPTED
+        except MemoryError as error:
+            code = _refuse(f"not enough memory ({error}); take fewer nodes, samples or features")
+        except OSError as error:
+            if error.errno not in TROUBLES:
+                raise
+            what = f"read or write {error.filename}" if error.filename else "write the output"
+            code = _refuse(f"cannot {what}: {error.strerror}; choose another place")
+        code = int(code) if isinstance(code, int) else Exit.DONE
         if standalone:
             sys.exit(code)
         return code
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Take care of the flags of completion, which may be followed by the name of a shell; parse the rest."""
+        if args and args[0] in (completion.INSTALL, completion.SHOW) and not context.resilient_parsing:
+            print(completion.offer(args[0], args[1] if len(args) > 1 else None))
+            raise typer.Exit
+        return super().parse_args(context, args)
+
+    def resolve_command(self, context: Any, args: list[str]) -> Any:
+        """Return the command that is called, or say which may be meant."""
+        known = self.commands
+        if args and args[0] not in known and not args[0].startswith("-") and not context.resilient_parsing:
+            raise InputError(f"unknown command {args[0]!r}; {nearest(args[0], known)}")
+        return super().resolve_command(context, args)
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Return the context of a call, which prints the help where it is asked for."""
+        with _ending():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, context: Any) -> Any:
+        """Run the command that is called."""
+        with _ending():
+            return super().invoke(context)
+
+    def _main_shell_completion(
+        self, ctx_args: MutableMapping[str, Any], prog_name: str, complete_var: str | None = None
+    ) -> None:
+        if completion.VARIABLE in os.environ:
+            completion.prepare()
+        super()._main_shell_completion(ctx_args, prog_name, complete_var)
+
+
+TROUBLES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE)
+"""Errors of the machine that are no bugs of ours."""
 
 
 def _refuse(message: str) -> int:
@@ -79,19 +197,21 @@ def _refuse(message: str) -> int:
     if rank:  # rank 0 says the same, unless this rank alone has the trouble
         time.sleep(1.0)
         message = f"rank {rank}: {message}"
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr, flush=True)
-    return 2
+    output.note(f"error: {message}")
+    return Exit.REFUSED
 
 
 app = typer.Typer(
     name="adom",
     cls=OneLine,
-    add_completion=False,
+    add_completion=False,  # OneLine has its own, for which no shell has to be guessed
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: " + "; ".join(f"{code.value} {words}" for code, words in MEANING.items()) + ".",
 )
-for command in (solve, compare, sweep, verify, network, methods, data, split, reproduce, ledger, plot, report):
-    app.command()(command)
+command: Any
+for command, line in EXAMPLES.items():
+    app.command(cls=Command, epilog=f"Example: {line}".replace("[", "\\["))(command)
 
 
 def _print_version(asked: bool) -> None:
@@ -104,7 +224,17 @@ def _print_version(asked: bool) -> None:
 def start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    install: Annotated[
+        bool,
+        typer.Option(
+            completion.INSTALL, metavar="[SHELL]", help="Let the Tab key complete commands in bash, zsh or fish."
+        ),
+    ] = False,
+    show: Annotated[
+        bool,
+        typer.Option(completion.SHOW, metavar="[SHELL]", help="Print the script that does so, to place it yourself."),
     ] = False,
 ) -> None:
     """Decentralized convex optimization over changing networks."""
@@ -115,4 +245,30 @@ def start(
 def run() -> None:
     """Run the command line; the entry point of the installed command."""
     ranks.calm()
-    app(prog_name="adom")
+    output.settle_streams()
+    try:
+        code = app(prog_name="adom", standalone_mode=False)
+        output.flush()
+    except BrokenPipeError:
+        code = Exit.UNREAD
+    except OSError as error:
+        code = _bug(error) if error.errno not in TROUBLES else _refuse(f"cannot write the output: {error.strerror}")
+    except Exception as error:  # the last that can be done for a bug
+        code = _bug(error)
+    if code != Exit.DONE:
+        output.mute()
+    sys.exit(code)
+
+
+def _bug(error: Exception) -> int:
+    """Say what is to be said of an error that no rule foresaw."""
+    import traceback
+
+    wanted = os.environ.get("JAX_PLATFORMS")
+    frames = traceback.extract_tb(error.__traceback__)
+    if wanted and frames and frames[-1].filename.endswith("xla_bridge.py"):
+        return _refuse(f"JAX_PLATFORMS={wanted} names no device of this machine; unset it, or take JAX_PLATFORMS=cpu")
+    traceback.print_exc()
+    called = shlex.join(["adom", *sys.argv[1:]])
+    output.note(f"error: a bug in adom {__version__}; please report it with the lines above and this call: {called}")
+    return Exit.BUG

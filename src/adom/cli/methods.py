@@ -1,10 +1,15 @@
 """`adom methods`: the one table of methods, for reading."""
 
+from .exits import Exit
 from .options import AsJson
 
 
 def methods(json: AsJson = False) -> int:
-    """List the methods with their costs and sources."""
+    """List the methods with their costs and sources.
+
+    The names are what `adom solve --method` and `adom compare --methods`
+    take. A dual method needs an oracle for grad F*, a primal one gradients.
+    """
     from ..algorithms import METHODS, method_class
     from . import output
 
@@ -12,7 +17,7 @@ def methods(json: AsJson = False) -> int:
     if json:
         fields = ("title", "oracle", "vectors_per_round", "rounds_per_step", "complexity", "reference")
         output.as_json({name: {field: getattr(cls, field) for field in fields} for name, cls in found.items()})
-        return 0
+        return Exit.DONE
     output.table(
         "",
         ("name", "title", "oracle", "vectors a round", "rounds to error eps", "reference"),
@@ -21,4 +26,4 @@ def methods(json: AsJson = False) -> int:
             for name, cls in found.items()
         ],
     )
-    return 0
+    return Exit.DONE

@@ -3,27 +3,35 @@
 from pathlib import Path
 from typing import Any
 
+from .exits import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Tables
 
 
 @with_settings("network", "problem.nodes", "problem.seed", usual=USUAL)
 def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out"), json: AsJson = False) -> int:
-    """Describe a network and draw it: some rounds, chi by round, degrees."""
-    from ..report.figures import network_picture, save
+    """Describe a network and draw it: some rounds, chi by round, degrees.
+
+    chi is the condition number that the methods' rates depend on. Writes
+    network.png.
+    """
     from . import build, output
     from .config import settle
 
     settings = settle(config, flags, USUAL)
     output.folder(out)
+
+    from ..report.figures import network_picture, save
+
     with output.busy("building the network"):
         built = build.network(settings)
         described = built.describe()
         chis = _chi_summary(built)
         picture = save(network_picture(built), out / "network.png")
     if json:
-        output.as_json({**described, "chi_rounds": chis, "recipe": built.recipe, "files": {"picture": picture}})
-        return 0
+        rests = {"chi_rests_on": _rests_on(built), "chi_rounds": chis}
+        output.as_json({**described, **rests, "recipe": built.recipe, "files": {"picture": picture}})
+        return Exit.DONE
     show = output.number
     spans = [
         (
@@ -45,7 +53,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
         ],
     )
     output.lines("wrote", f"  {picture}")
-    return 0
+    return Exit.DONE
 
 
 def _rests_on(built: Any) -> str:

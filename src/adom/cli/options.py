@@ -10,22 +10,36 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from ..errors import InputError
+from .completion import OF_SETTING, one_of
 from .settings import TABLES, Setting, Tables
+
+OUTPUT = "Output"
+"""The panel of options that say where results go."""
 
 ConfigFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="CONFIG.toml",
-        help="Settings in tables problem, network, run, compare, sweep; flags win over it.",
+        help="Settings in tables problem, network, run, mpi, compare, sweep; flags win over it.",
         show_default=False,
     ),
 ]
-OutFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+OutFolder = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder for the files; made if need be.", rich_help_panel=OUTPUT)
+]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        metavar="",
+        help="Print one JSON object instead of text; errors stay one line on stderr.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 
 Command = Callable[..., int]
 PANELS = {"mpi": "Engine mpi"}
-METAVARS = {int: "N", float: "X", str: "TEXT"}
+METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}
 
 
 def with_settings(*chosen: str, usual: Tables, without: Sequence[str] = ()) -> Callable[[Command], Command]:
@@ -77,8 +91,33 @@ def describe(table: str, name: str) -> tuple[type, Setting]:
     return plain, setting
 
 
+def example(table: str, name: str) -> Any:
+    """Return a value that a setting may have."""
+    given = describe(table, name)[1].example
+    return _default(table, name) if given is None else given
+
+
+def number(kind: type, name: str, rule: Setting) -> Callable[[Any], Any]:
+    """Return what reads an option that is no setting: a number that keeps to a rule."""
+
+    def read(value: Any) -> Any:
+        try:
+            found = kind(value)
+        except ValueError:
+            raise typer.BadParameter(_no_number(name, kind, value, rule.example)) from None
+        if rule.broken(found):
+            raise typer.BadParameter(f"{name} must be {rule.broken(found)}, got {found}; e.g. {name} {rule.example}")
+        return found
+
+    return read
+
+
 def _all() -> list[tuple[str, str]]:
     return [(table, field.name) for table, cls in TABLES.items() for field in fields(cls)]
+
+
+def _default(table: str, name: str) -> Any:
+    return next(field.default for field in fields(TABLES[table]) if field.name == name)
 
 
 def _option(table: str, name: str, usual: Tables) -> Any:
@@ -86,7 +125,7 @@ def _option(table: str, name: str, usual: Tables) -> Any:
     kind, setting = describe(table, name)
     default = usual.get(table, {}).get(name)
     if default is None:
-        default = next(f.default for f in fields(TABLES[table]) if f.name == name)
+        default = _default(table, name)
     shown = f"{default:g}" if isinstance(default, float) else default
     text = setting.help if default is None else f"{setting.help} Default: {shown}."
     option = typer.Option(
@@ -95,6 +134,7 @@ def _option(table: str, name: str, usual: Tables) -> Any:
         show_default=False,
         rich_help_panel=PANELS.get(table, table.capitalize()),
         metavar=METAVARS.get(kind),
+        autocompletion=OF_SETTING.get((table, name)) or (one_of(setting.choices) if setting.choices else None),
     )
     return Annotated[bool | None if kind is bool else str | None, option]
 
@@ -105,5 +145,15 @@ def _parse(table: str, name: str, value: Any) -> Any:
     try:
         return kind(value)
     except ValueError:
-        rule = "a whole number, got {!r}; e.g. 100" if kind is int else "a number, got {!r}; e.g. 100 or 1e-3"
-        raise InputError(f"{flag(table, name)} must be {rule.format(value)}") from None
+        raise InputError(_no_number(flag(table, name), kind, value, example(table, name))) from None
+
+
+def _no_number(name: str, kind: type, value: Any, usual: Any) -> str:
+    """Say that a text is no number, with one that would do: the same in digits, where that is meant."""
+    try:
+        meant = float(value)
+    except ValueError:
+        meant = 0.5
+    if kind is int and meant == meant // 1 and abs(meant) < 1e15:  # such as 1e3
+        usual = int(meant)
+    return f"{name} must be a {'whole ' if kind is int else ''}number, got {value!r}; e.g. {name} {usual}"

@@ -12,19 +12,35 @@ from ..errors import InputError
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
-    """Print a table on stdout; the columns named in `numbers` are flush right."""
+    """Print a table on stdout; the columns named in `numbers` are flush right.
+
+    Where words would not fit side by side, each row becomes a list of its cells.
+    """
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
+    console = Console()
+    cells = [[str(cell) for cell in row] for row in rows]
+    if len(columns) > 2 and sum(map(_longest_word, zip(columns, *cells, strict=True))) > console.width - 3 * len(
+        columns
+    ):
+        lines(*([title, ""] if title else []))
+        for row in cells:
+            lines(*(f"{column}: {cell}" for column, cell in zip(columns, row, strict=True)), "")
+        return
     grid = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
     for number, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
         grid.add_column(column, style="bold" if number == 0 else None, overflow="fold", justify=justify)
-    for row in rows:
-        grid.add_row(*(escape(str(cell)) for cell in row))
-    Console().print(grid)
+    for row in cells:
+        grid.add_row(*map(escape, row))
+    console.print(grid)
+
+
+def _longest_word(column: Sequence[str]) -> int:
+    return min(12, max(len(word) for cell in column for word in (cell.split() or [""])))
 
 
 def lines(*texts: object) -> None:
@@ -50,19 +66,68 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
-def folder(path: Path) -> None:
+def folder(path: Path, option: str = "--out") -> None:
     """Make a folder, and refuse one that cannot be written to before any work is done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot make the folder {path}: {error.strerror or error}; choose another --out") from None
-    if not os.access(path, os.W_OK):
-        raise InputError(f"cannot write to the folder {path}: permission denied; choose another --out")
+        reason = "it is a file" if path.exists() and not path.is_dir() else error.strerror or error
+        raise InputError(f"cannot make the folder {path}: {reason}; choose another {option}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to the folder {path}: permission denied; choose another {option}")
+
+
+def file(path: Path, suffixes: Sequence[str], option: str) -> None:
+    """Refuse a file to write whose suffix is not one of those, or whose place cannot be written to."""
+    if path.suffix.lower() not in suffixes:
+        raise InputError(
+            f"cannot write {path}: its suffix must be one of {', '.join(suffixes)}; "
+            f"e.g. {option} {path.with_suffix(suffixes[0]) if path.name else 'result' + suffixes[0]}"
+        )
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder; choose another {option}")
+    folder(path.parent, option)
+
+
+def results(paths: Sequence[Path]) -> None:
+    """Refuse files that are certainly no results, before anything is loaded that could read them."""
+    import zipfile
+
+    for path in paths:
+        if path.is_dir():
+            found = next(iter(sorted(path.glob("*.npz"))), None)
+            remedy = f"give the file in it, {found}" if found else "give a file that `adom solve` wrote, out/result.npz"
+            raise InputError(f"{path} is a folder, not a result; {remedy}")
+        if path.is_file() and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
+            raise InputError(f"{path} is not a whole result file; give one that `adom solve` wrote, out/result.npz")
 
 
 def note(text: str) -> None:
     """Print one line on stderr."""
-    print(" ".join(text.splitlines()), file=sys.stderr)
+    print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
+
+
+def settle_streams() -> None:
+    """Let no character, and no stream that is closed, be the end of a command."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # for good
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush() -> None:
+    """Write out what is buffered, so that trouble with it shows while it can be dealt with."""
+    sys.stdout.flush()
+
+
+def mute() -> None:
+    """Send what may still be written to stdout nowhere: nobody reads it, or it cannot be written."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # no file at all, as in tests
+        return
 
 
 @contextmanager

@@ -5,21 +5,48 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InputError, nearest
+from .completion import one_of
+from .exits import Exit
+from .options import OUTPUT, AsJson
+
+AXES = ("round", "gradients", "floats_sent", "seconds", "all")
+
 
 def plot(
     results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Files that runs saved.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .pdf or .svg.")
-    ] = Path("out/plot.png"),
     axis: Annotated[
-        str, typer.Option("--axis", metavar="AXIS", help="round, gradients, floats_sent, seconds or all.")
+        str,
+        typer.Option(
+            "--axis",
+            metavar="AXIS",
+            help="round, gradients, floats_sent, seconds, or all: a picture of each.",
+            autocompletion=one_of(AXES),
+        ),
     ] = "round",
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Figure to write: .png, .pdf or .svg.", rich_help_panel=OUTPUT
+        ),
+    ] = Path("out/plot.png"),
+    json: AsJson = False,
 ) -> int:
-    """Draw saved runs in one figure."""
+    """Draw saved runs in one figure; nothing is run."""
+    from . import output as printed
+
+    if axis not in AXES:
+        raise InputError(f"unknown axis {axis!r}; {nearest(axis, AXES)}")
+    printed.results(results)
+    printed.file(output, (".png", ".pdf", ".svg"), "--output")
+
     from ..engine.result import load
     from ..report.figures import convergence, save
-    from .output import lines
 
-    figure = convergence([load(path) for path in results], axis=axis)
-    lines("wrote", f"  {save(figure, output)}")
-    return 0
+    runs = [load(path) for path in results]
+    written = save(convergence(runs, axis=axis), output)
+    if json:
+        printed.as_json({"runs": len(runs), "axis": axis, "files": {"figure": written}})
+    else:
+        printed.lines("wrote", f"  {written}")
+    return Exit.DONE

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import NEEDS_MPI, InputError
+from .exits import Exit
 
 PLACES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 """Where launchers say which rank a process is: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
@@ -25,22 +27,44 @@ def rank() -> int | None:
     return next((int(os.environ[name]) for name in PLACES if os.environ.get(name, "").isdigit()), None)
 
 
+CODE = "ADOM_EXIT_CODE"
+"""Names the file in which rank 0 leaves its exit code to `start`: launchers make a fuss of any code but 0."""
+
+
 def calm() -> None:
-    """Give a rank one thread, unless its user says otherwise: there are as many ranks as cores, or more."""
+    """Give a rank one thread, unless its user says otherwise: there are as many ranks as cores, or more.
+
+    And let it take SIGUSR1, which launchers pass on, for Ctrl-C, which they answer by killing the ranks.
+    """
     if rank() is None:
         return
+    if hasattr(signal, "SIGUSR1"):
+        signal.signal(signal.SIGUSR1, lambda number, frame: signal.raise_signal(signal.SIGINT))
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     if "xla_cpu_multi_thread_eigen" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
 
 
-def start(ranks: int, arguments: list[str]) -> int:
-    """Run this command line once on each of several ranks; return the exit code."""
+def leave(code: Exit) -> Exit:
+    """Return what a rank ends with after a run that all ranks have finished; rank 0 leaves the code to `start`."""
+    place = os.environ.get(CODE)
+    if place is None:
+        return code
+    if rank() == 0:
+        Path(place).write_text(str(int(code)))
+    return Exit.DONE
+
+
+def start(ranks: int, arguments: list[str], folder: Path) -> int:
+    """Run this command line once on each of several ranks, with a folder for notes; return the exit code."""
     if find_spec("mpi4py") is None:
         raise InputError(NEEDS_MPI)
     launcher = _launcher()
-    environment = dict(os.environ)
+    left = folder / "code"
+    environment = {**os.environ, CODE: str(left), "COLUMNS": str(shutil.get_terminal_size().columns)}
+    if not sys.stdout.isatty():  # a rank cannot tell: some launchers give it a terminal of its own
+        environment["TERM"] = "dumb"
     command = [launcher, "-n", str(ranks)]
     if "Open MPI" in _version(launcher):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -49,14 +73,36 @@ def start(ranks: int, arguments: list[str]) -> int:
         if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is nobody else to be
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     command += [sys.executable, "-m", "adom", *arguments]
-    process = subprocess.Popen(command, env=environment)
-    while True:
-        try:
-            code = process.wait()
-            break
-        except KeyboardInterrupt:  # it has reached the launcher as well, which ends the ranks
-            continue
+    code, asked = _wait(command, environment)
+    if code == 0 and left.exists():
+        code = int(left.read_text())
+    if asked and code != Exit.DONE:
+        return Exit.INTERRUPTED
     return code if code >= 0 else 128 - code
+
+
+def _wait(command: list[str], environment: dict[str, str]) -> tuple[int, bool]:
+    """Run the launcher to its end; return its exit code, and whether Ctrl-C was pressed.
+
+    It is out of the terminal's reach: the first Ctrl-C asks the ranks to stop and save, the next ends them.
+    """
+    ask = getattr(signal, "SIGUSR1", signal.SIGTERM)
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
+    except ValueError:  # not the main thread, to which nobody sends signals
+        before = None
+    asked = False
+    try:
+        while True:
+            try:
+                return process.wait(), asked
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGTERM if asked else ask)
+                asked = True
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _launcher() -> str:

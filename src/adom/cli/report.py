@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .options import AsJson
+from .exits import Exit
+from .options import OUTPUT, AsJson
 
 if TYPE_CHECKING:
     from ..engine.result import Result
@@ -22,13 +23,15 @@ def report(
         list[Path],
         typer.Argument(metavar="RESULTS...", help="Result files, or folders of solve, compare, sweep or reproduce."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Page to write: .html.")] = Path(
-        "report.html"
-    ),
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="What the page is called.")] = "",
     network: Annotated[
-        bool, typer.Option("--network/--no-network", help="Run a stretch again and show the network in motion.")
+        bool,
+        typer.Option("--network/--no-network", metavar="", help="Run a stretch again and show the network in motion."),
     ] = True,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Page to write: .html.", rich_help_panel=OUTPUT),
+    ] = Path("report.html"),
     json: AsJson = False,
 ) -> int:
     """Write one HTML page: curves, the paper's claims, the network, all runs.
@@ -44,10 +47,10 @@ def report(
     from . import output
 
     page.check()
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"cannot write a page to {out}: the suffix must be .html; rename it")
     for path in results:
         reports.kind(path)  # which refuses what cannot be read
+    output.results([path for path in results if not path.is_dir()])
+    output.file(out, (".html", ".htm"), "--out")
     content = reports.read(results, title=title)
     motion, why = _motion(results) if network else (None, "It was left out with --no-network.")
     content = replace(content, motion=motion, motionless=why)
@@ -59,6 +62,7 @@ def report(
         output.as_json(
             {
                 "file": written,
+                "files": {"page": written},
                 "bytes": size,
                 "runs": len(content.runs),
                 "figures": len(content.figures),
@@ -68,9 +72,9 @@ def report(
     else:
         count = len(content.runs)
         output.lines("wrote", f"  {written} ({size / 1e6:.1f} MB, {count} run{'' if count == 1 else 's'})")
-        if network and motion is None:
-            output.note(f"no network in motion: {why}")
-    return 0
+    if network and motion is None:
+        output.note(f"no network in motion: {why}")
+    return Exit.DONE
 
 
 def _motion(results: list[Path]) -> "tuple[Motion | None, str]":

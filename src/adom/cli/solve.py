@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InputError
+from .exits import BY_STATUS, Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
     from ..engine.result import Result
-
-EXIT = {"diverged": 1, "interrupted": 130}
-"""Exit codes by status; all other statuses end with 0."""
 
 
 @with_settings("problem", "network", "run", "mpi", usual=USUAL)
@@ -18,18 +17,19 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     """Minimise over a changing network and save the result.
 
     Without options it runs the paper's default: ADOM on synthetic logistic
-    regression over 100 nodes whose links change every round.
+    regression over 100 nodes whose links change every round. Writes
+    result.npz, history.csv, convergence.png, and config.toml, which repeats
+    the run.
     """
-    from ..algorithms import method_class
     from . import build, output, ranks
-
-    problem: Any
     from .config import settle
 
+    problem: Any
     settings = settle(config, flags, USUAL)
-    method_class(settings.run.method)
-    build.check_run(settings)
+    _check_early(settings)
     output.folder(out)
+    if settings.mpi.checkpoints is not None:
+        output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
     if settings.mpi.ranks is not None and ranks.rank() is None:
         return _start(settings, out, json)
     if settings.run.engine == "mpi" and settings.problem.shards is not None:
@@ -37,8 +37,9 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     else:
         network, problem = build.both(settings)
     result = _run(settings, problem, network)
+    code = BY_STATUS.get(result.status, Exit.DONE)
     if ranks.rank():  # rank 0 speaks and writes for all
-        return EXIT.get(result.status, 0)
+        return ranks.leave(code)
     files = _save(result, settings, out)
     summary = _summary(result)
     if json:
@@ -52,7 +53,30 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         )
     elif result.status == "interrupted":
         output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved")
-    return EXIT.get(result.status, 0)
+    return ranks.leave(code)
+
+
+def _check_early(settings: Config) -> None:
+    """Refuse what is wrong whatever the problem, before anything is built."""
+    from ..algorithms import METHODS, method_class
+    from . import build, output, ranks
+
+    run = settings.run
+    names = [name.strip() for name in run.method.split(",")]
+    if len(names) > 1 and set(names) <= METHODS.keys():
+        raise InputError(
+            f"--method takes one method, got {run.method!r}; `adom compare --methods {run.method}` runs all"
+        )
+    method = method_class(run.method)
+    build.check_run(settings, [method])
+    if method.oracle != "dual" and run.oracle != "auto":
+        dual = ", ".join(name for name in METHODS if method_class(name).oracle == "dual")
+        raise InputError(
+            f"oracle {run.oracle!r} has no effect on {method.title}, which uses gradients; "
+            f"leave it out, or take a dual method: {dual}"
+        )
+    if run.engine == "mpi" and settings.mpi.ranks is None and ranks.rank() is None:
+        output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
 
 
 def _run(settings: Config, problem: Any, network: Any) -> "Result":
@@ -89,9 +113,9 @@ def _start(settings: Config, out: Path, json: bool) -> int:
     assert settings.mpi.ranks is not None
     with TemporaryDirectory(prefix="adom-") as folder:
         file = Path(folder) / "config.toml"
-        write_toml(settings, file)
+        write_toml(settings, file, absolute=True)
         words = ["solve", str(file), "--out", str(out), *(["--json"] if json else [])]
-        return ranks.start(settings.mpi.ranks, words)
+        return ranks.start(settings.mpi.ranks, words, Path(folder))
 
 
 def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:

@@ -7,20 +7,53 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import AsJson
+from ..errors import InputError, nearest
+from .completion import one_of
+from .exits import Exit
+from .options import AsJson, OutFolder, number
+from .settings import DATA_SETS, Setting
 
 if TYPE_CHECKING:
     from ..data.manifest import Manifest
 
+BY = ("rows", "shuffled", "label", "dirichlet")
+
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; or a6a, w6a, ijcnn1."
+        metavar="DATA",
+        help="LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; or a6a, w6a, ijcnn1.",
+        autocompletion=one_of(DATA_SETS),
     ),
 ]
-Nodes = Annotated[int, typer.Option("--nodes", metavar="N", help="Number of nodes.", show_default=False)]
-By = Annotated[str, typer.Option("--by", metavar="TEXT", help="rows (in file order), shuffled, label or dirichlet.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of a shuffled or dirichlet split.")]
+Nodes = Annotated[
+    int,
+    typer.Option(
+        "--nodes",
+        metavar="N",
+        help="Number of nodes.",
+        show_default=False,
+        parser=number(int, "--nodes", Setting("", least=1, most=10**7, example=100)),
+    ),
+]
+By = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        metavar="TEXT",
+        help="rows (in file order), shuffled, label or dirichlet.",
+        autocompletion=one_of(BY),
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        help="Seed of a shuffled or dirichlet split.",
+        parser=number(int, "--seed", Setting("", least=0, most=2**32 - 1, example=0)),
+    ),
+]
 Alpha = Annotated[
     float | None,
     typer.Option(
@@ -28,10 +61,10 @@ Alpha = Annotated[
         metavar="X",
         help="How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike.",
         show_default=False,
+        parser=number(float, "--alpha", Setting("", above=0, most=1e6, example=0.5)),
     ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the shards that the folder holds.")]
-OutFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", metavar="", help="Replace the shards that the folder holds.")]
 
 
 def split(
@@ -47,11 +80,17 @@ def split(
     """Write one file of samples a node, and a manifest of them.
 
     Each machine then needs the manifest and the files of its own nodes only:
-    with `adom solve --shards` no sample leaves it.
+    with `adom solve --shards` no sample leaves it. Writes manifest.json and
+    node-00000.svm, node-00001.svm, ...
     """
+    from . import build, output
+
+    if by not in BY:
+        raise InputError(f"samples cannot be split by {by!r}; {nearest(by, BY)}")
+    build.check_file(data)
+
     from ..data.manifest import NAME, read_manifest
     from ..data.shards import write_shards
-    from . import output
 
     with output.busy(f"splitting {data}"):
         folder = write_shards(data, nodes, out, by, seed=seed, alpha=alpha, overwrite=overwrite)
@@ -60,7 +99,7 @@ def split(
     onward = f"adom solve --shards {shlex.quote(str(folder))} --kappa 100 --engine mpi --ranks {min(4, made.nodes)}"
     if json:
         output.as_json({**summary, "files": {"folder": folder, "manifest": folder / NAME}, "next": onward})
-        return 0
+        return Exit.DONE
     output.table("", ("", ""), _rows(summary))
     output.lines(
         "wrote",
@@ -69,7 +108,7 @@ def split(
         "next",
         f"  {onward}",
     )
-    return 0
+    return Exit.DONE
 
 
 def _summary(made: "Manifest", folder: Path) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .options import AsJson, ConfigFile, OutFolder, with_settings
-from .settings import USUAL, Config, Tables
+from .exits import Exit
+from .options import AsJson, ConfigFile, OutFolder, number, with_settings
+from .settings import USUAL, Config, Setting, Tables
 
 if TYPE_CHECKING:
     from ..experiments.outcome import Sweep
@@ -19,8 +20,18 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Rows of the table that are printed; the file has all."""
 
-Fresh = Annotated[bool, typer.Option("--fresh", help="Do not resume: remove what the folder holds of a sweep.")]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", help="The most members to run at the same time.")]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", metavar="", help="Do not resume: remove what the folder holds of a sweep.")
+]
+Batch = Annotated[
+    int,
+    typer.Option(
+        "--batch",
+        metavar="N",
+        help="The most members to run at the same time.",
+        parser=number(int, "--batch", Setting("", least=1, most=10**6, example=64)),
+    ),
+]
 
 
 @with_settings("problem", "network", "run", usual=USUAL, without=("run.engine",))
@@ -32,10 +43,11 @@ def sweep(
     out: OutFolder = Path("out/sweep"),
     json: AsJson = False,
 ) -> int:
-    """Run every combination of settings that a file's [sweep] table lists.
+    """Run every combination of settings that a file's table `sweep` lists.
 
     Members run many at a time; each is saved as soon as it has finished, and
-    the same command goes on where it was ended or killed.
+    the same command goes on where it was ended or killed. Writes table.csv,
+    sweep.png, config.toml and one file a member in members/.
     """
     from . import build, output
     from .config import settle
@@ -43,8 +55,9 @@ def sweep(
     settings = settle(config, flags, USUAL)
     _check_early(settings, config)
     output.folder(out)
-    _claim(settings, out, fresh)
+    kept = _kept(settings, out, fresh)
     network, problem = build.both(settings)
+    _claim(settings, out, kept)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         found = _run(settings, problem, network, batch, out)
@@ -66,48 +79,54 @@ def sweep(
         output.note(f"{len(found.refused)} members did not run, the first ({found.members[first].text}): {reason}")
     if found.interrupted:
         output.note("interrupted; what was done is saved, and the same command goes on from there")
-    return 130 if found.interrupted else 0
+    return Exit.INTERRUPTED if found.interrupted else Exit.DONE
 
 
 def _check_early(settings: Config, config: Path | None) -> None:
     """Refuse what is wrong whatever the problem, before anything is built."""
-    from ..engine.compare import read_members
-    from ..problems.oracles import parse_oracle
+    from ..algorithms import method_class
     from . import build
 
     if all(value is None for value in vars(settings.sweep).values()):
-        where = "no file was given" if config is None else f"{config} has none"
+        where = "no file of settings was given" if config is None else f"{config} has none"
         raise InputError(
             f"a sweep needs a table [sweep] with lists, and {where}; e.g. [sweep.factors] eta = [0.5, 1, 2]"
         )
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot sweep; take engine local")
-    read_members(_methods(settings))
-    build.check_run(settings)
+    methods = [method_class(name) for name in _methods(settings)]
+    methods = methods if len(methods) == 1 else []  # of several, some may lack a parameter: those members are refused
+    build.check_run(settings, methods)
     for text in settings.sweep.oracles or []:
-        parse_oracle(text)
+        build.check_oracle(text)
     for text in settings.sweep.parameters or []:
-        build.parameters(text)
+        build.check_parameters(text, methods)
 
 
 def _methods(settings: Config) -> list[str]:
     return [settings.run.method] if settings.sweep.methods is None else settings.sweep.methods
 
 
-def _claim(settings: Config, out: Path, fresh: bool) -> None:
-    """Write down which sweep the folder belongs to; refuse one that holds another."""
-    from .config import toml_text, write_toml
+def _kept(settings: Config, out: Path, fresh: bool) -> list[Path]:
+    """Return the members in the folder that have to go; refuse a folder that holds another sweep's."""
+    from .config import toml_text
 
     file = out / "config.toml"
     kept = [path for path in _members(out).glob("*.npz") if re.fullmatch("[0-9a-f]{32}", path.stem)]
-    if fresh:
-        for path in kept:
-            path.unlink(missing_ok=True)
-    elif kept and not (file.is_file() and _same(file, toml_text(settings, file, "sweep"))):
+    if kept and not fresh and not (file.is_file() and _same(file, toml_text(settings, file, "sweep"))):
         raise InputError(
             f"{out} holds {len(kept)} members of another sweep; take another --out, or --fresh to remove them"
         )
-    write_toml(settings, file, "sweep")
+    return kept if fresh else []
+
+
+def _claim(settings: Config, out: Path, kept: list[Path]) -> None:
+    """Remove what has to go, and write down which sweep the folder belongs to."""
+    from .config import write_toml
+
+    for path in kept:
+        path.unlink(missing_ok=True)
+    write_toml(settings, out / "config.toml", "sweep")
 
 
 def _same(file: Path, text: str) -> bool:

@@ -1,5 +1,6 @@
 """`adom verify`: check the theorem and its lemmas on a run, round by round."""
 
+from .exits import Exit
 from .options import AsJson, ConfigFile, with_settings
 from .settings import SMALL, Tables
 
@@ -9,22 +10,26 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
     """Check the theorem and its lemmas in every round of a run.
 
     Each line gives the worst ratio of the left side to the right side; up to 1
-    the statement holds. The exit code is 1 if one of them does not.
+    the statement holds. The exit code is 1 if one of them does not. Writes no
+    files.
     """
-    from .. import verify as verify_theory
     from . import build, output
     from .config import settle
 
     settings = settle(config, flags, SMALL)
     network, problem = build.both(settings)
+
+    from .. import verify as verify_theory
+
     with output.busy("checking every round"):
         checked = verify_theory(problem, network, rounds=settings.run.rounds)
     names = ("name", "statement", "worst_ratio", "round_of_worst", "rounds_checked", "holds")
     rows = [{name: getattr(row, name) for name in names} for row in checked.rows]
+    code = Exit.DONE if checked.holds else Exit.FAILED
     if json:
         about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
         output.as_json({**about, "holds": checked.holds, "rows": rows})
-        return 0 if checked.holds else 1
+        return code
     output.table(
         f"{problem.nodes} nodes, dim {problem.dim}, kappa {output.number(round(problem.kappa, 6))}, "
         f"chi {output.number(network.chi)}",
@@ -41,4 +46,4 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
             for row in rows
         ],
     )
-    return 0 if checked.holds else 1
+    return code

@@ -1,0 +1,77 @@
+"""What typer says of a wrong command line, in our words: the value, the rule and the remedy."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..errors import nearest
+
+
+def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
+    """Return one line for a usage error of typer's; `words` are those that were typed after `adom`."""
+    command = next((word for word in words if word in commands), "")
+    where = error.ctx.command_path if error.ctx else f"adom {command}".strip()
+    kind, option = type(error).__name__, getattr(error, "option_name", "")
+    if kind == "NoSuchOption":
+        return _unknown_option(error, option, words, where)
+    if kind == "BadOptionUsage":
+        if "does not take" in error.message:
+            return f"{option} takes no value; leave out what follows it"
+        return f"{option} needs a value; {where} --help says which"
+    parameter = getattr(error, "param", None)
+    if kind == "MissingParameter" and parameter is not None:
+        about = (parameter.help or "").rstrip(".")
+        about = about if about[:2].isupper() else about[:1].lower() + about[1:]
+        return f"missing {_name(parameter)}: {about}; {where} --help has an example"
+    if kind == "BadParameter" and error.message.startswith("--"):  # our own parser's words
+        return str(error.message)
+    message = error.format_message().rstrip(".")
+    closed = re.search(r"[Pp]ath '(.*)' is not readable", message)
+    if closed:
+        return f"cannot read {closed[1]}: permission denied; check its permissions"
+    if message.startswith("Got unexpected extra argument"):
+        extra = message.partition("(")[2] if "(s)" not in message else message.partition("(s) (")[2]
+        return f"unexpected argument {extra.rstrip(')')!r}; {where} --help says what it takes"
+    return f"{message[:1].lower()}{message[1:]}; {where} --help lists what there is"
+
+
+PYTHON = (
+    (r"\w+\.theory\(constants\) gives", "--parameters theory gives"),
+    (r"use repair=True", "give --repair, or a longer --window"),
+    (r"overwrite=True \(--overwrite\)", "--overwrite"),
+    (r"give a file that save\(\) wrote", "give one that `adom solve` wrote, such as out/result.npz"),
+    (r"leave `nodes` out", "leave --nodes out"),
+    (r"leave that number out", "leave --dim out"),
+    (r"^alpha=", "--alpha "),
+)
+"""Remedies that the library words for Python, and how they are called on the command line."""
+
+
+def in_flags(message: str) -> str:
+    """Return a message of the library with its remedy as the command line has it.
+
+    Examples
+    --------
+    >>> in_flags("tau must lie in (0, 1), got 2.0; ADOM.theory(constants) gives a valid one")
+    'tau must lie in (0, 1), got 2.0; --parameters theory gives a valid one'
+    """
+    for pattern, words in PYTHON:
+        message = re.sub(pattern, words, message)
+    return message
+
+
+def _unknown_option(error: Any, option: str, words: Sequence[str], where: str) -> str:
+    """Name the option as it was typed, also -rounds, of which typer says -r, and the nearest that there is."""
+    if not option.startswith("--"):
+        option = next((word for word in words if word.startswith(option)), option)
+    option = option.partition("=")[0]
+    params = error.ctx.command.params if error.ctx else []
+    known = [name for one in params for name in (*one.opts, *one.secondary_opts) if name.startswith("--")]
+    # Without the dashes, which all have in common.
+    meant = re.match(r"did you mean '(.*?)'\?", nearest(option.strip("-"), [name.strip("-") for name in known]))
+    close = f"did you mean --{meant[1]}? " if meant else ""
+    return f"unknown option {option}; {close}{where} --help lists the options"
+
+
+def _name(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name) if parameter.param_type_name == "argument" else parameter.opts[0]

@@ -1,0 +1,202 @@
+"""Wrong calls as a newcomer makes them: one line that says the value, the rule and the remedy, and nothing done."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+TOML = {
+    "syntax.toml": "[problem]\nnodes = \n",
+    "flat.toml": "rounds = 3\n",
+    "type.toml": "[run]\nrounds = '3'\n",
+    "negative.toml": "[run]\nrounds = -3\n",
+    "idle.toml": "[network]\nkind = 'ring'\nchi = 30.0\n",
+    "ranks.toml": "[mpi]\nranks = 2\n",
+    "sweep.toml": "[sweep.factors]\neta = [0.5, 1]\n",
+    "swept.toml": "[sweep]\nfactor = {eta = [1]}\n",
+    "list.toml": "[sweep]\nmethods = 'adom'\n",
+    "oracles.toml": "[sweep]\noracles = ['gd']\n",
+}
+CSV = {
+    "good.csv": "a,b,y\n" + "".join(f"{k},{k % 5},{k % 2}\n" for k in range(8)),
+    "nan.csv": "a,b,y\n1,2,0\n1,nan,1\n",
+    "text.csv": "a,b,y\n1,2,no\n1,3,yes\n",
+    "one.csv": "a,b,y\n1,2,1\n2,3,1\n3,3,1\n4,4,1\n",
+    "few.csv": "a,b,y\n1,2,0\n2,1,1\n3,1,1\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def files(elsewhere: Path) -> None:
+    for name, text in {**TOML, **CSV, "blocked": "", "empty.npz": "", "met.txt": "0 1 2\n0 2 3\n5 1 2\n"}.items():
+        (elsewhere / name).write_text(text)
+    (elsewhere / "folder").mkdir()
+    np.save(elsewhere / "array.npy", np.ones(3))
+    np.savez(elsewhere / "other.npz", a=np.ones(3))
+
+
+# What is refused before anything is built, and before JAX is loaded.
+EARLY: list[tuple[str, tuple[str, ...]]] = [
+    ("sovle", ("unknown command 'sovle'; did you mean 'solve'? known: solve, compare",)),
+    ("Solve", ("did you mean 'solve'?",)),
+    ("--versio", ("unknown option --versio; did you mean --version? adom --help lists the options",)),
+    ("solve --rouns 5", ("unknown option --rouns; did you mean --rounds? adom solve --help",)),
+    ("solve -rounds 5", ("unknown option -rounds; did you mean --rounds?",)),
+    ("solve --rounds", ("--rounds needs a value; adom solve --help",)),
+    ("solve --json=yes", ("--json takes no value",)),
+    ("solve --rounds ten", ("--rounds must be a whole number, got 'ten'; e.g. --rounds 5000",)),
+    ("solve --rounds 1e3", ("got '1e3'; e.g. --rounds 1000",)),
+    ("solve --rounds 0", ("--rounds must be at least 1, got 0; e.g. --rounds 5000",)),
+    ("solve --rounds 99999999999999999999", ("--rounds must be at most 1e+12",)),
+    ("solve --network-seed -1", ("--network-seed must be at least 0, got -1",)),
+    ("solve --method adm", ("unknown method 'adm'; did you mean 'adom'? known: adom, pngd",)),
+    ("solve --method adom,pngd", ("--method takes one method", "`adom compare --methods adom,pngd`")),
+    ("solve --parameters theroy", ("unknown parameters 'theroy'; did you mean 'theory'?", "eta=0.1")),
+    ("solve --parameters unit,eat=0.1", ("ADOM has no parameter 'eat'; did you mean 'eta'? it has alpha",)),
+    ("solve --parameters eta=nan", ("with finite numbers, got 'eta=nan'; e.g. unit,eta=0.1",)),
+    ("solve --parameters tuned,eta=1", ("tuned ones take no values beside them; give tuned alone",)),
+    ("solve --network rng", ("unknown network 'rng'; did you mean 'ring'?",)),
+    ("solve --network ring --chi 30", ("--chi 30 has no effect on network ring; it belongs to geometric: leave it",)),
+    ("solve --chi inf", ("--chi must be a finite number, got inf; e.g. --chi 30",)),
+    ("solve --chi 30 --radius 0.3", ("--radius 0.3 and --chi 30 exclude each other; give one",)),
+    ("solve --tol 1e-3 --rtol 1e-3", ("--tol 0.001 and --rtol 0.001 exclude each other; give one",)),
+    ("solve --network erdos-renyi --probability 2", ("--probability must be at most 1, got 2",)),
+    ("solve --failing -0.1", ("--failing must be at least 0, got -0.1; e.g. --failing 0.1",)),
+    ("solve --oracle gd", ("unknown oracle 'gd'; did you mean 'gd:1'? known: auto, exact, gd:T and agd:T",)),
+    ("solve --oracle gd:x", ("unknown oracle 'gd:x'; did you mean 'gd:1'?",)),
+    ("solve --oracle gd:1 --method diging", ("has no effect on DIGing, which uses gradients; leave it out",)),
+    ("solve --kappa 1", ("--kappa must be above 1, got 1; e.g. --kappa 100",)),
+    ("solve --l2 0", ("--l2 must be above 0, got 0",)),
+    ("solve --engine mip", ("unknown engine 'mip'; did you mean 'mpi'?",)),
+    ("solve --ranks 4", ("--ranks has no effect on engine local; give --engine mpi",)),
+    ("solve --engine mpi --ranks 4 --nodes 3", ("--ranks 4 cannot share 3 nodes", "take --ranks 3 or fewer")),
+    ("solve --engine mpi --resume", ("--resume needs a folder; give one with --checkpoints DIR",)),
+    ("solve --engine mpi --ranks 2 --checkpoints blocked", ("blocked: it is a file; choose another --checkpoints",)),
+    ("solve --engine mpi --parameters tuned", ("--parameters tuned runs many settings", "--engine local")),
+    ("solve --engine mpi --no-monitor", ("--no-monitor has no effect without --shards; leave it out",)),
+    ("solve --dim 3", ("dim must be at least 4 for synthetic data, got 3; e.g. --dim 40",)),
+    ("solve --nodes 100000000", ("100000000 nodes x 100 samples x 40 features take 3200 GB; take fewer by",)),
+    ("solve --label y", ("--label y names a column of a file; give the file with --data",)),
+    ("solve --data none.csv", ("cannot read none.csv: No such file or directory; check the path",)),
+    ("solve --data a7a", ("cannot read a7a", "as a data set: did you mean 'a6a'? known: a6a, w6a, ijcnn1")),
+    ("solve --data infectious_ct1", ("is a network, not samples; give --network infectious",)),
+    ("solve ring", ("'ring' was taken for a file of settings: give it with --network",)),
+    ("solve good.csv", ("it was taken for a file of settings: give samples with --data good.csv",)),
+    ("solve a6a", ("give it with --data a6a",)),
+    ("solve 20", ("cannot read 20: No such file", "expected a file of settings, such as the config.toml")),
+    ("solve folder", ("cannot read folder: Is a directory",)),
+    ("solve syntax.toml", ("syntax.toml is no TOML: Invalid value (at line 2", "a line reads `name = value`")),
+    ("solve flat.toml", ("flat.toml: rounds stands in no table; write [run] on a line above it",)),
+    ("solve type.toml", ("type.toml, [run]: rounds must be a whole number, got '3'; e.g. rounds = 100",)),
+    ("solve negative.toml", ("negative.toml, [run]: rounds must be at least 1, got -3; e.g. rounds = 5000",)),
+    ("solve idle.toml", ("chi = 30.0 has no effect on network ring",)),
+    ("solve ranks.toml", ("--ranks has no effect on engine local",)),
+    ("solve --out blocked", ("cannot make the folder blocked: it is a file; choose another --out",)),
+    ("compare --methods adom pngd", ("'pngd' was taken for a file", "several with commas and no spaces")),
+    ("compare --methods adom,adom", ("--methods names 'adom' twice; leave one out",)),
+    ("compare --parameters eta=1", ("'eta=1' do not suit DNM, which has theta, beta", "with --methods")),
+    ("compare --method adom", ("did you mean --methods?",)),
+    ("sweep", ("a sweep needs a table [sweep] with lists, and no file of settings was given; e.g. [sweep",)),
+    ("sweep swept.toml", ("[sweep]: unknown key 'factor'; did you mean 'factors'?",)),
+    ("sweep list.toml", ("methods must be a list of texts in quotes, got 'adom'",)),
+    ("sweep oracles.toml", ("unknown oracle 'gd'",)),
+    ("sweep sweep.toml --batch x", ("--batch must be a whole number, got 'x'; e.g. --batch 64",)),
+    ("sweep sweep.toml --fresh yes", ("unexpected argument 'yes'; adom sweep --help",)),
+    ("verify --out x", ("unknown option --out; adom verify --help lists the options",)),
+    ("network --contacts met.txt --network ring", ("--contacts met.txt has no effect on network ring",)),
+    ("network --network contacts", ("needs a contact list; give one with --contacts FILE",)),
+    ("methods adom", ("unexpected argument 'adom'; adom methods --help",)),
+    ("data a5a", ("no data set is called 'a5a'; did you mean 'a6a'?",)),
+    ("split", ("missing DATA: LIBSVM", "adom split --help has an example")),
+    ("split good.csv", ("missing --nodes: number of nodes",)),
+    ("split good.csv --nodes 3 --by raws", ("cannot be split by 'raws'; did you mean 'rows'?",)),
+    ("split good.csv --nodes 3 --alpha nan", ("--alpha must be a finite number, got nan; e.g. --alpha 0.5",)),
+    ("reproduce kapa", ("no figure is called 'kapa'; did you mean 'kappa'?",)),
+    ("reproduce --protocols ,", ("--protocols ',' names none; give some of theory, unit, tuned",)),
+    ("reproduce --workers 0", ("--workers must be at least 1, got 0; e.g. --workers 2",)),
+    ("plot folder", ("folder is a folder, not a result; give a file that `adom solve` wrote",)),
+    ("plot empty.npz", ("empty.npz is not a whole result file; give one that `adom solve` wrote",)),
+    ("plot array.npy", ("array.npy is not a whole result file",)),
+    ("plot none.npz --axis rounds", ("unknown axis 'rounds'; did you mean 'round'?",)),
+    (
+        "plot other.npz -o x.jpg",
+        ("cannot write x.jpg: its suffix must be one of .png, .pdf, .svg; e.g. --output x.png",),
+    ),
+    ("plot other.npz -o blocked/x.png", ("cannot make the folder blocked: it is a file; choose another --output",)),
+    ("--install-completion tcsh", ("cannot complete for the shell 'tcsh'", "known: bash, zsh, fish")),
+]
+
+# What only the library can tell; its remedies are worded as the command line has them.
+LATE: list[tuple[str, tuple[str, ...]]] = [
+    ("solve --network ring --nodes 4 --data nan.csv", ("nan.csv, line 3, column 2 (b): 'nan' is not a finite number",)),
+    ("solve --network ring --nodes 4 --data text.csv", ("line 2, column 3 (y): 'no' is not a finite number; map it",)),
+    ("solve --network ring --nodes 4 --data one.csv", ("labels must be of exactly two classes, got 1",)),
+    ("solve --network ring --nodes 4 --data few.csv", ("few.csv has 3 samples, too few for 4 nodes", "take --nodes 3")),
+    (
+        "solve --network ring --nodes 4 --data good.csv --dim 7",
+        ("has 2 features beside the label, not 7; leave --dim",),
+    ),
+    ("solve --network ring --nodes 4 --data array.npy", ("or a file whose name ends in .csv or .npz",)),
+    ("solve --network ring --nodes 4 --data other.npz", ("has no array features or X; it has a: save one with",)),
+    ("solve --nodes 4 --network ring --l2 1e-200", ("makes kappa =", "take a larger --l2, or give --kappa")),
+    ("solve --shards folder", ("folder holds no manifest.json; give a folder that `adom split",)),
+    ("network --contacts met.txt", ("round 1 is disconnected", "give --repair, or a longer --window")),
+    ("network --contacts met.txt --nodes 2", ("names node 2, but nodes=2 allows 0 to 1; leave --nodes out",)),
+    ("network --network ring --nodes 1000000000", ("nodes must be at most 2e+08",)),
+    ("ledger folder", ("folder is no folder of a reproduction", "`adom reproduce --quick --out DIR` fills one")),
+    ("ledger folder --claim kapp", ("there is no claim 'kapp'; did you mean 'kap'?",)),
+    ("report none", ("there is no file or folder none; give result files",)),
+    ("report good.csv", ("good.csv is not a whole result file",)),
+    ("report folder", ("the folder folder has no results; give one that `adom solve`",)),
+    ("plot none.npz", ("cannot read none.npz: No such file or directory; give one that `adom solve` wrote",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "fragments"), [*EARLY, *LATE], ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_one_line_says_what_is_wrong(line: str, fragments: tuple[str, ...], refused: Any, elsewhere: Path) -> None:
+    before = sorted(elsewhere.rglob("*"))
+    message = refused(*line.split())
+    for fragment in fragments:
+        assert fragment in message
+    left = [path for path in sorted(elsewhere.rglob("*")) if path not in before]
+    assert not [path for path in left if path.is_file()], "nothing is written"
+
+
+def test_what_can_be_refused_early_is_refused_before_jax_is_loaded(python: Any) -> None:
+    script = (
+        "import json, sys\n"
+        "from adom.cli.main import app\n"
+        "codes = [app(line.split(), standalone_mode=False) for line in json.loads(sys.argv[1])]\n"
+        "print(json.dumps([codes, 'jax' in sys.modules, 'matplotlib' in sys.modules]))"
+    )
+    done = python("-c", script, json.dumps([line for line, _ in EARLY]))
+    assert json.loads(done.stdout) == [[2] * len(EARLY), False, False], done.stderr
+
+
+def test_wrong_values_of_a_method_are_refused_in_flags(refused: Any) -> None:
+    small = ["--nodes", 4, "--samples", 5, "--dim", 4, "--network", "ring", "--oracle", "gd:1"]
+    message = refused("solve", *small, "--parameters", "unit,tau=2")
+    assert "tau must lie in (0, 1), got 2.0; --parameters theory gives a valid one" in message
+
+
+def test_a_flag_of_the_relative_tolerance_wins_over_the_files_absolute_one(adom: Any) -> None:
+    Path("tight.toml").write_text("[run]\ntol = 1e-12\nrtol = 1e-10\n")
+    small = ["--nodes", 4, "--samples", 5, "--dim", 4, "--kappa", 10, "--network", "ring", "--oracle", "gd:1", "--json"]
+    loose = adom("solve", "tight.toml", *small, "--rtol", 1e-2).json
+    assert loose["status"] == "converged"
+    assert loose["error"] > 1e-12
+
+
+def test_a_sweep_that_is_refused_keeps_what_the_folder_holds(adom: Any, refused: Any) -> None:
+    Path("small.toml").write_text(
+        "[problem]\nnodes = 4\nsamples = 5\ndim = 4\nkappa = 10.0\n[network]\nkind = 'ring'\n"
+        "[run]\nrounds = 5\noracle = 'gd:1'\n[sweep.factors]\neta = [0.5, 1]\n"
+    )
+    assert adom("sweep", "small.toml", "--out", "swept").code == 0
+    before = {path: path.read_bytes() for path in Path("swept").rglob("*") if path.is_file()}
+    assert "cannot read none.csv" in refused("sweep", "small.toml", "--data", "none.csv", "--fresh", "--out", "swept")
+    assert {path: path.read_bytes() for path in Path("swept").rglob("*") if path.is_file()} == before
