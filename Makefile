@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CODE := src tests benchmarks docs
+CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto clean
@@ -52,8 +52,11 @@ format: $(READY)  ## ruff: mend what can be mended
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
-docs: $(READY)  ## write docs/methods.md from the table of methods
+docs: $(READY)  ## write the pages that document themselves, build the site into out/site (half a minute)
 	@$(BIN)/python docs/generate.py
+	@rm -rf docs/gallery
+	@JAX_PLATFORMS=cpu $(BIN)/python -m sphinx -qaEW --keep-going -b html -d out/site-doctrees docs out/site
+	@echo "wrote out/site/index.html"
 
 reproduction-docs: $(READY)  ## docs/ledger.md, docs/findings.md and figures from a full run in FOLDER (out/reproduce)
 	@$(BIN)/python docs/from_reproduction.py $(or $(FOLDER),out/reproduce)
@@ -68,5 +71,5 @@ bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of i
 	@$(BIN)/python benchmarks/auto.py
 
 clean:  ## remove what make and the tools made
-	@rm -rf $(VENV) out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) out docs/gallery dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,12 +1,20 @@
-"""Write docs/methods.md from the table of methods and their docstrings; `make docs` runs it, a test compares."""
+"""Write what documents itself; `make docs` runs this, and a test compares.
+
+docs/methods.md comes from the table of methods and their docstrings, the commands of docs/command-line.md from the
+options that the commands have.
+"""
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from adom.algorithms import METHODS, Method, method_class
+from adom.cli.exits import MEANING
+from adom.cli.main import app
 
 HEAD = """# The methods
 
@@ -80,5 +88,76 @@ def _linked(text: str) -> str:
     return re.sub(r"arXiv:(\d+\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
 
 
+def command_page(text: str) -> str:
+    """Return the page of the command line with the parts between its marks written anew."""
+    for name, made in (("exits", exits()), ("commands", commands())):
+        block = f"<!-- {name} -->\n\n{made}\n<!-- end -->"
+        text = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)
+    return text
+
+
+def exits() -> str:
+    """Return the table of exit codes."""
+    rows = [f"| {code.value} | {words} |" for code, words in MEANING.items()]
+    return "\n".join(["| code | meaning |", "| --: | --- |", *rows, ""])
+
+
+def commands() -> str:
+    """Return a section a command; an option is explained where it comes first, and named from then on."""
+    group: Any = typer.main.get_command(app)
+    explained: dict[tuple[str, ...], str] = {}
+    whole = ["### adom", "", _summary(group), "", *_table("option", map(_parameter, group.params)), ""]
+    return "\n".join([*whole, *(_command(name, command, explained) for name, command in group.commands.items())])
+
+
+def _summary(command: Any) -> str:
+    return inspect.cleandoc(command.help).replace("\f", "")
+
+
+def _table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"| {title} | |", "| --- | --- |", *(f"| `{shown}` | {text} |" for shown, text in rows)]
+
+
+def _command(name: str, command: Any, explained: dict[tuple[str, ...], str]) -> str:
+    panels: dict[str, list[tuple[str, str]]] = {}
+    repeated: dict[str, list[str]] = {}
+    usage = [f"adom {name} [OPTIONS]"]
+    for parameter in command.params:
+        shown, text = _parameter(parameter)
+        if parameter.param_type_name == "argument":
+            usage.append(shown if parameter.required or shown.startswith("[") else f"[{shown}]")
+        panel = getattr(parameter, "rich_help_panel", None) or ""
+        first = explained.setdefault((panel, shown, text), name)
+        if first == name:
+            panels.setdefault(panel, []).append((shown, text))
+        else:
+            repeated.setdefault(first, []).append(f"`{shown.partition(' ')[0]}`")
+    example = (command.epilog or "").removeprefix("Example: ").replace("\\[", "[").replace("   ", "   # ", 1)
+    lines = [f"### adom {name}", "", _summary(command), "", "```text", " ".join(usage), "```", ""]
+    lines += ["```sh", example, "```", ""] if example else []
+    for panel, rows in panels.items():
+        lines += [*_table(panel or "option", rows), ""]
+    for first, flags in repeated.items():
+        lines += [f"As in [adom {first}](#adom-{first}): {', '.join(flags)}.", ""]
+    return "\n".join(lines)
+
+
+def _parameter(parameter: Any) -> tuple[str, str]:
+    """Return an option or an argument as it is written, and what is said about it."""
+    argument = parameter.param_type_name == "argument"
+    value = "" if parameter.metavar is None else f" {parameter.metavar}"
+    shown = parameter.metavar if argument else ", ".join([*parameter.opts, *parameter.secondary_opts]) + value
+    text = " ".join((parameter.help or "").split()).replace("|", "\\|")
+    if parameter.required and not argument:
+        text += " It has to be given."
+    default = parameter.default
+    if getattr(parameter, "show_default", False) and default not in (None, "") and not isinstance(default, bool):
+        text += f" Default: {default}."
+    return shown.strip(), text
+
+
 if __name__ == "__main__":
-    Path(__file__).with_name("methods.md").write_text(page())
+    docs = Path(__file__).parent
+    (docs / "methods.md").write_text(page())
+    place = docs / "command-line.md"
+    place.write_text(command_page(place.read_text()))

@@ -72,9 +72,11 @@ def runs():
     yield "push-pull-directed", known["dense"], arrows, "push-pull", "auto"
 
 
-def all_methods(folder, rounds):
-    """Run everything on the ranks at hand; rank 0 keeps it."""
+def methods(folder, rounds, *chosen):
+    """Run everything, or what is chosen, on the ranks at hand; rank 0 keeps it."""
     for name, problem, network, method, oracle in runs():
+        if chosen and name not in chosen:
+            continue
         result = adom.solve(problem, network, method, "unit", oracle, rounds=int(rounds), engine="mpi", progress=False)
         if world().Get_rank() == 0:
             result.save(folder / f"{name}.npz")

@@ -1,37 +1,170 @@
-"""Every Python block of the documents runs, and every file they name exists."""
+"""Every block of the documents runs, or is read by what would run it; every file and command they name exists."""
 
 import importlib.util
+import os
 import re
+import subprocess
+import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from adom.algorithms import METHODS, method_class
+from adom.cli.config import settle
+from adom.cli.main import UsageError, app
+from adom.cli.settings import USUAL
+from documents import DOCUMENTS, LANGUAGES, PYTHON, README, ROOT, blocks, commands, spans
+from ranks import ENVIRONMENT, command, needs_mpi
 
-ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+WHOLE = ("quick-start.md", "own-data.md", "own-network.md")
+"""Pages of which the commands are run as well, in the order of the page."""
+DATA = ROOT.parent / "shared" / "data"
 
 
-def blocks(path):
-    return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+def named(path):
+    return str(path.relative_to(ROOT))
 
 
-WITH_CODE = [path for path in DOCUMENTS if blocks(path)]
+def having(*languages):
+    return pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, *languages)], ids=named)
 
 
-def run(path):
-    """Run all Python blocks of a document, one after the other, as a reader would; return what they defined."""
+every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+
+
+def run(path, *, whole=False):
+    """Run the Python blocks of a document, one after the other, as a reader would; return what they defined."""
     names = {"__name__": "document"}
     for block in blocks(path):
-        exec(compile(block, path.name, "exec"), names)
+        if block.language == "python" and not block.words:
+            exec(compile("\n" * block.line + block.text, path.name, "exec"), names)
+        elif whole and block.language == "sh":
+            for words in commands(block.text):
+                if words[0] == "adom":
+                    done = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+                    assert done.exit_code == 0, (words, done.stderr)
     return names
 
 
-@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)
+@every_document
+def test_every_block_says_what_it_is(path):
+    assert not re.search(r"^( +```|~~~)", path.read_text(), re.MULTILINE), "blocks begin at the margin, with ```"
+    for block in blocks(path):
+        assert block.language in LANGUAGES, f"{path.name}, line {block.line}: {block.language!r}"
+        assert block.words in (PYTHON if block.language == "python" else ("", "../CONTRIBUTING.md")), block
+
+
+@having("python")
 def test_python_blocks_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run(path)
+    assert run(path, whole=path.name in WHOLE)
+
+
+@needs_mpi
+@pytest.mark.xdist_group("mpi")
+def test_python_blocks_for_mpirun_run_on_two_ranks(tmp_path):
+    import adom
+
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((200, 4))
+    labels = np.where(features[:, 0] + rng.standard_normal(200) > 0, 1, -1)
+    np.savez(tmp_path / "data.npz", features=features, labels=labels)
+    adom.data.write_shards(tmp_path / "data.npz", 20, tmp_path / "shards")
+    found = [block.text for path in DOCUMENTS for block in blocks(path, "python") if block.words == "mpi"]
+    assert found
+    for text in found:
+        program = tmp_path / "program.py"
+        program.write_text(text + "\nresult.save('run.npz')\n")
+        environment = {**os.environ, **ENVIRONMENT}
+        done = subprocess.run(
+            command(2, program), cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        result = adom.load(tmp_path / "run.npz")
+        assert (result.status, result.provenance["wire"]["ranks"]) == ("converged", 2)
+
+
+def test_python_blocks_on_the_papers_data_run(monkeypatch):
+    import adom
+
+    monkeypatch.setenv("ADOM_DATA", os.environ.get("ADOM_DATA") or str(DATA))
+    absent = [name for name in adom.data.SETS if adom.data.state(name).status == "absent"]
+    if absent:
+        pytest.skip(f"{', '.join(absent)} not at hand: neither ADOM_DATA nor ../shared/data has it")
+    found = [block.text for path in DOCUMENTS for block in blocks(path, "python") if block.words == "data"]
+    assert found
+    for text in found:
+        names = {"__name__": "document"}
+        exec(compile(text, "block", "exec"), names)
+        assert names["problem"].nodes == 100
+        assert names["network"].nodes == 50
+
+
+def accept(words):
+    """Let the command line's own parser read a command, and run nothing; it refuses unknown commands and options."""
+    group = typer.main.get_command(app)
+    if not words or words[0].startswith("-"):  # adom alone, and its own flags, which would act at once
+        flags = [flag for option in group.params for flag in option.opts]
+        assert not words or words[0] in (*flags, "--help"), words
+        return
+    assert words[0] in group.commands, words
+    with suppress(typer.Exit):  # --help is no refusal
+        group.commands[words[0]].make_context(words[0], list(words[1:]))
+
+
+def test_the_parser_refuses_what_there_is_not():
+    for wrong in ("solve --kapa 3", "compare --methods", "split x.svm --nodes many", "network extra words"):
+        with pytest.raises(UsageError):
+            accept(wrong.split())
+    for wrong in ("sovle", "--verison"):
+        with pytest.raises(AssertionError):
+            accept([wrong])
+
+
+@having("sh")
+def test_commands_of_blocks_exist(path):
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for block in blocks(path, "sh"):
+        for words in commands(block.text):
+            program, arguments = words[0], words[1:]
+            if program in ("mpirun", "srun"):
+                program, arguments = "adom", words[words.index("adom") + 1 :]
+            match program:
+                case "adom":
+                    accept(arguments)
+                case "make":
+                    assert set(arguments) <= set(targets), words
+                case "pip":
+                    wanted = re.findall(r"adom-opt\[(\w+)\]", " ".join(arguments))
+                    assert arguments == ["install", "."] or (wanted and set(wanted) <= set(extras)), words
+                case "python":
+                    assert arguments[0] == "-c"
+                    compile(arguments[1], path.name, "exec")
+                case _:
+                    assert words == ["source", ".venv/bin/activate"], words
+
+
+@every_document
+def test_commands_within_lines_exist(path):
+    for words in spans(path):
+        try:
+            accept(words[1:])
+        except UsageError as error:  # a command may be named without what it needs
+            if not re.match(r"Missing|Option '\S+' requires an argument", error.format_message()):
+                raise
+
+
+@having("toml")
+def test_settings_are_accepted(path, tmp_path):
+    for number, block in enumerate(blocks(path, "toml")):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(block.text)
+        assert settle(file, {}, USUAL).problem.nodes
 
 
 def test_the_method_of_the_contributors_guide_does_what_it_says():
@@ -40,14 +173,19 @@ def test_the_method_of_the_contributors_guide_does_what_it_says():
     assert result.provenance["method"]["name"] == "dgd"
     away = np.abs(result.x - solution).max()
     assert 1e-6 < away < 0.2 * np.abs(solution).max()  # near, and not there
-    definition = blocks(ROOT / "CONTRIBUTING.md")[0].split("class State")[1]
+    definition = blocks(ROOT / "CONTRIBUTING.md", "python")[0].text.split("class State")[1]
     assert len([line for line in definition.splitlines() if line.strip()]) <= 30
 
 
-def test_the_page_of_methods_is_what_the_table_gives():
+@pytest.fixture(scope="module")
+def generate():
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_methods_is_what_the_table_gives(generate):
     page = (ROOT / "docs" / "methods.md").read_text()
     assert page == generate.page(), "run `make docs`"
     for name in METHODS:
@@ -57,15 +195,25 @@ def test_the_page_of_methods_is_what_the_table_gives():
         assert "arxiv.org/abs" in section
 
 
+def test_the_page_of_commands_is_what_the_commands_have(generate):
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    assert page == generate.command_page(page), "run `make docs`"
+    for name, one in typer.main.get_command(app).commands.items():
+        section = page.split(f"### adom {name}\n")[1].split("\n### ")[0]
+        for option in one.params:
+            if option.param_type_name == "option":
+                assert f"`{option.opts[0]}" in section, (name, option.opts)
+
+
 def test_readme_has_an_example_and_the_two_commands():
-    text = (ROOT / "README.md").read_text()
-    assert blocks(ROOT / "README.md")
+    text = README.read_text()
+    assert blocks(README, "python")
     assert "make run" in text
     assert "make test" in text
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@every_document
 def test_links_inside_the_repository_exist(path):
     for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
         if not target.startswith(("http:", "https:")):
-            assert (path.parent / target).exists(), target
+            assert (path.parent / Path(target)).exists(), target

@@ -40,7 +40,7 @@ def test_gradients(shape, sparse, dtype):
     with jax.enable_x64(True):
         features = cast(features_of(*shape, sparse), dtype)
         x = jnp.asarray(np.random.default_rng(1).standard_normal((6, shape[0], shape[2])), dtype=dtype)
-        wanted = np.asarray(jax.vmap(lambda x: pure(features, x))(x))
+        wanted = np.asarray(jax.jit(jax.vmap(lambda x: pure(features, x)))(x))
         many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
         one = np.asarray(jax.jit(features.logistic_gradient)(x[0]))
     np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
@@ -53,7 +53,7 @@ def test_gradients_for_many_settings(shape, dtype):
     with jax.enable_x64(True):
         features = cast(features_of(*shape, sparse=False), dtype)
         x = jnp.asarray(np.random.default_rng(1).standard_normal((41, shape[0], shape[2])), dtype=dtype)
-        wanted = np.asarray(jax.vmap(lambda x: pure(features, x))(x))
+        wanted = np.asarray(jax.jit(jax.vmap(lambda x: pure(features, x)))(x))
         many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
         some = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x[30:]))
     np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
