@@ -1,6 +1,17 @@
 import os
+import sys
 
-# Two test processes on two cores: a second BLAS or XLA thread each only makes them wait for one another.
+import pytest
+
+# Several test processes on two cores: a second BLAS or XLA thread each only makes them wait for one another.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Let go of what a module has compiled: no other has its shapes, and a process would grow to gigabytes."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()

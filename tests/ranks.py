@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def mpirun():
     return str(beside) if beside.exists() else shutil.which("mpirun")
 
 
+@cache
 def why_not():
     """Return why there is no MPI here, "" where there is."""
     if find_spec("mpi4py") is None:

@@ -65,7 +65,6 @@ def test_python_blocks_run(path, tmp_path, monkeypatch):
 
 
 @needs_mpi
-@pytest.mark.xdist_group("mpi")
 def test_python_blocks_for_mpirun_run_on_two_ranks(tmp_path):
     import adom
 

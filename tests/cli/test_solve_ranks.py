@@ -28,7 +28,6 @@ def shards(tmp_path):
     return adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards", by="label")
 
 
-@pytest.mark.xdist_group("mpi")
 @needs_mpi
 def test_data_that_stay_home_are_solved_to_a_tolerance_that_the_nodes_agree_on(shards, tmp_path, capfd):
     common = (

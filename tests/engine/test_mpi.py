@@ -14,7 +14,7 @@ import mpi_program
 from adom.engine.blocks import Blocks
 from ranks import needs_mpi, run, start
 
-pytestmark = [needs_mpi, pytest.mark.xdist_group("mpi")]
+pytestmark = needs_mpi
 ROUNDS = 130
 
 

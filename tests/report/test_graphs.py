@@ -243,7 +243,6 @@ def test_a_notebook_gets_a_player_that_needs_nothing_from_outside(moving):
     assert repr(film) == "Animation(12 nodes and their links, rounds 0 to 9, 2 frames)"
 
 
-@pytest.mark.xdist_group("browser")
 @pytest.mark.skipif(program() is None, reason="no Chromium is installed; `apt-get install chromium` brings one")
 def test_the_player_plays_stops_and_goes_where_it_is_told(moving, tmp_path):
     path = moving.animate([0, 9, 18], interval=20).save(tmp_path / "film.html")

@@ -9,10 +9,9 @@ from adom.report import page
 from browser import PATIENCE, Browser, program
 from made_page import EVIL, content
 
-pytestmark = [
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(program() is None, reason="no Chromium is installed; `apt-get install chromium` brings one"),
-]
+pytestmark = pytest.mark.skipif(
+    program() is None, reason="no Chromium is installed; `apt-get install chromium` brings one"
+)
 
 EVERYWHERE = """
 const everywhere = (test) => {

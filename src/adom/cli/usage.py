@@ -39,7 +39,7 @@ PYTHON = (
     (r"\w+\.theory\(constants\) gives", "--parameters theory gives"),
     (r"use repair=True", "give --repair, or a longer --window"),
     (r"overwrite=True \(--overwrite\)", "--overwrite"),
-    (r"give a file that save\(\) wrote", "give one that `adom solve` wrote, such as out/result.npz"),
+    (r"give a file that Result\.save wrote", "give one that `adom solve` wrote, such as out/result.npz"),
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave that number out", "leave --dim out"),
     (r"^alpha=", "--alpha "),

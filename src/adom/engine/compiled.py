@@ -250,7 +250,7 @@ class Session:
             accuracy = _stack(rehearsed, None, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
         self.kind = Kind(spec, slots, observe, self.batched, axis, shared)
-        zeros = jnp.zeros((each[0].nodes, each[0].dim), dtype=dtype)
+        zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
         self.carry: Carry = _start(self.method, accuracy, self.problem, zeros, kind=self.kind)
         self.dtype = dtype
         self.supply = Supply(network, type(methods[0]).directed)

@@ -42,7 +42,7 @@ def run(
     runs = [Run(plan, method) for plan, method in zip(plans, methods, strict=True)]
     plan = plans[0]
     with jax.enable_x64(True), Interrupt() as interrupt:
-        solutions = jnp.asarray(np.stack([problem.solution() for problem in each]))
+        solutions = np.stack([problem.solution() for problem in each])
         snapshot = np.dtype(plan.dtype).itemsize * each[0].nodes * each[0].dim * len(methods)
         slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))
         session = Session(problems, network, methods, spec, dtype=plan.dtype, slots=slots, observe=observe_iterate)
@@ -55,7 +55,7 @@ def _loop(
     runs: list[Run],
     plan: Plan,
     slots: int,
-    solutions: Array,
+    solutions: np.ndarray,
     progress: Progress,
     interrupt: Interrupt,
     finished: Callable[[int, Run, np.ndarray], None],
@@ -80,11 +80,13 @@ def _loop(
         reached = int(counted.max())
         times = seconds + elapsed * (counted - iteration) / max(1, reached - iteration)
         table = np.stack([counted, clocks, gradients, floats, times, error, consensus], axis=-1)
+        if session.on_cpu:  # a view; elsewhere only what is taken travels
+            rows = np.asarray(rows)
         for place, member in enumerate(members):
             one = runs[member]
             taken = one.take(table[place], asked)
             if taken is not None:
-                last_rows[member] = np.asarray(rows[taken, place] if session.batched else rows[taken])
+                last_rows[member] = np.array(rows[taken, place] if session.batched else rows[taken])
             if one.status and last_rows[member] is not None:
                 finished(int(member), one, last_rows[member])
                 last_rows[member] = None
