@@ -4,8 +4,10 @@ import re
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
+from sphinx.errors import ExtensionError
 
 SIDEBAR = {
     "Start": ["quick-start", "choosing", "gallery/index"],
@@ -27,9 +29,17 @@ def prepare(app: Any, name: str, content: list[str]) -> None:
             content[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"
 
 
+def drawn(node: nodes.Node, tex: str, **how: bool) -> str:
+    """Return a formula as MathML, or say which one cannot be drawn, and why."""
+    try:
+        return str(tex2mathml(tex, **how))
+    except MathError as error:
+        raise ExtensionError(f"{node.source}: {error} in the formula {tex!r}; write it without") from None
+
+
 def inline_mathematics(translator: Any, node: nodes.math) -> None:
     """Write a formula within a line as MathML, which browsers draw themselves."""
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(drawn(node, node.astext()))
     raise nodes.SkipNode
 
 
@@ -38,7 +48,7 @@ def display_mathematics(translator: Any, node: nodes.math_block) -> None:
     tex = node.astext().strip()
     if r"\\" in tex and not tex.startswith(r"\begin"):
         tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
-    translator.body.append(f'<div class="math">{tex2mathml(tex, as_block=True)}</div>\n')
+    translator.body.append(f'<div class="math">{drawn(node, tex, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 

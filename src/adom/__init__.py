@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .problems.logistic import LogisticRegression
     from .problems.loss import from_loss
     from .problems.quadratic import Quadratic
+    from .problems.softmax import SoftmaxRegression
+    from .problems.squares import LeastSquares
 
 _HOME = {
     "ADOM": "algorithms.adom",
@@ -43,12 +45,14 @@ _HOME = {
     "Comparison": "engine.compare",
     "Constants": "algorithms",
     "InputError": "errors",
+    "LeastSquares": "problems.squares",
     "LogisticRegression": "problems.logistic",
     "Method": "algorithms",
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
     "Result": "engine.result",
     "Shards": "data.shards",
+    "SoftmaxRegression": "problems.softmax",
     "Sweep": "experiments.outcome",
     "algorithms": "algorithms",
     "from_loss": "problems.loss",
@@ -71,11 +75,13 @@ __all__ = [
     "Comparison",
     "Constants",
     "InputError",
+    "LeastSquares",
     "LogisticRegression",
     "Method",
     "Quadratic",
     "Result",
     "Shards",
+    "SoftmaxRegression",
     "Sweep",
     "__version__",
     "algorithms",

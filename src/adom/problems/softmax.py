@@ -20,7 +20,7 @@ class SoftmaxRegression(Problem):
 
     One vector of coefficients a class, x = (x_0, ..., x_{K-1}), all of them free (the symmetric form):
 
-    .. math:: f_i(x) = \sum_j w_{ij} \Big(\log \sum_k e^{a_{ij}^\top x_k} - a_{ij}^\top x_{b_{ij}}\Big)
+    .. math:: f_i(x) = \sum_j w_{ij} \left(\log \sum_k e^{a_{ij}^\top x_k} - a_{ij}^\top x_{b_{ij}}\right)
               + \frac{r}{2} \|x\|^2
 
     with w_ij = 1 / m_i unless given. A row of x is these vectors one after the other, so dim = K times the features.
