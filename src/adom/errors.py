@@ -15,6 +15,19 @@ class InputTypeError(InputError, TypeError):
     """A value is of the wrong kind altogether."""
 
 
+def closest(name: object, known: Iterable[str]) -> str:
+    """Return the known name that may be meant by another one, "" where none is near.
+
+    Examples
+    --------
+    >>> closest("rouns", ["rounds", "rtol"]), closest("x", ["rounds"])
+    ('rounds', '')
+    """
+    from difflib import get_close_matches  # loaded late: only errors need it
+
+    return next(iter(get_close_matches(str(name).lower(), list(known), n=1, cutoff=0.5)), "")
+
+
 def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
     """Return what an error says of a name that is not known: the one that may be meant, and all there are.
 
@@ -25,11 +38,9 @@ def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
     >>> nearest("x", ["ring", "star"], "there are")
     'there are ring, star'
     """
-    from difflib import get_close_matches  # loaded late: only errors need it
-
     names = list(known)
-    close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
-    return (f"did you mean {close[0]!r}? " if close else "") + f"{title} {', '.join(names)}"
+    close = closest(name, names)
+    return (f"did you mean {close!r}? " if close else "") + f"{title} {', '.join(names)}"
 
 
 NEEDS_MPI = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"

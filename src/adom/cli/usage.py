@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..errors import nearest
+from ..errors import closest
 
 
 def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
@@ -67,9 +67,8 @@ def _unknown_option(error: Any, option: str, words: Sequence[str], where: str) -
     option = option.partition("=")[0]
     params = error.ctx.command.params if error.ctx else []
     known = [name for one in params for name in (*one.opts, *one.secondary_opts) if name.startswith("--")]
-    # Without the dashes, which all have in common.
-    meant = re.match(r"did you mean '(.*?)'\?", nearest(option.strip("-"), [name.strip("-") for name in known]))
-    close = f"did you mean --{meant[1]}? " if meant else ""
+    meant = closest(option.strip("-"), [name.strip("-") for name in known])  # dashes are what all have in common
+    close = f"did you mean --{meant}? " if meant else ""
     return f"unknown option {option}; {close}{where} --help lists the options"
 
 
