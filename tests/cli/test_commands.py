@@ -1,6 +1,7 @@
 """The commands: their numbers are the library's, their files can be used again, their refusals say why."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import adom as package
 from adom.engine.progress import Interrupt
 from adom.engine.result import load
+from adom.engine.theory import Row
 
 SMALL = ["--nodes", 8, "--samples", 6, "--dim", 5, "--kappa", 10, "--network", "ring", "--oracle", "gd:1"]
 
@@ -178,15 +180,27 @@ def test_verify_reports_every_statement(adom: Any) -> None:
         assert row["holds"] is True
         assert 0 <= row["worst_ratio"] <= 1 + 1e-6
         assert 0 <= row["round_of_worst"] < row["rounds_checked"] <= 40
+        assert (row["rounds"], row["first_unchecked"], row["why_unchecked"]) == (40, None, "")
     table = adom("verify", *flags)
     assert table.code == 0
     assert "Theorem 1" in table.out
+    assert "not checked" not in table.out
+
+
+def test_verify_says_which_rounds_it_could_not_check_and_why(adom: Any) -> None:
+    flags = ["--nodes", 3, "--samples", 4, "--dim", 4, "--kappa", 1.01, "--network", "complete", "--rounds", 400]
+    done = adom("verify", *flags)
+    assert done.code == 0
+    said = done.out.splitlines()[-5:]
+    assert [line.partition(":")[0] for line in said] == [*(f"Lemma {number}" for number in range(1, 5)), "Theorem 1"]
+    for line in said:
+        found = re.search(r": (\d+) of 400 rounds were not checked, .* both sides are within rounding of 0$", line)
+        assert found is not None
+        assert re.search(rf" {400 - int(found[1])} +yes", done.out)
 
 
 def test_verify_says_so_when_a_statement_fails(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = SimpleNamespace(
-        name="Lemma 9", statement="1 <= 0", worst_ratio=np.inf, round_of_worst=3, rounds_checked=7, holds=False
-    )
+    row = Row("Lemma 9", "1 <= 0", worst_ratio=np.inf, round_of_worst=3, rounds_checked=7, rounds=7)
     seen = {}
 
     def verify(problem: Any, network: Any, rounds: int) -> Any:

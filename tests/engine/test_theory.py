@@ -62,6 +62,64 @@ def test_a_run_is_followed_far_below_rounding_of_function_values():
     assert all(row.rounds_checked >= 200 for row in report.rows)
 
 
+def test_past_rounding_there_is_nothing_to_check_and_no_alarm():
+    """The bound goes on falling when the iterates are x* to the last digit."""
+    problem = adom.Quadratic(*quadratics(6, 3, 2.0))
+    report = adom.verify(problem, adom.networks.complete(6), rounds=4000)
+    assert report.holds, str(report)
+    for row in report.rows:
+        assert 150 < row.rounds_checked < row.rounds == 4000
+        assert row.first_unchecked > 150  # the rounds before are those that count
+        left = 4000 - row.rounds_checked
+        assert row.why_unchecked.startswith(f"{left:,} of 4,000 rounds were not checked, the first of them round ")
+        assert row.why_unchecked in str(report)
+    lemma_2, theorem = report.rows[1], report.rows[-1]
+    assert theorem.first_unchecked == theorem.rounds_checked > 400  # (1 - tau)^400 < 1e-16
+    assert lemma_2.why_unchecked.endswith(": both sides are within rounding of 0")
+
+
+class SinglePrecision(adom.ADOM):
+    """Forgets half of the digits of z: near the solution that breaks the theorem."""
+
+    def step(self, state, oracle, gossip):
+        state, x = super().step(state, oracle, gossip)
+        return state._replace(z=state.z.astype("float32").astype("float64")), x
+
+
+class WrongSign(adom.ADOM):
+    """Takes its gradient steps uphill."""
+
+    def step(self, state, oracle, gossip):
+        after, x = super().step(state, oracle, gossip)
+        z_g = self.tau * state.z + (1 - self.tau) * state.z_f
+        return after._replace(z_f=2 * z_g - after.z_f), x
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rounds", "broken", "ratio"),
+    [
+        (SinglePrecision, 900, {"Lemma 4", "Theorem 1"}, 10),
+        (WrongSign, 1600, {"Lemma 1", "Lemma 2", "Lemma 3", "Lemma 4", "Theorem 1"}, np.inf),
+    ],
+)
+def test_what_is_taken_off_for_rounding_hides_no_wrong_method(wrong, rounds, broken, ratio):
+    """One goes wrong at the seventh digit only, the other beyond all numbers."""
+    problem = adom.Quadratic(*quadratics(6, 3, 2.0))
+    network = adom.networks.complete(6)
+    theory = adom.ADOM.theory(adom.constants(problem, network))
+    report = adom.verify(problem, network, rounds=rounds, method=wrong(**theory.parameters()))
+    assert {row.name for row in report.rows if not row.holds} == broken
+    assert report.rows[-1].worst_ratio >= ratio
+
+
+def test_nodes_that_agree_from_the_start_leave_nothing_to_check():
+    problem = adom.Quadratic(np.tile(np.diag([1.0, 2.0, 3.0]), (6, 1, 1)), np.ones((6, 3)))
+    report = adom.verify(problem, adom.networks.complete(6), rounds=20)
+    assert report.holds
+    assert [row.rounds_checked for row in report.rows] == [0] * 5
+    assert all(np.isnan(row.worst_ratio) and row.why_unchecked for row in report.rows)
+
+
 def test_bad_input_is_refused():
     problem = adom.Quadratic(*quadratics(6, 2, 5.0))
     with pytest.raises(InputError, match="the problem has 6 nodes and the network 4"):

@@ -71,6 +71,19 @@ def test_lemmas_and_theorem(ratios, verdict, holding):
     assert counts(judged("thm", [verified(0.1, theorem=2.0)], "theory")) == (NOT_REPRODUCED, 0, 1)
 
 
+def test_rounds_that_are_nothing_but_rounding_are_no_evidence():
+    seen, blind = verified(0.1), verified(0.1, name="blind")
+    for row in blind.data["rows"]:
+        row |= {"rounds_checked": 0, "worst_ratio": None, "rounds": 100}
+    for row in seen.data["rows"]:
+        row["rounds"] = 100
+    entry = judged("thm", [seen, blind], "theory")
+    assert counts(entry) == (REPRODUCED, 1, 1)
+    assert "over 90 rounds" in entry.summary
+    assert entry.notes == ("10 more rounds not checked: both sides are within rounding of 0",)
+    assert judged("thm", [blind], "theory").verdict == NOT_TESTED
+
+
 def complete(power, apart=0.0, other=1.0):
     found = []
     for kappa in KAPPAS:

@@ -10,8 +10,9 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
     """Check the theorem and its lemmas in every round of a run.
 
     Each line gives the worst ratio of the left side to the right side; up to 1
-    the statement holds. The exit code is 1 if one of them does not. Writes no
-    files.
+    the statement holds. A round in which both sides are within rounding of 0 is
+    not checked; lines below say so. The exit code is 1 if a statement does not
+    hold. Writes no files.
     """
     from . import build, output
     from .config import settle
@@ -23,8 +24,7 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
 
     with output.busy("checking every round"):
         checked = verify_theory(problem, network, rounds=settings.run.rounds)
-    names = ("name", "statement", "worst_ratio", "round_of_worst", "rounds_checked", "holds")
-    rows = [{name: getattr(row, name) for name in names} for row in checked.rows]
+    rows = [row.to_json() for row in checked.rows]
     code = Exit.DONE if checked.holds else Exit.FAILED
     if json:
         about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
@@ -33,17 +33,18 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
     output.table(
         f"{problem.nodes} nodes, dim {problem.dim}, kappa {output.number(round(problem.kappa, 6))}, "
         f"chi {output.number(network.chi)}",
-        ("name", "statement", "worst left/right", "in round", "rounds", "holds"),
+        ("name", "statement", "worst left/right", "in round", "rounds checked", "holds"),
         [
             (
                 row["name"],
                 row["statement"],
-                f"{row['worst_ratio']:.6g}",
-                row["round_of_worst"],
+                f"{row['worst_ratio']:.6g}" if row["rounds_checked"] else "",
+                row["round_of_worst"] if row["rounds_checked"] else "",
                 row["rounds_checked"],
-                "yes" if row["holds"] else "NO",
+                ("yes" if row["rounds_checked"] else "nothing to check") if row["holds"] else "NO",
             )
             for row in rows
         ],
     )
+    output.lines(*(f"{row['name']}: {row['why_unchecked']}" for row in rows if row["why_unchecked"]))
     return code

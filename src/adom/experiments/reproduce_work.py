@@ -136,8 +136,7 @@ class Workshop:
         began = Stopwatch()
         problem, network = self.problem(job), self.network(job)
         checked = verify(problem, network, job.rounds, progress=False)
-        names = ("name", "statement", "worst_ratio", "round_of_worst", "rounds_checked", "holds")
-        rows = [{name: getattr(row, name) for name in names} for row in checked.rows]
+        rows = [row.to_json() for row in checked.rows]
         about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
         return {"holds": checked.holds, "rows": rows, **about, **began.told()}
 
