@@ -58,7 +58,7 @@ docs: $(READY)  ## write the pages that document themselves, build the site into
 	@JAX_PLATFORMS=cpu $(BIN)/python -m sphinx -qaEW --keep-going -b html -d out/site-doctrees docs out/site
 	@echo "wrote out/site/index.html"
 
-reproduction-docs: $(READY)  ## docs/ledger.md, docs/findings.md and figures from a full run in FOLDER (out/reproduce)
+reproduction-docs: $(READY)  ## docs/ledger.md, findings.md, figures and full_run.json from a full run in FOLDER (out/reproduce)
 	@$(BIN)/python docs/from_reproduction.py $(or $(FOLDER),out/reproduce)
 
 bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a GPU; leaves out/bench (three minutes)

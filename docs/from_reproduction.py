@@ -1,7 +1,8 @@
 """``make reproduction-docs FOLDER=out/reproduce``: a full reproduction's figures, ledger and findings as documentation.
 
 Figures become small PNG files in docs/images/reproduction, the ledger and the findings are copied as they are, and the
-tables of docs/reproduction.md between its marks are written anew.
+tables of docs/reproduction.md between its marks are written anew. What miniatures show beside their own goes into the
+package: the verdicts of docs/ledger.md and the sentences of docs/findings.md, as full_run.json.
 """
 
 import json
@@ -13,11 +14,14 @@ from pathlib import Path
 from PIL import Image
 
 DOCS = Path(__file__).parent
+FULL_RUN = DOCS.parent / "src" / "adom" / "experiments" / "full_run.json"
 WIDTH, COLOURS = 1100, 48
 """Of a picture: wide enough to read a panel of four, few colours, for curves need no more."""
 
 
 def main(folder: Path) -> None:
+    if json.loads((folder / "ledger.json").read_text())["quick"]:
+        sys.exit(f"error: {folder} holds a miniature; the documents are those of a full run: adom reproduce")
     target = DOCS / "images" / "reproduction"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -36,6 +40,17 @@ def main(folder: Path) -> None:
         block = "\n".join([f"<!-- {name} -->", "", *lines, "", "<!-- end -->"])
         text = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)
     page.write_text(text)
+    FULL_RUN.write_text(json.dumps(full_run(), indent=1) + "\n")
+
+
+def full_run() -> dict:
+    """Return what docs/ledger.md and docs/findings.md say, for miniatures."""
+    ledger, findings = ((DOCS / name).read_text() for name in ("ledger.md", "findings.md"))
+    found: dict[str, dict[str, str]] = {}
+    for verdict, claim, protocol, count in re.findall(r"^\| \*\*(.+?)\*\* \| (\w+) \| (\w+) \| (.*?) \|", ledger, re.M):
+        found.setdefault(claim, {})[protocol] = ", ".join(text for text in (verdict, count) if text)
+    commit = re.search(r"commit (\w+)\.", ledger)[1]
+    return {"commit": commit, "verdicts": found, "findings": dict(re.findall(r"^## (.+)\n\n(.+)$", findings, re.M))}
 
 
 def verdicts(folder: Path) -> list[str]:

@@ -18,6 +18,8 @@ def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
     assert done.code == 0
     assert "a miniature: --quick" in done.out
     assert "not tested" in done.out
+    assert "not judged" in done.out
+    assert "the verdict to go by is the full run's" in done.out
     assert "chi-unit.png, chi-unit.pdf" in done.out
     assert "runs.csv" in done.out
     plan = json.loads((tmp_path / "plan.json").read_text())
@@ -25,7 +27,9 @@ def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
     assert plan["figures"] == ["network", "chi/d40-chi9"]
     again = adom("reproduce", "chi/d40-chi9", "--quick", "--protocols", "unit", "--out", tmp_path, "--json").json
     assert (again["done"], again["missing"], again["lost"]) == (again["jobs"], {}, {})
-    assert {one["claim"] for one in again["ledger"]} >= {"chi", "kap", "T"}
+    entries = {one["claim"]: one for one in again["ledger"]}
+    assert entries.keys() >= {"chi", "kap", "T"}
+    assert (entries["chi"]["verdict"], entries["chi"]["full_run"]) == ("not judged", "partly, 11 of 16 panels")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def folder(tmp_path):
 
 
 def written(found, target):
-    Plan(True, [one.job for one in found], commit="abc123").save(target)
+    Plan(False, [one.job for one in found], commit="abc123").save(target)
     (target / "results").mkdir(exist_ok=True)
     for one in found:
         if one.result is not None:
@@ -64,7 +64,7 @@ def test_every_claim_has_an_entry_under_every_protocol_that_was_run():
 
 def test_the_folder_gives_the_same_ledger_as_the_runs_and_so_does_the_file(folder):
     found = ledger.write(folder)
-    direct = ledger.compute(outcomes(), quick=True, commit="abc123", command=f"adom ledger {folder}")
+    direct = ledger.compute(outcomes(), commit="abc123", command=f"adom ledger {folder}")
     assert found == direct == ledger.read(folder)
     first = {name: (folder / name).read_bytes() for name in ("ledger.json", "ledger.md")}
     assert ledger.write(folder) == found
@@ -86,7 +86,7 @@ def test_the_page_has_verdict_rule_evidence_and_where_it_came_from(folder):
     ledger.write(folder)
     page = (folder / "ledger.md").read_text()
     assert "commit abc123" in page
-    assert "--quick" in page
+    assert "the full size" in page
     assert f"`adom ledger {folder}`" in page
     assert re.search(r"\| \*\*partly\*\* \| kap \| unit \| 2 of 4 panels \| .*best rival/ADOM: median", page)
     assert "w6a is missing \\| get it" in page

@@ -21,7 +21,8 @@ def ledger(
     """Judge the paper's claims from the files of a reproduction.
 
     Writes ledger.json, ledger.md and findings.md into the folder; verdicts
-    are reproduced, partly, not reproduced, and not tested.
+    are reproduced, partly, not reproduced, and not tested; not judged is what
+    a miniature cannot tell, and the full run's verdict stands beside it.
     """
     from ..experiments import findings
     from ..experiments import ledger as ledgers
@@ -44,9 +45,10 @@ def ledger(
     output.table(
         f"{whole.runs} results{f', {whole.missing} missing' if whole.missing else ''}; {size}; "
         f"commit {whole.commit or 'unknown'}",
-        ("claim", "protocol", "verdict", "holds in", "evidence"),
+        shown.columns,
         shown.rows(),
     )
+    output.lines(*([shown.said_of_size] if shown.quick else []))
     if claim is not None:
         output.lines("rule", f"  {CLAIMS[claim].rule}")
     output.lines("wrote", *(f"  {path}" for path in files.values()))

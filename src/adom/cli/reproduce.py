@@ -86,7 +86,8 @@ def reproduce(
     Every run is saved as soon as it has finished; the same command goes on
     where it was ended or killed. The exit code is 1 if some runs could not be
     made. Writes figures/, tables/, ledger.md and findings.md; the paper's sizes
-    take hours, --quick minutes.
+    take hours, --quick minutes. What --quick cannot judge it shows beside the
+    full run's verdict.
     """
     from . import output
 
@@ -138,7 +139,8 @@ def _print(done: "Reproduction") -> None:
 
     size = "a miniature: --quick" if done.plan.quick else "the paper's sizes"
     took = f"{done.done} of {len(done.outcomes)} runs, {size}, {done.seconds:.0f} s"
-    table(took, ("claim", "protocol", "verdict", "holds in", "evidence"), done.ledger.rows())
+    table(took, done.ledger.columns, done.ledger.rows())
+    lines(*([done.ledger.said_of_size] if done.plan.quick else []))
     by_folder: dict[Path, list[str]] = {}
     for path in done.files:
         by_folder.setdefault(path.parent, []).append(path.name)

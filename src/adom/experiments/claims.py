@@ -5,13 +5,14 @@ A function takes all outcomes and a protocol, and its docstring states its rule;
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import claims_curves as curves
 from . import claims_ranks as ranks
 from . import claims_theory as theory
+from . import full_run
 from .runs import Outcome
-from .verdicts import Entry, Finding
+from .verdicts import NOT_JUDGED, NOT_TESTED, Entry, Finding
 
 PROTOCOLS = ("theory", "unit", "tuned")
 
@@ -28,6 +29,9 @@ class Claim:
         (outcomes, protocol) -> `Finding`.
     protocols : tuple of str
         Those it can be tested under.
+    miniature : bool
+        Whether a miniature can judge it: it speaks of problems of any size, or those of the miniature are the same. Who
+        is ahead, how rounds grow, and what becomes of a method depend on sizes, rounds and the number of draws.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Claim:
     where: str
     judge: Callable[[Sequence[Outcome], str], Finding]
     protocols: tuple[str, ...] = PROTOCOLS
+    miniature: bool = False
 
     @property
     def rule(self) -> str:
@@ -46,6 +51,12 @@ class Claim:
         """Return the claim's entry of the ledger under a protocol."""
         return self.judge(outcomes, protocol).entry(self.name, self.statement, self.where, protocol)
 
+    def in_miniature(self, entry: Entry) -> Entry:
+        """Return an entry as a miniature gives it: without a verdict where it cannot tell, the full run's beside it."""
+        told = self.miniature or entry.verdict == NOT_TESTED
+        full = full_run.verdict(entry.claim, entry.protocol)
+        return replace(entry, verdict=entry.verdict if told else NOT_JUDGED, full_run=full)
+
 
 GROUPS = {
     "Theory": (
@@ -55,6 +66,7 @@ GROUPS = {
             "Theorem 1",
             theory.theorem,
             ("theory",),
+            miniature=True,
         ),
         Claim(
             "lem",
@@ -62,8 +74,15 @@ GROUPS = {
             "Lemmas 1-4",
             theory.lemmas,
             ("theory",),
+            miniature=True,
         ),
-        Claim("png", "On the complete graph ADOM is PNGD, at rate sqrt(kappa)", "Sections 2.2, 3.3", theory.complete),
+        Claim(
+            "png",
+            "On the complete graph ADOM is PNGD, at rate sqrt(kappa)",
+            "Sections 2.2, 3.3",
+            theory.complete,
+            miniature=True,
+        ),
         Claim(
             "rate",
             "Rounds to a target grow like chi and sqrt(kappa) for ADOM, and like its row for each other method",

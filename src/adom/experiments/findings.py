@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.result import atomic
+from . import full_run
 from .claims import PROTOCOLS
 from .claims_curves import ENOUGH
 from .measures import (
@@ -53,21 +54,24 @@ class Section:
             yield from ("| " + " | ".join(row) + " |" for row in self.rows)
 
 
-def compute(outcomes: Sequence[Outcome]) -> tuple[Section, ...]:
-    """Return all sections."""
-    return (
-        inner_steps(outcomes),
-        winners(outcomes),
-        heterogeneity(outcomes),
-        vectors(outcomes),
-        rule_of_thumb(outcomes),
-    )
+def compute(outcomes: Sequence[Outcome], *, quick: bool = False) -> tuple[Section, ...]:
+    """Return all sections; those of a miniature say beside their own what the full run says, and recommend nothing."""
+    found = (inner_steps(outcomes), winners(outcomes), heterogeneity(outcomes), vectors(outcomes))
+    rule = rule_of_thumb(outcomes)
+    if not quick:
+        return (*found, rule)
+    beside = [replace(one, text=f"The full run: {_full(one)} This miniature: {one.text}") for one in found]
+    return (*beside, Section(rule.title, f"A miniature cannot tell. The full run: {_full(rule)}", (), ()))
+
+
+def _full(section: Section) -> str:
+    return full_run.finding(section.title)
 
 
 def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> tuple[Section, ...]:
     """Compute the findings of a reproduction's folder, and write findings.md there."""
     plan, target = load_plan(folder), Path(folder)
-    found = compute(load_outcomes(folder) if outcomes is None else outcomes)
+    found = compute(load_outcomes(folder) if outcomes is None else outcomes, quick=plan.quick)
     size = "the miniature (`--quick`)" if plan.quick else "the full size"
     top = f"Computed by `adom ledger {target}`; {size}; commit {plan.commit or 'unknown'}."
     about = "Rounds and other costs are medians over seeds, with the least and the greatest in brackets."

@@ -2,16 +2,17 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..engine.result import atomic
 from ..errors import InputError, nearest
+from . import full_run
 from .claims import CLAIMS, GROUPS, PROTOCOLS, entries
 from .runs import Outcome, load_outcomes, load_plan
-from .verdicts import VERDICTS, Entry
+from .verdicts import NOT_JUDGED, VERDICTS, Entry
 
 FORMAT = "adom-ledger-1"
 
@@ -57,24 +58,51 @@ class Ledger:
     def counts(self, protocol: str) -> dict[str, int]:
         """Return how many claims have each verdict under a protocol."""
         found = [one.verdict for one in self.entries if one.protocol == protocol]
-        return {verdict: found.count(verdict) for verdict in VERDICTS}
+        return {verdict: found.count(verdict) for verdict in self.verdicts}
+
+    @property
+    def verdicts(self) -> list[str]:
+        """Those that there can be."""
+        return [verdict for verdict in VERDICTS if self.quick or verdict != NOT_JUDGED]
 
     @property
     def protocols(self) -> list[str]:
         """The protocols that there are entries for."""
         return [name for name in PROTOCOLS if any(one.protocol == name for one in self.entries)]
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Return what a terminal shows: claim, protocol, verdict, count, evidence or else the first note."""
+    @property
+    def said_of_size(self) -> str:
+        """What a miniature can judge and what it cannot, in words; empty for the full size."""
+        if not self.quick:
+            return ""
+        told = ", ".join(claim.name for claim in CLAIMS.values() if claim.miniature)
+        return (
+            f"A miniature has small stand-ins for the paper's panels, and few draws of them. It can judge {told}; the "
+            f"others are {NOT_JUDGED}, whatever it measures, and the verdict to go by is the full run's beside them "
+            f"(docs/ledger.md, commit {full_run.commit()})."
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a terminal shows of an entry."""
+        return ("claim", "protocol", "verdict", "holds in", *(["full run"] if self.quick else []), "evidence")
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return what a terminal shows, under `columns`: of evidence the summary, or else the first note."""
         return [
-            (one.claim, one.protocol, one.verdict, one.count, one.summary or (one.notes[0] if one.notes else ""))
+            (
+                *(one.claim, one.protocol, one.verdict, one.count),
+                *([one.full_run] if self.quick else []),
+                "" if one.verdict == NOT_JUDGED else one.summary or "".join(one.notes[:1]),
+            )
             for one in self.entries
         ]
 
     def lines(self) -> Iterator[str]:
         """Yield the ledger as lines of text, one an entry."""
-        for claim, protocol, verdict, count, evidence in self.rows():
-            yield f"{claim:6}{protocol:8}{verdict:15} {f'{count}: ' if count else ''}{evidence}"
+        for claim, protocol, verdict, count, *full, evidence in self.rows():
+            beside = "; ".join([text for text in (count, *(f"full run {text}" for text in full if text)) if text])
+            yield f"{claim:6}{protocol:8}{verdict:15} {f'{beside}: ' if beside else ''}{evidence}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the ledger as plain data."""
@@ -94,7 +122,7 @@ class Ledger:
         """Read what `to_json` gave."""
         if content.get("format") != FORMAT:
             raise InputError(f"this is no ledger: its format is {content.get('format')!r}, not {FORMAT!r}")
-        found = tuple(Entry.from_json(one) for one in content["entries"])
+        found = _of_size(map(Entry.from_json, content["entries"]), content["quick"])
         rest = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
         return cls(found, **rest)
 
@@ -116,8 +144,13 @@ def compute(
     present = {one.job.protocol for one in outcomes}
     protocols = [name for name in PROTOCOLS if name in present] or list(PROTOCOLS)
     there = sum(one.result is not None or one.data is not None for one in outcomes)
-    found = tuple(entries(outcomes, protocols))
+    found = _of_size(entries(outcomes, protocols), quick)
     return Ledger(found, quick, commit, command, there, len(outcomes) - there)
+
+
+def _of_size(found: Iterable[Entry], quick: bool) -> tuple[Entry, ...]:
+    """Return entries as the full run or a miniature gives them."""
+    return tuple(CLAIMS[one.claim].in_miniature(one) if quick and one.claim in CLAIMS else one for one in found)
 
 
 def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> Ledger:
@@ -158,18 +191,22 @@ def _page(ledger: Ledger) -> Iterator[str]:
     )
     yield from ("", "Errors are squared distances to the solution, relative to the start. In brackets: the least and")
     yield "the greatest over seeds, or the 95 % interval of a fitted exponent. Parameters are chosen as `theory`,"
-    yield from ("`unit` or `tuned` says.", "", "| protocol | " + " | ".join(VERDICTS) + " |", _rule(5))
+    yield "`unit` or `tuned` says."
+    if ledger.quick:
+        yield from ("", ledger.said_of_size)
+    yield from ("", "| protocol | " + " | ".join(ledger.verdicts) + " |", _rule(1 + len(ledger.verdicts)))
     for protocol in ledger.protocols:
-        counts = ledger.counts(protocol)
-        yield f"| {protocol} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |"
+        yield f"| {protocol} | " + " | ".join(map(str, ledger.counts(protocol).values())) + " |"
     for title, claims in GROUPS.items():
         chosen = [one for claim in claims for one in ledger.entries if one.claim == claim.name]
         if not chosen:
             continue
-        yield from ("", f"## {title}", "", "| verdict | claim | protocol | holds in | evidence |", _rule(5))
+        full = " full run |" if ledger.quick else ""
+        yield from ("", f"## {title}", "", f"| verdict | claim | protocol | holds in |{full} evidence |")
+        yield _rule(6 if ledger.quick else 5)
         for one in chosen:
-            said = "; ".join(text for text in (one.summary, *one.notes) if text)
-            yield f"| **{one.verdict}** | {one.claim} | {one.protocol} | {one.count} | {_cell(said)} |"
+            full = f" {one.full_run} |" if ledger.quick else ""
+            yield f"| **{one.verdict}** | {one.claim} | {one.protocol} | {one.count} |{full} {_cell(one.said)} |"
         for claim in claims:
             own = [one for one in chosen if one.claim == claim.name]
             if own:
@@ -184,7 +221,8 @@ def _details(one: Entry) -> Iterator[str]:
     if not panels:
         return
     columns = list(dict.fromkeys(name for row in panels for name in row))
-    yield from ("", f"<details><summary>{one.protocol}: {one.verdict}, {one.count}</summary>", "")
+    found = ", ".join(text for text in (one.verdict, one.count) if text)
+    yield from ("", f"<details><summary>{one.protocol}: {found}</summary>", "")
     yield from ("| " + " | ".join(columns) + " |", _rule(len(columns)))
     for row in panels:
         yield "| " + " | ".join(_cell(in_words(row.get(name, ""))) for name in columns) + " |"

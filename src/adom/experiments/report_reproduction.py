@@ -14,7 +14,7 @@ from .ledger import compute, in_words, read
 from .panels import FIGURES
 from .reproduce_pages import SETTINGS
 from .runs import Outcome, Plan, load_plan, outcome
-from .verdicts import VERDICTS, Entry
+from .verdicts import Entry
 
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto"}
 """The kinds of run of one method in one panel, in words; all but the first two are switched off at first."""
@@ -132,7 +132,8 @@ def _ledger(folder: Path, plan: Plan, outcomes: Sequence[Outcome], prefix: str) 
     text += f", {found.missing} more are missing; {kind}." if found.missing else f"; {kind}."
     text += " Errors are squared distances to the solution, relative to the start. In brackets: the least and the "
     text += "greatest over seeds, or the 95 % interval of a fitted exponent."
-    counts = [(name, *(str(found.counts(name)[verdict]) for verdict in VERDICTS)) for name in found.protocols]
+    text += f" {found.said_of_size}" if found.quick else ""
+    counts = [(name, *map(str, found.counts(name).values())) for name in found.protocols]
     drawn = {(job.panel.figure, job.protocol, job.panel.name) for job in plan.jobs if not job.leaves_data}
     groups = {
         title: [
@@ -147,16 +148,16 @@ def _ledger(folder: Path, plan: Plan, outcomes: Sequence[Outcome], prefix: str) 
         ]
         for title, claims in GROUPS.items()
     }
-    beside = [Table(one.title, one.text, one.columns, one.rows) for one in findings.compute(outcomes) if one.rows]
-    return Ledger(prefix.rstrip(": "), text, Table("", "", ("protocol", *VERDICTS), counts), groups, beside)
+    sections = findings.compute(outcomes, quick=plan.quick)
+    beside = [Table(one.title, one.text, one.columns, one.rows) for one in sections if one.rows]
+    return Ledger(prefix.rstrip(": "), text, Table("", "", ("protocol", *found.verdicts), counts), groups, beside)
 
 
 def _verdict(one: Entry, drawn: Collection[tuple[str, str, str]], prefix: str) -> Verdict:
     """Return an entry; its rows of evidence lead to the panels that are drawn."""
-    said = "; ".join(text for text in (one.summary, *one.notes) if text)
     panels = one.evidence.get("panels", [])
     if not panels:
-        return Verdict(one.protocol, one.verdict, one.count, said)
+        return Verdict(one.protocol, one.verdict, one.count, one.said, full_run=one.full_run)
     columns = list(dict.fromkeys(name for row in panels for name in row))
     rows = [[in_words(row.get(name, "")) for name in columns] for row in panels]
     links = [
@@ -165,4 +166,5 @@ def _verdict(one: Entry, drawn: Collection[tuple[str, str, str]], prefix: str) -
         else ""
         for row in panels
     ]
-    return Verdict(one.protocol, one.verdict, one.count, said, Table("", "", columns, rows, links))
+    evidence = Table("", "", columns, rows, links)
+    return Verdict(one.protocol, one.verdict, one.count, one.said, evidence, one.full_run)

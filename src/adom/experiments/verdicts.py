@@ -9,7 +9,9 @@ from .measures import Contest, plain
 from .runs import Outcome
 
 REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED = "reproduced", "partly", "not reproduced", "not tested"
-VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)
+NOT_JUDGED = "not judged"
+"""What a miniature says of a claim that it cannot tell."""
+VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED, NOT_JUDGED)
 FEW = 3
 """Fewer seeds than this make no error bars."""
 PANELS = {"slow2": 8, "kappa": 16, "chi": 16, "real_kappa": 12, "real_chi": 12, "real_networks": 6}
@@ -34,6 +36,8 @@ class Entry:
     evidence : dict
         What was measured, as JSON can hold it; "summary" is a line of text, "panels" a list with a row for each.
     notes : tuple of str
+    full_run : str
+        In a miniature, the verdict of the full run.
     """
 
     claim: str
@@ -46,22 +50,29 @@ class Entry:
     unit: str = "panels"
     evidence: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    full_run: str = ""
 
     @property
     def count(self) -> str:
-        """How many of how many, in words.
+        """How many of how many, in words; nothing where that is no verdict.
 
         Examples
         --------
         >>> Entry("kap", "", "", "unit", PARTLY, 12, 16).count
         '12 of 16 panels'
         """
-        return f"{self.holding} of {self.tested} {self.unit}" if self.tested else ""
+        return f"{self.holding} of {self.tested} {self.unit}" if self.tested and self.verdict != NOT_JUDGED else ""
 
     @property
     def summary(self) -> str:
         """The evidence in one line."""
         return str(self.evidence.get("summary", ""))
+
+    @property
+    def said(self) -> str:
+        """The evidence and the notes in one line."""
+        text = "; ".join(text for text in (self.summary, *self.notes) if text)
+        return f"in miniature: {text}" if text and self.verdict == NOT_JUDGED else text
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as plain data."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from .content import Claim, Ledger, Table, Verdict
 from .text import escaped
 
-CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad", "not tested": "none"}
+CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad"}  # all else is no verdict
 SIGNS = {"good": "✓", "mixed": "◐", "bad": "✗", "none": "–"}
 """A sign for each verdict, so that none of them rests on its colour alone."""
 CLOSING = "</tbody></table></div>"
@@ -53,8 +53,9 @@ def _claim(claim: Claim) -> Iterator[str]:
 
 
 def _verdict(one: Verdict) -> Iterator[str]:
-    count = f' <span class="count">{escaped(one.count)}</span>' if one.count else ""
-    yield f'<li><span class="protocol">{escaped(one.protocol)}</span> {_badge(one.verdict)}{count}'
+    beside = (one.count, f"the full run: {one.full_run}" if one.full_run else "")
+    counts = "".join(f' <span class="count">{escaped(text)}</span>' for text in beside if text)
+    yield f'<li><span class="protocol">{escaped(one.protocol)}</span> {_badge(one.verdict)}{counts}'
     if one.said:
         yield f'<p class="said">{_unquoted(one.said)}</p>'
     if one.evidence is not None:

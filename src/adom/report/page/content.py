@@ -118,6 +118,8 @@ class Verdict:
     protocol, verdict, count, said : str
         `count` is in how many of how many it holds, `said` the evidence in a line.
     evidence : Table, optional
+    full_run : str
+        In a miniature, the verdict of the full run.
     """
 
     protocol: str
@@ -125,6 +127,7 @@ class Verdict:
     count: str
     said: str
     evidence: Table | None = None
+    full_run: str = ""
 
 
 @dataclass(frozen=True)
