@@ -29,21 +29,23 @@ y[broken] = -4 * t[broken] - 2 + 0.5 * generator.standard_normal(broken.sum())
 # %%
 # A node's loss is a function of x and of that node's data alone. The pseudo-Huber loss
 # is a parabola near 0 and straight far out; its curvature is at most 1, so L is that of
-# least squares. A little l2 makes it strongly convex, with mu = l2.
+# least squares. A little l2 makes it strongly convex, with mu = l2. Both numbers are
+# data too, the same at every node.
 
 l2, delta = 0.005, 0.3
 
 
 def robust(x, data):
     """Return the pseudo-Huber loss of the residuals of one node."""
-    A, b = data
+    A, b, l2, delta = data
     residuals = (A @ x - b) / delta
     return delta**2 * (jnp.sqrt(1 + residuals**2) - 1).mean() + l2 / 2 * (x @ x)
 
 
 A = np.stack([t, np.ones_like(t)], axis=-1)
 curvature = np.linalg.eigvalsh(np.einsum("nmi,nmj->nij", A, A) / samples)[:, -1]
-problem = adom.from_loss(robust, (A, y), mu=l2, L=l2 + curvature)
+data = (A, y, np.full(nodes, l2), np.full(nodes, delta))
+problem = adom.from_loss(robust, data, mu=l2, L=l2 + curvature)
 problem
 
 # %%

@@ -10,6 +10,7 @@ shared, and so is the clock where every step is one round: the data is read once
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +22,9 @@ from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
 from ..problems import oracles
 from ..problems.base import Problem
+from ..programs import reading
 from .gossip import Graphs, LocalGossip
+from .own import bare, own_code
 from .pair import constants
 from .rehearsal import rehearse
 from .supply import Supply
@@ -70,10 +73,7 @@ def _register(cls: type[Method]) -> None:
         return
 
     def unflatten(names: tuple[str, ...], values: Any) -> Method:
-        method = object.__new__(cls)
-        for name, value in zip(names, values, strict=True):
-            object.__setattr__(method, name, value)
-        return method
+        return bare(cls, zip(names, values, strict=True))
 
     def flatten(method: Method) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         parameters = method.parameters()
@@ -95,6 +95,7 @@ class Kind(NamedTuple):
     batched: bool = False
     axis: int = 0  # of a batch, in arrays of one row a node
     shared: tuple[int | None, ...] = ()  # for each array of the problem: None where all settings share it
+    code: str = ""  # the digest of a method that is not this package's
 
 
 def _begin(
@@ -249,9 +250,11 @@ class Session:
             rehearsed = [rehearse(one, constants(problem, network), network) for one, problem in pairs]
             accuracy = _stack(rehearsed, None, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
-        self.kind = Kind(spec, slots, observe, self.batched, axis, shared)
+        code = own_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
+        self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
-        self.carry: Carry = _start(self.method, accuracy, self.problem, zeros, kind=self.kind)
+        with self._reading():
+            self.carry: Carry = _start(self.method, accuracy, self.problem, zeros, kind=self.kind)
         self.dtype = dtype
         self.supply = Supply(network, type(methods[0]).directed)
         self.graphs, self.end = self._window(0)
@@ -262,6 +265,10 @@ class Session:
 
     def __exit__(self, *exc: object) -> None:
         self.supply.close()
+
+    def _reading(self) -> AbstractContextManager[Any]:
+        """Keep what JAX remembers of functions that a method calls apart by what the method computes."""
+        return reading(self.kind.code or None)
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
         graphs, end = self.supply.window(first, rounds)
@@ -300,16 +307,18 @@ class Session:
     def prepare(self, records: int, steps: int) -> None:
         """Compile what a chunk of this size needs, so that its time does not contain it."""
         if self._fixed(records, steps):
-            _advance_fixed.lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
+            with self._reading():
+                _advance_fixed.lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
 
     def chunk(self, records: int, steps: int, budget: int) -> Any:
         """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
         assert self.supply.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
         arguments = self._arguments(min(budget, self.end))
-        if self._fixed(records, steps):
-            self.carry, seen = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
-        else:
-            self.carry, seen = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
+        with self._reading():
+            if self._fixed(records, steps):
+                self.carry, seen = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
+            else:
+                self.carry, seen = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
         return jax.block_until_ready(seen)
 
     def _fixed(self, records: int, steps: int) -> bool:
@@ -346,10 +355,11 @@ def _stack(trees: Sequence[Any], dtype: str | None, batched: bool) -> Any:
 
 def _stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
     """Return one problem whose arrays are those that all share, or all of them stacked; and which is which."""
-    columns = list(zip(*(jax.tree.leaves(problem) for problem in problems), strict=True))
+    found = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
+    columns = list(zip(*(found[id(problem)][0] for problem in problems), strict=True))
     leaves, shared = [], []
     for column in columns:
         alike = all(leaf is column[0] or np.array_equal(leaf, column[0]) for leaf in column)
         leaves.append(column[0] if alike else np.stack(column))
         shared.append(None if alike else 0)
-    return jax.tree.unflatten(jax.tree.structure(problems[0]), leaves), tuple(shared)
+    return jax.tree.unflatten(found[id(problems[0])][1], leaves), tuple(shared)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem
+from ..problems.base import Problem, solutions
 from ..problems.oracles import OracleSpec
 from .compiled import Carry, Session
 from .progress import Interrupt, Progress
@@ -42,12 +42,12 @@ def run(
     runs = [Run(plan, method) for plan, method in zip(plans, methods, strict=True)]
     plan = plans[0]
     with jax.enable_x64(True), Interrupt() as interrupt:
-        solutions = np.stack([problem.solution() for problem in each])
+        answers = np.stack(solutions(each))
         snapshot = np.dtype(plan.dtype).itemsize * each[0].nodes * each[0].dim * len(methods)
         slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))
         session = Session(problems, network, methods, spec, dtype=plan.dtype, slots=slots, observe=observe_iterate)
         with progress, session:
-            _loop(session, runs, plan, slots, solutions, progress, interrupt, finished)
+            _loop(session, runs, plan, slots, answers, progress, interrupt, finished)
 
 
 def _loop(
@@ -55,7 +55,7 @@ def _loop(
     runs: list[Run],
     plan: Plan,
     slots: int,
-    solutions: np.ndarray,
+    answers: np.ndarray,
     progress: Progress,
     interrupt: Interrupt,
     finished: Callable[[int, Run, np.ndarray], None],
@@ -73,7 +73,7 @@ def _loop(
         asked = interrupt.asked
 
         *columns, rows = seen
-        columns += _distances(rows, solutions[members] if session.batched else solutions[0])
+        columns += _distances(rows, answers[members] if session.batched else answers[0])
         counted, clocks, gradients, floats, error, consensus = (
             np.asarray(c, dtype=float).reshape(slots, -1)[:records].T for c in columns
         )

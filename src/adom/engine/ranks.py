@@ -23,6 +23,7 @@ from . import checkpoints
 from .agreement import Stop
 from .blocks import BlockGossip, Blocks, Message
 from .compiled import place
+from .own import bare
 from .records import Plan, Run
 
 Array = np.ndarray
@@ -197,9 +198,7 @@ class RankRun:
         self.method: Method = task.method
         if dtype != "float64":
             values = {name: np.dtype(dtype).type(value) for name, value in task.method.parameters().items()}
-            self.method = object.__new__(type(task.method))
-            for name, value in values.items():
-                object.__setattr__(self.method, name, value)
+            self.method = bare(type(task.method), values.items())
         self.oracle = BlockOracle(task.spec, place(task.block, dtype), oracles.start(jnp.asarray(zeros), accuracy))
         self.state = self.method.init(zeros, self.oracle)
         self.x: Array = zeros

@@ -18,7 +18,7 @@ from .. import __version__, native
 from ..algorithms import Constants, Method, method_class
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem
+from ..problems.base import Problem, solutions
 from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
 from .checkpoints import Checkpoints
@@ -268,9 +268,9 @@ def _solve(
     for method in methods:
         check_budget(method, request.rounds)
     plans = []
-    for problem, tol in zip(problems, tols or [request.tol] * len(methods), strict=True):
+    for answer, tol in zip(solutions(problems), tols or [request.tol] * len(methods), strict=True):
         request = replace(request, tol=tol)  # checks it
-        start_error = problem.nodes * float((problem.solution() ** 2).sum())
+        start_error = problems[0].nodes * float((answer**2).sum())
         plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error))
     about = circumstances(network, cls, spec, protocol, request)
     results: dict[int, Result] = {}

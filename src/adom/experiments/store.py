@@ -5,7 +5,6 @@ version of this package. Files are whole or not there; nothing in them is ever u
 """
 
 import hashlib
-import inspect
 import json
 import os
 import warnings
@@ -15,17 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from .. import __version__
-from ..algorithms import METHODS
+from ..algorithms import Method
+from ..engine.own import own_code
 from ..engine.result import Result, load
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
+from ..programs import Program, array_digest
 from .members import Member
 
-FORMAT = "adom-sweep-1"
+FORMAT = "adom-sweep-2"
 FINISHED = ("converged", "max_rounds", "diverged")
 
 
@@ -43,7 +43,9 @@ class Keys:
     """Makes the keys of members; data that several of them share is read once."""
 
     budget: Budget
+    hidden: str = ""  # what no key can hold, where there is such a thing: results must not be kept by such keys
     _seen: dict[int, tuple[Any, str]] = field(default_factory=dict)  # the object is kept, so that its id stays its own
+    _methods: dict[type[Method], str] = field(default_factory=dict)
 
     def key(self, member: Member, aim: float | dict[str, float] | None) -> str:
         """Return the digest of all that determines a member's result; `aim` is where it stops."""
@@ -52,9 +54,9 @@ class Keys:
         content = {
             "format": FORMAT,
             "version": __version__,
-            "problem": self._problem(member.problem),
+            "problem": self._once(member.problem, self._problem_digest),
             "network": self._once(member.network, _network_digest),
-            "method": _method_name(member),
+            "method": self._method_text(member),
             "parameters": parameters,
             "oracle": member.oracle,
             "tol": aim,
@@ -62,21 +64,30 @@ class Keys:
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
-    def _problem(self, problem: Problem) -> list[str]:
-        leaves = [self._once(leaf, _array_digest) for leaf in jax.tree.leaves(problem)]
-        return [type(problem).__qualname__, *(_code(getattr(problem, name)) for name in problem.static_fields), *leaves]
+    def _problem_digest(self, problem: Problem) -> str:
+        leaves = [self._once(leaf, array_digest) for leaf in jax.tree.leaves(problem)]
+        parts = [*_kinds(problem), *self._told(problem.own_code(), "the problem"), *leaves]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _method_text(self, member: Member) -> str:
+        """Return a method's class; one of someone's own is known by what it computes."""
+        cls = member.cls
+        if cls not in self._methods:
+            assert member.method is not None
+            found = own_code(member.method, member.problem.nodes, member.problem.dim, self.budget.dtype)
+            facts = (cls.oracle, cls.rounds_per_step, cls.vectors_per_round, cls.directed)
+            self._methods[cls] = " ".join(map(str, (cls.__qualname__, *facts, *self._told(found, cls.title))))
+        return self._methods[cls]
+
+    def _told(self, code: Program, whose: str) -> list[str]:
+        if code.hidden and not self.hidden:
+            self.hidden = f"{whose} has code that a key cannot hold ({code.hidden})"
+        return [code.digest]
 
     def _once(self, thing: Any, digest: Callable[[Any], str]) -> str:
         if id(thing) not in self._seen:
             self._seen[id(thing)] = (thing, digest(thing))
         return self._seen[id(thing)][1]
-
-
-def _array_digest(leaf: Any) -> str:
-    array = np.ascontiguousarray(leaf)
-    content = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
-    content.update(array.data if array.size else b"")
-    return content.hexdigest()
 
 
 def _network_digest(network: Network | DirectedNetwork) -> str:
@@ -86,22 +97,14 @@ def _network_digest(network: Network | DirectedNetwork) -> str:
     return content.hexdigest()
 
 
-def _method_name(member: Member) -> str:
-    """Return the name of a method of the table; a method of someone's own is known by its code."""
-    cls = member.cls
-    if METHODS.get(cls.name) == f"{cls.__module__.rpartition('.')[2]}:{cls.__name__}":
-        return cls.name
-    return f"{cls.__qualname__} {_code(cls)}"
-
-
-def _code(thing: Any) -> str:
-    """Return the source of a function or class as far as it can be had, anything else as text."""
-    if not callable(thing):
-        return repr(thing)
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):
-        return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+def _kinds(problem: Problem) -> list[str]:
+    """Return what a problem is beside its arrays and its code, with the problem inside it if there is one."""
+    settled = [value for name in problem.static_fields if not callable(value := getattr(problem, name))]
+    found = [f"{type(problem).__qualname__} {problem.nodes} {problem.dim} {settled!r}"]
+    for name in problem.array_fields:
+        value = getattr(problem, name)
+        found += _kinds(value) if isinstance(value, Problem) else [f"{name} {type(value).__qualname__}"]
+    return found
 
 
 @dataclass(frozen=True)

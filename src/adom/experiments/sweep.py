@@ -10,7 +10,7 @@ from ..engine.progress import Progress
 from ..engine.result import Result
 from ..engine.solve import Request, check_whole, solve_many
 from ..errors import InputError
-from ..problems.base import Problem
+from ..problems.base import Problem, solutions
 from .members import Asked, Member, expand, number
 from .outcome import Sweep
 from .store import FINISHED, Budget, Keys, Store
@@ -80,7 +80,8 @@ def sweep(
     batch : int
         The most members that run at the same time.
     folder : path, optional
-        Every member is saved there as soon as it has finished; those that are there already are not run again.
+        Every member is saved there as soon as it has finished; those that are there already are not run again. A loss
+        or method of your own counts as the same if it computes the same; one for which this cannot be told is refused.
     progress : bool, optional
         Show members done and time left; by default only on a terminal.
 
@@ -105,10 +106,15 @@ def sweep(
     if all(one.refused for one in members):
         raise InputError(members[0].refused)
 
-    tols = {one.number: tol if rtol is None else rtol * _start_error(one.problem) or None for one in members}
+    tols = {one.number: tol for one in members}
+    if rtol is not None:
+        for one, x in zip(members, solutions([one.problem for one in members]), strict=True):
+            tols[one.number] = rtol * problem.nodes * float((x**2).sum()) or None
     keys = Keys(Budget(int(rounds), int(record_every), dtype))
     able = [one for one in members if not one.refused]
     names = {one.number: keys.key(one, tol if rtol is None else {"rtol": rtol}) for one in able}
+    if folder is not None and keys.hidden:
+        raise InputError(f"results are kept in a folder by what gave them, and {keys.hidden}; leave folder out")
     store = Store.at(folder)
     results = {one.number: found for one in able if (found := store.find(names[one.number])) is not None}
     interrupted = False
@@ -133,10 +139,6 @@ def sweep(
             if not results:
                 raise
     return Sweep(tuple(members), dict(sorted(results.items())), tols, interrupted)
-
-
-def _start_error(problem: Problem) -> float:
-    return problem.nodes * float((problem.solution() ** 2).sum())
 
 
 def _run(

@@ -6,6 +6,7 @@ arrays of shape (nodes, dim), and keep rows apart: row i depends on row i alone.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..html import card
+from ..programs import Program, program
 from .newton import newton
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
@@ -43,6 +45,8 @@ class Problem(ABC):
     L: float
     mu_nodes: np.ndarray
     L_nodes: np.ndarray
+    _program: Program | None = None  # of a copy that JAX was handed: what it computes is settled
+    _solved: Program  # what `own_code` was when the solution was found
 
     def __init_subclass__(cls) -> None:
         """Register the class as a pytree whose leaves are its arrays."""
@@ -51,16 +55,34 @@ class Problem(ABC):
     def _flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         arrays = tuple(getattr(self, name) for name in self._common_arrays + self.array_fields)
         static = tuple(getattr(self, name) for name in self._common_static + self.static_fields)
-        return arrays, static
+        return arrays, (*static, self.own_code())
 
     @classmethod
     def _unflatten(cls, static: tuple[Any, ...], arrays: Any) -> Self:
         self = object.__new__(cls)  # the arrays may be tracers: nothing is validated or computed here
-        for name, value in zip(cls._common_static + cls.static_fields, static, strict=True):
+        for name, value in zip((*cls._common_static, *cls.static_fields, "_program"), static, strict=True):
             setattr(self, name, value)
         for name, value in zip(cls._common_arrays + cls.array_fields, arrays, strict=True):
             setattr(self, name, value)
         return self
+
+    def own_code(self) -> Program:
+        """Return what code that is not this package's computes in it now; an empty program where there is none.
+
+        JAX remembers programs, and a sweep keeps results; this tells them apart where a value that the code reads has
+        changed.
+        """
+        if self._program is not None or type(self).__module__.partition(".")[0] == "adom":
+            return self._program or Program()
+        settled = [getattr(self, name) for name in (*self._common_static, *self.static_fields)]
+
+        def rows(arrays: Any, x: Array, v: Array) -> Any:
+            one = self._unflatten((*settled, Program()), arrays)
+            return one.value_rows(x), one.gradient_rows(x), one.hessian_rows(x), one.exact_dual_gradient_rows(v, x)
+
+        arrays = tuple(getattr(self, name) for name in self._common_arrays + self.array_fields)
+        at = jax.ShapeDtypeStruct((self.nodes, self.dim), np.float64)
+        return program(rows, arrays, at, at)
 
     def _set_constants(self, mu_nodes: np.ndarray, L_nodes: np.ndarray) -> None:
         self.mu_nodes, self.L_nodes = mu_nodes, L_nodes
@@ -132,9 +154,10 @@ class Problem(ABC):
 
     def solution(self) -> np.ndarray:
         """Return x*, the minimiser of the sum of the f_i, to machine precision; computed once."""
-        if getattr(self, "_solution", None) is None:
+        code = self.own_code()
+        if getattr(self, "_solution", None) is None or self._solved != code:
             with jax.enable_x64(True):
-                self._solution = np.asarray(self._solve())
+                self._solution, self._solved = np.asarray(self._solve()), code
             self._solution.setflags(write=False)
         return self._solution
 
@@ -150,6 +173,12 @@ class Problem(ABC):
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, "minimise the sum of f_i over the nodes", self._facts())
+
+
+def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:
+    """Return the solution of each; a problem that occurs often is asked once."""
+    found = {id(problem): problem.solution() for problem in {id(problem): problem for problem in problems}.values()}
+    return [found[id(problem)] for problem in problems]
 
 
 @jax.jit

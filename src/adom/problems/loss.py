@@ -1,5 +1,6 @@
 """Any smooth, strongly convex loss that JAX can trace."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..programs import Program, program, reading
 from .base import Array, Problem, check_finite
 
 Loss = Callable[[Any, Any], Any]
@@ -23,6 +25,21 @@ class LossProblem(Problem):
     one_by_one: bool = False
     """Whether nodes are computed one after the other: a loss of any kind is compiled into loops over all nodes at once,
     and how these round may depend on how many there are."""
+    _made: Program  # what the loss computed when the problem was made
+
+    def own_code(self) -> Program:
+        """Return what the loss computes; refuse it where this is no longer what mu and L were given for."""
+        if self._program is not None:
+            return self._program
+        now = _code(self)
+        if now.digest != self._made.digest:
+            names = _read_by(self.loss)
+            raise InputError(
+                "the loss computes something else than when the problem was made: a value that it reads beside x and "
+                f"data{f' ({names})' if names else ''} has changed, and mu and L were given for the old one; "
+                "make the problem again with adom.from_loss, or hand the value over in data"
+            )
+        return now
 
     def block(self, first: int, end: int) -> Self:
         """Return the problem of some nodes alone, each computed by itself: the same bits in a block of any size."""
@@ -44,13 +61,38 @@ class LossProblem(Problem):
         return self._over_nodes(jax.grad(self.loss), x)
 
     def _over_nodes(self, function: Loss, x: Array) -> Array:
-        if self.one_by_one:
-            return jax.lax.map(lambda node: function(*node), (x, self.data))
-        return jax.vmap(function)(x, self.data)
+        with reading((self._program or self._made).digest):
+            if self.one_by_one:
+                return jax.lax.map(lambda node: function(*node), (x, self.data))
+            return jax.vmap(function)(x, self.data)
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the directional derivative of the gradient."""
         return jax.jvp(self.gradient_rows, (x,), (v,))[1]
+
+
+def _code(problem: LossProblem) -> Program:
+    """Return what the loss computes now from one node's data: its value, its gradient, and their derivatives."""
+
+    def at(x: Array, v: Array, node: Any) -> Any:
+        return jax.jvp(lambda x: jax.value_and_grad(problem.loss)(x, node), (x,), (v,))
+
+    x = jax.ShapeDtypeStruct((problem.dim,), np.float64)
+    return program(at, x, x, _one_node(problem.data))
+
+
+def _one_node(data: Any) -> Any:
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), data)
+
+
+def _read_by(loss: Loss) -> str:
+    """Return the names of variables that a function reads, as far as they can be told."""
+    code = getattr(inspect.unwrap(loss), "__code__", None)
+    outside = getattr(inspect.unwrap(loss), "__globals__", {})
+    if code is None:
+        return ""
+    plain = [name for name in code.co_names if name in outside and not callable(outside[name])]
+    return ", ".join((*code.co_freevars, *(name for name in plain if not inspect.ismodule(outside[name]))))
 
 
 def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None) -> LossProblem:
@@ -59,7 +101,8 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     Parameters
     ----------
     loss : callable
-        ``loss(x, d)``: a scalar, for x of shape (dim,) and one node's data d; written with jax.numpy.
+        ``loss(x, d)``: a scalar, for x of shape (dim,) and one node's data d; written with jax.numpy. What else it
+        reads must stay as it is: a run refuses a loss that computes something else than when the problem was made.
     data : array, or tuple/list/dict of arrays
         Each with a leading axis of nodes.
     mu, L : float or array of shape (nodes,)
@@ -77,7 +120,7 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     """
     if not callable(loss):
         raise InputTypeError(f"loss must be a function of x and one node's data, got {type(loss).__name__}")
-    data = jax.tree.map(np.asarray, data)
+    data = jax.tree.map(np.array, data)  # a copy: what is done to the arrays later does not change the problem
     leaves = jax.tree.leaves(data)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
         raise InputError("data must be one or more arrays with a leading axis of nodes")
@@ -92,6 +135,7 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     problem.loss, problem.data, problem.nodes = loss, data, sizes.pop()
     with jax.enable_x64(True):
         problem.dim = _check_dim(problem, dim) if dim is not None else _find_dim(problem)
+        problem._made = _code(problem)
         problem._set_constants(_per_node("mu", mu, problem.nodes), _per_node("L", L, problem.nodes))
         _check_curvature(problem)
     return problem
@@ -99,9 +143,8 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
 
 def _scalar_loss(problem: LossProblem, dim: int) -> Exception | None:
     """Return None if the loss maps an x of this length to a scalar, otherwise what went wrong."""
-    node = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), problem.data)
     try:
-        out = jax.eval_shape(problem.loss, jax.ShapeDtypeStruct((dim,), np.float64), node)
+        out = jax.eval_shape(problem.loss, jax.ShapeDtypeStruct((dim,), np.float64), _one_node(problem.data))
     except Exception as error:  # the user's function may raise anything
         return error
     shape = getattr(out, "shape", None)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..programs import Program
 from .base import Array, Problem, check_finite
 
 
@@ -45,7 +46,7 @@ class Moved(Problem):
     tilt: np.ndarray
 
     def __init__(self, inner: Problem, centre: Any, tilt: Any, solution: Any = None) -> None:
-        centre, tilt = np.asarray(centre, dtype=np.float64), np.asarray(tilt, dtype=np.float64)
+        centre, tilt = np.array(centre, dtype=np.float64), np.array(tilt, dtype=np.float64)
         if centre.shape != (inner.dim,) or tilt.shape != (inner.nodes, inner.dim):
             raise InputError(
                 f"centre and tilt must have shapes ({inner.dim},) and ({inner.nodes}, {inner.dim}) to match the "
@@ -58,8 +59,12 @@ class Moved(Problem):
         self.inner, self.tilt = inner, tilt
         self.centre = np.broadcast_to(centre, tilt.shape)
         if solution is not None:
-            self._solution = np.array(solution, dtype=np.float64)
+            self._solution, self._solved = np.array(solution, dtype=np.float64), self.own_code()
             self._solution.setflags(write=False)
+
+    def own_code(self) -> Program:
+        """Return what code of someone's own computes in the problem that is moved."""
+        return self.inner.own_code()
 
     def _facts(self) -> dict[str, Any]:
         """Return what there is to know at a glance."""

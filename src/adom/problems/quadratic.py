@@ -32,7 +32,7 @@ class Quadratic(Problem):
 
     def __init__(self, H: Any, c: Any) -> None:
         try:
-            H, c = np.asarray(H, dtype=np.float64), np.asarray(c, dtype=np.float64)
+            H, c = np.array(H, dtype=np.float64), np.array(c, dtype=np.float64)  # copies, which nobody else changes
         except (TypeError, ValueError) as error:
             raise InputTypeError(f"H and c must be arrays of numbers ({error}); e.g. H=[[[2.0]]], c=[[1.0]]") from None
         if H.ndim != 3 or H.shape[1] != H.shape[2] or H.size == 0:
