@@ -101,6 +101,16 @@ def test_samples_from_a_file(adom: Any) -> None:
     assert first["dim"] == 5
     assert first["kappa"] == pytest.approx(100)
     assert second["error"] == pytest.approx(first["error"], rel=1e-12)
+    assert first["samples"] == {"fewest": 5, "most": 5, "alike": "nodes"}
+
+
+def test_solve_says_how_nodes_of_different_sizes_are_weighted(adom: Any) -> None:
+    rng = np.random.default_rng(0)
+    np.savez("data.npz", features=rng.standard_normal((41, 5)), labels=rng.choice([0, 1], 41))
+    shared = ["--data", "data.npz", "--nodes", 8, "--network", "ring", "--rounds", 2]
+    words = "nodes count alike: 5 to 6 samples each, so a sample of a small node weighs more"
+    assert words in " ".join(adom("solve", "--oracle", "gd:1", *shared).out.split())
+    assert adom("compare", "--methods", "diging", *shared).err == f"{words}\n"
 
 
 def test_bad_input_to_solve(refused: Any) -> None:

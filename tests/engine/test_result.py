@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import adom
 from adom.engine.result import atomic
+from adom.engine.solve import problem_described
 from adom.errors import InputError
+from adom.problems.moved import Moved
 from reference import quadratics
 
 
@@ -100,6 +103,31 @@ def test_saved_files_have_ordinary_permissions(result, tmp_path):
 def test_result_shows_itself(result):
     assert repr(result).startswith("Result(ADOM, max_rounds: error ")
     assert "30 rounds" in repr(result)
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+def test_a_result_says_how_nodes_of_different_sizes_are_weighted(result, kind):
+    rng = np.random.default_rng(0)
+
+    def shown(counts, weights=None):
+        data = [(kind(rng.standard_normal((count, 2))), np.arange(count)) for count in counts]
+        problem = Moved(adom.LeastSquares(data, l2=0.1, weights=weights), np.zeros(2), np.zeros((len(counts), 2)))
+        made = {**result.provenance, "problem": problem_described(problem)}
+        one = replace(result, provenance=json.loads(json.dumps(made)))
+        words = "nodes count alike: 3 to 5 samples each, so a sample of a small node weighs more"
+        comparison, card = adom.engine.compare.Comparison({"adom": one}), problem.inner._repr_html_()
+        said = [
+            words in text for text in (repr(one), one._repr_html_(), repr(comparison), comparison._repr_html_(), card)
+        ]
+        return said, problem.weighting()
+
+    assert shown([3, 5, 4]) == ([True] * 5, {"fewest": 3, "most": 5, "alike": "nodes"})
+    assert shown([4, 4]) == ([False] * 5, {"fewest": 4, "most": 4, "alike": "nodes"})
+    assert shown([3, 5], [np.full(3, 0.2), np.full(5, 0.2)]) == (
+        [False] * 5,
+        {"fewest": 3, "most": 5, "alike": "samples"},
+    )
+    assert shown([3, 5], [np.full(3, 0.2), np.full(5, 0.3)])[1]["alike"] == "neither"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def compare(
     network, problem = build.both(settings)
 
     from .. import compare as compare_methods
+    from ..problems.weighting import told
 
     found = compare_methods(
         problem,
@@ -50,6 +51,8 @@ def compare(
         output.as_json({**about, **made, "interrupted": found.interrupted, "files": files})
     else:
         _print(found, settings, about, files)
+    if words := told(problem.weighting()):
+        output.note(words)
     reasons: dict[str, list[str]] = {}
     for label, reason in found.skipped.items():
         reasons.setdefault(reason, []).append(label)

@@ -152,6 +152,7 @@ def _summary(result: "Result") -> dict[str, Any]:
         "nodes": made["problem"]["nodes"],
         "dim": made["problem"]["dim"],
         "kappa": made["problem"]["kappa"],
+        "samples": made["problem"].get("samples"),
         "chi": made["network"]["chi"],
         "rounds": int(last["round"]),
         "gradients": float(last["gradients"]),
@@ -167,6 +168,7 @@ def _summary(result: "Result") -> dict[str, Any]:
 
 
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
+    from ..problems.weighting import told
     from .output import number
 
     status = {
@@ -177,6 +179,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         ("method", f"{summary['title']}, parameters {protocol}"),
         ("oracle", summary["oracle"] or "gradients"),
         ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}, kappa {number(round(summary['kappa'], 6))}"),
+        *([("weights", words)] if (words := told(summary["samples"])) else []),
         ("network", f"chi {number(summary['chi'])}"),
         ("rounds", number(summary["rounds"])),
         ("gradients", f"{number(summary['gradients'])} per node"),

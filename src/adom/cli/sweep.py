@@ -49,6 +49,7 @@ def sweep(
     the same command goes on where it was ended or killed. Writes table.csv,
     sweep.png, config.toml and one file a member in members/.
     """
+    from ..problems.weighting import told
     from . import build, output
     from .config import settle
 
@@ -72,8 +73,9 @@ def sweep(
         output.as_json({**about, "interrupted": found.interrupted, "rows": rows, "refused": refused, "files": files})
     else:
         _print(found, about, files)
-    for one in said:
-        output.note(str(one.message))
+    for text in (told(problem.weighting()), *(str(one.message) for one in said)):
+        if text:
+            output.note(text)
     if found.refused:
         first, reason = next(iter(found.refused.items()))
         output.note(f"{len(found.refused)} members did not run, the first ({found.members[first].text}): {reason}")

@@ -283,6 +283,12 @@ class Shards:
         """Return the problem of all nodes, with the l2 or kappa given; all files must be there."""
         return self._built(0, self.nodes, self.l2, self.kappa)
 
+    def weighting(self) -> dict[str, Any]:
+        """Return how many samples the nodes have and what counts alike."""
+        from ..problems.weighting import weighting
+
+        return weighting(self.samples, np.ones(self.nodes))
+
     def regulariser(self, curvature: float) -> float:
         """Return l2: the one given, or the one that gives kappa.
 

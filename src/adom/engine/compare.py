@@ -192,12 +192,17 @@ class Comparison:
         save(self.plot("all"), target / "comparison.png")
         return target
 
+    @property
+    def _weighting(self) -> str:
+        return next((one.weighting for one in self.results.values()), "")
+
     def __repr__(self) -> str:
         reached = []
         for row in self.table.to_dict("records"):
             rounds = row["rounds_to_target"]
             reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
         extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
+        extra += f"; {self._weighting}" if self._weighting else ""
         return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
 
     def _repr_html_(self) -> str:
@@ -211,6 +216,7 @@ class Comparison:
             rows.append([*made, curve(*one._curve(), box=box, labels=False), row["relative_error"], *spent])
         heads = ["method", "parameters", "dual oracle", "status", "error", "relative error at the end", *costs.values()]
         notes = {f"{label} skipped": reason for label, reason in self.skipped.items()}
+        notes |= {"weights": self._weighting} if self._weighting else {}
         about = f"what reaching a relative error of {self.target:.3g} took, the least in bold"
         return card("Comparison", about, notes, below=grid(heads, rows))
 

@@ -122,7 +122,12 @@ def run(
     protocol = "given" if isinstance(method, Method) else parameters
     about = {
         "method": settings["method"],
-        "problem": {"type": type(held.block).__name__, **settings["problem"], "kappa": held.constants.kappa},
+        "problem": {
+            "type": type(held.block).__name__,
+            **settings["problem"],
+            "kappa": held.constants.kappa,
+            "samples": problem.weighting(),
+        },
         **circumstances(network, cls, spec, protocol, request),
         **asdict(plan),
         "tol": request.tol,

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..html import card, curve, number
+from ..problems.weighting import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +86,11 @@ class Result:
         changed = ", ".join(f"{name}={value:.3g}" for name, value in protocol.items() if name != "protocol")
         return f"{base} with {changed}" if changed else base
 
+    @property
+    def weighting(self) -> str:
+        """How nodes of different numbers of samples are weighted, in words; "" where all have as many."""
+        return told(self.provenance.get("problem", {}).get("samples"))
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the result to `path` (a .npz file), whole or not at all; return the path."""
         target = Path(path)
@@ -116,7 +122,8 @@ class Result:
         near = f"{self.measure.replace('_', ' ')} {last[self.measure]:.3e} after " if self.measure else ""
         return (
             f"Result({self.label}, {self.status}{extra}: {near}"
-            f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node)"
+            f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node"
+            f"{f'; {self.weighting}' if self.weighting else ''})"
         )
 
     def _repr_html_(self) -> str:
@@ -134,6 +141,7 @@ class Result:
             shown = [str(made.get(kind, name))]
             shown += [f"{key} {number(made[key])}" for key in ("nodes", "dim", "kappa", "chi") if made.get(key)]
             facts |= {name: ", ".join(shown)} if made else {}
+        facts |= {"weights": self.weighting} if self.weighting else {}
         facts["parameters"] = self.protocol or "–"
         if self.provenance.get("oracle"):
             facts["dual oracle"] = self.provenance["oracle"]

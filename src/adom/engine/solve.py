@@ -331,6 +331,7 @@ def problem_described(problem: Problem) -> dict[str, Any]:
         "mu": problem.mu,
         "L": problem.L,
         "kappa": problem.kappa,
+        "samples": problem.weighting(),
     }
 
 

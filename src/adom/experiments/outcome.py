@@ -168,6 +168,10 @@ class Sweep:
         counts = self.table["status"].value_counts()
         return f"{len(self.members)} members: " + ", ".join(f"{count} {status}" for status, count in counts.items())
 
+    @property
+    def _weighting(self) -> str:
+        return next((one.weighting for one in self.results.values()), "")
+
     def _repr_html_(self) -> str:
         if not self.results:
             return card("Sweep", self._states, {})
@@ -182,6 +186,7 @@ class Sweep:
             "target reached": f"by {reached}, at a relative error of {best['target'].iloc[0]:.3g}",
             "best by rounds": f"{len(best)} of {len(ranked)}",
         }
+        facts |= {"weights": words} if (words := self._weighting) else {}
         return card("Sweep", self._states, facts, below=table)
 
     def __repr__(self) -> str:
@@ -190,7 +195,8 @@ class Sweep:
         first = self.best().iloc[0]
         rounds = first["rounds_to_target"]
         took = "target not reached" if np.isnan(rounds) else f"{int(rounds)} rounds to {first['target']:.3g}"
-        return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took})"
+        extra = f"; {self._weighting}" if self._weighting else ""
+        return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took}{extra})"
 
 
 def _about(one: Member) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..html import card
 from ..programs import Program, program
 from .newton import newton
+from .weighting import told, weighting
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 
@@ -164,12 +165,18 @@ class Problem(ABC):
     def _solve(self) -> Array:
         return _minimise_mean(jax.device_put(self))
 
+    def weighting(self) -> dict[str, Any] | None:
+        """Return how many samples the nodes have and what counts alike; None for a problem that is not of samples."""
+        features = getattr(self, "features", None)
+        return None if features is None else weighting(*features.weighed())
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
 
     def _facts(self) -> dict[str, Any]:
         """Return what there is to know at a glance, for a notebook; nothing is computed for it."""
-        return {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
+        known = {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
+        return known | ({"weights": words} if (words := told(self.weighting())) else {})
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, "minimise the sum of f_i over the nodes", self._facts())

@@ -27,7 +27,12 @@ class DenseFeatures(NamedTuple):
 
     def described(self) -> str:
         """Return how many samples there are."""
-        return f"{_counted(np.count_nonzero(np.asarray(self.weights), axis=1))}, dense"
+        return f"{_counted(self.weighed()[0])}, dense"
+
+    def weighed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return each node's number of samples that weigh anything, and the sum of their weights."""
+        weights = np.asarray(self.weights)
+        return np.count_nonzero(weights, axis=1), weights.sum(axis=1)
 
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, shape (nodes, m)."""
@@ -119,7 +124,12 @@ class SparseFeatures(NamedTuple):
 
     def described(self) -> str:
         """Return how many samples there are."""
-        return f"{_counted(np.diff(np.asarray(self.node_start)))}, sparse ({self.value.shape[0]:,} numbers)"
+        return f"{_counted(self.weighed()[0])}, sparse ({self.value.shape[0]:,} numbers)"
+
+    def weighed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return each node's number of samples that weigh anything, and the sum of their weights."""
+        weights, starts = np.asarray(self.weights), np.asarray(self.node_start)[:-1]
+        return np.add.reduceat(weights != 0, starts, dtype=np.int64), np.add.reduceat(weights, starts)
 
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, one per sample."""

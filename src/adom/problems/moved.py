@@ -66,6 +66,10 @@ class Moved(Problem):
         """Return what code of someone's own computes in the problem that is moved."""
         return self.inner.own_code()
 
+    def weighting(self) -> dict[str, Any] | None:
+        """Return what there is to say of the samples of the problem that is moved."""
+        return self.inner.weighting()
+
     def _facts(self) -> dict[str, Any]:
         """Return what there is to know at a glance."""
         return {**self.inner._facts(), "of": type(self.inner).__name__}

@@ -1,0 +1,45 @@
+"""How much the samples of nodes of different sizes weigh, in numbers and in words."""
+
+from typing import Any
+
+import numpy as np
+
+
+def weighting(counts: np.ndarray, totals: np.ndarray) -> dict[str, Any]:
+    """Return the fewest and the most samples of a node, and what counts alike: "nodes", "samples" or "neither".
+
+    Parameters
+    ----------
+    counts, totals : array of shape (nodes,)
+        Each node's number of samples, and the sum of their weights.
+
+    Examples
+    --------
+    >>> weighting(np.array([100, 169]), np.array([1.0, 1.0]))
+    {'fewest': 100, 'most': 169, 'alike': 'nodes'}
+    >>> weighting(np.array([2, 4]), np.array([0.5, 1.0]))["alike"]
+    'samples'
+    """
+    each = totals / np.maximum(counts, 1)
+    alike = "nodes" if _even(totals) else "samples" if _even(each) else "neither"
+    return {"fewest": int(counts.min()), "most": int(counts.max()), "alike": alike}
+
+
+def _even(values: np.ndarray) -> bool:
+    return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
+
+
+def told(weighed: dict[str, Any] | None) -> str:
+    """Return in words how nodes of different sizes are weighted; "" where there is nothing to say.
+
+    Examples
+    --------
+    >>> told({"fewest": 100, "most": 169, "alike": "nodes"})
+    'nodes count alike: 100 to 169 samples each, so a sample of a small node weighs more'
+    >>> told({"fewest": 100, "most": 100, "alike": "nodes"}), told(None)
+    ('', '')
+    """
+    if not weighed or weighed.get("fewest") == weighed.get("most") or weighed.get("alike") != "nodes":
+        return ""
+    sizes = f"{weighed['fewest']:,} to {weighed['most']:,} samples each"
+    return f"nodes count alike: {sizes}, so a sample of a small node weighs more"
