@@ -117,6 +117,31 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
         solved(60, adom.Checkpoints(tmp_path, resume=True), oracle="agd:2")
 
 
+def test_checkpoints_of_other_data_or_another_loss_are_refused(tmp_path):
+    """Nodes, dim, mu and L are the same, and do not tell the problems apart."""
+    network, factor = adom.networks.ring(3), 1.0
+
+    def run(problem, folder, rounds, **more):
+        kept = adom.Checkpoints(tmp_path / folder, every_rounds=20, **more)
+        return distributed.on_one_rank(
+            problem, network, adom.DIGing(a=0.2), "given", request(rounds, oracle="auto"), kept
+        )
+
+    H, c = np.ones((3, 1, 1)), np.array([[1.0], [2.0], [3.0]])
+    run(adom.Quadratic(H, c), "data", 30)
+    with pytest.raises(InputError, match=r"data was written with other data of node 2; give the same data"):
+        run(adom.Quadratic(H, c + np.array([[0.0], [0.0], [1.0]])), "data", 60, resume=True)
+    assert run(adom.Quadratic(H, c), "data", 60, resume=True).provenance["resumed"] == 20
+
+    def loss(x, c):
+        return 0.5 * ((x - factor * c) ** 2).sum()
+
+    run(adom.from_loss(loss, c, mu=1.0, L=1.0), "loss", 30)
+    factor = 2.0
+    with pytest.raises(InputError, match=r"loss was written with code = "):
+        run(adom.from_loss(loss, c, mu=1.0, L=1.0), "loss", 60, resume=True)
+
+
 def test_resuming_without_a_checkpoint_starts_from_the_beginning(tmp_path, capfd):
     assert same(solved(40, adom.Checkpoints(tmp_path / "new", resume=True)), solved(40))
     assert "starting from the beginning" in capfd.readouterr().err

@@ -23,7 +23,7 @@ from ..errors import InputError
 from .blocks import Blocks
 from .result import atomic
 
-FORMAT = "adom-checkpoint-1"
+FORMAT = "adom-checkpoint-2"
 KEPT = 2
 ROWS = "rows/"
 """What the names of arrays begin with that have one row a node."""

@@ -18,6 +18,7 @@ from . import checkpoints as store
 from .agreement import Stop, greatest
 from .blocks import BlockGossip, Rounds
 from .checkpoints import Checkpoints
+from .own import own_code
 from .pair import check_pair, constants
 from .pauses import Loop
 from .progress import Interrupt, Progress
@@ -102,11 +103,13 @@ def run(
     stop = None
     if held.solution is None and request.tol is not None:
         stop = Stop(request.tol, network, held.constants, held.steepest)
+    codes = (held.block.own_code(), own_code(made, problem.nodes, problem.dim, request.dtype))
     settings = {
         "method": method_described(made),
         "oracle": str(spec),
         "network": json.loads(json.dumps(network.recipe, default=str)),
         "problem": {"nodes": problem.nodes, "dim": problem.dim, "mu": held.constants.mu, "L": held.constants.L},
+        "code": [code.hidden or code.digest for code in codes],
         "dtype": request.dtype,
         "record_every": plan.record_every,
     }

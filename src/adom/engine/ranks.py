@@ -3,11 +3,12 @@
 From one pause to the next (`adom.engine.pauses`) no rank waits for anyone but those its nodes share a link with.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,7 @@ from ..algorithms import Method
 from ..errors import InputError
 from ..problems import oracles
 from ..problems.base import Problem
+from ..programs import array_digest
 from . import checkpoints
 from .agreement import Stop
 from .blocks import BlockGossip, Blocks, Message
@@ -244,6 +246,13 @@ class RankRun:
 
     # Checkpoints
 
+    @cached_property
+    def _data(self) -> Array:
+        """The digests of the nodes' data, one row each: the same however nodes are spread over ranks."""
+        blocks = (self.task.block.block(node, node + 1) for node in range(len(self.x)))
+        found = ["".join(map(array_digest, jax.tree.leaves(one))).encode() for one in blocks]
+        return np.stack([np.frombuffer(hashlib.sha256(text).digest(), dtype=np.uint8) for text in found])
+
     def _leaves(self) -> list[Any]:
         leaves: list[Any] = jax.tree.leaves((self.state, self.oracle.memory))
         return leaves
@@ -252,7 +261,7 @@ class RankRun:
         """Write this rank's part of a checkpoint; when all have, older generations are forgotten."""
         kept, world = self.task.kept, self.world
         assert kept is not None
-        arrays = {"rows/x": self.x}
+        arrays = {"rows/x": self.x, "rows/data": self._data}
         for number, leaf in enumerate(self._leaves()):
             array = np.asarray(leaf)
             arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
@@ -278,6 +287,12 @@ class RankRun:
         with own_matter():
             arrays, about = checkpoints.read(generation, first, end)
         _compare(about["settings"], self.task.settings, generation)
+        other = np.flatnonzero((arrays["rows/data"] != self._data).any(axis=1))
+        if other.size:
+            raise OwnError(
+                f"{generation.parent} was written with other data of node {first + int(other[0])}; "
+                "give the same data to go on, or another folder to start afresh"
+            )
         structure: Any = jax.tree.structure((self.state, self.oracle.memory))
         leaves = []
         for number, leaf in enumerate(self._leaves()):
