@@ -16,7 +16,8 @@ class Exit(IntEnum):
 
 MEANING = {
     Exit.DONE: "done",
-    Exit.FAILED: "it ran and failed: diverged, a lemma broken, a data file wrong, runs or ranks lost",
+    Exit.FAILED: "it ran and failed: diverged, growing, stalled above the tolerance, a lemma broken, "
+    "a data file wrong, runs or ranks lost",
     Exit.REFUSED: "bad input: one line on stderr says the value, the rule and the remedy",
     Exit.BUG: "a bug in adom: please report it",
     Exit.INTERRUPTED: "interrupted by Ctrl-C: what was done is saved, where the command saves anything",
@@ -24,5 +25,18 @@ MEANING = {
 }
 """In words, for the help and the documentation."""
 
-BY_STATUS = {"diverged": Exit.FAILED, "interrupted": Exit.INTERRUPTED}
-"""By the status of a run; all other statuses end with `DONE`."""
+
+def of_run(status: str, tol: float | None) -> Exit:
+    """Return the code of a run: rounds that are spent while the error falls are no failure, those that help nobody are.
+
+    Examples
+    --------
+    >>> [of_run(status, 1e-8).name for status in ("converged", "max_rounds", "growing", "stalled")]
+    ['DONE', 'DONE', 'FAILED', 'FAILED']
+    >>> of_run("stalled", None).name  # nothing was asked for that it missed
+    'DONE'
+    """
+    if status == "interrupted":
+        return Exit.INTERRUPTED
+    failed = status in {"diverged", "growing"} or (status == "stalled" and tol is not None)
+    return Exit.FAILED if failed else Exit.DONE

@@ -119,7 +119,8 @@ def _of(path: Path) -> "Motion":
 
 
 def _preference(run: "Result") -> tuple[Any, ...]:
-    """Return what sorts the runs of a folder, the one to be shown in motion first: ADOM's best that did not diverge."""
+    """Return what sorts the runs of a folder, the one to be shown in motion first: ADOM's best that is not lost."""
+    from ..engine.endings import LOST
     from ..experiments.report import rank
 
-    return run.status == "diverged", run.provenance["method"]["name"] != "adom", rank(run)
+    return run.status in LOST, run.provenance["method"]["name"] != "adom", rank(run)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from .exits import BY_STATUS, Exit
+from .exits import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Config, Tables
 
@@ -37,20 +37,18 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     else:
         network, problem = build.both(settings)
     result = _run(settings, problem, network)
-    code = BY_STATUS.get(result.status, Exit.DONE)
+    code = of_run(result.status, result.provenance["tol"])
     if ranks.rank():  # rank 0 speaks and writes for all
         return ranks.leave(code)
     files = _save(result, settings, out)
-    summary = _summary(result)
+    summary = _summary(result, settings)
     if json:
         output.as_json({**summary, "files": files})
     else:
         output.table("", ("", ""), _rows(summary, result.protocol))
         output.lines("wrote", *(f"  {path}" for path in files.values()))
-    if result.status == "diverged":
-        output.note(
-            f"diverged: {result.message}; take --parameters theory, and --oracle exact where the method is dual"
-        )
+    if result.status in {"diverged", "growing", "stalled"}:
+        output.note(f"{result.status}: {result.message}; {summary['advice']}")
     elif result.status == "interrupted":
         output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved")
     return ranks.leave(code)
@@ -137,7 +135,9 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     return {kind: str(path) for kind, path in files.items()}
 
 
-def _summary(result: "Result") -> dict[str, Any]:
+def _summary(result: "Result", settings: Config) -> dict[str, Any]:
+    from .advice import advice
+
     made, last = result.provenance, result.history.iloc[-1]
     start = made["start_error"]
     measured = {name: float(last[name]) for name in ("error", "gradient_norm", "consensus") if name in last}
@@ -164,6 +164,7 @@ def _summary(result: "Result") -> dict[str, Any]:
         "wire": made.get("wire"),
         "status": result.status,
         "message": result.message,
+        "advice": advice(result, "--rtol" if settings.run.tol is None else "--tol"),
     }
 
 
@@ -173,7 +174,9 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
 
     status = {
         "converged": "converged: the tolerance was met",
-        "max_rounds": "max_rounds: the budget of rounds is spent; raise --rounds for more",
+        "max_rounds": "; ".join(
+            filter(None, ("max_rounds: the rounds are spent", summary["message"], summary["advice"]))
+        ),
     }
     return [
         ("method", f"{summary['title']}, parameters {protocol}"),

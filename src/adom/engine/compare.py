@@ -18,6 +18,7 @@ from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracles import parse_oracle
 from . import outcomes
+from .endings import LOST
 from .pair import check_pair
 from .result import Result, atomic
 from .solve import SEARCHED, Request, check_budget, make_method, solve
@@ -208,7 +209,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         box = bounds(one._curve() for one in self.results.values())
         costs = {f"{cost}_to_target": cost.replace("_", " ") for cost in outcomes.COSTS}
-        least = self.table[list(costs)].min()
+        least = self.table.loc[~self.table["status"].isin(LOST), list(costs)].min()
         rows: list[list[object]] = []
         for row, one in zip(self.table.to_dict("records"), self.results.values(), strict=True):
             made = [row["label"], row["protocol"], row["oracle"] or "–", row["status"]]

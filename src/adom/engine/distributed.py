@@ -18,6 +18,7 @@ from . import checkpoints as store
 from .agreement import Stop, greatest
 from .blocks import BlockGossip, Rounds
 from .checkpoints import Checkpoints
+from .endings import rounding
 from .own import own_code
 from .pair import check_pair, constants
 from .pauses import Loop
@@ -99,6 +100,7 @@ def run(
         request.tol if held.solution is not None else None,
         request.dtype,
         0.0 if np.isnan(start) else start,
+        rounding(request.dtype, held.constants.kappa) ** (1 if held.solution is None else 2),
     )
     stop = None
     if held.solution is None and request.tol is not None:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .endings import FINISHED
 from .progress import Interrupt, Progress
 from .ranks import Ended, RankRun, Record
 
 Array = np.ndarray
 CHUNK_SECONDS = 0.3
 SNAPSHOT_BYTES = 2**25
-STATUSES = ("", "converged", "max_rounds", "diverged", "interrupted")
+STATUSES = ("", *FINISHED, "interrupted")
 
 
 class Loop:
@@ -33,7 +34,12 @@ class Loop:
         """Run to the end."""
         one = self.one
         if not one.fits():  # gone on from a checkpoint at the end of the budget
-            one.run.status = "max_rounds"
+            word = np.zeros(1, dtype=np.int64)
+            if self.world.rank == 0:
+                one.run.end()
+                word[0] = STATUSES.index(one.run.status)
+            self.world.tell(word)
+            one.run.status = STATUSES[word[0]]
             return Ended(one.run, one.x, self._wire())
         steps = self._reach(4)
         while True:
@@ -79,8 +85,10 @@ class Loop:
             seconds = one.seconds + elapsed * (counted[0] - self.before[0]) / made
             table = np.stack([counted[0], counted[1], gradients, counted[2], seconds, error, consensus], axis=-1)
             taken = one.run.take(table, interrupted or one.agreed)
-            if not one.run.status and (one.agreed or interrupted):
-                one.run.status = "converged" if one.agreed else "interrupted"
+            if one.agreed:  # also where the rounds are spent just then
+                one.run.status, one.run.message = "converged", ""
+            elif interrupted and not one.run.status:
+                one.run.status = "interrupted"
             self.progress.update(int(counted[1, -1]), one.run.error if self.task.solution is not None else None)
             pace = int(np.clip(CHUNK_SECONDS / max(elapsed, 1e-9) * made, 1, 8192))
             kept = self.task.kept

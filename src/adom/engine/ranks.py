@@ -207,7 +207,8 @@ class RankRun:
         self.iteration = 0
         self.seconds = 0.0
         self.agreed = False
-        self.run = Run(task.plan, task.method)  # filled at rank 0
+        measure = "error" if task.solution is not None else "gradient norm" if task.monitor else ""
+        self.run = Run(task.plan, task.method, measure)  # filled at rank 0
         dual = self.method.oracle == "dual"
         self.oracle.compile(zeros, dual, not dual or task.solution is None)
 

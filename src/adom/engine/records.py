@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..algorithms import Method
+from .endings import judge
 
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
 DIVERGED = 1e12  # growth of the squared distance that no transient of a converging method reaches
@@ -19,6 +20,7 @@ class Plan:
     tol: float | None = None
     dtype: str = "float64"
     start_error: float = 0.0  # of the rows at 0, against which growth is judged
+    floor: float = 0.0  # the part of it below which rounding hides everything
 
     def next_chunk(self, iteration: int, pace: int, slots: int) -> tuple[int, int]:
         """Return how many records to make and how many steps each, about `pace` steps in all.
@@ -45,6 +47,7 @@ class Run:
 
     plan: Plan
     method: Method
+    measure: str = "error"  # what stands in the column of errors; "" where nothing is measured
     tables: list[np.ndarray] = field(default_factory=list)
     status: str = ""
     message: str = ""
@@ -62,6 +65,7 @@ class Run:
     def take(self, table: np.ndarray, interrupted: bool) -> int | None:
         """Add a chunk of records up to the one that ends the run; return which was the last one taken.
 
+        Where the rounds are spent, the records so far say how it ended (`endings.judge`).
         Records that fall between two that were asked for are dropped, unless the run ends there.
         """
         if self.status:
@@ -82,10 +86,17 @@ class Run:
         if stops.size:
             stop = int(stops[0])
             kept = kept[: stop + 1]
-            if diverged[stop]:
-                self.status = "diverged"
-                self.message = f"the error reached {error[kept[-1]]:.3g} by round {int(clock[kept[-1]])}"
-            else:
-                self.status = "converged" if converged[stop] else "max_rounds"
         self.tables.append(table[kept])
+        if stops.size and diverged[stop]:
+            self.status = "diverged"
+            self.message = f"the {self.measure} reached {error[kept[-1]]:.3g} by round {int(clock[kept[-1]])}"
+        elif stops.size:
+            self.end()
         return int(kept[-1])
+
+    def end(self) -> None:
+        """Say how the run ended, by its records."""
+        plan, table = self.plan, self.table
+        self.status, self.message = judge(
+            table[:, 1], table[:, 5], plan.start_error, plan.tol, plan.floor, self.measure
+        )

@@ -42,7 +42,10 @@ class Result:
         consensus (sum over nodes of the squared distance to the mean row). Where nobody knows x*, gradient_norm (of
         the mean of the f_i at the mean row) stands in the place of error.
     status : str
-        "converged" (the tolerance was met), "max_rounds", "diverged" or "interrupted".
+        "converged": the tolerance was met. "max_rounds": the rounds are spent, and more may help, or the error is at
+        the floor of rounding and no tolerance was given. "growing": they are spent, and the error rises. "stalled":
+        they are spent, and the error has gone nowhere over the last half of them. "diverged": it grew by 1e12 or is
+        not finite. "interrupted": by Ctrl-C.
     provenance : dict
         Method and parameters, problem, network, oracle, versions, commit, and what else made the run.
     """
@@ -54,7 +57,7 @@ class Result:
 
     @property
     def message(self) -> str:
-        """What there is to say beyond the status, such as when the run diverged."""
+        """What there is to say beyond the status, such as when the run diverged, or how far the tolerance still is."""
         return str(self.provenance.get("message", ""))
 
     @property

@@ -22,6 +22,7 @@ from ..problems.base import Problem, solutions
 from ..problems.oracles import OracleSpec, parse_oracle
 from . import local
 from .checkpoints import Checkpoints
+from .endings import rounding
 from .pair import check_pair, constants
 from .progress import Progress
 from .records import COLUMNS, Plan, Run
@@ -268,10 +269,12 @@ def _solve(
     for method in methods:
         check_budget(method, request.rounds)
     plans = []
-    for answer, tol in zip(solutions(problems), tols or [request.tol] * len(methods), strict=True):
+    aims = tols or [request.tol] * len(methods)
+    for problem, answer, tol in zip(problems, solutions(problems), aims, strict=True):
         request = replace(request, tol=tol)  # checks it
-        start_error = problems[0].nodes * float((answer**2).sum())
-        plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error))
+        start_error = problem.nodes * float((answer**2).sum())
+        floor = rounding(request.dtype, problem.kappa) ** 2
+        plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor))
     about = circumstances(network, cls, spec, protocol, request)
     results: dict[int, Result] = {}
 

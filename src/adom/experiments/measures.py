@@ -1,5 +1,9 @@
 """What the ledger measures: rounds to a target, who is ahead in a panel, slopes, and exponents with intervals.
 
+Runs are judged by their errors. Of the statuses only "converged", "diverged" and "interrupted" count, which have meant
+the same in every version: "growing" and "stalled" are treated as "max_rounds", so that old results and new ones are
+judged alike.
+
 Errors are squared distances to the solution over that of the start. Intervals over seeds run from the least to the
 greatest; with three to five seeds nothing finer can be said.
 """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine import outcomes
+from ..engine.endings import LOST
 from ..engine.result import Result, atomic
 from ..engine.solve import CHI_NODES
 from ..errors import InputError
@@ -96,7 +97,8 @@ class Sweep:
         """Return the rows that did best, best first: all in all, or one for each value of some columns.
 
         Fewest rounds (or what `by` names) to the target come first; ties, and those that did not reach it, are
-        ranked by their last error.
+        ranked by their last error. Runs that diverged or were growing come last, also where they met the target on
+        their way.
 
         Parameters
         ----------
@@ -118,8 +120,10 @@ class Sweep:
         if by not in known:
             raise InputError(f"by must be one of {', '.join(known)}, got {by!r}")
         done = self.table[self.table["member"].isin(list(self.results))]
+        lost = done["status"].isin(LOST)
         finite = done["relative_error"].where(done["status"] != "diverged", np.inf)
-        return done.assign(_last=finite).sort_values([by, "_last", "member"]).drop(columns="_last")
+        ranked = done.assign(_lost=lost, _last=finite).sort_values(["_lost", by, "_last", "member"])
+        return ranked.drop(columns=["_lost", "_last"])
 
     def plot(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..algorithms import METHODS
 from ..engine.compare import file_names
+from ..engine.endings import LOST
 from ..engine.outcomes import relative_errors
 from ..engine.progress import Progress
 from ..engine.result import Result, load
@@ -160,10 +161,10 @@ def _figure(name: str, title: str, found: Sequence[Found]) -> Figure:
 
 
 def rank(result: Result) -> tuple[bool, float, float]:
-    """Return what sorts runs, best first: those that did not diverge, by the last value and by rounds."""
+    """Return what sorts runs, best first: those that neither diverged nor grew, by the last value and by rounds."""
     last = result.history.iloc[-1]
     value = float(last[result.measure]) if result.measure else np.inf
-    return result.status == "diverged" or not np.isfinite(value), value, float(last["round"])
+    return result.status in LOST or not np.isfinite(value), value, float(last["round"])
 
 
 def _name(result: Result) -> str:

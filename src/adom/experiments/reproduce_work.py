@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import networks
 from ..algorithms import Method, method_class
+from ..engine.endings import FINISHED
 from ..engine.result import atomic
 from ..engine.solve import Request, make_method, solve
 from ..engine.theory import verify
@@ -20,7 +21,6 @@ from ..errors import InputError
 from ..networks import Network
 from ..problems.logistic import LogisticRegression
 from .runs import TUNE, VERIFY, Job
-from .store import FINISHED
 from .tuning import Stages, transferred, tune
 
 SEARCHED = 200

@@ -17,6 +17,7 @@ import jax
 
 from .. import __version__
 from ..algorithms import Method
+from ..engine.endings import FINISHED
 from ..engine.own import own_code
 from ..engine.result import Result, load
 from ..errors import InputError
@@ -26,7 +27,6 @@ from ..programs import Program, array_digest
 from .members import Member
 
 FORMAT = "adom-sweep-2"
-FINISHED = ("converged", "max_rounds", "diverged")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..engine.endings import FINISHED
 from ..engine.progress import Progress
 from ..engine.result import Result
 from ..engine.solve import Request, check_whole, solve_many
@@ -13,7 +14,7 @@ from ..errors import InputError
 from ..problems.base import Problem, solutions
 from .members import Asked, Member, expand, number
 from .outcome import Sweep
-from .store import FINISHED, Budget, Keys, Store
+from .store import Budget, Keys, Store
 
 UNEVEN = 2.0
 """How many times longer one member's steps may be than another's in a batch, where steps take several rounds."""

@@ -214,7 +214,7 @@ def _run(
         one = drawn[int(row["label"])]
         to_target = float(row["rounds_to_target"])
         last = float(row["error"]) / start if start > 0 else float(row["error"])
-        lost = row["status"] == "diverged" or not np.isfinite(last)
+        lost = row["status"] == "diverged" or not np.isfinite(last)  # one that grows is ranked by where it ended
         found[int(row["label"])] = Candidate(
             one.name,
             one.factors,

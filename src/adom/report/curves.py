@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..engine.endings import LOST
 from ..engine.result import Result
 from ..errors import InputError, InputTypeError
 from .style import COLOURS, magnification, size
@@ -55,8 +56,8 @@ def convergence(
 ) -> "Figure":
     """Draw error (solid) and consensus (thin, dashed) of one or more runs on a logarithmic scale.
 
-    A run that diverged ends in a cross, at the last record before it outgrew its start by a factor of 10,000
-    or ceased to be finite. Values that a logarithm does not take are left out. Where some runs reach 30 times
+    A run that diverged or was growing ends in a cross, at the last record before it outgrew its start by a factor of
+    10,000 or ceased to be finite. Values that a logarithm does not take are left out. Where some runs reach 30 times
     as far along the horizontal axis as others, that axis is logarithmic too.
 
     Parameters
@@ -187,8 +188,9 @@ def _legend(results: Sequence[Result], names: Sequence[str], looks: Sequence[Loo
         entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=shown))
         thin: dict[str, Any] = {"color": "0.2", "linewidth": 0.7 * scale, "linestyle": THIN}
         entries.append(Line2D([], [], label="consensus: distance to mean", **thin))
-    if any(one.status == "diverged" for one in results):
-        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label="diverged"))
+    crossed = " or ".join(status for status in LOST if any(one.status == status for one in results))
+    if crossed:
+        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=crossed))
     return entries
 
 
@@ -217,7 +219,7 @@ def _draw_panel(axes: "Axes", results: Sequence[Result], axis: str, looks: Seque
     axes.margins(x=0.01)
     if not axes.lines:
         axes.set_ylim(0.1, 10)
-    ends = [float(one.history[axis].iloc[-1]) for one in results if one.status != "diverged"]
+    ends = [float(one.history[axis].iloc[-1]) for one in results if one.status not in LOST]
     if ends and 0 < SPREAD * min(ends) < max(ends):
         axes.set_xscale("log")
     else:
@@ -231,8 +233,8 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
     across = history[axis].to_numpy(dtype=float)
     error = history[result.measure].to_numpy(dtype=float)
     start = float(result.provenance.get("start_error") or 0)
-    diverged = result.status == "diverged"
-    stop = _end(error, start) if diverged else len(error)
+    lost = result.status in LOST
+    stop = _end(error, start) if lost else len(error)
     line = _line(look)
     if look.marker is not None:
         line["markevery"] = (0.02 + 0.25 * phase, 0.25)  # of the panel's diagonal; each run at its own places
@@ -246,7 +248,7 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
         alone = {"marker": "o", "markersize": 2 * drawn_as["linewidth"], "markevery": None} if stop == 1 else {}
         if np.isfinite(drawn).any():
             axes.plot(across[:stop], drawn, **drawn_as | alone)
-    if diverged:
+    if lost:
         last = stop - 1
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)
         cross: dict[str, Any] = {"marker": "X", "markersize": 6 * look.scale, "clip_on": False, "zorder": 5}
@@ -254,7 +256,7 @@ def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bo
 
 
 def _end(error: np.ndarray, start: float) -> int:
-    """Return how many records of a diverging run are drawn; one at least."""
+    """Return how many records of a run that grows are drawn; one at least."""
     first = error[0] if np.isfinite(error[0]) else 0.0
     limit = GROWTH * max(start, first, 1e-300)
     wild = ~(error <= limit)

@@ -49,7 +49,8 @@ def panel_grid(
 ) -> "Figure":
     """Draw panels at their places: relative error against rounds, the median over seeds and a band from least to most.
 
-    A method that diverged in most seeds ends in a cross. A panel without runs shows why.
+    A method that diverged in most seeds ends in a cross; one that was growing when its rounds were spent has
+    none, whatever version ran it. A panel without runs shows why.
 
     Parameters
     ----------

@@ -8,10 +8,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..engine.endings import LOST
 from ..errors import InputError
 from ..problems.base import Problem
 from .dealing import Frame, Share
-from .stages import Books, Settings, minimise, summary
+from .stages import Books, Fit, Settings, minimise, summary
 
 AGREED = 0.01
 """Quantities that all nodes must know alike are averaged until this part of the tolerance is left of differences."""
@@ -65,7 +66,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         begin = np.zeros(problem.dim) if start is None else start.ravel()
         fit = minimise(problem, begin, free, settings, books)
         if fit.status != "converged":
-            self._warn(fit.status, problem, books)
+            self._warn(fit, problem, books)
 
         coefficients, intercepts = frame.coefficients(fit.x.reshape(-1, width))
         own = frame.coefficients(fit.rows.reshape(problem.nodes, -1, width))
@@ -76,16 +77,19 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         self.n_iter_ = books.rounds
         return coefficients, intercepts
 
-    def _warn(self, status: str, problem: Problem, books: Books) -> None:
+    def _warn(self, fit: Fit, problem: Problem, books: Books) -> None:
+        spent = f"max_rounds={self.max_rounds} was reached"
         why = {
-            "max_rounds": f"max_rounds={self.max_rounds} was reached",
+            "max_rounds": spent,
+            "growing": f"{spent}, and the error was growing with parameters={self.parameters!r}",
+            "stalled": f"{spent}, and the error had stalled",
             "diverged": f"the method diverged with parameters={self.parameters!r}",
             "stages": f"the intercept had not settled after {len(books.tables)} runs",
-        }[status]
+        }[fit.status]
+        *first, last = _remedies(fit)
         warnings.warn(
             f"{type(self).__name__} is not at the tolerance {self.tol:g}: {why} (kappa {problem.kappa:.3g}, chi "
-            f"{books.network.chi:.3g}); scale the features, regularise more, or allow more rounds"
-            + ("; parameters='theory' is what is proved to converge" if status == "diverged" else ""),
+            f"{books.network.chi:.3g}); {', '.join(first)}, or {last}",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -102,3 +106,15 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         decisions: np.ndarray = np.asarray(X @ self.coef_.T) + self.intercept_
         return decisions
+
+
+def _remedies(fit: Fit) -> list[str]:
+    """Return what may help a fit that missed its tolerance: nothing that was tried in its last run."""
+    made, found = fit.last.provenance, ["scale the features", "regularise more"]
+    if fit.status in LOST and made["protocol"] != "theory":
+        found.append("take parameters='theory', which is proved to converge")
+    if fit.status in {*LOST, "stalled"} and made["oracle"] not in {None, "exact"}:
+        found.append("take oracle='exact'")
+    if fit.status in {"stalled", "stages"}:
+        found.append("ask for less by a larger tol")
+    return [*found, "allow more rounds"] if fit.status == "max_rounds" else found

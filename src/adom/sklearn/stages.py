@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from ..algorithms import Method, method_class
+from ..engine.outcomes import start_error
 from ..engine.result import Result
 from ..engine.solve import check_whole, make_method, problem_described, solve
 from ..errors import InputError
@@ -116,7 +117,7 @@ class Fit:
 
     x: np.ndarray  # (dim,): the mean over the nodes
     rows: np.ndarray  # (nodes, dim)
-    status: str  # "converged", "max_rounds", "diverged" or "stages"
+    status: str  # of the last run, or "stages" where there were too many
     last: Result
 
 
@@ -226,7 +227,8 @@ class _Runs:
                 continue
             if self.parameters == "tuned":
                 self._keep_tuned(result)
-            return result.status, None if result.status == "diverged" else result.x
+            worse = result.status == "growing" and float(result.history["error"].iloc[-1]) > start_error(result)
+            return result.status, None if worse or result.status == "diverged" else result.x
 
     def _made(self) -> Method:
         given = "unit" if self.parameters == "tuned" else self.parameters

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.endings import LOST
 from ...engine.result import Result
 from ..curves import GROWTH
 from .content import Line
@@ -148,7 +149,8 @@ def _heights(traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarra
 
 
 def _ended(runs: Sequence[Result]) -> dict[str, Any]:
-    """Return how the runs ended, in words, and whether most of them diverged."""
+    """Return how the runs ended, in words, and whether most of them are lost: diverged or growing."""
     counts = Counter(one.status for one in runs)
     words = ", ".join(f"{count} {status}" for status, count in counts.items()) if len(counts) > 1 else runs[0].status
-    return {"status": words, **({"diverged": True} if counts["diverged"] > len(runs) / 2 else {})}
+    lost = sum(counts[status] for status in LOST)
+    return {"status": words, **({"diverged": True} if lost > len(runs) / 2 else {})}

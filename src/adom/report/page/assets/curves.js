@@ -93,7 +93,7 @@ function drawPlot() {
   element.classList.toggle("bare", Boolean(empty));
   const said = [];
   if (shownLines.some((line) => line.seeds > 1)) said.push("Lines are medians over seeds at equal rounds, bands go from the least to the greatest.");
-  if (shownLines.some((line) => line.diverged)) said.push("A cross: diverged.");
+  if (shownLines.some((line) => line.diverged)) said.push("A cross: diverged, or growing in the end.");
   $("seeds").textContent = empty ? "" : said.join(" ");
   if (empty) {
     place(element, () => empty);

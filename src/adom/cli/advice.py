@@ -1,0 +1,46 @@
+"""What to do about how a run ended: only what fits, and never what is set already."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..engine.result import Result
+
+FLOOR = "at the floor of rounding"
+COMPARE = "`adom compare` shows which methods suit this problem and network"
+
+
+def advice(result: "Result", tol_flag: str = "--rtol") -> str:
+    """Return what to do next, in words; "" where there is nothing to do.
+
+    Parameters
+    ----------
+    result : Result
+    tol_flag : str
+        The option that the tolerance was given by.
+    """
+    status = result.status
+    if status in {"growing", "diverged"}:
+        careful = _untried(result)
+        return f"take {' and '.join(careful)}" if careful else f"no setting here is more careful; {COMPARE}"
+    if status == "stalled":
+        if FLOOR in result.message:
+            finer = _untried(result, "--dtype float64")
+            return " or ".join([*(f"take {one}" for one in finer), f"ask for less by a larger {tol_flag}"])
+        careful = _untried(result)
+        return "more rounds do not help; " + (f"take {' or '.join(careful)}" if careful else COMPARE)
+    if status == "max_rounds":
+        if not result.measure:
+            return "leave out --no-monitor to see it"
+        return "more rounds do not help" if FLOOR in result.message else "raise --rounds for more"
+    return ""
+
+
+def _untried(result: "Result", *among: str) -> list[str]:
+    """Return the settings more careful than the run's own, those among some where any are named."""
+    made = result.provenance
+    careful = {
+        "--parameters theory": result.protocol != "theory",
+        "--oracle exact": made.get("oracle") not in (None, "exact"),
+        "--dtype float64": made.get("dtype", "float64") != "float64",
+    }
+    return [option for option, differs in careful.items() if differs and (not among or option in among)]
