@@ -16,6 +16,7 @@ def made(
     start: float = 1.0,
     title: str = "ADOM",
     oracle: str | None = "gd:1",
+    **more: Any,
 ) -> Result:
     k = np.arange(1, len(error) + 1)
     history = pd.DataFrame(
@@ -34,6 +35,7 @@ def made(
         "oracle": oracle,
         "protocol": protocol,
         "start_error": start,
+        **more,
     }
     return Result(np.zeros((2, 1)), history, status, provenance)
 

@@ -62,7 +62,7 @@ def test_the_saved_configuration_runs_again_to_the_same_errors(done: Any, adom: 
 
 def test_the_budget_may_run_out(adom: Any) -> None:
     summary = adom("solve", *SMALL, "--rounds", 7, "--record-every", 3, "--json").json
-    assert summary["status"] == "max_rounds"
+    assert (summary["status"], summary["advice"]) == ("max_rounds", "raise --rounds for more")
     assert summary["rounds"] == 7
     assert load("out/result.npz").history["round"].tolist() == [3, 6, 7]
 
@@ -76,6 +76,29 @@ def test_divergence_is_an_exit_code_and_a_line(adom: Any) -> None:
     assert outcome.err.startswith("diverged: the error reached")
     assert f"by round {outcome.json['rounds']}" in outcome.err
     assert "--parameters theory" in outcome.err
+
+
+def test_growth_is_an_exit_code_and_a_line(adom: Any) -> None:
+    outcome = adom("solve", *SMALL, "--parameters", "unit,theta=6", "--rounds", 10)
+    result = load("out/result.npz")
+    assert 2 < result.history["error"].iloc[-1] / result.provenance["start_error"] < 1e12
+    assert outcome.code == 1
+    assert "growing" in outcome.out
+    assert outcome.err.startswith("growing: the error rose from ")
+    assert outcome.err.endswith("; take --parameters theory and --oracle exact\n")
+    assert "--rounds" not in outcome.out + outcome.err
+
+
+def test_a_tolerance_below_rounding_is_an_exit_code_and_a_line(adom: Any) -> None:
+    words = [*SMALL[:-2], "--method", "acc-gt", "--dtype", "float32", "--rounds", 2000, "--json"]
+    outcome = adom("solve", *words, "--rtol", 1e-20)
+    assert (outcome.code, outcome.json["status"]) == (1, "stalled")
+    assert outcome.err.startswith("stalled: at the floor of rounding since round ")
+    assert outcome.err.endswith("; take --dtype float64 or ask for less by a larger --rtol\n")
+    outcome = adom("solve", *words, "--rtol", 0)
+    assert (outcome.code, outcome.json["status"], outcome.err) == (0, "max_rounds", "")
+    assert outcome.json["message"].startswith("at the floor of rounding since round ")
+    assert outcome.json["advice"] == "more rounds do not help"
 
 
 def test_interrupting_keeps_what_was_done(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,8 @@
 """Checkpoints and the loop on a single rank, which needs no MPI."""
 
+from types import SimpleNamespace
+
+import jax
 import numpy as np
 import pytest
 
@@ -7,6 +10,9 @@ import adom
 import mpi_program
 from adom.engine import checkpoints, distributed, ranks
 from adom.engine.blocks import Blocks, flood_rounds
+from adom.engine.pauses import Loop
+from adom.engine.progress import Progress
+from adom.engine.records import Plan, Run
 from adom.engine.solve import Request
 from adom.errors import InputError
 
@@ -60,6 +66,42 @@ def test_other_methods_go_on_as_well(tmp_path, method):
 def test_a_budget_that_a_checkpoint_has_spent_already_ends_at_once(tmp_path):
     solved(50, adom.Checkpoints(tmp_path, every_rounds=20))
     assert same(solved(40, adom.Checkpoints(tmp_path, resume=True)), solved(40))
+
+
+def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
+    lines = [f"{(-1) ** k} 1:{k % 7} 2:{k % 5} 3:{k % 3}" for k in range(60)]
+    (tmp_path / "data.svm").write_text("\n".join(lines) + "\n")
+    shards = adom.Shards(adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards"), l2=1.0)
+
+    def ended(a, monitor=True):
+        alone, asked = ranks.Alone(6), request(60, oracle="auto")
+        with jax.enable_x64(True):
+            one = distributed.run(alone, shards, adom.networks.ring(6), adom.DIGing(a=a), None, asked, None, monitor)
+        return one.status, one.message
+
+    assert ended(0.01) == ("max_rounds", "")
+    status, said = ended(2.0)
+    assert (status, said[:28]) == ("growing", "the gradient norm rose from ")
+    assert ended(0.01, monitor=False) == ("max_rounds", "no record says how near it came")
+
+
+def test_a_budget_that_is_spent_when_all_agree_to_stop_is_a_success():
+    one = SimpleNamespace(
+        x=np.zeros((3, 1)),
+        iteration=9,
+        seconds=0.0,
+        agreed=True,
+        gossip=SimpleNamespace(clock=9),
+        run=Run(Plan(rounds=9), adom.DIGing(a=1.0)),
+        world=ranks.Alone(3),
+        task=SimpleNamespace(
+            plan=Plan(rounds=9), block=SimpleNamespace(dim=1), kept=None, solution=None, monitor=False
+        ),
+    )
+    record = ranks.Record(9, 9, 9, one.x, np.zeros(3))
+    loop = Loop(one, Progress(9, "", False), SimpleNamespace(asked=False))
+    loop.before = (0, 0)
+    assert loop._pause([record], 1.0)[0] == "converged"
 
 
 def test_two_generations_are_kept(tmp_path):

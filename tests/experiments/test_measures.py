@@ -1,5 +1,7 @@
 """Measures on curves that are known: rounds, targets, slopes, contests, exponents."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,18 @@ def test_converging_failed_and_slopes():
     assert last / first == pytest.approx((1 - np.sqrt(2 / 3)) / np.sqrt(1 / 3), rel=1e-2)
     assert measures.pace(fell) == pytest.approx(2.0)
     assert measures.pace(grew) == 0
+
+
+@pytest.mark.parametrize("status", ["growing", "stalled"])
+@pytest.mark.parametrize("curve", [lambda k: 1.01**k, lambda k: 0.5 + 0 * k, lambda k: 0.99**k + 1e-9 * 1.02**k])
+def test_old_results_and_new_ones_are_judged_alike(status, curve):
+    old = made(panel(), "adom", curve)
+    assert old.result.status == "max_rounds"
+    new = replace(old, result=replace(old.result, status=status))
+    for judged in (measures.last_error, measures.failed, measures.stalled, measures.converging, measures.pace):
+        assert judged(new) == judged(old)
+    assert measures.cost_to(new, 0.1) == measures.cost_to(old, 0.1)
+    assert cell([new]).keys() == cell([old]).keys()
 
 
 def sweep(power, noise=(1.0, 1.0, 1.0), method="adom", kappas=(10.0, 100.0, 1000.0, 10000.0), **more):

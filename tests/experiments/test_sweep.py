@@ -152,6 +152,18 @@ def test_those_that_do_not_reach_the_target_are_ranked_by_their_error(problem, n
     assert ranked["error"][:3].is_monotonic_increasing
 
 
+def test_members_that_went_the_wrong_way_come_last_though_they_met_the_target_first(problem, network):
+    base = adom.ADOM.unit(adom.constants(problem, network))
+    found = adom.sweep(problem, network, [("good", base), ("lost", base), ("wild", base)], oracles="exact", rounds=60)
+    changed = {
+        number: replace(one, status=status)
+        for (number, one), status in zip(found.results.items(), ("max_rounds", "growing", "diverged"), strict=True)
+    }
+    ranked = replace(found, results=dict(reversed(changed.items()))).ranking()
+    assert ranked["rounds_to_target"].nunique() == 1
+    assert ranked["status"].tolist() == ["max_rounds", "growing", "diverged"]
+
+
 def test_members_that_the_method_refuses_are_left_out(problem, network):
     found = adom.sweep(problem, network, ["adom", "mudag"], factors={"tau": [1, 1000], "K": [1, 10_000]}, rounds=200)
     assert found.table["status"].tolist().count("refused") == 2

@@ -121,6 +121,15 @@ def test_a_diverged_run_ends_in_a_cross_before_it_outgrows_the_rest() -> None:
     assert legend(figure)[-1] == "diverged"
 
 
+def test_a_run_that_was_growing_ends_in_a_cross_as_well() -> None:
+    figure = convergence([made([1.0, 1e-3]), made([1.0, 3.0, 9.0], status="growing", start=1.0)])
+    cross = figure.axes[0].lines[-1]
+    assert (cross.get_marker(), cross.get_xdata()[0]) == ("X", 3)
+    assert legend(figure)[-1] == "growing"
+    both = convergence([made([1.0, 9.0], status="growing"), made([1.0, 1e9], status="diverged")])
+    assert legend(both)[-1] == "diverged or growing"
+
+
 def test_bad_arguments() -> None:
     with pytest.raises(InputError, match="unknown axis 'time'; use one of round"):
         convergence([made([1.0])], axis="time")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from sklearn.preprocessing import StandardScaler
 import adom
 from adom.errors import InputError
 from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge, stages
+from adom.sklearn.base import _remedies
+from adom.sklearn.stages import Fit
 
 X, Y = make_classification(60, 4, random_state=1)
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0] + Y
@@ -120,6 +123,31 @@ def test_unit_parameters_that_diverge_are_replaced_by_those_of_the_theorem():
     wasted = bold.history_["gradients"].iloc[-1]
     assert auto.history_["gradients"].iloc[-1] == theory.history_["gradients"].iloc[-1] + wasted
     np.testing.assert_allclose(auto.coef_, theory.coef_, rtol=1e-12)
+
+
+def test_a_budget_that_ends_while_the_error_grows_is_not_advised_to_be_larger():
+    bold = DecentralizedLogisticRegression(network="ring", parameters="unit", max_rounds=450)
+    with pytest.warns(ConvergenceWarning, match="growing with parameters='unit'.*parameters='theory'") as said:
+        bold.fit(X, Y)
+    assert "more rounds" not in str(said[0].message)
+    assert bold.result_.status == "growing"
+    assert not bold.coef_.any()  # what it came to is farther away than the start
+
+
+@pytest.mark.parametrize(
+    ("status", "protocol", "oracle", "last"),
+    [
+        ("max_rounds", "unit", "gd:1", "allow more rounds"),
+        ("diverged", "theory", None, "regularise more"),
+        ("diverged", "theory", "gd:1", "take oracle='exact'"),
+        ("growing", "unit", "exact", "take parameters='theory', which is proved to converge"),
+        ("stalled", "unit", "exact", "ask for less by a larger tol"),
+        ("stages", "unit", "auto", "ask for less by a larger tol"),
+    ],
+)
+def test_remedies_are_none_that_were_tried(status, protocol, oracle, last):
+    run = SimpleNamespace(provenance={"protocol": protocol, "oracle": oracle})
+    assert _remedies(Fit(np.zeros(1), np.zeros((1, 1)), status, run))[-1] == last
 
 
 def test_fewer_samples_than_nodes_make_fewer_nodes():

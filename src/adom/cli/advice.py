@@ -21,17 +21,19 @@ def advice(result: "Result", tol_flag: str = "--rtol") -> str:
     status = result.status
     if status in {"growing", "diverged"}:
         careful = _untried(result)
-        return f"take {' and '.join(careful)}" if careful else f"no setting here is more careful; {COMPARE}"
+        return f"take {_listed(careful, 'and')}" if careful else f"no setting here is more careful; {COMPARE}"
     if status == "stalled":
         if FLOOR in result.message:
             finer = _untried(result, "--dtype float64")
             return " or ".join([*(f"take {one}" for one in finer), f"ask for less by a larger {tol_flag}"])
         careful = _untried(result)
-        return "more rounds do not help; " + (f"take {' or '.join(careful)}" if careful else COMPARE)
+        return "more rounds do not help; " + (f"take {_listed(careful, 'or')}" if careful else COMPARE)
     if status == "max_rounds":
         if not result.measure:
             return "leave out --no-monitor to see it"
-        return "more rounds do not help" if FLOOR in result.message else "raise --rounds for more"
+        if FLOOR in result.message:
+            return "more rounds do not help"
+        return f"raise --rounds {'to see whether it falls again' if ' rose from ' in result.message else 'for more'}"
     return ""
 
 
@@ -44,3 +46,14 @@ def _untried(result: "Result", *among: str) -> list[str]:
         "--dtype float64": made.get("dtype", "float64") != "float64",
     }
     return [option for option, differs in careful.items() if differs and (not among or option in among)]
+
+
+def _listed(words: list[str], last: str) -> str:
+    """Return words with commas, and one word before the last.
+
+    Examples
+    --------
+    >>> _listed(["a", "b", "c"], "and"), _listed(["a"], "or")
+    ('a, b and c', 'a')
+    """
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))

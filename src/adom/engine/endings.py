@@ -26,6 +26,8 @@ NOTHING = 1e-9
 """Logarithms that differ by less are the same."""
 HIGH = log(10.0)
 """How far above its start a run is that is on no ripple any more."""
+FAST = log(1.5)
+"""A fall from quarter to quarter that is none of rounding's."""
 LEAST = 1e-300
 
 
@@ -97,10 +99,10 @@ def judge(
     above = f"it ended at {curve.multiple:.3g} times {curve.origin}" if curve.multiple > 1.1 else ""
     if len(errors) < FEW:
         return Ending("max_rounds", above)
-    if curve.falls:
+    since = curve.below(floor)
+    if curve.falls and (since is None or curve.fell > FAST):
         ahead = f"at this pace about {curve.ahead(tol):,} more rounds to {tol:.3g}" if tol else ""
         return Ending("max_rounds", "; ".join(filter(None, (ahead, above))))
-    since = curve.below(floor)
     if since is not None:
         words = f"at the floor of rounding since round {since}"
         return Ending("max_rounds", words) if tol is None else Ending("stalled", f"{words}, above {tol:.3g}")
@@ -133,9 +135,20 @@ class Curve:
         return exp(min(self.logs[-1] - self.logs[0], 700.0))
 
     @property
+    def quarters(self) -> list[np.ndarray]:
+        """The last two."""
+        return np.array_split(self.logs, 4)[2:]
+
+    @property
+    def fell(self) -> float:
+        """By how much the middle of the last quarter lies below that of the one before."""
+        earlier, later = self.quarters
+        return float(np.median(earlier) - np.median(later))
+
+    @property
     def falls(self) -> bool:
         """Whether the last quarter lies lower than the one before, or the last part below all of the one before."""
-        earlier, later = np.array_split(self.logs, 4)[2:]
+        earlier, later = self.quarters
         if all(of(earlier) - of(later) >= SMALL for of in (np.max, np.median, np.min)):
             return True
         fell = -np.diff(self.middles)
