@@ -154,14 +154,12 @@ def test_those_that_do_not_reach_the_target_are_ranked_by_their_error(problem, n
 
 def test_members_that_went_the_wrong_way_come_last_though_they_met_the_target_first(problem, network):
     base = adom.ADOM.unit(adom.constants(problem, network))
-    found = adom.sweep(problem, network, [("good", base), ("lost", base), ("wild", base)], oracles="exact", rounds=60)
-    changed = {
-        number: replace(one, status=status)
-        for (number, one), status in zip(found.results.items(), ("max_rounds", "growing", "diverged"), strict=True)
-    }
-    ranked = replace(found, results=dict(reversed(changed.items()))).ranking()
+    found = adom.sweep(problem, network, [("wild", base), ("lost", base), ("good", base)], oracles="exact", rounds=60)
+    statuses = ("diverged", "growing", "max_rounds")
+    results = {number: replace(found.results[number], status=status) for number, status in enumerate(statuses)}
+    ranked = replace(found, results=results).ranking()
     assert ranked["rounds_to_target"].nunique() == 1
-    assert ranked["status"].tolist() == ["max_rounds", "growing", "diverged"]
+    assert ranked["label"].tolist() == ["good", "lost", "wild"]
 
 
 def test_members_that_the_method_refuses_are_left_out(problem, network):
