@@ -8,11 +8,34 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """A value that a caller gave breaks a rule; the message says which value, which rule, and what to do."""
+    """A value that a caller gave breaks a rule; the message says which value, which rule, and what to do.
+
+    It is one line whatever was given, such as a path with a newline in it.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).splitlines()))
 
 
 class InputTypeError(InputError, TypeError):
     """A value is of the wrong kind altogether."""
+
+
+def shown(value: object, most: int = 80) -> str:
+    """Return a value as an error shows it: as Python writes it, cut where that is long.
+
+    Examples
+    --------
+    >>> shown("ring"), shown([0] * 1000), shown(10**5000)
+    ("'ring'", '[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...', 'a number of about 5001 digits')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # Python writes out no number of more than 4300 digits, and an object may fail to show itself
+        if isinstance(value, int):
+            return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
+        return f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most // 2]}..."
 
 
 def closest(name: object, known: Iterable[str]) -> str:

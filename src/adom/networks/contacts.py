@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError, InputTypeError
-from adom.networks.checks import node_count, whole
+from adom import files
+from adom.errors import InputError, InputTypeError, shown
+from adom.networks.checks import node_count, truth, whole
 from adom.networks.connect import join_in_chain
+from adom.networks.imports import iterable
 from adom.networks.links import Ints, Links, Longs, canonical
 from adom.networks.network import Network, require_connected
 from adom.networks.pool import Pool, digest, distinct
@@ -28,7 +30,7 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
 
     Parameters
     ----------
-    path_or_rows : path or iterable of (t, u, v)
+    path_or_rows : path, iterable of (t, u, v), or pandas.DataFrame with columns t, u and v
     window : int
         How long a round lasts, in the unit of t.
     nodes : int, optional
@@ -45,6 +47,7 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     [[[0, 1], [1, 2]], [[0, 1], [0, 2]]]
     """
     window = whole("window", window, 1, "it is a length of time in the unit of t")
+    repair = truth("repair", repair)
     rows, where = _contacts(path_or_rows)
     if not len(rows):
         raise InputError(
@@ -69,7 +72,9 @@ def _contacts(source: Any) -> tuple[Longs, str]:
     """Return the contacts as an (m, 3) array and what to call their source in an error."""
     if isinstance(source, str | os.PathLike):
         return _read_file(Path(source))
-    if isinstance(source, bytes | dict | Network) or not isinstance(source, Iterable):
+    if hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        source = _rows_of_frame(source)
+    if isinstance(source, bytes | dict | Network) or not iterable(source):
         raise InputTypeError(
             f"contacts must be a path or rows (t, u, v), got {type(source).__name__}; e.g. [(0, 1, 2)]"
         )
@@ -79,33 +84,36 @@ def _contacts(source: Any) -> tuple[Longs, str]:
             fields = [str(_integer(value)) for value in row]
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"row {number}: expected three whole numbers (t, u, v), got {row!r}; e.g. (0, 1, 2)"
+                f"row {number}: expected three whole numbers (t, u, v), got {shown(row)}; e.g. (0, 1, 2)"
             ) from None
         table.append(_contact(fields, f"row {number}"))
     return np.array(table, dtype=np.int64).reshape(-1, 3), "the list of contacts"
 
 
+def _rows_of_frame(frame: Any) -> Iterable[Any]:
+    """Return the rows (t, u, v) of a data frame."""
+    columns = list(frame.columns)
+    if any(columns.count(name) != 1 for name in "tuv"):
+        raise InputError(
+            f"a data frame of contacts needs the columns t, u and v, once each, got {shown(columns)}; "
+            "frame.rename(columns={...}) names them"
+        )
+    return zip(*(frame[name] for name in "tuv"), strict=True)
+
+
 def _integer(value: Any) -> int:
     """Return a number that is whole, whatever its type."""
     number = int(value)
-    if isinstance(value, str | bytes) or number != value:
+    if isinstance(value, str | bytes | bool | np.bool_) or number != value:
         raise ValueError(value)
     return number
 
 
 def _read_file(path: Path) -> tuple[Longs, str]:
     """Read a contact file."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is no text file in UTF-8; expected lines `t u v`") from None
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}; check the path and its permissions"
-        ) from None
     table = []
     header = True
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(files.text(path, "expected a file of lines `t u v`").splitlines(), start=1):
         fields = line.partition("#")[0].replace(",", " ").split()
         if not fields:
             continue
@@ -123,7 +131,7 @@ def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
         raise InputError(f"{where}: expected 3 columns `t u v`, got {len(fields)}; keep time and the two node ids only")
     for field in fields:
         if not WHOLE.fullmatch(field):
-            raise InputError(f"{where}: expected whole numbers `t u v`, got {field!r}; round or renumber first")
+            raise InputError(f"{where}: expected whole numbers `t u v`, got {shown(field)}; round or renumber first")
     t, u, v = (int(field) for field in fields)
     if u == v:
         raise InputError(f"{where}: node {u} meets itself, but a contact joins two nodes; remove the line")

@@ -112,6 +112,7 @@ def torus(rows: int, columns: int | None = None) -> Network:
     """
     rows = whole("rows", rows, 3, "a torus has no double links")
     columns = rows if columns is None else whole("columns", columns, 3, "a torus has no double links")
+    link_count(2 * rows * columns, f"a torus of {rows} x {columns} nodes", "take fewer rows or columns")
     grid = np.arange(rows * columns).reshape(rows, columns)
     pairs = [np.stack([grid, np.roll(grid, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)]
     across = (np.arange(columns) + 0.5) / columns

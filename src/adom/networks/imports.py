@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError, InputTypeError
+from adom.errors import InputError, InputTypeError, shown
 from adom.networks import spectra
+from adom.networks.checks import truth
 from adom.networks.connect import component_counts, join_in_chain, name_components
 from adom.networks.links import Floats, Ints, Links
 from adom.networks.network import Network, require_connected
@@ -42,6 +43,9 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
     >>> network.nodes, network.period, round(network.chi, 6)
     (5, 2, 5.0)
     """
+    repair = truth("repair", repair)
+    if weight is not None and not isinstance(weight, str):
+        raise InputTypeError(f"weight must name an edge attribute, got {shown(weight)}; e.g. weight='weight'")
     members = [graphs] if hasattr(graphs, "is_directed") else as_list(graphs, "graphs", "networkx.Graph")
     index = label_index(members)
     parts = [_read_graph(graph, k, index, weight) for k, graph in enumerate(members)]
@@ -97,9 +101,14 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
     return Network(Pool(links, weights), order, {**recipe, "sha256": digest(links, weights, order)})
 
 
+def iterable(items: Any) -> bool:
+    """Say whether there is something to go through; NumPy's single numbers only look like it."""
+    return hasattr(items, "__iter__") and getattr(items, "ndim", 1) != 0
+
+
 def as_list(items: Any, name: str, kind: str) -> list[Any]:
     """Return the items as a list of one or more."""
-    if isinstance(items, str | bytes | dict | Network) or not hasattr(items, "__iter__"):
+    if isinstance(items, str | bytes | dict | Network) or not iterable(items):
         raise InputTypeError(f"{name} must be a list, got {type(items).__name__}; pass [{kind}, ...]")
     listed = list(items)
     if not listed:
@@ -164,7 +173,7 @@ def _positive(value: Any, where: str, name: str) -> float:
         number = math.nan
     if not 0 < number < math.inf:
         raise InputError(
-            f"{where}: {name}={value!r}, but a weight must be a positive finite number; "
+            f"{where}: {shown(name)} is {shown(value)}, but a weight must be a positive finite number; "
             "set it, or leave `weight` out to weigh all links alike"
         )
     return number

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError
+from adom.errors import InputError, shown
 from adom.networks.checks import graph_count, link_count, node_count, real, seed_number, whole
 from adom.networks.connect import PRIM, shortest_joins, spanning_trees, squares
 from adom.networks.links import Floats, Ints, Links, canonical, with_links
@@ -56,7 +56,7 @@ def geometric(
     """
     nodes, graphs, seed = node_count(nodes), graph_count(graphs), seed_number(seed)
     if (radius is None) == (chi is None):
-        given = "neither" if radius is None else f"both radius={radius!r} and chi={chi!r}"
+        given = "neither" if radius is None else f"both radius={shown(radius)} and chi={shown(chi)}"
         raise InputError(f"geometric takes exactly one of radius and chi, got {given}; e.g. radius=0.3")
     recipe: dict[str, Any] = {"generator": "geometric", "nodes": nodes, "graphs": graphs, "seed": seed}
     if radius is not None:
@@ -116,10 +116,11 @@ def waypoint(
     radius = real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
     speed = real("speed", speed, 0, math.inf, "the unit square has side 1, e.g. speed=0.02", strict=True)
     pause = whole("pause", pause, 0, "it counts rounds of rest")
-    _room(nodes, radius, graphs)
     recipe = {"generator": "waypoint", "nodes": nodes, "radius": radius, "graphs": graphs}
     recipe |= {"speed": speed, "pause": pause, "seed": seed}
-    return _linked(nodes, radius, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe)
+    reach = min(radius, 2.0)  # the square's diagonal is shorter
+    _room(nodes, reach, graphs)
+    return _linked(nodes, reach, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe)
 
 
 def _linked(nodes: int, radius: float, graphs: int, points: Callable[[int], Floats], recipe: dict[str, Any]) -> Network:

@@ -8,19 +8,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adom.errors import InputError, InputTypeError
-from adom.networks.checks import graph_count, real, seed_number, whole
+from adom.networks.checks import LONGEST, graph_count, real, seed_number, whole
 from adom.networks.connect import component_labels, joining_rows
 from adom.networks.directed import DirectedNetwork
-from adom.networks.imports import from_graphs
+from adom.networks.imports import from_graphs, iterable
 from adom.networks.links import Bools, Floats, Ints, Links
 from adom.networks.network import Network
 from adom.networks.pool import AnyPool, JoinedPool, Pool, StreamedPool
 from adom.networks.stream import EDGE, WEIGHT, fits
 
 AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
-
-LONGEST = 20_000_000
-"""The longest period that is written out."""
 
 
 def static(network: Network, k: int = 0) -> Network:
@@ -55,6 +52,12 @@ def cyclic(networks: Sequence[Any]) -> Network:
     [0, 1]
     """
     members = _networks(networks)
+    period = sum(member.period for member in members)
+    if period > LONGEST:
+        raise InputError(
+            f"cyclic would repeat itself only after {period} rounds, more than {LONGEST}; take fewer members, "
+            "or members with shorter periods"
+        )
     pool, orders = _join(members)
     return Network(pool, np.concatenate(orders), _recipe("cyclic", members))
 
@@ -79,7 +82,7 @@ def alternate(networks: Sequence[Any], every: int = 20) -> Network:
     [0, 0, 1, 1]
     """
     members = _networks(networks)
-    every = whole("every", every, 1, "it counts the rounds before the next network takes over")
+    every = whole("every", every, 1, "it counts the rounds before the next network takes over", LONGEST)
     turns = math.lcm(*(member.period // math.gcd(member.period, every) for member in members))
     period = turns * every * len(members)
     if period > LONGEST:
@@ -103,7 +106,7 @@ def slowed(network: Network, every: int = 20) -> Network:
     [0, 0, 1, 1, 2, 2]
     """
     network = _networks([network])[0]
-    every = whole("every", every, 1, "it counts the rounds before the next graph takes over")
+    every = whole("every", every, 1, "it counts the rounds before the next graph takes over", LONGEST)
     if every * network.period > LONGEST:
         raise InputError(
             f"slowed would repeat itself only after {every * network.period} rounds, more than {LONGEST}; "
@@ -126,7 +129,7 @@ def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
     True
     """
     network = _networks([network])[0]
-    rounds = whole("rounds", rounds, 1, "e.g. rounds=10_000")
+    rounds = whole("rounds", rounds, 1, "e.g. rounds=10_000", LONGEST)
     seed = seed_number(seed)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     order = rng.integers(0, network.graphs, size=rounds)
@@ -229,7 +232,7 @@ def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
 
 def _networks(members: Sequence[Any]) -> list[Network]:
     """Return the members as networks on the same number of nodes."""
-    if isinstance(members, Network) or not hasattr(members, "__iter__"):
+    if isinstance(members, Network | str | bytes | dict) or not iterable(members):
         raise InputTypeError(f"expected a list of networks, got {type(members).__name__}; e.g. [ring(5), star(5)]")
     found = []
     for place, member in enumerate(members):
