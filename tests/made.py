@@ -70,6 +70,7 @@ def made(
     }
     x = np.zeros((settings["nodes"], 1)) if rows is None else rows
     job = Job(place, protocol, seed, method, oracle, budget, RTOL, variant)
+    provenance["reproduction"] = {"key": job.key}
     return Outcome(job, Result(x, history, status, provenance))
 
 

@@ -17,6 +17,13 @@ def mutants(content, count, seed=0):
             yield bytes(data)
 
 
+def overwrite(path, content):
+    """Give a file other bytes; a file system takes its time for each that is emptied first."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
 def _stretch(data, chance):
     begin = chance.randrange(len(data) + 1)
     return slice(begin, min(len(data), begin + chance.choice((1, 2, 4, 8, 64, 512))))

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -22,6 +21,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+
+from .files import atomic, open_regular
+
+__all__ = ["USUAL", "Damaged", "Limits", "open_regular", "plain", "read_json", "read_npz", "unpack", "write_npz"]
 
 SEALED = "sealed"
 """The key in the JSON that says that the file ends with a seal."""
@@ -82,8 +85,6 @@ def write_npz(
         What JSON can say, without NaN; it is kept as text in the array `about`.
     about : str
     """
-    from .engine.result import atomic
-
     text = json.dumps({**meta, SEALED: "sha256"}, allow_nan=False)
     members = {**arrays, about: np.array(text)}
     # What is larger is stored as it is: a reader need not wonder whether so much can come out of a small file.
@@ -121,21 +122,14 @@ def read_npz(
     return arrays, meta
 
 
-def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file for reading, if it is one: a pipe or a device could keep the reader waiting for ever."""
-    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        os.close(number)
-        raise OSError(22, "it is not a regular file", os.fspath(path))
-    return os.fdopen(number, "rb")
-
-
 def unpack(file: IO[bytes], limits: Limits = USUAL) -> dict[str, np.ndarray]:
     """Return the arrays of an archive, whose sizes are believed only within limits; raises `Damaged`."""
     size = file.seek(0, os.SEEK_END)
     try:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
+            if len(entries) != _counted(file, size, len(archive.comment)):
+                raise Damaged("some of its arrays are missing")
             _check_entries(entries, size, limits)
             return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
     except Damaged:
@@ -169,6 +163,23 @@ def read_json(text: str | bytes, limits: Limits = USUAL) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Damaged("its JSON is no object")
     return found
+
+
+def plain(value: Any) -> Any:
+    """Return data as JSON can hold it: what is no finite number becomes null.
+
+    Examples
+    --------
+    >>> plain({"a": np.float64(2), "b": (1, float("inf"))})
+    {'a': 2.0, 'b': [1, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _check_depth(value: Any, depth: int) -> None:
@@ -218,6 +229,12 @@ def _check_seal(file: IO[bytes]) -> bool:
     if _digest(file, size - DIGEST) != last[len(SEAL) :]:
         raise Damaged("it was changed or cut short: its SHA-256 does not fit")
     return True
+
+
+def _counted(file: IO[bytes], size: int, comment: int) -> int:
+    """Return how many entries an archive says that it has, in its last record; zipfile takes those that it finds."""
+    file.seek(size - comment - 12)
+    return int.from_bytes(file.read(2), "little")
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int, limits: Limits) -> None:

@@ -4,17 +4,27 @@ Every message says the value, the rule and the remedy in one line. The command l
 exits with code 2; anything else that is raised is a bug and keeps its traceback.
 """
 
+import re
 from collections.abc import Iterable
+
+ENDLESS = re.compile(r"\S{250,}")
+"""A word that nobody reads to its end."""
 
 
 class InputError(ValueError):
-    """A value that a caller gave breaks a rule; the message says which value, which rule, and what to do.
+    r"""A value that a caller gave breaks a rule; the message says which value, which rule, and what to do.
 
-    It is one line whatever was given, such as a path with a newline in it.
+    It is one line that can be read whatever was given, such as a path with a newline in it or of 5000 characters.
+
+    Examples
+    --------
+    >>> str(InputError("cannot read a\nb; give another"))
+    'cannot read a b; give another'
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(" ".join(str(message).splitlines()))
+        line = " ".join(str(message).splitlines())
+        super().__init__(ENDLESS.sub(lambda word: f"{word[0][:100]}...{word[0][-50:]}", line))
 
 
 class InputTypeError(InputError, TypeError):

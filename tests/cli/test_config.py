@@ -1,5 +1,6 @@
 """Settings: flags before the file before what is usual, each checked, and written so that they can be read."""
 
+import random
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 
 from adom.cli.build import network as build_network
 from adom.cli.build import parameters, problem
-from adom.cli.config import read_toml, settle, write_toml
+from adom.cli.config import read_toml, settle, toml_text, write_toml
 from adom.cli.settings import SMALL, USUAL, Config, NetworkTable, ProblemTable, RunTable
 from adom.errors import InputError
+from mutations import mutants, overwrite
 
 
 def toml(text: str) -> Path:
@@ -218,3 +220,72 @@ def test_parameters_in_text() -> None:
         parameters("unit,eta=x")
     with pytest.raises(InputError, match="got 'unit'"):
         parameters("eta=1,unit")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    Path("bom.toml").write_bytes(b"\xef\xbb\xbf[run]\nrounds = 3\n")
+    assert settle(Path("bom.toml"), {}, USUAL).run.rounds == 3
+
+
+@pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "latin-1"])
+def test_other_encodings_are_named(code: str) -> None:
+    Path("other.toml").write_bytes("# é\n[run]\nrounds = 3\n".encode(code))
+    with pytest.raises(InputError, match="other.toml is no text file in UTF-8.*save it in UTF-8"):
+        settle(Path("other.toml"), {}, USUAL)
+
+
+def test_methods_are_a_list_or_text_in_both_tables() -> None:
+    for given in ('["adom", "pngd"]', '"adom, pngd"'):
+        config = settled(f"[compare]\nmethods = {given}\n[sweep]\nmethods = {given}\n")
+        assert str(config.compare.methods).replace(" ", "") == "adom,pngd"
+        assert config.sweep.methods == ["adom", "pngd"]
+    one = settled('[sweep]\nparameters = "unit,eta=1"\noracles = "exact, gd:1"\nkappas = 10\nseeds = 3\n').sweep
+    assert (one.parameters, one.oracles, one.kappas, one.seeds) == (["unit,eta=1"], ["exact", "gd:1"], [10], [3])
+
+
+def test_a_path_that_config_toml_cannot_hold_is_refused() -> None:
+    with pytest.raises(InputError, match=r"--data 'caf\\udce9' is no name in UTF-8"):
+        settle(None, {"problem": {"data": "caf\udce9"}}, USUAL)
+
+
+PIECES = (
+    *("rounds", "nodes", "kind", "chi", "seed", "data", "methods", "grid", "tol", "[run]", "[problem]", "[[run]]"),
+    *("[sweep.grid]", "=", "= =", "true", "nan", "-inf", "1e999", "0x" + "f" * 300, "9" * 5000, "-1", "1_000", "''"),
+    *('"a\\u0000b"', '"' + "x" * 300 + '"', "2020-01-01", "[1, 'a', []]", "{a = {b = 1}}", "[" * 3000, "\n", "\r", "#"),
+    *("\ufeff", "\0", "\x85", "'ring,star'", '"geometric"', "é", '"""', "\\"),
+)
+
+
+def test_no_text_gives_anything_but_settings_or_one_line() -> None:
+    """A thousand files, most of them nonsense, through the reader of the commands."""
+    path = Path("whole.toml")
+    write_toml(settle(None, {}, USUAL), path)
+    text = path.read_text()
+    lines = text.splitlines()
+    chance = random.Random(13)
+    good = 0
+    for damaged in mutants(text.encode(), 300, seed=13):
+        good += _settles(path, damaged)
+    for _ in range(700):
+        made = [*lines]
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            place = chance.randrange(len(made))
+            name = made[place].partition("=")[0]
+            piece = chance.choice(PIECES)
+            made[place] = chance.choice((piece, f"{name}= {piece}", f"{made[place]}\n{made[place]}", ""))
+        good += _settles(path, "\n".join(made).encode(errors="replace"))
+    assert 50 < good < 900
+
+
+def _settles(path: Path, content: bytes) -> bool:
+    overwrite(path, content)
+    try:
+        config = settle(path, {}, USUAL)
+    except InputError as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 1500
+        return False
+    assert isinstance(config, Config)
+    overwrite(path, toml_text(config, path).encode())
+    assert settle(path, {}, USUAL) == config
+    return True

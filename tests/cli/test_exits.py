@@ -163,3 +163,11 @@ def test_a_rank_leaves_its_code_to_the_one_that_started_it(tmp_path: Path, monke
     monkeypatch.setattr(ranks, "rank", lambda: 0)
     assert ranks.leave(Exit.FAILED) == Exit.DONE
     assert (tmp_path / "code").read_text() == "1"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux")
+def test_a_refusal_that_cannot_be_printed_keeps_its_code() -> None:
+    call = [sys.executable, "-m", "adom", "solve", "nowhere.toml"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(call, stderr=full, check=False, env={**os.environ, "PYTHONPATH": HOME})
+    assert done.returncode == 2

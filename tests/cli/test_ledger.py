@@ -8,7 +8,7 @@ import pytest
 
 from adom.experiments.claims import CLAIMS
 from adom.experiments.ledger import read
-from adom.experiments.runs import Plan
+from adom.experiments.runs import Plan, load_plan
 from made import four, panel
 
 
@@ -38,7 +38,9 @@ def test_it_shows_and_writes_every_verdict(adom: Any, folder: Path) -> None:
 def test_json_is_the_file(adom: Any, folder: Path) -> None:
     said = adom("ledger", folder, "--json").json
     assert said.pop("files")["ledger"] == str(folder / "ledger.md")
-    assert said == json.loads((folder / "ledger.json").read_text())
+    written = json.loads((folder / "ledger.json").read_text())
+    assert (written.pop("sealed"), len(written.pop("sha256"))) == ("sha256", 64)
+    assert said == written
     assert read(folder).find("kap", "unit").count == "1 of 1 panels"
 
 
@@ -56,3 +58,22 @@ def test_refusals(refused: Any, folder: Path) -> None:
     assert "plan.json" in refused("ledger", "nowhere")
     assert "missing FOLDER: folder that `adom reproduce` filled" in refused("ledger")
     assert not Path("nowhere").exists()
+
+
+def test_a_damaged_result_is_named_and_nothing_else_is_lost(adom: Any, folder: Path) -> None:
+    results = sorted((folder / "results").iterdir())
+    broken = bytearray(results[0].read_bytes())
+    broken[len(broken) // 2] ^= 1
+    results[0].write_bytes(broken)
+    results[1].write_bytes(results[2].read_bytes()[:-200])
+    outcome = adom("ledger", folder)
+    assert outcome.code == 0
+    assert [line.partition(" is not a whole")[0] for line in outcome.err.splitlines()] == [
+        f"counted as missing: {path}" for path in _in_plan(folder, results[:2])
+    ]
+    assert f"{len(results) - 2} results, 2 missing" in outcome.out
+
+
+def _in_plan(folder: Path, paths: list[Path]) -> list[Path]:
+    keys = [job.key for job in load_plan(folder).jobs]
+    return sorted(paths, key=lambda path: keys.index(path.stem))

@@ -1,6 +1,7 @@
 """Wrong calls as a newcomer makes them: one line that says the value, the rule and the remedy, and nothing done."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ TOML = {
     "ranks.toml": "[mpi]\nranks = 2\n",
     "sweep.toml": "[sweep.factors]\neta = [0.5, 1]\n",
     "swept.toml": "[sweep]\nfactor = {eta = [1]}\n",
-    "list.toml": "[sweep]\nmethods = 'adom'\n",
+    "list.toml": "[sweep]\nmethods = 3\n",
+    "twice.toml": "[run]\nrounds = 3\nrounds = 4\n",
+    "digits.toml": f"[run]\nrounds = {'9' * 5000}\n",
+    "deep.toml": f"[run]\nrounds = {'[' * 5000}\n",
+    "zero.toml": '[problem]\ndata = "a\\u0000b.svm"\n',
     "oracles.toml": "[sweep]\noracles = ['gd']\n",
 }
 CSV = {
@@ -33,6 +38,8 @@ def files(elsewhere: Path) -> None:
     for name, text in {**TOML, **CSV, "blocked": "", "empty.npz": "", "met.txt": "0 1 2\n0 2 3\n5 1 2\n"}.items():
         (elsewhere / name).write_text(text)
     (elsewhere / "folder").mkdir()
+    os.mkfifo(elsewhere / "pipe.toml")
+    (elsewhere / "loop").symlink_to("loop")
     np.save(elsewhere / "array.npy", np.ones(3))
     np.savez(elsewhere / "other.npz", a=np.ones(3))
 
@@ -93,6 +100,23 @@ EARLY: list[tuple[str, tuple[str, ...]]] = [
     ("solve negative.toml", ("negative.toml, [run]: rounds must be at least 1, got -3; e.g. rounds = 5000",)),
     ("solve idle.toml", ("chi = 30.0 has no effect on network ring",)),
     ("solve ranks.toml", ("--ranks has no effect on engine local",)),
+    (
+        "solve twice.toml",
+        (
+            "twice.toml is no TOML: Cannot overwrite a value (at line 3",
+            "a name may stand in its table",
+        ),
+    ),
+    ("solve digits.toml", ("a number in it has thousands of digits; write 1e12",)),
+    ("solve deep.toml", ("deep.toml is no TOML: it is nested too deeply",)),
+    ("solve pipe.toml", ("cannot read pipe.toml: it is not a regular file; expected a file of settings",)),
+    ("solve /dev/zero", ("cannot read /dev/zero: it is not a regular file",)),
+    (f"solve --out {'x' * 300}", ("cannot make the folder xxx", "xxx: File name too long; choose another --out")),
+    (f"solve {'x' * 300}", ("cannot read xxx", "xxx: File name too long; expected a file of settings")),
+    (f"plot other.npz -o {'x' * 300}.png", ("cannot write xxx", "x.png: File name too long; choose another --output")),
+    ("solve --out blocked/below", ("cannot make the folder blocked/below: a file stands where a folder is needed",)),
+    ("solve --out pipe.toml", ("cannot make the folder pipe.toml: it is a file; choose another --out",)),
+    ("solve --oracle gd:99999999999999999999", ("unknown oracle 'gd:99999999999999999999'",)),
     ("solve --out blocked", ("cannot make the folder blocked: it is a file; choose another --out",)),
     ("compare --methods adom pngd", ("'pngd' was taken for a file", "several with commas and no spaces")),
     ("compare --methods adom,adom", ("--methods names 'adom' twice; leave one out",)),
@@ -100,7 +124,7 @@ EARLY: list[tuple[str, tuple[str, ...]]] = [
     ("compare --method adom", ("did you mean --methods?",)),
     ("sweep", ("a sweep needs a table [sweep] with lists, and no file of settings was given; e.g. [sweep",)),
     ("sweep swept.toml", ("[sweep]: unknown key 'factor'; did you mean 'factors'?",)),
-    ("sweep list.toml", ("methods must be a list of texts in quotes, got 'adom'",)),
+    ("sweep list.toml", ("methods must be a list of texts in quotes, got 3",)),
     ("sweep oracles.toml", ("unknown oracle 'gd'",)),
     ("sweep sweep.toml --batch x", ("--batch must be a whole number, got 'x'; e.g. --batch 64",)),
     ("sweep sweep.toml --fresh yes", ("unexpected argument 'yes'; adom sweep --help",)),
@@ -130,6 +154,15 @@ EARLY: list[tuple[str, tuple[str, ...]]] = [
 
 # What only the library can tell; its remedies are worded as the command line has them.
 LATE: list[tuple[str, tuple[str, ...]]] = [
+    ("solve zero.toml", ("cannot read 'a\\x00b.svm': no file can be called so",)),
+    ("solve --data pipe.toml", ("cannot read pipe.toml: it is a pipe or a device; write its content to a file",)),
+    ("network --contacts pipe.toml", ("cannot read pipe.toml: it is not a regular file; expected a file of lines",)),
+    ("network --contacts loop", ("cannot read loop: Too many levels of symbolic links",)),
+    (f"solve --data {'x' * 300}", ("cannot read xxx", "xxx: File name too long;")),
+    (f"report {'x' * 300}", ("there is no file or folder xxx",)),
+    (f"ledger {'x' * 300}", ("is no folder of a reproduction", "File name too long")),
+    ("report pipe.toml", ("no results can be read from the pipe or device pipe.toml",)),
+    ("plot pipe.toml", ("cannot read pipe.toml: it is not a regular file; give one that `adom solve` wrote",)),
     ("solve --network ring --nodes 4 --data nan.csv", ("nan.csv, line 3, column 2 (b): 'nan' is not a finite number",)),
     ("solve --network ring --nodes 4 --data text.csv", ("line 2, column 3 (y): 'no' is not a finite number; map it",)),
     ("solve --network ring --nodes 4 --data one.csv", ("labels must be of exactly two classes, got 1",)),
@@ -144,7 +177,7 @@ LATE: list[tuple[str, tuple[str, ...]]] = [
     ("solve --shards folder", ("folder holds no manifest.json; give a folder that `adom split",)),
     ("network --contacts met.txt", ("round 1 is disconnected", "give --repair, or a longer --window")),
     ("network --contacts met.txt --nodes 2", ("names node 2, but nodes=2 allows 0 to 1; leave --nodes out",)),
-    ("network --network ring --nodes 1000000000", ("nodes must be at most 2e+08",)),
+    ("network --network ring --nodes 1000000000", ("nodes must be at most 200000000, got 1000000000",)),
     ("ledger folder", ("folder is no folder of a reproduction", "`adom reproduce --quick --out DIR` fills one")),
     ("ledger folder --claim kapp", ("there is no claim 'kapp'; did you mean 'kap'?",)),
     ("report none", ("there is no file or folder none; give result files",)),

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse
 
 import adom
-from adom.engine.result import atomic
 from adom.engine.solve import problem_described
 from adom.errors import InputError
+from adom.files import atomic
 from adom.problems.moved import Moved
 from reference import quadratics
 

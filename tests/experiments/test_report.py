@@ -1,6 +1,7 @@
 """What a report reads: files and folders of every command, told apart and put in order."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from adom.experiments.report import kind, read
 from adom.experiments.runs import Plan
 from adom.problems.quadratic import Quadratic
 from made import absent, four, made, panel
+from mutations import overwrite
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +183,34 @@ def test_a_file_that_is_cut_short_is_refused(folders, tmp_path):
     path.write_bytes((folders / "solve" / "result.npz").read_bytes()[:-50])
     with pytest.raises(InputError, match="not a whole result file"):
         read([path])
+
+
+def test_a_damaged_file_in_a_folder_is_named_and_the_others_are_read(folders, tmp_path):
+    for name in ("compare", "sweep"):
+        folder = tmp_path / name
+        shutil.copytree(folders / name, folder)
+        first, *rest = sorted(folder.rglob("*.npz"))
+        overwrite(first, first.read_bytes()[:-90])
+        said = []
+        assert len(read([folder], progress=False, say=said.append).runs) == len(rest)
+        assert [line.partition(" is not")[0] for line in said] == [f"left out: {first}"]
+        with pytest.raises(InputError, match=f"{first.name} is not a whole result file"):
+            read([first], progress=False)
+        for path in rest:
+            overwrite(path, b"")
+        with pytest.raises(InputError, match="is not a whole result file"):
+            read([folder], progress=False)
+
+
+def test_a_damaged_file_of_a_reproduction_is_named_and_counts_as_missing(folders, tmp_path):
+    folder = tmp_path / "reproduce"
+    shutil.copytree(folders / "reproduce", folder)
+    first, second, *_ = sorted((folder / "results").glob("*.npz"))
+    overwrite(first, b"PK")
+    overwrite(second, next((folders / "solve").glob("*.npz")).read_bytes())  # a whole file of something else
+    said = []
+    runs = read([folder], progress=False, say=said.append).runs
+    assert sorted(line.partition(" is not")[0] for line in said) == [f"left out: {path}" for path in (first, second)]
+    missing = [one.details["reason"] for one in runs if one.cells["status"] == "missing"]
+    assert sum("not a whole result file" in reason for reason in missing) == 1
+    assert sum("is not the run that its name says" in reason for reason in missing) == 1

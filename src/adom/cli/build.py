@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import files
 from ..errors import InputError, nearest
 from .fill import kinds
 from .output import busy
@@ -179,14 +180,21 @@ def _given(config: Config, nodes: int) -> tuple[Any, Any]:
 
 def check_file(data: str) -> None:
     """Refuse data that are neither a file nor a known set, before a network is built."""
-    if data in DATA_SETS or Path(data).exists():
+    if data in DATA_SETS or files.kind(data) in ("file", "folder"):
         return
+    if files.kind(data) == "other":
+        raise InputError(f"cannot read {data}: it is a pipe or a device; write its content to a file first")
     if data.startswith("infectious"):
         raise InputError(f"{data} is a network, not samples; give --network infectious")
     remedy = "check the path and its permissions"
     if not Path(data).suffix:  # then a data set may have been meant
         remedy = f"as a data set: {nearest(data, DATA_SETS)}"
-    raise InputError(f"cannot read {data}: No such file or directory; {remedy}")
+    try:
+        Path(data).stat()
+        why = "No such file or directory"
+    except (OSError, ValueError) as error:
+        why = files.reason(error)
+    raise InputError(f"cannot read {files.named(data)}: {why}; {remedy}")
 
 
 def _check_synthetic(config: Config, nodes: int) -> tuple[int, int]:
@@ -223,7 +231,7 @@ def check_run(config: Config, methods: "Sequence[type[Method]]") -> None:
 
 def check_oracle(text: str) -> None:
     """Refuse what is no oracle."""
-    if not re.fullmatch("auto|exact|a?gd:0*[1-9][0-9]*", text):
+    if not re.fullmatch("auto|exact|a?gd:0*[1-9][0-9]{0,8}", text):
         close = nearest(text, ("auto", "exact", "gd:1", "agd:1")).partition("known")[0]
         raise InputError(
             f"unknown oracle {text!r}; {close}known: auto, exact, gd:T and agd:T with T inner steps, such as gd:1"

@@ -1,14 +1,17 @@
 """Settings from flags, a TOML file and defaults: merged, checked, completed, and written down again."""
 
 import os
+import re
 import tomllib
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from .. import files
 from ..data.sets import SAMPLES
-from ..engine.result import atomic
 from ..errors import InputError, nearest
+from ..errors import shown as in_python
+from ..files import atomic
 from .fill import Given, belonging, common, complete, shown
 from .options import describe, example, flag
 from .settings import KINDS, TABLES, Config, Tables
@@ -53,6 +56,10 @@ def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
     for table, values in flags.items():
         for name, value in values.items():
             _check_value(table, name, value, flag(table, name), f"{flag(table, name)} {example(table, name)}")
+            if (table, name) in PATHS and any("\ud800" <= letter <= "\udfff" for letter in str(value)):
+                raise InputError(
+                    f"{flag(table, name)} {in_python(value)} is no name in UTF-8, as config.toml needs one; rename it"
+                )
     for (table, name), displaced in RIVALS.items():
         if name in flags.get(table, {}) and table in given:
             given[table] = {key: value for key, value in given[table].items() if key not in displaced}
@@ -66,28 +73,50 @@ def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
 
 def read_toml(file: Path) -> Tables:
     """Read the tables of a configuration file; paths in it become relative to the working folder."""
+    text = files.text(file, _meant(file), files.SETTINGS)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}; {_meant(file)}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is no text file in UTF-8; {_meant(file)}") from None
-    except tomllib.TOMLDecodeError as error:
-        remedy = "a line reads `name = value`, text in quotes" if file.suffix == ".toml" else _meant(file)
-        raise InputError(f"{file} is no TOML: {error}; {remedy}") from None
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists within lists
+        raise InputError(f"{file} is no TOML: {_mistake(file, error)}") from None
     for table, values in content.items():
         if table not in TABLES:
             home = next((one for one, cls in TABLES.items() if table in {field.name for field in fields(cls)}), None)
             if home and not isinstance(values, dict):
                 raise InputError(f"{file}: {table} stands in no table; write [{home}] on a line above it")
-            raise InputError(f"{file}: unknown table [{table}]; {nearest(table, TABLES)}")
+            raise InputError(f"{file}: unknown table [{table[:80]}]; {nearest(table, TABLES)}")
         if not isinstance(values, dict):
-            raise InputError(f"{file}: {table} must be a table, got {values!r}; write [{table}] on a line of its own")
+            raise InputError(
+                f"{file}: {table} must be a table, got {in_python(values)}; write [{table}] on a line of its own"
+            )
+    _read_lists(content.get("compare", {}), content.get("sweep", {}))
     for table, name in PATHS:
         value = content.get(table, {}).get(name)
         if isinstance(value, str) and value not in SAMPLES:
             content[table][name] = _no_name(str(file.parent / value))
     return content
+
+
+def _mistake(file: Path, error: Exception) -> str:
+    """Say what is wrong with a text that is no TOML, and the remedy."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply; lists within lists end soon in a file of settings"
+    if not isinstance(error, tomllib.TOMLDecodeError):  # Python reads no number of more than 4300 digits
+        return "a number in it has thousands of digits; write 1e12 for a large one"
+    if re.match("Cannot (overwrite|declare)", str(error)):
+        return f"{error}; a name may stand in its table once, and a table in the file once"
+    return f"{error}; {'a line reads `name = value`, text in quotes' if file.suffix == '.toml' else _meant(file)}"
+
+
+def _read_lists(compare: dict[str, Any], sweep: dict[str, Any]) -> None:
+    """Take methods as a list or as text with commas in both tables, and one value where a sweep has a list."""
+    methods = compare.get("methods")
+    if isinstance(methods, list) and all(isinstance(one, str) for one in methods):
+        compare["methods"] = ",".join(methods)
+    for name, value in sweep.items():
+        if name in ("methods", "oracles") and isinstance(value, str):
+            sweep[name] = [part.strip() for part in value.split(",") if part.strip()]
+        elif name in ("parameters", "kappas", "seeds") and isinstance(value, str | int | float):
+            sweep[name] = [value]
 
 
 def _meant(file: Path) -> str:
@@ -200,9 +229,13 @@ def _check_types(table: str, values: dict[str, Any], where: str) -> None:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
         if first["type"] == "extra_forbidden":
-            raise InputError(f"{where}: unknown key {name!r}; {nearest(name, known)}") from None
+            raise InputError(f"{where}: unknown key {in_python(name)}; {nearest(name, known)}") from None
         rule, example = RULES[describe(table, name)[0]]
-        raise InputError(f"{where}: {name} must be {rule}, got {first['input']!r}; e.g. {name} = {example}") from None
+        if first["type"] == "finite_number" or (rule == "a number" and isinstance(first["input"], int)):
+            rule += " below 1e308"
+        raise InputError(
+            f"{where}: {name} must be {rule}, got {in_python(first['input'])}; e.g. {name} = {example}"
+        ) from None
 
 
 def _check_value(table: str, name: str, value: Any, called: str, remedy: str) -> None:
@@ -211,4 +244,4 @@ def _check_value(table: str, name: str, value: Any, called: str, remedy: str) ->
     if kind in (int, float) and setting.broken(value):
         raise InputError(f"{called} must be {setting.broken(value)}, got {shown(value)}; e.g. {remedy}")
     if setting.choices and value not in setting.choices:
-        raise InputError(f"unknown {name} {value!r}; {nearest(value, setting.choices)}")
+        raise InputError(f"unknown {name} {in_python(value)}; {nearest(value, setting.choices)}")

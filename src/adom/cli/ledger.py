@@ -36,6 +36,9 @@ def ledger(
         outcomes = load_outcomes(folder)
         whole = ledgers.write(folder, outcomes)
         findings.write(folder, outcomes)
+    for one in outcomes:
+        if one.damaged:
+            output.note(f"counted as missing: {one.damaged}")
     files = {name: folder / file for name, file in FILES.items()}
     shown = whole if claim is None else whole.of(claim)
     if json:

@@ -188,7 +188,10 @@ class OneLine(Help, TyperGroup):
         super()._main_shell_completion(ctx_args, prog_name, complete_var)
 
 
-TROUBLES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE)
+TROUBLES = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
+    *(errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP),
+)
 """Errors of the machine that are no bugs of ours."""
 
 

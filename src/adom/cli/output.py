@@ -4,11 +4,16 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal
 
+from .. import files
 from ..errors import InputError
+
+LONGEST_NAME = 255
+"""Bytes of a file's name, on every system that is in use."""
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
@@ -70,11 +75,15 @@ def folder(path: Path, option: str = "--out") -> None:
     """Make a folder, and refuse one that cannot be written to before any work is done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = "it is a file" if files.kind(path) in ("file", "other") else files.reason(error)
+        raise InputError(f"cannot make the folder {files.named(path)}: {reason}; choose another {option}") from None
+    try:
+        with TemporaryFile(dir=path):
+            pass
     except OSError as error:
-        reason = "it is a file" if path.exists() and not path.is_dir() else error.strerror or error
-        raise InputError(f"cannot make the folder {path}: {reason}; choose another {option}") from None
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write to the folder {path}: permission denied; choose another {option}")
+        reason = files.reason(error).lower()
+        raise InputError(f"cannot write to the folder {files.named(path)}: {reason}; choose another {option}") from None
 
 
 def file(path: Path, suffixes: Sequence[str], option: str) -> None:
@@ -84,8 +93,11 @@ def file(path: Path, suffixes: Sequence[str], option: str) -> None:
             f"cannot write {path}: its suffix must be one of {', '.join(suffixes)}; "
             f"e.g. {option} {path.with_suffix(suffixes[0]) if path.name else 'result' + suffixes[0]}"
         )
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder; choose another {option}")
+    if files.kind(path) in ("folder", "other"):
+        what = "a folder" if files.kind(path) == "folder" else "a pipe or a device"
+        raise InputError(f"cannot write {files.named(path)}: it is {what}; choose another {option}")
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise InputError(f"cannot write {files.named(path)}: File name too long; choose another {option}")
     folder(path.parent, option)
 
 
@@ -94,17 +106,19 @@ def results(paths: Sequence[Path]) -> None:
     import zipfile
 
     for path in paths:
-        if path.is_dir():
+        what = files.kind(path)
+        if what == "folder":
             found = next(iter(sorted(path.glob("*.npz"))), None)
             remedy = f"give the file in it, {found}" if found else "give a file that `adom solve` wrote, out/result.npz"
             raise InputError(f"{path} is a folder, not a result; {remedy}")
-        if path.is_file() and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
+        if what == "file" and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
             raise InputError(f"{path} is not a whole result file; give one that `adom solve` wrote, out/result.npz")
 
 
 def note(text: str) -> None:
-    """Print one line on stderr."""
-    print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
+    """Print one line on stderr, unless that is full or gone; the exit code says the rest."""
+    with suppress(OSError):
+        print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
 
 
 def settle_streams() -> None:

@@ -51,7 +51,7 @@ def report(
         reports.kind(path)  # which refuses what cannot be read
     output.results([path for path in results if not path.is_dir()])
     output.file(out, (".html", ".htm"), "--out")
-    content = reports.read(results, title=title)
+    content = reports.read(results, title=title, say=output.note)
     motion, why = _motion(results) if network else (None, "It was left out with --no-network.")
     content = replace(content, motion=motion, motionless=why)
     with output.busy("writing the page"):
@@ -89,7 +89,6 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
 
 
 def _of(path: Path) -> "Motion":
-    from ..engine.result import load
     from ..experiments import replay
     from ..experiments import report as reports
     from . import build
@@ -103,8 +102,8 @@ def _of(path: Path) -> "Motion":
     if not (folder / "config.toml").is_file():
         raise InputError(f"{path} has no config.toml beside it that says how it was made; {HINT}")
     files = [path] if kind == "file" else sorted(folder.glob("members/*.npz" if kind == "sweep" else "*.npz"))
-    runs = sorted((load(file) for file in files[:MOST]), key=_preference)
-    replay.check_size(runs[0].provenance["problem"]["nodes"])  # before anything large is built
+    runs = sorted(_whole(files[:MOST]), key=_preference)
+    replay.check_size((runs[0].provenance.get("problem") or {}).get("nodes") or 0)  # before anything large is built
     settings = settle(folder / "config.toml", {}, USUAL)
     network = build.network(settings)
     problem = build.problem(settings, network.nodes)
@@ -116,6 +115,21 @@ def _of(path: Path) -> "Motion":
             why = why or error
     assert why is not None
     raise why
+
+
+def _whole(files: list[Path]) -> "list[Result]":
+    """Read those results that are not damaged, of which there is one at least."""
+    from ..engine.result import load
+
+    found, damaged = [], []
+    for file in files:
+        try:
+            found.append(load(file))
+        except InputError as error:
+            damaged.append(error)
+    if not found:
+        raise damaged[0]
+    return found
 
 
 def _preference(run: "Result") -> tuple[Any, ...]:

@@ -118,7 +118,7 @@ def _start(settings: Config, out: Path, json: bool) -> int:
 
 def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     """Write everything that a run leaves; return the files by kind."""
-    from ..engine.result import atomic
+    from ..files import atomic
     from ..report.figures import convergence, save
     from .config import write_toml
 

@@ -187,7 +187,7 @@ def _write_node(folder: Path, node: int, given: _Given, rows: np.ndarray) -> Sha
 
 
 def _write(path: Path, content: bytes) -> None:
-    from ..engine.result import atomic
+    from ..files import atomic
 
     with atomic(path) as partial:
         partial.write_bytes(content)

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..errors import InputError
+from ..files import kind
 from ..places import cache
 from ..problems.files import PACKED, SUFFIXES
 from .sets import DataSet, Piece, named
@@ -100,7 +101,7 @@ def _find(chosen: DataSet, name: str, suffixes: Iterable[str] = ()) -> Path | No
     """Return the file of that name, or of that name and one of the suffixes."""
     homes = (folder() / chosen.home, folder())
     places = (home / (name + suffix) for home in homes for suffix in ("", *suffixes))
-    return next((place for place in places if place.is_file()), None)
+    return next((place for place in places if kind(place) == "file"), None)
 
 
 def _files(chosen: DataSet) -> list[Path]:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..files import atomic
 from .blocks import Blocks
-from .result import atomic
 
 FORMAT = "adom-checkpoint-2"
 KEPT = 2

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..algorithms import METHODS, Method, method_class
 from ..errors import InputError, InputTypeError, nearest
+from ..files import atomic
 from ..html import bold, bounds, card, curve, grid
 from ..networks import Network
 from ..problems.base import Problem
@@ -20,7 +21,7 @@ from ..problems.oracles import parse_oracle
 from . import outcomes
 from .endings import LOST
 from .pair import check_pair
-from .result import Result, atomic
+from .result import Result
 from .solve import SEARCHED, Request, check_budget, make_method, solve
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..algorithms import Constants, Method
 from ..errors import InputError
+from ..files import atomic
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import Accuracy, OracleSpec
@@ -26,7 +27,7 @@ from .progress import Interrupt, Progress
 from .ranks import Ended, RankRun, Ranks, Task, own_matter
 from .records import COLUMNS, Plan
 from .rehearsal import rehearse
-from .result import Result, atomic
+from .result import Result
 
 if TYPE_CHECKING:
     from ..data.shards import Shards

@@ -1,22 +1,20 @@
 """What a run leaves: the rows, the table of records, and where they came from; saved in one open file.
 
 The file is a NumPy archive (``.npz``): the final rows, one array per column of the table, and the provenance
-as JSON text. It is written under another name first and moved into place, so it is whole or not there;
-nothing in it is ever unpickled.
+as JSON text, with a checksum of the whole. It is written under another name first and moved into place, so it is
+whole or not there; nothing in it is ever unpickled.
 """
 
-import json
 import os
-import tempfile
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError
+from ..checked_npz import Damaged, plain, read_npz, write_npz
+from ..errors import InputError, InputTypeError, shown
+from ..files import atomic, named, reason
 from ..html import card, curve, number
 from ..problems.weighting import told
 
@@ -25,7 +23,11 @@ if TYPE_CHECKING:
 
     from ..report.display import Figure
 
+__all__ = ["FORMAT", "Result", "atomic", "load"]
+
 FORMAT = "adom-result-1"
+COLUMN = "history/"
+"""What the names of arrays begin with that are columns of the table."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class Result:
         if not isinstance(protocol, dict):
             return str(protocol or "")
         base = str(protocol.get("protocol", "theory"))
-        changed = ", ".join(f"{name}={value:.3g}" for name, value in protocol.items() if name != "protocol")
+        given = {name: f"{v:.3g}" if isinstance(v, int | float) else v for name, v in protocol.items()}
+        changed = ", ".join(f"{name}={value}" for name, value in given.items() if name != "protocol")
         return f"{base} with {changed}" if changed else base
 
     @property
@@ -96,13 +99,19 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the result to `path` (a .npz file), whole or not at all; return the path."""
-        target = Path(path)
+        target = _as_path(path)
         if target.suffix != ".npz":
-            target = target.with_name(target.name + ".npz")
-        columns = {f"history/{name}": column.to_numpy() for name, column in self.history.items()}
-        text = json.dumps({"format": FORMAT, "status": self.status, **self.provenance}, allow_nan=False)
-        with atomic(target) as partial, partial.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, x=self.x, provenance=np.array(text), **columns)
+            target = target.parent / f"{target.name}.npz"
+        arrays = {"x": np.asarray(self.x)}
+        arrays |= {f"{COLUMN}{name}": column.to_numpy() for name, column in self.history.items()}
+        try:
+            write_npz(target, arrays, {"format": FORMAT, "status": self.status, **plain(self.provenance)})
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:  # of a result that somebody has put something into
+            raise InputTypeError(
+                f"{named(target)} is not written: {error}; x and history hold numbers, provenance what JSON can say"
+            ) from None
         return target
 
     def plot(self, *, axis: str = "round", style: str | None = None) -> "Figure":
@@ -157,63 +166,89 @@ class Result:
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """Read a result that `Result.save` wrote."""
+    """Read a result that `Result.save` wrote; a file that is damaged or holds something else is refused."""
     import pandas as pd
 
+    file = _as_path(path)
     try:
-        path = Path(path)
-    except TypeError:
-        raise InputTypeError(f"path must be a path, got {path!r}; e.g. 'run.npz', which Result.save wrote") from None
-    try:
-        if path.is_file() and not zipfile.is_zipfile(path):
-            raise ValueError("it is no NumPy archive")
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            provenance = json.loads(str(archive["provenance"]))
-            if provenance.pop("format", None) != FORMAT:
-                raise ValueError(f"its format is not {FORMAT}")
-            history = {
-                name.removeprefix("history/"): archive[name] for name in archive.files if name.startswith("history/")
-            }
-            return Result(archive["x"], pd.DataFrame(history), str(provenance.pop("status")), provenance)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; give a file that Result.save wrote") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        arrays, made = read_npz(file)
+        _check(arrays, made)
+    except Damaged as error:
         raise InputError(
-            f"{path} is not a whole result file ({error}); it was cut short or made by something else: "
-            "run and save again"
+            f"{named(file)} is not a whole result file ({error}); it was cut short, changed or made by something "
+            "else: run and save again"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {named(file)}: {reason(error)}; give a file that Result.save wrote") from None
+    history = pd.DataFrame({name.removeprefix(COLUMN): a for name, a in arrays.items() if name.startswith(COLUMN)})
+    return Result(arrays["x"], history, made.pop("status"), made)
+
+
+def _as_path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputTypeError(
+            f"path must be a path, got {shown(path)}; e.g. 'run.npz', which Result.save wrote"
         ) from None
 
 
-class atomic:  # noqa: N801  # reads as a verb in a with-statement
-    """A temporary path beside `target` that replaces it when the block ends well, and vanishes otherwise."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-
-    def __enter__(self) -> Path:
-        try:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.target.parent, prefix=f".{self.target.name}.", suffix=".tmp")
-        except OSError as error:
-            raise InputError(f"cannot write {self.target}: {error.strerror}; choose another place") from None
-        os.close(handle)
-        self.partial = Path(name)
-        return self.partial
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if kind is None:
-            mode = 0o666 & ~_umask()
-            self.partial.chmod(mode)
-            with self.partial.open("rb") as file:
-                os.fsync(file.fileno())
-            self.partial.replace(self.target)
-        else:
-            self.partial.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise InputError(f"cannot write {self.target}: {error.strerror}; nothing was changed") from None
+COUNTS = ("iteration", "round", "floats_sent")
+NEEDED = (*COUNTS, "gradients", "seconds")
+MEASURED = ({"error", "consensus"}, {"gradient_norm", "consensus"}, set[str]())
+"""How near a run came, as a table may have it: with a known solution, without one, and without monitoring."""
+NUMBER, NOTHING = (int, float), type(None)
+KINDS: dict[str, Any] = {
+    "status": str,
+    "method": dict,
+    "problem": (dict, NOTHING),
+    "network": (dict, NOTHING),
+    "versions": (dict, NOTHING),
+    "sweep": (dict, NOTHING),
+    "reproduction": (dict, NOTHING),
+    "protocol": (str, dict, NOTHING),
+    "oracle": (str, NOTHING),
+    "message": (str, NOTHING),
+    "start_error": (*NUMBER, NOTHING),
+    "rounds": (int, NOTHING),
+}
+"""What a provenance is made of, as far as anything here relies on it; the first two are always there."""
+FIGURES = ("nodes", "dim", "kappa", "chi")
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def _check(arrays: dict[str, np.ndarray], made: dict[str, Any]) -> None:
+    """Refuse arrays and a provenance that are no result's, and take the format out."""
+    if made.pop("format", None) != FORMAT:
+        raise Damaged(f"its format is not {FORMAT}")
+    _check_arrays(arrays)
+    for name, kind in KINDS.items():
+        if (name in made or name in ("status", "method")) and not isinstance(made.get(name), kind):
+            raise Damaged(f"its {name} is {shown(made.get(name))}")
+    method = made["method"]
+    if not isinstance(method.get("name"), str) or not isinstance(method.get("title"), str):
+        raise Damaged("its method has no name")
+    for about in (made.get("problem") or {}, made.get("network") or {}):
+        for name in FIGURES:
+            if not isinstance(about.get(name), (*NUMBER, NOTHING)):
+                raise Damaged(f"its {name} is {shown(about[name])}")
+
+
+def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse arrays that are not the rows and the table of a run."""
+    columns = {name.removeprefix(COLUMN): array for name, array in arrays.items() if name.startswith(COLUMN)}
+    missing = [name for name in NEEDED if name not in columns]
+    odd = [name for name in arrays if name != "x" and not name.startswith(COLUMN)]
+    if missing or odd or "x" not in arrays:
+        raise Damaged(
+            f"it holds {odd[0]}, which no result has" if odd else f"it lacks {missing[0] if missing else 'x'}"
+        )
+    if columns.keys() & set.union(*MEASURED) not in MEASURED:
+        raise Damaged("some of its columns are missing")
+    if arrays["x"].ndim != 2 or {array.shape for array in columns.values()} != {(len(columns["round"]),)}:
+        raise Damaged("its arrays do not fit together")
+    if not len(columns["round"]):
+        raise Damaged("its table is empty")
+    if any(array.dtype.kind not in "fiub" for array in arrays.values()):
+        raise Damaged("its arrays are no numbers")
+    if any(columns[name].dtype.kind not in "iu" for name in COUNTS):
+        raise Damaged("its counts are not whole")

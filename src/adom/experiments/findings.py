@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.result import atomic
+from ..files import atomic
 from . import full_run
 from .claims import PROTOCOLS
 from .claims_curves import ENOUGH

@@ -1,14 +1,14 @@
 """The ledger: every claim of the paper with its evidence and a verdict, computed from the files of a reproduction."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..engine.result import atomic
-from ..errors import InputError, nearest
+from ..checked_json import read_checked, write_checked
+from ..errors import InputError, nearest, shown
+from ..files import atomic, reason
 from . import full_run
 from .claims import CLAIMS, GROUPS, PROTOCOLS, entries
 from .runs import Outcome, load_outcomes, load_plan
@@ -121,9 +121,11 @@ class Ledger:
     def from_json(cls, content: dict[str, Any]) -> "Ledger":
         """Read what `to_json` gave."""
         if content.get("format") != FORMAT:
-            raise InputError(f"this is no ledger: its format is {content.get('format')!r}, not {FORMAT!r}")
+            raise InputError(f"this is no ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
         found = _of_size(map(Entry.from_json, content["entries"]), content["quick"])
         rest = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
+        if not isinstance(rest["runs"], int) or not isinstance(rest["missing"], int):
+            raise InputError(f"this is no ledger: it counts {shown(rest['runs'])} runs")
         return cls(found, **rest)
 
     def markdown(self) -> str:
@@ -158,8 +160,7 @@ def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = N
     plan, target = load_plan(folder), Path(folder)
     read_outcomes = load_outcomes(folder) if outcomes is None else outcomes
     found = compute(read_outcomes, quick=plan.quick, commit=plan.commit, command=f"adom ledger {target}")
-    with atomic(target / "ledger.json") as partial:
-        partial.write_text(json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n")
+    write_checked(target / "ledger.json", found.to_json())
     with atomic(target / "ledger.md") as partial:
         partial.write_text(found.markdown())
     return found
@@ -169,10 +170,10 @@ def read(folder: str | os.PathLike[str]) -> Ledger:
     """Read the ledger.json of a reproduction's folder."""
     path = Path(folder) / "ledger.json"
     try:
-        return Ledger.from_json(json.loads(path.read_text()))
+        return Ledger.from_json(read_checked(path))
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; `adom ledger {folder}` writes it") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"cannot read {path}: {reason(error)}; `adom ledger {folder}` writes it") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is no whole ledger ({error}); `adom ledger {folder}` writes it anew") from None
 
 

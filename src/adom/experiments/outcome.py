@@ -11,9 +11,10 @@ import numpy as np
 
 from ..engine import outcomes
 from ..engine.endings import LOST
-from ..engine.result import Result, atomic
+from ..engine.result import Result
 from ..engine.solve import CHI_NODES
 from ..errors import InputError
+from ..files import atomic
 from ..html import card, grid
 from .members import Member
 

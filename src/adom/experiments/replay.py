@@ -133,7 +133,7 @@ def check_size(nodes: int) -> None:
 def _method(described: Mapping[str, Any]) -> Method:
     try:
         return method_class(described["name"])(**described["parameters"])
-    except TypeError:
+    except (TypeError, KeyError):
         raise InputError(
             f"the parameters of {described['name']} in this result are those of another version; run it again"
         ) from None
@@ -143,10 +143,10 @@ def _check_made(made: Mapping[str, Any], problem: Problem, network: Network) -> 
     """Refuse a problem or a network that cannot be the saved run's, before anything is run."""
     described = {"nodes": problem.nodes, "dim": problem.dim, "mu": problem.mu, "L": problem.L}
     for name, value in described.items():
-        before = made["problem"].get(name)
+        before = (made.get("problem") or {}).get(name)
         if before is not None and not np.isclose(before, value, rtol=1e-6, atol=0):
             raise InputError(f"this is a problem with {name} = {value:.6g}, the run had {before:.6g}; {REMEDY}")
-    saved = {name: value for name, value in made["network"].items() if name != "chi"}
+    saved = {name: value for name, value in (made.get("network") or {}).items() if name != "chi"}
     if saved != {name: value for name, value in network.recipe.items() if name != "chi"}:
         raise InputError(f"this is another network than the run had; {REMEDY}")
 

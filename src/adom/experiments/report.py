@@ -4,14 +4,16 @@ A folder is one of `adom reproduce` (it has a plan.json), of `adom sweep` (it ha
 result files, such as those of `adom compare` and `adom solve`.
 """
 
+import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import files
 from ..algorithms import METHODS
 from ..engine.compare import file_names
 from ..engine.endings import LOST
@@ -45,26 +47,41 @@ class Found:
 
 def kind(path: Path) -> str:
     """Return what an input is: "file", "reproduction", "sweep" or "folder"; refuse what is nothing of the kind."""
-    if not path.exists():
+    what = files.kind(path)
+    if what in ("nothing", "other"):
+        found = "there is no file or folder" if what == "nothing" else "no results can be read from the pipe or device"
         raise InputError(
-            f"there is no file or folder {path}; "
-            "give result files (.npz), or folders of solve, compare, sweep or reproduce"
+            f"{found} {files.named(path)}; give result files (.npz), or folders of solve, compare, sweep or reproduce"
         )
-    if path.is_file():
+    if what == "file":
         return "file"
-    if (path / "plan.json").exists():
+    if files.kind(path / "plan.json") != "nothing":
         return "reproduction"
-    if (path / "members").is_dir() and any((path / "members").glob("*.npz")):
+    if any(_results(path / "members")):
         return "sweep"
-    if any(path.glob("*.npz")):
+    if any(_results(path)):
         return "folder"
     raise InputError(
         f"the folder {path} has no results; give one that `adom solve`, `compare`, `sweep` or `reproduce` filled"
     )
 
 
-def read(inputs: Sequence[Path], *, title: str = "", progress: bool | None = None) -> Content:
-    """Read results and folders; files that are named one by one are drawn together."""
+def _results(folder: Path) -> list[Path]:
+    """Return the result files of a folder; none if it cannot be looked into."""
+    try:
+        return sorted(folder.glob("*.npz"))
+    except OSError:
+        return []
+
+
+def read(
+    inputs: Sequence[Path], *, title: str = "", progress: bool | None = None, say: Callable[[str], None] | None = None
+) -> Content:
+    """Read results and folders; files that are named one by one are drawn together.
+
+    A damaged file that is named itself is refused; one in a folder is left out, which `say` is told.
+    """
+    told = say or (lambda text: None)
     from .report_reproduction import read_reproduction
 
     if not inputs:
@@ -83,13 +100,13 @@ def read(inputs: Sequence[Path], *, title: str = "", progress: bool | None = Non
     names = _short_names([path for path, what in kinds.items() if what != "file"])
     for path, name in names.items():
         if kinds[path] == "reproduction":
-            part = read_reproduction(path, f"{name}: " if len(names) > 1 else "", progress)
+            part = read_reproduction(path, f"{name}: " if len(names) > 1 else "", progress, told)
             figures += part.figures
             runs += part.runs
             ledgers += part.ledgers
             said += part.inputs
             continue
-        found = _folder(path, kinds[path], progress)
+        found = _folder(path, kinds[path], progress, told)
         figures.append(_figure(name, f"{'Sweep' if kinds[path] == 'sweep' else 'Runs'} in {name}", found))
         runs += [run_row(one, name) for one in found]
         said.append(f"{_counted(len(found), 'result')} of the folder {name}")
@@ -111,17 +128,24 @@ def _short_names(folders: Sequence[Path]) -> dict[Path, str]:
     return {path: f"{path.name} #{number}" for number, path in enumerate(folders, 1)}
 
 
-def _folder(path: Path, what: str, progress: bool | None) -> list[Found]:
+def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], None]) -> list[Found]:
     """Read the results of a folder, in the order and with the labels of its table where there is one."""
     labels = {} if what == "sweep" else _labels(path)
-    files = sorted((path / "members" if what == "sweep" else path).glob("*.npz"))
+    there = _results(path / "members" if what == "sweep" else path)
     listed = {path / name: label for label, name in file_names(labels).items()}
-    files.sort(key=lambda file: (file not in listed, list(listed).index(file) if file in listed else 0))
-    found = []
-    with Progress(len(files), "reading", progress, "files") as bar:
-        for number, file in enumerate(files):
-            found.append(Found(file, load(file), listed.get(file, "")))
+    there.sort(key=lambda file: (file not in listed, list(listed).index(file) if file in listed else 0))
+    found, damaged = [], []
+    with Progress(len(there), "reading", progress, "files") as bar:
+        for number, file in enumerate(there):
+            try:
+                found.append(Found(file, load(file), listed.get(file, "")))
+            except InputError as error:
+                damaged.append(error)
             bar.update(number + 1)
+    if not found:
+        raise damaged[0]
+    for one in damaged:
+        say(f"left out: {one}")
     return found
 
 
@@ -130,8 +154,9 @@ def _labels(path: Path) -> list[str]:
     import pandas as pd
 
     try:
-        table = pd.read_csv(path / "table.csv", dtype=str, keep_default_na=False)
-    except (OSError, ValueError):
+        text = files.text(path / "table.csv", "")
+        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    except (ValueError, OverflowError):  # it has other names than a comparison's, or is damaged
         return []
     return list(dict.fromkeys(table["label"])) if "label" in table else []
 

@@ -1,6 +1,6 @@
 """A reproduction as a report shows it: every panel of every figure, every run, the ledger with its evidence."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,19 @@ SAID = {
 """What figures are called on the page."""
 
 
-def read_reproduction(folder: Path, prefix: str = "", progress: bool | None = None) -> Content:
-    """Read a reproduction's folder; `prefix` stands before the names of its figures."""
+def read_reproduction(
+    folder: Path, prefix: str = "", progress: bool | None = None, say: Callable[[str], None] = lambda text: None
+) -> Content:
+    """Read a reproduction's folder; `prefix` stands before the names of its figures, `say` is told of damaged files."""
     plan = load_plan(folder)
     outcomes = []
     with Progress(len(plan.jobs), "reading", progress, "runs") as bar:
         for number, job in enumerate(plan.jobs):
             outcomes.append(outcome(job, folder, plan.refused))
             bar.update(number + 1)
+    for one in outcomes:
+        if one.damaged:
+            say(f"left out: {one.damaged}")
     done = sum(one.result is not None or one.data is not None for one in outcomes)
     size = "in miniature" if plan.quick else "at full size"
     said = f"{folder.resolve().name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"

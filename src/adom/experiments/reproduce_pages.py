@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.outcomes import relative_errors
-from ..engine.result import Result, atomic
+from ..engine.result import Result
+from ..files import atomic
 from .panels import FIGURES
 from .runs import TUNE, VERIFY, Outcome, Panel, load_plan, outcome
 

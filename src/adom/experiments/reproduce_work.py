@@ -1,6 +1,5 @@
 """One job at a time: build what a panel describes, run it, leave its file."""
 
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -13,8 +12,8 @@ import numpy as np
 
 from .. import networks
 from ..algorithms import Method, method_class
+from ..checked_json import read_checked, write_checked
 from ..engine.endings import FINISHED
-from ..engine.result import atomic
 from ..engine.solve import Request, make_method, solve
 from ..engine.theory import verify
 from ..errors import InputError
@@ -82,8 +81,7 @@ class Workshop:
         return made
 
     def _leave(self, job: Job, data: Mapping[str, Any]) -> None:
-        with atomic(self.results / f"{job.key}.json") as partial:
-            partial.write_text(json.dumps(_finite(data), indent=1) + "\n")
+        write_checked(self.results / f"{job.key}.json", dict(data))
 
     def _run(self, job: Job) -> None:
         began = Stopwatch()
@@ -112,7 +110,7 @@ class Workshop:
         if not job.tuning:
             return make_method(problem, network, job.method, job.protocol), {}
         try:
-            account = json.loads((self.results / f"{job.tuning}.json").read_text())
+            account = read_checked(self.results / f"{job.tuning}.json")
         except (OSError, ValueError):
             raise InputError(f"the search {job.tuning} has left nothing; run the reproduction again") from None
         if "reason" in account:
@@ -222,14 +220,3 @@ def records_every(method: Method, job: Job) -> int:
         return 1
     rest = (job.rounds - lengths.sum()) / lengths[-1]
     return int(np.ceil((job.records + rest) / job.records))
-
-
-def _finite(value: Any) -> Any:
-    """Return data as JSON can hold it: what is no finite number becomes null."""
-    if isinstance(value, Mapping):
-        return {str(name): _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..engine.result import Result, atomic, load
-from ..errors import InputError
+from ..algorithms import method_class
+from ..checked_json import read_checked, write_checked
+from ..checked_npz import Damaged
+from ..engine.result import Result, load
+from ..errors import InputError, shown
+from ..files import kind, reason
 
 FORMAT = "adom-reproduction-1"
 VERIFY, TUNE = "verify", "tune"
@@ -121,6 +125,8 @@ class Outcome:
         "tune": {"chosen": {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is told.
     refused : bool
         Whether the job was tried, and its method or its budget refused it: there is nothing left to do.
+    damaged : str
+        What is wrong with the file that it left, which counts as not there.
     """
 
     job: Job
@@ -128,6 +134,7 @@ class Outcome:
     reason: str = ""
     data: Mapping[str, Any] | None = None
     refused: bool = False
+    damaged: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,10 +180,7 @@ class Plan:
                 for job in self.jobs
             ],
         }
-        target = Path(folder) / "plan.json"
-        with atomic(target) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n")
-        return target
+        return write_checked(Path(folder) / "plan.json", content)
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
@@ -188,24 +192,46 @@ def load_plan(folder: str | os.PathLike[str]) -> Plan:
     """Read plan.json of a reproduction's folder."""
     path = Path(folder) / "plan.json"
     try:
-        content = json.loads(path.read_text())
+        content = read_checked(path)
         if content.get("format") != FORMAT:
-            raise ValueError(f"its format is not {FORMAT}")
-        panels = [Panel(**one) for one in content["panels"]]
-        jobs = [
-            Job(**{name: value for name, value in one.items() if name != "key"} | {"panel": panels[one["panel"]]})
-            for one in content["jobs"]
-        ]
+            raise Damaged(f"its format is not {FORMAT}")
+        panels = [_panel(one) for one in content["panels"]]
+        jobs = [_job(one, panels) for one in content["jobs"]]
         stages = [(int(count), float(spread)) for count, spread in content["stages"]]
-        about = (content["figures"], stages, content["refused"], content.get("commit"))
+        about = [str(one) for one in content["figures"]], stages, _texts(content["refused"]), content.get("commit")
         return Plan(bool(content["quick"]), jobs, *about)
     except OSError as error:
         raise InputError(
-            f"{path.parent} is no folder of a reproduction: cannot read {path}: {error.strerror}; "
+            f"{path.parent} is no folder of a reproduction: cannot read {path}: {reason(error)}; "
             "`adom reproduce --quick --out DIR` fills one"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"{path} is no plan of a reproduction ({error}); run `adom reproduce` again") from None
+
+
+def _panel(given: dict[str, Any]) -> Panel:
+    panel = Panel(**given)
+    _check_kinds(given, {"figure": str, "name": str, "row": int, "column": int, "title": str, "settings": dict})
+    _check_kinds(given["settings"], {"data": str, "network": str, "nodes": int, "kappa": int | float})
+    return panel
+
+
+def _job(given: dict[str, Any], panels: Sequence[Panel]) -> Job:
+    _check_kinds(given, {"panel": int, "protocol": str, "seed": int, "method": str, "oracle": str, "rounds": int})
+    _check_kinds(given, {"rtol": int | float, "variant": str, "records": int, "candidates": int, "tuning": str})
+    job = Job(**{name: value for name, value in given.items() if name != "key"} | {"panel": panels[given["panel"]]})
+    method_class(job.method)
+    return job
+
+
+def _check_kinds(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
+    for name, wanted in kinds.items():
+        if not isinstance(given[name], wanted) or isinstance(given[name], bool):
+            raise Damaged(f"{name} is {shown(given[name])}")
+
+
+def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in given.items()}
 
 
 def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
@@ -215,30 +241,61 @@ def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
 
 
 def outcome(job: Job, folder: str | os.PathLike[str], refused: Mapping[str, str] | None = None) -> Outcome:
-    """Return what became of one job."""
-    results = Path(folder) / "results"
-    left = results / f"{job.key}.json"
-    if left.exists():
-        data = _json(left)
-        if data is not None and "reason" in data:
-            return Outcome(job, None, str(data["reason"]), refused=True)
-        if data is not None:
-            return Outcome(job, None, "", data)
-    path = results / f"{job.key}.npz"
-    if path.exists():
-        try:
-            return Outcome(job, load(path))
-        except InputError:  # cut short; it is run again
-            pass
+    """Return what became of one job; a damaged file counts as not there, and the outcome says so."""
+    results, damaged = Path(folder) / "results", ""
+    for path, read in ((results / f"{job.key}.json", _left), (results / f"{job.key}.npz", _ran)):
+        if kind(path) != "nothing":
+            try:
+                return read(job, path)
+            except InputError as error:
+                damaged = damaged or str(error)
+    if damaged:
+        return Outcome(job, None, f"not whole: {damaged}", damaged=damaged)
     for needed in (str(job.panel.settings.get(name)) for name in ("data", "network")):
         if refused and needed in refused:
             return Outcome(job, None, refused[needed])
     return Outcome(job, None, "not run yet")
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+AGAIN = "`adom reproduce` makes it again"
+ROW = {"name": str, "statement": str, "holds": (bool, type(None)), "worst_ratio": (int, float, type(None))}
+CHOSEN = {"name": str, "status": str, "mu": (int, float), "L": (int, float), "chi": (int, float)}
+
+
+def _left(job: Job, path: Path) -> Outcome:
+    """Read what a job left that is no run: a search, a verification, or why there is none."""
     try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+        data = read_checked(path)
+        if "reason" in data:
+            return Outcome(job, None, str(data["reason"]), refused=True)
+        if not job.leaves_data:
+            raise Damaged("it holds no reason")
+        if job.variant == VERIFY:
+            fit = bool(data["rows"]) and all(_fits(row, ROW) for row in data["rows"])
+        else:
+            chosen = _fits(data["chosen"], CHOSEN) and {"rounds", "relative_error"} <= data["chosen"].keys()
+            fit = (
+                chosen and _fits(data, {"on": dict, "candidates": int}) and {"rule", "rounds", "target"} <= data.keys()
+            )
+        if not fit:
+            raise Damaged("it holds something else")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {reason(error)}; {AGAIN}") from None
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{path} is not what a job leaves ({error}); {AGAIN}") from None
+    return Outcome(job, None, "", data)
+
+
+def _fits(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> bool:
+    return all(isinstance(given[name], wanted) for name, wanted in kinds.items())
+
+
+def _ran(job: Job, path: Path) -> Outcome:
+    """Read the result of a job's run."""
+    found = load(path)
+    made = found.provenance
+    key = (made.get("reproduction") or {}).get("key")
+    whole = found.measure == "error" and len(found.history) and made.get("start_error") is not None
+    if key != job.key or not whole:
+        raise InputError(f"{path} is not the run that its name says; {AGAIN}")
+    return Outcome(job, found)

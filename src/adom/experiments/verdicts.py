@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..errors import InputError, shown
 from .measures import Contest, plain
 from .runs import Outcome
 
@@ -81,7 +82,13 @@ class Entry:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Entry":
         """Read what `to_json` gave."""
-        return cls(**content | {"notes": tuple(content["notes"])})
+        entry = cls(**content | {"notes": tuple(map(str, content["notes"]))})
+        texts = (entry.claim, entry.statement, entry.where, entry.protocol, entry.unit)
+        panels = entry.evidence.get("panels", [])
+        whole = all(isinstance(text, str) for text in texts) and all(isinstance(row, dict) for row in panels)
+        if not whole or entry.verdict not in VERDICTS:
+            raise InputError(f"this is no entry of a ledger: {shown(content)}")
+        return entry
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from ..files import kind
 from ..places import cache
 
 HOST_FLAGS = (
@@ -44,8 +45,11 @@ class Recipe(NamedTuple):
 def library(backend: str) -> Path:
     """Return the compiled kernels for "cpu" or "gpu", building them if they are not in the cache."""
     recipe = _recipe(backend)
-    file = cache() / f"kernels-{_digest(recipe)}.so"
-    if not file.exists():
+    try:
+        file = cache() / f"kernels-{_digest(recipe)}.so"
+    except RuntimeError as error:
+        raise BuildError(f"there is no folder to keep them in: {error}") from None
+    if kind(file) != "file":
         print("adom: compiling its kernels for this machine, once (some seconds)", file=sys.stderr, flush=True)
         build(recipe, file)
     return file

@@ -36,7 +36,7 @@ def real(name: str, value: Any, least: float, most: float, remedy: str, *, stric
     limit = "" if math.isinf(most) else f" and at most {most:g}"
     rule = f"{name} must be a finite number {side} {least:g}{limit}, got {shown(value)}; {remedy}"
     if isinstance(value, bool | str | bytes) or getattr(getattr(value, "dtype", None), "kind", "f") not in "iufV":
-        raise InputTypeError(rule)  # text, truth, dates and complex numbers are no numbers here, also where NumPy has them
+        raise InputTypeError(rule)  # text, truth, dates and complex numbers, also where NumPy has them
     try:
         number = float(value)
     except OverflowError:

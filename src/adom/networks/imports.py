@@ -173,7 +173,7 @@ def _positive(value: Any, where: str, name: str) -> float:
         number = math.nan
     if not 0 < number < math.inf:
         raise InputError(
-            f"{where}: {shown(name)} is {shown(value)}, but a weight must be a positive finite number; "
+            f"{where}: {name}={shown(value)}, but a weight must be a positive finite number; "
             "set it, or leave `weight` out to weigh all links alike"
         )
     return number

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from ..engine.result import atomic
 from ..errors import InputError, InputTypeError
+from ..files import atomic
 from ..html import Markup, escaped
 from .graphs import CROWD, _layout, draw_links, draw_nodes, set_frame
 from .style import magnification, size

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.result import atomic
 from ..errors import InputError, nearest
+from ..files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ... import __version__
-from ...engine.result import atomic
 from ...errors import InputError
+from ...files import atomic
 from .claims import ledger_html
 from .content import Content
 from .layout import data
