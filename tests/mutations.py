@@ -3,6 +3,8 @@
 import random
 import re
 
+from adom.errors import InputError
+
 
 def mutants(content, count, seed=0):
     """Yield damaged copies of a file's bytes, none of them the same as it."""
@@ -22,6 +24,14 @@ def overwrite(path, content):
     with path.open("r+b") as file:
         file.write(content)
         file.truncate()
+
+
+def attempt(call):
+    """Return what a call gives, or None and the line that refuses it."""
+    try:
+        return call(), ""
+    except InputError as error:
+        return None, str(error)
 
 
 def _stretch(data, chance):

@@ -37,7 +37,7 @@ def test_text_with_and_without_a_byte_order_mark(tmp_path):
         assert files.text(path, "") == "ü\n"
     for code in ("latin-1", "utf-16", "utf-16-le"):
         path.write_bytes("ü\n".encode(code))
-        with pytest.raises(InputError, match="no text file in UTF-8.*save it in UTF-8; or so"):
+        with pytest.raises(InputError, match=r"no text file in UTF-8.*save it in UTF-8; or so"):
             files.text(path, "or so")
 
 

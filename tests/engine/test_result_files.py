@@ -11,7 +11,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from mutations import mutants, overwrite
+from mutations import attempt, mutants, overwrite
 
 OLD = Path(__file__).with_name("files") / "adom-result-1.npz"
 """Written by version 0.1.0 before files had a checksum."""
@@ -63,14 +63,10 @@ def test_no_damage_is_taken_for_a_result(result, tmp_path, sealed):
     refused = 0
     for damaged in mutants(content, 1500, seed=13):
         overwrite(path, damaged)
-        try:
-            found = adom.load(path)
-        except InputError as error:
-            refused += 1
-            assert "\n" not in str(error)
-        else:
-            assert not sealed
-            assert same(found, result)
+        found, refusal = attempt(lambda: adom.load(path))
+        assert "\n" not in refusal
+        assert refusal or (not sealed and same(found, result))
+        refused += bool(refusal)
     assert refused > 1000
 
 
@@ -82,11 +78,9 @@ def test_no_single_bit_of_the_directory_loses_a_column(result, tmp_path):
     for place in range(begin, len(content)):
         for bit in (0, 1, 3, 5, 7) if place % 2 else (2, 4, 6):
             overwrite(path, content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :])
-            try:
-                assert same(adom.load(path), result)
-                read += 1
-            except InputError:
-                pass
+            found, refusal = attempt(lambda: adom.load(path))
+            assert refusal or same(found, result)
+            read += not refusal
     assert read > 100  # what says nothing about the arrays, such as a time
 
 
