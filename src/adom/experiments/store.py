@@ -134,7 +134,7 @@ class Store:
         except InputError as error:
             warnings.warn(f"{error}; it is done again", stacklevel=4)
             return None
-        if found.provenance.get("sweep", {}).get("key") != key or found.status not in FINISHED:
+        if (found.provenance.get("sweep") or {}).get("key") != key or found.status not in FINISHED:
             warnings.warn(f"{path} is not the member that its name says; it is done again", stacklevel=4)
             return None
         return found
