@@ -14,7 +14,7 @@ from made import four, panel
 from mutations import attempt, mutants, overwrite
 
 VERIFIED = {"holds": True, "rows": [{"name": "Lemma 1", "statement": "", "worst_ratio": 0.5, "holds": True}]}
-CHOSEN = {"name": "one", "status": "converged", "mu": 1.0, "L": 2.0, "chi": 1.0, "rounds": 30, "relative_error": 1e-9}
+CHOSEN = {"name": None, "status": "converged", "mu": 1.0, "L": 2.0, "chi": 1.0, "rounds": 30, "relative_error": 1e-9}
 TUNED = {"chosen": CHOSEN, "on": {}, "candidates": 4, "rule": "least rounds", "rounds": 60, "target": 1e-8}
 
 

@@ -121,6 +121,9 @@ def reproduce(
     count = workers or default_workers()
     with Watch(costs, len(done), count, progress) as watch, Pool(target, count, _batch()) as pool:
         _tell_missing(plan, watch.say)
+        for one in outcomes:
+            if one.damaged:
+                watch.say(f"made again: {one.damaged}")
         try:
             pool.run([*groups(jobs, able, costs), *drawn], set(settled), watch.tell)
         except KeyboardInterrupt:

@@ -258,8 +258,11 @@ def outcome(job: Job, folder: str | os.PathLike[str], refused: Mapping[str, str]
 
 
 AGAIN = "`adom reproduce` makes it again"
-ROW = {"name": str, "statement": str, "holds": (bool, type(None)), "worst_ratio": (int, float, type(None))}
-CHOSEN = {"name": str, "status": str, "mu": (int, float), "L": (int, float), "chi": (int, float)}
+NUMBER = (int, float, type(None))
+ROW = {"name": str, "statement": str, "holds": (bool, type(None)), "worst_ratio": NUMBER}
+CHOSEN = {"name": (str, type(None)), "status": str} | dict.fromkeys(
+    ("mu", "L", "chi", "rounds", "relative_error"), NUMBER
+)
 
 
 def _left(job: Job, path: Path) -> Outcome:
@@ -273,10 +276,8 @@ def _left(job: Job, path: Path) -> Outcome:
         if job.variant == VERIFY:
             fit = bool(data["rows"]) and all(_fits(row, ROW) for row in data["rows"])
         else:
-            chosen = _fits(data["chosen"], CHOSEN) and {"rounds", "relative_error"} <= data["chosen"].keys()
-            fit = (
-                chosen and _fits(data, {"on": dict, "candidates": int}) and {"rule", "rounds", "target"} <= data.keys()
-            )
+            fit = _fits(data["chosen"], CHOSEN) and _fits(data, {"on": dict, "candidates": int})
+            fit = fit and {"rule", "rounds", "target"} <= data.keys()
         if not fit:
             raise Damaged("it holds something else")
     except OSError as error:
