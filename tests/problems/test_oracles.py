@@ -5,7 +5,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.problems import oracles
+from adom.problems import base, oracles
 from adom.problems.newton import conjugate_gradients
 from adom.problems.oracles import Accuracy, OracleSpec, parse_oracle
 from reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
@@ -52,7 +52,18 @@ def test_exact_oracle_solves_to_rounding_from_anywhere(setting):
         assert (np.asarray(memory.gradients) > 0).all()
 
 
-def test_exact_oracle_solves_wide_problems_without_hessians():
+def test_exact_oracle_is_exact_for_many_features_of_unlike_scales():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((800, 270)) * np.logspace(0, -4, 270)
+    b = np.where(A @ rng.standard_normal(270) + rng.standard_normal(800) > 0, 1, -1)
+    problem = adom.LogisticRegression(A, b, nodes=2, kappa=1e12)
+    x = 0.2 * rng.standard_normal((2, 270))
+    found, _ = jax.jit(problem.exact_dual_gradient_rows)(problem.gradient_rows(x), np.zeros((2, 270)))
+    assert (np.linalg.norm(found - x, axis=1) <= 1e-10 * np.linalg.norm(x, axis=1)).all()
+
+
+def test_exact_oracle_solves_wide_problems_without_hessians(monkeypatch):
+    monkeypatch.setattr(base, "AT_ONCE", 0)
     wide = adom.LogisticRegression.from_nodes(
         [(np.random.default_rng(i).standard_normal((6, 300)), [0, 1] * 3) for i in range(2)], kappa=50.0
     )

@@ -8,11 +8,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 import adom
+from adom.problems.minimiser import minimum
 from adom.problems.squares import LeastSquares
 from adom.sklearn.dealing import Frame, Share, deal, filled, frame
-from adom.sklearn.exact import gradients, minimiser
-from adom.sklearn.stages import Books, Settings, minimise, rounds_to_average
-from reference import logistic_data, quadratics
+from adom.sklearn.stages import Books, Settings, gradients, minimise, rounds_to_average
+from reference import logistic_data
 
 
 def logistic(nodes=4, samples=6, dim=3, l2=0.01):
@@ -72,21 +72,11 @@ def test_filling_wastes_little_and_makes_few_sizes():
 
 def test_minimisers_are_exact():
     problem, slope = logistic(), np.array([0.02, -0.01, 0.03])
-    np.testing.assert_allclose(minimiser(problem, np.ones(3), np.zeros(3)), problem.solution(), atol=1e-13)
-    found = minimiser(problem, np.zeros(3), slope)
+    np.testing.assert_allclose(minimum(problem, np.ones(3)).x, problem.solution(), atol=1e-13)
+    found = minimum(problem, np.zeros(3), slope).x
     assert np.abs(gradients(problem, found).mean(axis=0) - slope).max() < 1e-16
-    far = minimiser(problem, np.full(3, 1e3), slope)  # where a full step of Newton's method leads astray
+    far = minimum(problem, np.full(3, 1e3), slope).x  # where a full step of Newton's method leads astray
     np.testing.assert_allclose(far, found, rtol=1e-10)
-    quadratic = adom.Quadratic(*quadratics(3, 4, 10.0))
-    np.testing.assert_array_equal(minimiser(quadratic, np.zeros(4), np.zeros(4)), quadratic.solution())
-
-
-def test_minimisers_of_many_coordinates():
-    rng = np.random.default_rng(0)
-    data = [(rng.standard_normal((20, 300)), rng.standard_normal(20)) for _ in range(2)]
-    problem, slope = LeastSquares(data, l2=1.0), rng.standard_normal(300)
-    found = minimiser(problem, np.ones(300), slope)
-    assert np.abs(gradients(problem, found).mean(axis=0) - slope).max() < 1e-12
 
 
 @pytest.mark.parametrize("start", [np.zeros(3), np.array([3.0, -1.0, 2.0])])
@@ -97,6 +87,17 @@ def test_runs_end_at_the_solution(start):
     distance = np.sqrt(((fit.rows - problem.solution()) ** 2).sum(axis=1).mean())
     assert distance <= 1e-10 * np.linalg.norm(problem.solution()) * (1 + 1e-6)
     assert books.rounds == books.history["round"].iloc[-1]
+
+
+def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():
+    rng = np.random.default_rng(0)
+    problem = LeastSquares([(rng.standard_normal((1, 4)), [1.0]), (rng.standard_normal((1, 4)), [2.0])], l2=0.01)
+    known = minimum(problem).error / np.linalg.norm(problem.solution())
+    found = [
+        minimise(problem, np.zeros(4), np.zeros(4), settings(tol=tol), Books(adom.networks.path(2)))
+        for tol in (0.5 * known, 2 * known)
+    ]
+    assert [fit.status for fit in found] == ["inexact", "converged"]
 
 
 def test_free_coordinates_are_not_penalised():

@@ -249,6 +249,7 @@ def run() -> None:
     """Run the command line; the entry point of the installed command."""
     ranks.calm()
     output.settle_streams()
+    output.plain_warnings(quiet=bool(ranks.rank()))
     try:
         code = app(prog_name="adom", standalone_mode=False)
         output.flush()

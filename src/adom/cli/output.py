@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -129,6 +130,19 @@ def settle_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # for good
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def plain_warnings(quiet: bool = False) -> None:
+    """Print our own warnings as one line without the place in the code; where others say the same, not at all."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if category is not UserWarning:
+            usual(message, category, *place, **more)
+        elif not quiet:
+            note(f"warning: {message}")
+
+    warnings.showwarning = show
 
 
 def flush() -> None:

@@ -92,9 +92,11 @@ def run(
         raise InputError(f"{cls.title} cannot agree when to stop without the solution; leave tol out and give rounds")
     made = method_with(lambda: held.constants, method, parameters)
     check_budget(made, request.rounds - gossip.clock)
-    start = float("nan")
-    if held.solution is not None:
-        start = problem.nodes * float((held.solution**2).sum())
+    start, uncertain = float("nan"), None
+    if isinstance(problem, Problem):
+        start, uncertain = problem.nodes * float((problem.solution() ** 2).sum()), problem.solution_error
+        if request.tol is not None and world.rank == 0:
+            problem.warn_of_tol(request.tol)
     plan = Plan(
         int(request.rounds),
         int(request.record_every),
@@ -138,6 +140,7 @@ def run(
         **asdict(plan),
         "tol": request.tol,
         "start_error": None if np.isnan(start) else start,
+        "solution_error": uncertain,
         "wire": ended.wire,
         "resumed": going_on,
         "message": ended.run.message,

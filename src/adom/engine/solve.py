@@ -272,6 +272,8 @@ def _solve(
     aims = tols or [request.tol] * len(methods)
     for problem, answer, tol in zip(problems, solutions(problems), aims, strict=True):
         request = replace(request, tol=tol)  # checks it
+        if tol is not None:
+            problem.warn_of_tol(tol)
         start_error = problem.nodes * float((answer**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor))
@@ -286,6 +288,7 @@ def _solve(
             "problem": problem_described(problems[member]),
             **about,
             **asdict(plans[member]),
+            "solution_error": problems[member].solution_error,
             "message": one.message,
         }
         results[member] = Result(rows, history, one.status, provenance)

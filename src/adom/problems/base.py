@@ -5,8 +5,9 @@ compiled loop without baking the data into the program. The ``*_rows`` functions
 arrays of shape (nodes, dim), and keep rows apart: row i depends on row i alone.
 """
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -16,10 +17,15 @@ import numpy as np
 from ..errors import InputError
 from ..html import card
 from ..programs import Program, program
+from .minimiser import DENSE, Minimum, minimum
 from .newton import newton
 from .weighting import told, weighting
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
+INEXACT = 1e-8
+"""A minimiser that may be off by more than this part of its length is warned of."""
+AT_ONCE = 2**26
+"""The most numbers that Hessians of all nodes, or some of their columns, are held in."""
 
 
 class Problem(ABC):
@@ -39,6 +45,8 @@ class Problem(ABC):
     static_fields: ClassVar[tuple[str, ...]]
     _common_arrays: ClassVar[tuple[str, ...]] = ("mu", "L", "mu_nodes", "L_nodes")
     _common_static: ClassVar[tuple[str, ...]] = ("nodes", "dim")
+    on_host: ClassVar[bool] = False
+    """Whether the means over the nodes are computed by NumPy, not by JAX."""
 
     nodes: int
     dim: int
@@ -47,7 +55,7 @@ class Problem(ABC):
     mu_nodes: np.ndarray
     L_nodes: np.ndarray
     _program: Program | None = None  # of a copy that JAX was handed: what it computes is settled
-    _solved: Program  # what `own_code` was when the solution was found
+    _solution: tuple[Minimum, Program] | None = None  # and what `own_code` was when it was found
 
     def __init_subclass__(cls) -> None:
         """Register the class as a pytree whose leaves are its arrays."""
@@ -124,16 +132,50 @@ class Problem(ABC):
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessian of f_i at x_i for every row, shape (nodes, dim, dim)."""
-        return jax.vmap(lambda e: self.hessian_product_rows(x, jnp.broadcast_to(e, x.shape)), out_axes=-1)(
-            jnp.eye(self.dim, dtype=x.dtype)
+        columns = jax.lax.map(
+            lambda e: self.hessian_product_rows(x, jnp.broadcast_to(e, x.shape)),
+            jnp.eye(self.dim, dtype=x.dtype),
+            batch_size=self._columns_at_once(),
         )
+        return jnp.moveaxis(columns, 0, -1)
 
-    def mean_hessian(self, x: Array) -> Array:
-        """Return the mean over nodes of the Hessians of f_i at one common x, shape (dim, dim)."""
-        return self.hessian_rows(jnp.broadcast_to(x, (self.nodes, self.dim))).mean(axis=0)
+    def _columns_at_once(self) -> int:
+        """Return how many columns of the Hessians may be computed together: each takes as much as the data."""
+        data = self.nodes * self.dim + sum(np.size(leaf) for leaf in jax.tree.leaves(self))
+        return min(self.dim, max(1, AT_ONCE // data))
+
+    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean over nodes of the gradients of the f_i at one common x of shape (dim,), in float64."""
+        with jax.enable_x64(True):
+            return np.asarray(_mean_gradient(self, x))
+
+    def mean_hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean over nodes of the Hessians of the f_i at one common x, shape (dim, dim), in float64."""
+        with jax.enable_x64(True):
+            return np.asarray(_mean_hessian(self, x))
+
+    def mean_hessian_product(self, x: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+        """Return the function v -> H v for the mean H of the Hessians at x, and the diagonal of H where it is cheap."""
+
+        def product(v: np.ndarray) -> np.ndarray:
+            with jax.enable_x64(True):
+                return np.asarray(_mean_hessian_product(self, x, v))
+
+        return product, None
+
+    def holds_hessian(self) -> bool:
+        """Return whether the mean Hessian is small enough to be held."""
+        return self.dim <= DENSE
+
+    def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
+        """Draw what rounding may have added to the mean gradient by way of sums that were stored, in ulps."""
+        return 0.0
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
-        """Solve grad f_i(x_i) = z_i for every row by Newton's method started at x, to machine precision.
+        """Solve grad f_i(x_i) = z_i for every row by Newton's method started at x, as exactly as the precision gives.
+
+        Where the Hessians of all nodes have more than 2^26 numbers, Newton's systems are solved by conjugate
+        gradients: as exactly only if the f_i are not too ill conditioned.
 
         Returns the solution and the number of gradients that each row took (a Newton direction counts as
         one more).
@@ -141,7 +183,7 @@ class Problem(ABC):
         return newton(
             lambda y: self.gradient_rows(y) - z,
             self.hessian_product_rows,
-            self.hessian_rows if self.dim <= 256 else None,
+            self.hessian_rows if self.nodes * self.dim**2 <= AT_ONCE else None,
             x,
             scale=jnp.linalg.norm(z, axis=-1) + jnp.linalg.norm(self.gradient_rows(x * 0), axis=-1),
             stiffness=self.L,
@@ -154,16 +196,63 @@ class Problem(ABC):
             return float(self.value_rows(rows).sum())
 
     def solution(self) -> np.ndarray:
-        """Return x*, the minimiser of the sum of the f_i, to machine precision; computed once."""
-        code = self.own_code()
-        if getattr(self, "_solution", None) is None or self._solved != code:
-            with jax.enable_x64(True):
-                self._solution, self._solved = np.asarray(self._solve()), code
-            self._solution.setflags(write=False)
-        return self._solution
+        """Return x*, the minimiser of the sum of the f_i, as exactly as float64 gives it; computed once.
 
-    def _solve(self) -> Array:
-        return _minimise_mean(jax.device_put(self))
+        `solution_error` says how exactly that is. Where less than about eight digits are certain, a warning says so.
+        """
+        return self._minimum().x
+
+    @property
+    def solution_error(self) -> float:
+        """An estimate of the distance from `solution` to the true minimiser, on the large side.
+
+        A few roundings for a well conditioned sum of the f_i; about 1e-16 kappa times the length of x*, or less, for an
+        ill conditioned one. An error in a result's history, which is measured against `solution`, means nothing below
+        ``nodes * solution_error**2``.
+        """
+        return self._minimum().error
+
+    def warn_of_tol(self, tol: float) -> None:
+        """Warn of a tolerance on the error that lies below what x* is known to."""
+        floor = self.nodes * self.solution_error**2
+        if tol < floor:
+            warnings.warn(
+                f"tol={tol:.3g} cannot be told from 0: x* of {self!r} is known to about {self.solution_error:.1g} "
+                f"only, so errors below {floor:.1g} mean nothing; take tol={2 * floor:.1g} or more",
+                stacklevel=3,
+            )
+
+    def _minimum(self) -> Minimum:
+        code = self.own_code()
+        if self._solution is None or self._solution[1] != code:
+            found = minimum(self.at_hand())
+            found.x.setflags(write=False)
+            self._solution = (found, code)
+            self._warn_of_inexact(found)
+        return self._solution[0]
+
+    def at_hand(self) -> Self:
+        """Return the problem as it is best asked for its means again and again."""
+        if self.on_host:
+            return self
+        with jax.enable_x64(True):
+            return jax.device_put(self)
+
+    def _warn_of_inexact(self, found: Minimum) -> None:
+        length = float(np.linalg.norm(found.x))
+        if found.error <= INEXACT * length:
+            return
+        zero = np.zeros((self.nodes, self.dim))
+        with jax.enable_x64(True):
+            move = float(np.linalg.norm(np.asarray(self.gradient_rows(zero)), axis=-1).mean()) / self.L
+        if found.error <= INEXACT * max(length, move):
+            return  # x* is 0, or as good as 0 next to a single step
+        warnings.warn(
+            f"x* of {self!r} is known to about {found.error:.1g} only, beside a length of {length:.3g}, so errors "
+            f"below {self.nodes * found.error**2:.1g} mean nothing: float64 gives no more at this condition number; "
+            "scale the features or regularise more",
+            stacklevel=4,
+        )
 
     def weighting(self) -> dict[str, Any] | None:
         """Return how many samples the nodes have and what counts alike; None for a problem that is not of samples."""
@@ -188,26 +277,26 @@ def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:
     return [found[id(problem)] for problem in problems]
 
 
+def _spread(problem: Problem, x: Array) -> Array:
+    return jnp.broadcast_to(x, (problem.nodes, problem.dim))
+
+
 @jax.jit
-def _minimise_mean(problem: Problem) -> Array:
-    """Newton's method on the mean of the f_i, as a problem of one row."""
+def _mean_gradient(problem: Problem, x: Array) -> Array:
+    return problem.gradient_rows(_spread(problem, x)).mean(axis=0)
 
-    def spread(x: Array) -> Array:
-        return jnp.broadcast_to(x, (problem.nodes, problem.dim))
 
-    def mean(rows: Array) -> Array:
-        return rows.mean(axis=0, keepdims=True)
+@jax.jit
+def _mean_hessian_product(problem: Problem, x: Array, v: Array) -> Array:
+    return problem.hessian_product_rows(_spread(problem, x), _spread(problem, v)).mean(axis=0)
 
-    start = jnp.zeros((1, problem.dim))
-    x, _ = newton(
-        lambda x: mean(problem.gradient_rows(spread(x))),
-        lambda x, v: mean(problem.hessian_product_rows(spread(x), spread(v))),
-        (lambda x: problem.mean_hessian(x[0])[None]) if problem.dim <= 256 else None,
-        start,
-        scale=jnp.linalg.norm(problem.gradient_rows(spread(start)), axis=-1).mean(keepdims=True),
-        stiffness=problem.L,
-    )
-    return x[0]
+
+@jax.jit
+def _mean_hessian(problem: Problem, x: Array) -> Array:
+    """Column after column, some at a time: those of all nodes might not fit at once."""
+    columns = jnp.eye(problem.dim, dtype=x.dtype)
+    some = problem._columns_at_once()
+    return jax.lax.map(lambda e: _mean_hessian_product(problem, x, e), columns, batch_size=some)
 
 
 def check_finite(name: str, values: np.ndarray) -> None:

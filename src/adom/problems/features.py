@@ -17,6 +17,8 @@ from ..errors import InputError
 Array = Any
 LARGE = 2**24
 """Numbers of data beyond which a GPU's memory, not the start of its kernels, is what takes time."""
+FULL = 0.1
+"""The share of non-zeros beyond which products of sparse matrices take longer than those of dense ones."""
 
 
 class DenseFeatures(NamedTuple):
@@ -59,15 +61,11 @@ class DenseFeatures(NamedTuple):
         scaled = self.signed * (self.weights * per_sample)[..., None]
         return jnp.einsum("nmd,nme->nde", scaled, self.signed)
 
-    def total_gram(self, per_sample: Array) -> Array:
-        """Return the sum over the nodes of what `gram` returns, (dim, dim), without holding that."""
-
-        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
-            rows, scales = node
-            return total + (rows * scales[:, None]).T @ rows, None
-
-        start = jnp.zeros((self.signed.shape[-1],) * 2, dtype=per_sample.dtype)
-        return jax.lax.scan(add, start, (self.signed, self.weights * per_sample))[0]
+    def samples(self) -> "Samples":
+        """Return the samples of all nodes on the host."""
+        signed = np.asarray(self.signed, dtype=np.float64)
+        weights = np.asarray(self.weights, dtype=np.float64).ravel()
+        return Samples(signed.reshape(-1, signed.shape[-1]), weights / signed.shape[0])
 
 
 def _counted(counts: np.ndarray) -> str:
@@ -151,6 +149,56 @@ class SparseFeatures(NamedTuple):
         if native.usable() and x.dtype == self.value.dtype:
             return native.logistic_sparse(self.value, self.feature, self.start, self.node_start, self.weights, x)
         return _pure_gradient(self, x)
+
+    def samples(self) -> "Samples":
+        """Return the samples of all nodes on the host."""
+        nodes, dim = self.shape.shape[:2]
+        value, start = np.asarray(self.value, dtype=np.float64), np.asarray(self.start)
+        matrix = sp.csr_array((value, np.asarray(self.feature), start), shape=(start.size - 1, dim))
+        return Samples(matrix, np.asarray(self.weights, dtype=np.float64) / nodes)
+
+
+class Samples(NamedTuple):
+    """The samples of all nodes as one NumPy or SciPy matrix; their weights are those in the mean over the nodes."""
+
+    matrix: Any  # (samples, dim): b_ij a_ij
+    weights: np.ndarray
+
+    def margins(self, x: np.ndarray) -> np.ndarray:
+        """Return b_ij a_ij'x for one x, or for each column of one."""
+        margins: np.ndarray = self.matrix @ x
+        return margins
+
+    def sums(self, per_sample: np.ndarray) -> np.ndarray:
+        """Return the weighted sum of per_sample * b_ij a_ij, or one for each column of per_sample: columns again."""
+        weighted = self.weights * per_sample if per_sample.ndim == 1 else self.weights[:, None] * per_sample
+        sums: np.ndarray = self.matrix.T @ weighted
+        return sums
+
+    def squares(self, per_sample: np.ndarray) -> np.ndarray:
+        """Return the weighted sum of per_sample * a_ij^2, element by element: the diagonal of `gram`."""
+        weighted = self.weights * per_sample
+        if sp.issparse(self.matrix):
+            return np.asarray(self.matrix.power(2).T @ weighted)
+        return np.asarray(np.einsum("md,md,m->d", self.matrix, self.matrix, weighted))
+
+    def gram(self, per_sample: np.ndarray) -> np.ndarray:
+        """Return the weighted sum of per_sample * a_ij a_ij', (dim, dim)."""
+        samples, dim = self.matrix.shape
+        weighted = self.weights * per_sample
+        if sp.issparse(self.matrix) and self.matrix.nnz < FULL * samples * dim:
+            return np.asarray((self.matrix.T @ (sp.diags_array(weighted) @ self.matrix)).toarray())
+        total, some = np.zeros((dim, dim)), max(1, 2**22 // dim)
+        for start in range(0, samples, some):
+            rows = self.matrix[start : start + some]
+            rows = rows.toarray() if sp.issparse(rows) else rows
+            scales = weighted[start : start + some, None]
+            if (scales >= 0).all():  # the product of a matrix with its own transpose takes half the time
+                half = rows * np.sqrt(scales)
+                total += half.T @ half
+            else:
+                total += rows.T @ (rows * scales)
+        return total
 
 
 def _pure_gradient(features: DenseFeatures | SparseFeatures, x: Array) -> Array:

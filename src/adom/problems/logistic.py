@@ -1,12 +1,13 @@
 """l2-regularised logistic regression, the paper's problem (its equation for f_i in section 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 
 from ..errors import InputError, InputTypeError
 from .base import Array, Problem, check_finite
@@ -42,6 +43,7 @@ class LogisticRegression(Problem):
 
     array_fields = ("features", "l2")
     static_fields = ()
+    on_host = True
     features: DenseFeatures | SparseFeatures
     l2: float
 
@@ -178,12 +180,28 @@ class LogisticRegression(Problem):
             return super().hessian_rows(x)
         return self.features.gram(self._curvatures(x)) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
-    def mean_hessian(self, x: Array) -> Array:
-        """Return the mean of the Hessians at one common x, node after node: all of them would not fit at once."""
-        if isinstance(self.features, SparseFeatures):
-            return super().mean_hessian(x)
-        curvatures = self._curvatures(jnp.broadcast_to(x, (self.nodes, self.dim)))
-        return self.features.total_gram(curvatures) / self.nodes + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
+    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the gradients at one common x."""
+        samples = self.features.samples()
+        return samples.sums(-expit(-samples.margins(x))) + self.l2 * x
+
+    def mean_hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the Hessians at one common x."""
+        samples = self.features.samples()
+        return samples.gram(_curved(samples.margins(x))) + self.l2 * np.eye(self.dim)
+
+    def mean_hessian_product(self, x: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+        """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H."""
+        samples = self.features.samples()
+        curved = _curved(samples.margins(x))
+        diagonal = samples.squares(curved) + self.l2
+        return lambda v: samples.sums(curved * samples.margins(v)) + self.l2 * v, diagonal
+
+
+def _curved(margins: np.ndarray) -> np.ndarray:
+    """Return the second derivative of the logistic loss."""
+    curved: np.ndarray = expit(margins) * expit(-margins)
+    return curved
 
 
 def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None) -> np.ndarray:

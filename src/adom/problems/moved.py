@@ -1,12 +1,15 @@
 """A problem seen from another point, with a linear term of its own at every node."""
 
-from typing import Any
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
 from ..errors import InputError
 from ..programs import Program
 from .base import Array, Problem, check_finite
+from .minimiser import Minimum
 
 
 class Moved(Problem):
@@ -30,6 +33,8 @@ class Moved(Problem):
         The t_i.
     solution : array of shape (dim,), optional
         The minimiser of the sum of the g_i where it is known already.
+    solution_error : float
+        How exactly it is known, then.
 
     Examples
     --------
@@ -45,7 +50,9 @@ class Moved(Problem):
     centre: np.ndarray  # (nodes, dim): rows alike
     tilt: np.ndarray
 
-    def __init__(self, inner: Problem, centre: Any, tilt: Any, solution: Any = None) -> None:
+    def __init__(
+        self, inner: Problem, centre: Any, tilt: Any, solution: Any = None, solution_error: float = 0.0
+    ) -> None:
         centre, tilt = np.array(centre, dtype=np.float64), np.array(tilt, dtype=np.float64)
         if centre.shape != (inner.dim,) or tilt.shape != (inner.nodes, inner.dim):
             raise InputError(
@@ -59,8 +66,9 @@ class Moved(Problem):
         self.inner, self.tilt = inner, tilt
         self.centre = np.broadcast_to(centre, tilt.shape)
         if solution is not None:
-            self._solution, self._solved = np.array(solution, dtype=np.float64), self.own_code()
-            self._solution.setflags(write=False)
+            found = Minimum(np.array(solution, dtype=np.float64), float(solution_error))
+            found.x.setflags(write=False)
+            self._solution = (found, self.own_code())
 
     def own_code(self) -> Program:
         """Return what code of someone's own computes in the problem that is moved."""
@@ -90,9 +98,31 @@ class Moved(Problem):
         """Return the Hessians of the f_i at c + u_i."""
         return self.inner.hessian_rows(self.centre + u)
 
-    def mean_hessian(self, u: Array) -> Array:
+    def mean_gradient(self, u: np.ndarray) -> np.ndarray:
+        """Return the mean of the grad g_i(u)."""
+        return np.asarray(self.inner.mean_gradient(self.centre[0] + u) - self.tilt.mean(axis=0))
+
+    def mean_hessian(self, u: np.ndarray) -> np.ndarray:
         """Return the mean of the Hessians of the f_i at c + u."""
         return self.inner.mean_hessian(self.centre[0] + u)
+
+    def mean_hessian_product(self, u: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+        """Return v -> H v for the mean H of the Hessians of the f_i at c + u, and its diagonal where it is cheap."""
+        return self.inner.mean_hessian_product(self.centre[0] + u)
+
+    def at_hand(self) -> Self:
+        """Return it with the problem itself at hand."""
+        found = copy(self)
+        found.inner = self.inner.at_hand()
+        return found
+
+    def holds_hessian(self) -> bool:
+        """Return whether the problem itself holds its mean Hessian."""
+        return self.inner.holds_hessian()
+
+    def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
+        """Draw it as the problem itself does."""
+        return self.inner.rounding(rng)
 
     def exact_dual_gradient_rows(self, z: Array, u: Array) -> tuple[Array, Array]:
         """Solve grad g_i(u_i) = z_i as the problem itself solves grad f_i(x_i) = z_i + t_i."""

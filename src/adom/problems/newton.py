@@ -2,8 +2,9 @@
 
 Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit
 is the norm of g, not a function value: along the Newton direction it falls like 1 - t, and unlike a
-difference of function values it can be followed down to rounding. A row stops when its norm reaches
-rounding level or no step reduces it any more.
+difference of function values it can be followed down to rounding. A row stops when a Newton step is no more
+than rounding of x, or when none reduces the norm. How small the norm is says nothing: where mu is tiny beside
+L, a gradient that is all rounding along one direction is far from 0 along another.
 """
 
 from collections.abc import Callable
@@ -44,8 +45,8 @@ def newton(
     x : array
         Where to start.
     scale, stiffness : array
-        The size of the terms that cancel in the gradient is about `scale + stiffness * norm(x)`; rounding
-        level is a few ulps of it.
+        Rounding of x is an ulp of `norm(x) + scale / stiffness`, where `scale` is the size of the terms that
+        cancel in the gradient at 0: next to them an x may be 0 but for rounding.
     """
     ulp = float(np.finfo(x.dtype).eps)
 
@@ -55,37 +56,36 @@ def newton(
             return jax.scipy.linalg.cho_solve(factor, g[..., None])[..., 0]
         return conjugate_gradients(lambda v: hessian_product(x, v), g)
 
-    def settled(x: Array, g: Array) -> Array:
-        floor = 0.5 * ulp * (scale + stiffness * jnp.linalg.norm(x, axis=-1))
-        return jnp.linalg.norm(g, axis=-1) <= floor
-
     def body(carry: _Carry) -> _Carry:
         p = direction(carry.x, carry.g)
         before = jnp.linalg.norm(carry.g, axis=-1)
+        length = jnp.linalg.norm(p, axis=-1)
+        size = jnp.linalg.norm(carry.x, axis=-1) + scale / stiffness
+        # If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
+        hopeless = (length <= ulp**0.5 * size) | (before <= ulp * stiffness * size)
 
         def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
-            t, halvings, x, _, accepted, spent = state
-            trial = jnp.where(accepted[:, None], x, carry.x - t[:, None] * p)
+            t, halvings, x, g, accepted, over, spent = state
+            trial = carry.x - t[:, None] * p
             g_trial = gradient(trial)
-            enough = jnp.linalg.norm(g_trial, axis=-1) <= (1 - t / 4) * before
-            spent = spent + ~accepted
-            return jnp.where(enough, t, t / 2), halvings + 1, trial, g_trial, accepted | enough, spent
+            enough = ~over & (jnp.linalg.norm(g_trial, axis=-1) <= (1 - t / 4) * before)
+            x, g = (jnp.where(enough[:, None], new, old) for new, old in ((trial, x), (g_trial, g)))
+            return t / 2, halvings + 1, x, g, accepted | enough, over | enough | hopeless, spent + ~over
 
         def unsatisfied(state: tuple[Array, ...]) -> Array:
-            return (state[1] < HALVINGS) & ~jnp.all(state[4])
+            return (state[1] < HALVINGS) & ~jnp.all(state[5])
 
-        start = (jnp.ones_like(before), 0, carry.x, carry.g, carry.done, jnp.zeros_like(carry.gradients))
-        _, _, x, g, accepted, spent = jax.lax.while_loop(unsatisfied, attempt, start)
-        # A row that found no better point is at rounding level: it keeps the x it had.
-        x = jnp.where(accepted[:, None], x, carry.x)
-        g = jnp.where(accepted[:, None], g, carry.g)
+        none = jnp.zeros_like(carry.done)
+        start = (jnp.ones_like(before), 0, carry.x, carry.g, none, carry.done, jnp.zeros_like(carry.gradients))
+        _, _, x, g, accepted, _, spent = jax.lax.while_loop(unsatisfied, attempt, start)
+        # A row that found no better point keeps the x it had.
         gradients = carry.gradients + spent + ~carry.done
-        done = carry.done | ~accepted | settled(x, g)
+        done = carry.done | ~accepted | (length <= ulp * size)
         return _Carry(carry.iteration + 1, x, g, done, gradients)
 
     g = gradient(x)
     ones = jnp.ones(x.shape[0], dtype=jnp.int32)
-    carry = _Carry(jnp.asarray(0), x, g, settled(x, g), ones)
+    carry = _Carry(jnp.asarray(0), x, g, (g == 0).all(axis=-1), ones)
     carry = jax.lax.while_loop(lambda c: (c.iteration < MAX_ITERATIONS) & ~jnp.all(c.done), body, carry)
     return carry.x, carry.gradients
 

@@ -1,16 +1,16 @@
 """l2-regularised multinomial logistic regression."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from ..errors import InputError
 from .base import Array, Problem
-from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
+from .features import DenseFeatures, Samples, SparseFeatures, dense_features, largest_curvature, sparse_features
 from .logistic import check_regulariser
 from .nodes import check_longest, stack
 
@@ -53,6 +53,7 @@ class SoftmaxRegression(Problem):
 
     array_fields = ("features", "targets", "l2")
     static_fields = ("classes",)
+    on_host = True
     features: DenseFeatures | SparseFeatures
     targets: np.ndarray  # (nodes, dim): the sum over j of w_ij a_ij in the place of class b_ij
     l2: float
@@ -114,14 +115,56 @@ class SoftmaxRegression(Problem):
         p, along = jax.nn.softmax(self._margins(x)), self._margins(v)
         return self._sums(p * (along - (p * along).sum(axis=-1, keepdims=True))) + self.l2 * v
 
-    def mean_hessian(self, x: Array) -> Array:
-        """Return the mean of the Hessians at one common x, column after column: all of them might not fit at once."""
-        rows = jnp.broadcast_to(x, (self.nodes, self.dim))
+    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the gradients at one common x."""
+        samples, p = self._likely(x)
+        loss = samples.sums(p).T - np.asarray(self.targets).mean(axis=0).reshape(self.classes, -1)
+        return _balanced(loss).ravel() + self.l2 * x
 
-        def column(e: Array) -> Array:
-            return self.hessian_product_rows(rows, jnp.broadcast_to(e, rows.shape)).mean(axis=0)
+    def mean_hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the Hessians at one common x, block after block."""
+        samples, p = self._likely(x)
+        width = self.dim // self.classes
+        hessian = self.l2 * np.eye(self.dim)
+        for k in range(self.classes):
+            rows = slice(k * width, (k + 1) * width)
+            hessian[rows, rows] += samples.gram(p[:, k] * (1 - p[:, k]))
+            for other in range(k):
+                columns = slice(other * width, (other + 1) * width)
+                hessian[rows, columns] = samples.gram(-p[:, k] * p[:, other])
+                hessian[columns, rows] = hessian[rows, columns].T
+        return hessian
 
-        return jax.lax.map(column, jnp.eye(self.dim, dtype=x.dtype))
+    def mean_hessian_product(self, x: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+        """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H."""
+        samples, p = self._likely(x)
+
+        def product(v: np.ndarray) -> np.ndarray:
+            along = samples.margins(v.reshape(self.classes, -1).T)
+            return samples.sums(p * (along - (p * along).sum(axis=1, keepdims=True))).T.ravel() + self.l2 * v
+
+        return product, np.concatenate([samples.squares(one * (1 - one)) for one in p.T]) + self.l2
+
+    def rounding(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw what rounding may have added to the targets: up to a bound of the sum of the |w_ij a_ij|."""
+        samples = self.features.samples()
+        most = np.sqrt(samples.weights.sum() * samples.squares(np.ones_like(samples.weights)))
+        return _balanced(most * rng.choice([-1.0, 1.0], (self.classes, most.size))).ravel()
+
+    def _likely(self, x: np.ndarray) -> tuple[Samples, np.ndarray]:
+        """Return the samples, and the probability of every class for each of them at one common x."""
+        samples = self.features.samples()
+        return samples, softmax(samples.margins(x.reshape(self.classes, -1).T), axis=1)
+
+
+def _balanced(per_class: np.ndarray) -> np.ndarray:
+    """Return vectors, one a class, less their mean.
+
+    Those of the loss's gradient sum to 0. Along such a common shift f_i has no curvature but r, so what rounding leaves
+    of that sum would be magnified the most.
+    """
+    balanced: np.ndarray = per_class - per_class.mean(axis=0)
+    return balanced
 
 
 def _check_labels(labels: np.ndarray, classes: int) -> None:

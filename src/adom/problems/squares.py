@@ -1,6 +1,6 @@
 """l2-regularised least squares on samples that are kept as they are: wide or sparse data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -43,6 +43,7 @@ class LeastSquares(Problem):
 
     array_fields = ("features", "moments", "squares", "l2")
     static_fields = ()
+    on_host = True
     features: DenseFeatures | SparseFeatures
     moments: np.ndarray  # (nodes, dim): the sum over j of w_ij b_ij a_ij
     squares: np.ndarray  # (nodes,): the sum over j of w_ij b_ij^2
@@ -103,3 +104,26 @@ class LeastSquares(Problem):
             return super().hessian_rows(x)
         eye = jnp.eye(self.dim, dtype=x.dtype)
         return self.features.gram(jnp.ones_like(self.features.weights)) + self.l2 * eye
+
+    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the gradients at one common x."""
+        samples = self.features.samples()
+        moments = np.asarray(self.moments).mean(axis=0)
+        return np.asarray(samples.sums(samples.margins(x)) - moments + self.l2 * x)
+
+    def mean_hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the Hessians."""
+        samples = self.features.samples()
+        return samples.gram(np.ones_like(samples.weights)) + self.l2 * np.eye(self.dim)
+
+    def mean_hessian_product(self, x: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+        """Return v -> H v for the mean H of the Hessians, and the diagonal of H."""
+        samples = self.features.samples()
+        diagonal = samples.squares(np.ones_like(samples.weights)) + self.l2
+        return lambda v: samples.sums(samples.margins(v)) + self.l2 * v, diagonal
+
+    def rounding(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw what rounding may have added to the moments: up to a bound of the sum of the |w_ij b_ij a_ij|."""
+        samples = self.features.samples()
+        most = np.sqrt(np.asarray(self.squares).mean() * samples.squares(np.ones_like(samples.weights)))
+        return np.asarray(most * rng.choice([-1.0, 1.0], self.dim))

@@ -85,6 +85,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             "stalled": f"{spent}, and the error had stalled",
             "diverged": f"the method diverged with parameters={self.parameters!r}",
             "stages": f"the intercept had not settled after {len(books.tables)} runs",
+            "inexact": "the minimiser itself is not known as exactly in float64",
         }[fit.status]
         *first, last = _remedies(fit)
         warnings.warn(
@@ -115,6 +116,6 @@ def _remedies(fit: Fit) -> list[str]:
         found.append("take parameters='theory', which is proved to converge")
     if fit.status in {*LOST, "stalled"} and made["oracle"] not in {None, "exact"}:
         found.append("take oracle='exact'")
-    if fit.status in {"stalled", "stages"}:
+    if fit.status in {"stalled", "stages", "inexact"}:
         found.append("ask for less by a larger tol")
     return [*found, "allow more rounds"] if fit.status == "max_rounds" else found

@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 
@@ -28,9 +29,9 @@ from ..engine.outcomes import start_error
 from ..engine.result import Result
 from ..engine.solve import check_whole, make_method, problem_described, solve
 from ..errors import InputError
-from ..problems.base import Problem
+from ..problems.base import Array, Problem
+from ..problems.minimiser import minimum
 from ..problems.moved import Moved
-from .exact import gradients, minimiser
 
 REDUCTION = 0.01
 """What a run leaves of the distance to its own solution."""
@@ -117,7 +118,7 @@ class Fit:
 
     x: np.ndarray  # (dim,): the mean over the nodes
     rows: np.ndarray  # (nodes, dim)
-    status: str  # of the last run, or "stages" where there were too many
+    status: str  # of the last run, "stages" where there were too many, "inexact" where the minimiser is not known better
     last: Result
 
 
@@ -152,9 +153,11 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, settings: Se
             apart = gradients(problem, centre) - tilt
             tilt = tilt + apart - apart.mean(axis=0)
         held = problem.mu * free * centre
-        goal = minimiser(problem, centre, held) - centre
-        moved = Moved(problem, centre, tilt + held, goal)
-        near = settings.tol * max(float(np.linalg.norm(centre + goal)), run.least)
+        known = minimum(problem.at_hand(), centre, held)
+        goal = known.x - centre
+        moved = Moved(problem, centre, tilt + held, goal, known.error)
+        asked = settings.tol * max(float(np.linalg.norm(known.x)), run.least)
+        near = max(asked, known.error)
         target = max(REDUCTION * float(np.linalg.norm(goal)), near)
         status, found = run(moved, target)
         rows = rows if found is None else centre + found
@@ -170,7 +173,20 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, settings: Se
         centre = centre + step / (1 - min(factor, FARTHEST))
     else:
         status = "stages"
+    if status == "converged" and near > asked:
+        status = "inexact"
     return Fit(rows.mean(axis=0), rows, status, run.last)
+
+
+def gradients(problem: Problem, x: np.ndarray) -> np.ndarray:
+    """Return the gradients of the f_i at one common x, shape (nodes, dim)."""
+    with jax.enable_x64(True):
+        return np.asarray(_gradients(problem, np.broadcast_to(x, (problem.nodes, problem.dim))))
+
+
+@jax.jit
+def _gradients(problem: Problem, rows: Array) -> Array:
+    return problem.gradient_rows(rows)
 
 
 def _factor(

@@ -1,0 +1,163 @@
+"""The minimiser of the mean of the f_i, computed on the host, and how exactly it is known.
+
+Newton's method takes its steps in NumPy: nothing is compiled unless a problem's gradients exist in JAX alone. Up to
+`DENSE` coordinates the systems are factorised; beyond, they are solved by conjugate gradients.
+
+However small a gradient is, it says little about the distance to the minimiser where mu is tiny, and rounding keeps
+it from getting smaller. So the distance is estimated: one more Newton step is taken from points that differ from the
+result in their last digits, and from gradients that do. Where these steps end would be one point but for rounding.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+if TYPE_CHECKING:
+    from .base import Problem
+
+DENSE = 4096
+"""Beyond so many coordinates no Hessian is held."""
+STEPS = 100
+SMALLEST = 2.0**-30
+"""The shortest part of a Newton step that is tried."""
+ULP = float(np.finfo(np.float64).eps)
+PRODUCTS = 20_000
+"""Products with Hessians that conjugate gradients may take in all."""
+TIGHT = 1e-10
+"""What conjugate gradients leave of the last right-hand sides."""
+PROBES = 4
+NUDGE = 2.0**-36
+"""The relative size of what probes move the point by: all roundings change, and curvature does not."""
+SAFETY = 3.0
+"""By how much the distance may exceed the farthest of the probes."""
+
+Solve = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
+
+
+class Minimum(NamedTuple):
+    """Where a function is least, and an estimate of the distance to where it really is."""
+
+    x: np.ndarray
+    error: float
+
+
+def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarray | None = None) -> Minimum:
+    """Return the x at which the mean of the gradients of the f_i is `slope`, 0 by default, as exactly as it goes.
+
+    Examples
+    --------
+    >>> from adom.problems.squares import LeastSquares
+    >>> problem = LeastSquares([([[1.0]], [1.0]), ([[3.0]], [0.0])], l2=1.0)  # f' = 2x - 1 and 10x
+    >>> found = minimum(problem, slope=np.array([1.0]))
+    >>> found.x.round(12).tolist(), found.error < 1e-14
+    ([0.25], True)
+    """
+    x = np.zeros(problem.dim) if start is None else np.array(start, dtype=np.float64)
+    towards = np.zeros(problem.dim) if slope is None else slope
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        return np.asarray(problem.mean_gradient(x) - towards)
+
+    systems = _Systems(problem)
+    g, solve, near = gradient(x), systems.at(x), False
+    first = float(np.linalg.norm(g))
+    for _ in range(STEPS):
+        size, at = float(np.linalg.norm(g)), float(np.linalg.norm(x))
+        if size == 0 or systems.spent:
+            break
+        direction, _ = solve(g, max(TIGHT, min(0.1, size / first)))
+        length = float(np.linalg.norm(direction))
+        # If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
+        near = length <= 1e-8 * at or size <= ULP * (first + float(problem.L) * at)
+        found = _step(gradient, x, g, direction, 1.0 if near else SMALLEST)
+        if found is None:
+            break
+        (x, g), solve = found, systems.at(found[0])
+        if length <= ULP * at:
+            break
+    error = _distance(problem, gradient, solve, x)
+    if not near and g.any():  # it was given up far from the minimiser: only mu is certain there
+        error = max(error, float(np.linalg.norm(g)) / systems.mu)
+    return Minimum(x, error)
+
+
+def _step(
+    gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray, g: np.ndarray, direction: np.ndarray, shortest: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return a point farther along where the gradient is shorter, and that gradient; None if there is none.
+
+    The gradient's norm, unlike the function's value, can be followed down to rounding; along the Newton direction it
+    falls like 1 - t.
+    """
+    before, t = float(np.linalg.norm(g)), 1.0
+    while t >= shortest:
+        trial = x - t * direction
+        left = gradient(trial)
+        if np.linalg.norm(left) <= (1 - t / 4) * before:
+            return trial, left
+        t /= 2
+    return None
+
+
+def _distance(problem: "Problem", gradient: Callable[[np.ndarray], np.ndarray], solve: Solve, x: np.ndarray) -> float:
+    """Return an estimate of how far x is from the minimiser."""
+    rng = np.random.default_rng(0)
+    farthest = ULP * float(np.linalg.norm(x))
+    for _ in range(PROBES):
+        nudge = NUDGE * x * rng.choice([-1.0, 1.0], x.size)
+        moved = x + nudge
+        step, slack = solve(gradient(moved) + ULP * problem.rounding(rng), TIGHT)
+        farthest = max(farthest, float(np.linalg.norm((moved - x) - step)) + slack)
+    return SAFETY * farthest if np.isfinite(farthest) else np.inf
+
+
+class _Systems:
+    """Newton's linear systems, and what was spent on those that take products."""
+
+    def __init__(self, problem: "Problem") -> None:
+        self.problem, self.left = problem, PRODUCTS
+        self.mu = float(np.mean(problem.mu_nodes))  # of the mean of the f_i, at least
+
+    @property
+    def spent(self) -> bool:
+        """Whether no products are left."""
+        return self.left <= 0
+
+    def at(self, x: np.ndarray) -> Solve:
+        """Return a function of a right-hand side and a tolerance: the solution, and a bound of its error if known."""
+        if self.problem.holds_hessian():
+            return self._factorised(self.problem.mean_hessian(x))
+        return self._iterative(x)
+
+    def _factorised(self, hessian: np.ndarray) -> Solve:
+        if not np.isfinite(hessian).all():
+            return lambda v, _: (np.full_like(v, np.nan), np.inf)
+        try:
+            factor = scipy.linalg.cho_factor(hessian, lower=True, check_finite=False)
+        except scipy.linalg.LinAlgError:  # rounding has eaten mu, which no eigenvalue is below
+            values, vectors = scipy.linalg.eigh(hessian, check_finite=False)
+            values = np.maximum(values, self.mu)
+            return lambda v, _: (vectors @ ((vectors.T @ v) / values), 0.0)
+        return lambda v, _: (scipy.linalg.cho_solve(factor, v, check_finite=False), 0.0)
+
+    def _iterative(self, x: np.ndarray) -> Solve:
+        from scipy.sparse.linalg import LinearOperator, cg
+
+        product, diagonal = self.problem.mean_hessian_product(x)
+        shape = (x.size, x.size)
+
+        def counted(v: np.ndarray) -> np.ndarray:
+            self.left -= 1
+            return product(v)
+
+        scaled = None if diagonal is None else LinearOperator(shape, matvec=lambda v: v / diagonal, dtype=float)
+
+        def solve(v: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:
+            operator: Any = LinearOperator(shape, matvec=counted, dtype=float)
+            most = max(self.left, 100)
+            p, _ = cg(operator, v, rtol=tolerance, maxiter=min(most, 10 * x.size + 100), M=scaled)
+            return p, float(np.linalg.norm(v - product(p))) / self.mu
+
+        return solve
