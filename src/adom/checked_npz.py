@@ -122,8 +122,11 @@ def read_npz(
     return arrays, meta
 
 
-def unpack(file: IO[bytes], limits: Limits = USUAL) -> dict[str, np.ndarray]:
-    """Return the arrays of an archive, whose sizes are believed only within limits; raises `Damaged`."""
+def unpack(file: IO[bytes], limits: Limits = USUAL, kinds: str = KINDS) -> dict[str, np.ndarray]:
+    """Return the arrays of an archive, whose sizes are believed only within limits; raises `Damaged`.
+
+    `kinds` are the letters by which NumPy knows the types that arrays may have.
+    """
     size = file.seek(0, os.SEEK_END)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -131,7 +134,7 @@ def unpack(file: IO[bytes], limits: Limits = USUAL) -> dict[str, np.ndarray]:
             if len(entries) != _counted(file, size, len(archive.comment)):
                 raise Damaged("some of its arrays are missing")
             _check_entries(entries, size, limits)
-            return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
+            return {entry.filename.removesuffix(".npy"): _array(archive, entry, kinds) for entry in entries}
     except Damaged:
         raise
     except (*ODD, zipfile.BadZipFile, zlib.error, struct.error) as error:
@@ -252,7 +255,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int, limits: Limits) ->
             raise Damaged(f"{entry.filename} is packed in a way that NumPy does not use")
 
 
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, kinds: str) -> np.ndarray:
     """Return one array; memory is taken as bytes arrive, and no more than there are."""
     with archive.open(entry) as member:
         content = bytearray()
@@ -269,7 +272,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     dtype = np.dtype(match["dtype"].decode())
     shape = tuple(int(part) for part in match["shape"].decode().split(",") if part.strip())
     count = math.prod(shape)
-    if dtype.kind not in KINDS or dtype.itemsize == 0 or count * dtype.itemsize != len(content) - begin - length:
+    if dtype.kind not in kinds or dtype.itemsize == 0 or count * dtype.itemsize != len(content) - begin - length:
         raise Damaged(f"{entry.filename} says {match['dtype'].decode()} of shape {shape}, which it is not")
     flat = np.frombuffer(content, dtype, count, begin + length) if count else np.empty(0, dtype)
     if dtype.kind == "b" and (flat.view(np.uint8) > 1).any():

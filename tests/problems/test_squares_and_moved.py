@@ -52,7 +52,11 @@ def test_least_squares_weighs_samples_evenly_by_default():
 
 @pytest.mark.parametrize(
     ("targets", "message"),
-    [(["a", "b"], "targets must be numbers"), ([1.0, np.nan], r"targets\[1\] is nan"), ([1.0], "one label for every")],
+    [
+        (["a", "b"], "targets must be real numbers"),
+        ([1.0, np.nan], r"node 0's labels\[1\] is nan"),
+        ([1.0], "one label for every"),
+    ],
 )
 def test_bad_targets_are_refused(targets, message):
     with pytest.raises(InputError, match=message):

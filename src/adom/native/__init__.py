@@ -62,6 +62,6 @@ def gossip(graph: Array, start: Array, sender: Array, weight: Array, diagonal: A
 
 
 def _call(name: str, like: Array, *operands: Array) -> Array:
-    out = jax.ShapeDtypeStruct(like.shape, like.dtype)
+    out = jax.ShapeDtypeStruct(like.shape, jax.dtypes.canonicalize_dtype(like.dtype))  # as JAX takes the operands
     # Under vmap an operand that all settings share keeps a leading axis of length 1: the data is not repeated.
     return jax.ffi.ffi_call(name, out, vmap_method="expand_dims")(*operands)

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import InputError
 from ..html import card
 from ..programs import Program, program
+from .checks import EXTREME
 from .minimiser import DENSE, Minimum, minimum
 from .newton import newton
 from .weighting import told, weighting
@@ -94,6 +95,14 @@ class Problem(ABC):
         return program(rows, arrays, at, at)
 
     def _set_constants(self, mu_nodes: np.ndarray, L_nodes: np.ndarray) -> None:
+        for name, values in (("mu", mu_nodes), ("L", L_nodes)):
+            odd = ~((values >= 1 / EXTREME) & (values <= EXTREME))
+            if odd.any():
+                node = int(np.argmax(odd))
+                raise InputError(
+                    f"{name} of node {node} is {values[node]:.3g}; it must lie between {1 / EXTREME:g} and "
+                    f"{EXTREME:g}, or products of it overflow: scale the data, or regularise by a number of their size"
+                )
         self.mu_nodes, self.L_nodes = mu_nodes, L_nodes
         self.mu, self.L = float(mu_nodes.min()), float(L_nodes.max())
 
@@ -236,7 +245,8 @@ class Problem(ABC):
         if self.on_host:
             return self
         with jax.enable_x64(True):
-            return jax.device_put(self)
+            there: Self = jax.device_put(self)
+        return there
 
     def _warn_of_inexact(self, found: Minimum) -> None:
         length = float(np.linalg.norm(found.x))
@@ -297,14 +307,3 @@ def _mean_hessian(problem: Problem, x: Array) -> Array:
     columns = jnp.eye(problem.dim, dtype=x.dtype)
     some = problem._columns_at_once()
     return jax.lax.map(lambda e: _mean_hessian_product(problem, x, e), columns, batch_size=some)
-
-
-def check_finite(name: str, values: np.ndarray) -> None:
-    """Refuse NaN and infinity, naming the first place."""
-    bad = ~np.isfinite(values)
-    if bad.any():
-        place = ", ".join(str(int(i)) for i in np.argwhere(bad)[0])
-        raise InputError(
-            f"{name}[{place}] is {values[tuple(np.argwhere(bad)[0])]}; all values must be finite: "
-            "drop that sample or fill the value in"
-        )

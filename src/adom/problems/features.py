@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from .. import arrays, native
 from ..errors import InputError
+from .checks import check_filled
 
 Array = Any
 LARGE = 2**24
@@ -219,6 +220,7 @@ def dense_features(
     those given, by default one over the samples of their node.
     """
     nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
+    check_filled(nodes, m, dim)
     if (counts == m).all():
         signed = arrays.empty((nodes, m, dim))
         np.multiply(features, signs[:, None], out=signed.reshape(nodes * m, dim))
@@ -275,15 +277,32 @@ def _batched_curvature(blocks: np.ndarray) -> np.ndarray:
     return result
 
 
-def _node_curvature(block: np.ndarray | sp.csr_array) -> float:
+def _node_curvature(block: Any) -> float:
     m, dim = block.shape
+    if sp.issparse(block):
+        if block.nnz == 0:
+            return 0.0
+        if dim > block.nnz:  # features that do not occur would cost time and memory
+            occurring, places = np.unique(block.indices, return_inverse=True)
+            block = sp.csr_array((block.data, places, block.indptr), shape=(m, occurring.size))
+            dim = occurring.size
     gram = block.T @ block if dim <= m else block @ block.T
-    if sp.issparse(block) and min(m, dim) > 1000:
-        from scipy.sparse.linalg import eigsh
+    if sp.issparse(gram) and min(m, dim) > 1000:
+        return _largest_eigenvalue(gram) / int(m)
+    gram = gram.toarray() if sp.issparse(gram) else gram
+    return max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) / int(m)
 
-        start = np.random.default_rng(0).standard_normal(gram.shape[0])
-        top = float(eigsh(gram, k=1, which="LA", return_eigenvectors=False, v0=start)[0])
-    else:
-        gram = gram.toarray() if sp.issparse(gram) else gram
-        top = float(np.linalg.eigvalsh(gram)[-1])
-    return float(max(top, 0.0) / m)
+
+def _largest_eigenvalue(gram: sp.csr_array) -> float:
+    """Return the largest eigenvalue of a sparse A'A; where the iteration does not settle, a bound of it."""
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    bound = float(abs(gram).sum(axis=1).max())  # no eigenvalue exceeds the largest sum of a row
+    if not 0 < bound < np.inf:
+        return bound
+    start = np.random.default_rng(0).standard_normal(gram.shape[0])
+    try:
+        top = float(eigsh(gram / bound, k=1, which="LA", return_eigenvectors=False, v0=start)[0])
+    except ArpackError:
+        return bound
+    return bound * min(max(top, 0.0), 1.0)

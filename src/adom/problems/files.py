@@ -7,20 +7,26 @@ import csv
 import io
 import os
 import re
-import zipfile
+import stat
 import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..checked_npz import Damaged, Limits, unpack
 from ..errors import InputError
+from .checks import LARGEST_DIM, REAL, check_room, memory
 
 PACKED = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
 """How a packed file begins, and the module of the standard library that unpacks it."""
 SUFFIXES = {".bz2": "bz2", ".gz": "gzip", ".xz": "lzma"}
 ARCHIVE = b"PK\x03\x04"
-LARGEST_INDEX = 2**31 - 1
+LARGEST_INDEX = LARGEST_DIM
+TEXT = 8
+"""The memory that text takes until it is numbers, in times its own size, at least."""
+ODD = (ValueError, TypeError, LookupError, OverflowError, MemoryError)
+"""What pieces of a sparse matrix that do not fit together may raise."""
 SAVED = "save one with numpy.savez(path, features=..., labels=...)"
 
 _NUMBER = rb"[+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})(?:[eE][+-]?[0-9]{1,4})?"
@@ -71,8 +77,13 @@ def read(
     if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
         raise InputError(f"features must be a whole number of at least 1, got {features!r}; leave it out to count")
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise InputError(f"cannot read {path}: it is a device, which may have no end; give a file")
         content = path.read_bytes()
     except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {path}: {reason}; check the path and its permissions") from None
     if content.startswith(ARCHIVE) or path.suffix.lower() == ".npz":
@@ -104,11 +115,22 @@ def _unpack(path: Path, content: bytes) -> bytes:
     import gzip
     import lzma
 
-    unpack = {"bz2": bz2.decompress, "gzip": gzip.decompress, "lzma": lzma.decompress}[packer]
+    opened: Any = {"bz2": bz2.BZ2File, "gzip": gzip.GzipFile, "lzma": lzma.LZMAFile}[packer]
+    most = memory() / TEXT
+    text = bytearray()
     try:
-        return unpack(content)
+        with opened(io.BytesIO(content)) if packer != "gzip" else opened(fileobj=io.BytesIO(content)) as file:
+            while part := file.read(2**20):
+                text += part
+                if len(text) > most:
+                    raise InputError(
+                        f"{path} unpacks to more than {most / 1e9:.2g} GB, too much for this machine; split it"
+                    )
     except (OSError, ValueError, EOFError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path} is cut short or damaged ({error}); fetch it again") from None
+    return bytes(text)
 
 
 def _is_csv(path: Path, content: bytes) -> bool:
@@ -170,6 +192,8 @@ def parse_libsvm(path: Path | str, content: bytes, features: int | None) -> tupl
     width = features or int(columns.max(initial=0))
     if width == 0:
         raise InputError(f"{path} has no features in any of its {len(lines)} samples; give features= or other data")
+    highest = f"{path}, line {lines[owner[np.argmax(columns)]]}: index {width}" if not features else ""
+    check_room(1, width, highest or f"features={features}")
     small = np.int32 if len(columns) <= LARGEST_INDEX else np.int64
     matrix = csr_array((data, (columns - 1).astype(small), starts.astype(small)), shape=(len(lines), width))
     return matrix, signs
@@ -236,12 +260,13 @@ def _read_csv(
     width = len(header or rows[0])
     if width < 2:
         raise InputError(f"{path} has one column only; expected features and labels, separated by commas")
-    table = np.empty((len(rows), width))
-    for place, row in enumerate(rows):
+    for place, row in enumerate(rows):  # before there is a table, which one long line could make huge
         if len(row) != width:
             raise InputError(
                 f"{path}, line {lines[place]}: {len(row)} columns, but {width} in the first line; mend the line"
             )
+    table = np.empty((len(rows), width))
+    for place, row in enumerate(rows):
         try:
             table[place] = [_float(cell) for cell in row]
         except ValueError:
@@ -302,19 +327,21 @@ def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np
     if not content.startswith(ARCHIVE):
         raise InputError(f"{path} is no NumPy archive; {SAVED}")
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        found = _archived(path, arrays)
+        arrays = unpack(
+            io.BytesIO(content), Limits(unpacked=int(min(memory() / 2, 2**62)), ratio=1), kinds=REAL + "cUS"
+        )
         labels = next((arrays[name] for name in ("labels", "y") if name in arrays), None)
+        if labels is None:
+            raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}: {SAVED}")
+        found = _archived(path, arrays, labels)
     except InputError:
         raise
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except (Damaged, *ODD) as error:
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise InputError(f"{path} is no whole archive of plain arrays ({reason}); save it again") from None
-    if labels is None:
-        raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}: {SAVED}")
-    if found.dtype.kind not in "fiub":
-        raise InputError(f"features in {path} must be real numbers, got {found.dtype}; convert them first")
+    for name, array in (("features", found), ("labels", labels)):
+        if array.dtype.kind not in REAL + ("US" if name == "labels" else ""):
+            raise InputError(f"{name} in {path} must be real numbers, got {array.dtype}; convert them first")
     if found.ndim != 2 or 0 in found.shape:
         raise InputError(f"features in {path} must have shape (samples, features), got {found.shape}")
     if labels.shape != (found.shape[0],):
@@ -326,7 +353,7 @@ def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np
     return found.astype(np.float64), labels
 
 
-def _archived(path: Path, arrays: dict[str, np.ndarray]) -> Any:
+def _archived(path: Path, arrays: dict[str, np.ndarray], labels: np.ndarray) -> Any:
     """Return the features of an archive, dense or sparse."""
     for name in ("features", "X"):
         if name in arrays:
@@ -336,13 +363,20 @@ def _archived(path: Path, arrays: dict[str, np.ndarray]) -> Any:
 
     import scipy.sparse as sp
 
-    layout, shape = bytes(arrays["format"].item()).decode(), tuple(int(n) for n in arrays["shape"])
+    layout = arrays["format"].astype("S8").item().decode("ascii", "replace")
+    if layout not in ("csr", "csc", "coo"):
+        raise InputError(f"{path} holds a sparse matrix in format {layout[:8]!r}; save it as csr, csc or coo")
+    rows, columns = (int(size) for size in arrays["shape"])
+    if labels.size != rows or not 0 < columns <= LARGEST_INDEX:  # before memory is taken for so many
+        raise InputError(
+            f"features in {path} of shape ({rows}, {columns}) do not fit its {labels.size} labels; save again"
+        )
+    places = [arrays[name] for name in (("row", "col") if layout == "coo" else ("indices", "indptr"))]
+    if any(place.dtype.kind not in "iu" or place.ndim != 1 for place in places):
+        raise InputError(f"the places in the sparse matrix of {path} must be whole numbers; save it again")
     if layout == "coo":
-        coordinates = (arrays["row"], arrays["col"])
-        return sp.coo_array((arrays["data"], coordinates), shape=shape).tocsr()
-    if layout not in ("csr", "csc"):
-        raise InputError(f"{path} holds a sparse matrix in format {layout!r}; save it as csr, csc or coo")
+        return sp.coo_array((arrays["data"], tuple(places)), shape=(rows, columns)).tocsr()
     make = sp.csr_array if layout == "csr" else sp.csc_array
-    matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    matrix = make((arrays["data"], *places), shape=(rows, columns))
     matrix.check_format(full_check=True)
     return matrix.tocsr()

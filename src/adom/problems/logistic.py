@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from ..errors import InputError, InputTypeError
-from .base import Array, Problem, check_finite
+from ..errors import InputError
+from .base import Array, Problem
+from .checks import as_number, check_room, check_whole, shown
 from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
-from .nodes import check_features, check_longest, stack
+from .nodes import as_labels, check_features, check_longest, stack
 
 
 class LogisticRegression(Problem):
@@ -41,11 +42,12 @@ class LogisticRegression(Problem):
     (2, 1, 10.0)
     """
 
-    array_fields = ("features", "l2")
+    array_fields = ("features", "l2", "curvature")
     static_fields = ()
     on_host = True
     features: DenseFeatures | SparseFeatures
     l2: float
+    curvature: np.ndarray  # (nodes,): L_i - r, which r may be too large to get back from L_i
 
     def __init__(
         self,
@@ -57,8 +59,7 @@ class LogisticRegression(Problem):
         kappa: float | None = None,
     ) -> None:
         matrix = check_features(features)
-        if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 1:
-            raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}; e.g. nodes=10")
+        nodes = check_whole("nodes", nodes)
         if nodes > matrix.shape[0]:
             raise InputError(
                 f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
@@ -66,7 +67,7 @@ class LogisticRegression(Problem):
             )
         counts = np.full(nodes, matrix.shape[0] // nodes)
         counts[: matrix.shape[0] % nodes] += 1
-        self._build(matrix, np.asarray(labels), counts, l2, kappa)
+        self._build(matrix, as_labels(labels), counts, l2, kappa)
 
     @classmethod
     def from_nodes(
@@ -120,10 +121,11 @@ class LogisticRegression(Problem):
         weights: np.ndarray | None = None,
     ) -> None:
         signs = _signs(labels, matrix.shape[0], classes)
-        curvature = largest_curvature(matrix, counts, weights) / 4
         self.nodes, self.dim = int(counts.size), int(matrix.shape[1])
-        self.l2 = regulariser(float(curvature.max()), l2, kappa)
-        self._set_constants(np.full(self.nodes, self.l2), self.l2 + curvature)
+        check_room(self.nodes, self.dim, matrix)
+        self.curvature = largest_curvature(matrix, counts, weights) / 4
+        self.l2 = regulariser(float(self.curvature.max()), l2, kappa)
+        self._set_constants(np.full(self.nodes, self.l2), self.l2 + self.curvature)
         if sp.issparse(matrix):
             self.features = sparse_features(matrix, signs, counts, weights)
         else:
@@ -146,11 +148,10 @@ class LogisticRegression(Problem):
         return self._regularised(None, kappa)
 
     def _regularised(self, l2: float | None, kappa: float | None) -> Self:
-        curvature = self.L_nodes - self.l2
         arrays, static = self._flatten()
         other = type(self)._unflatten(static, arrays)
-        other.l2 = regulariser(float(curvature.max()), l2, kappa)
-        other._set_constants(np.full(self.nodes, other.l2), other.l2 + curvature)
+        other.l2 = regulariser(float(self.curvature.max()), l2, kappa)
+        other._set_constants(np.full(self.nodes, other.l2), other.l2 + self.curvature)
         return other
 
     def _facts(self) -> dict[str, Any]:
@@ -211,8 +212,6 @@ def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None
             f"labels must have shape ({samples},), one for every sample, got {labels.shape}; "
             "check that features and labels are of the same samples"
         )
-    if labels.dtype.kind == "f":
-        check_finite("labels", labels)
     if classes is not None:
         smaller, larger = _check_classes(classes)
         strange = (labels != smaller) & (labels != larger)
@@ -249,13 +248,10 @@ def check_regulariser(l2: float | None, kappa: float | None) -> None:
     """Refuse all but exactly one of l2 and kappa, within its range."""
     if (l2 is None) == (kappa is None):
         raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
-    for name, value in (("l2", l2), ("kappa", kappa)):
-        if value is not None and not isinstance(value, int | float | np.number):
-            raise InputTypeError(f"{name} must be a number, got {value!r}; e.g. {name}={1 if name == 'l2' else 100}")
-    if l2 is not None and not 0 < l2 < np.inf:
-        raise InputError(f"l2 must be positive and finite, got {l2!r}; it makes every f_i strongly convex")
-    if kappa is not None and not 1 < kappa < np.inf:
-        raise InputError(f"kappa must be finite and greater than 1, got {kappa!r}; it is L / mu of the f_i")
+    if l2 is not None and not 0 < as_number("l2", l2, 1.0) < np.inf:
+        raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
+    if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
+        raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
 
 
 def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
@@ -265,5 +261,8 @@ def regulariser(curvature: float, l2: float | None, kappa: float | None) -> floa
         return float(l2)
     assert kappa is not None
     if curvature == 0:
-        raise InputError("kappa cannot be chosen when every feature is zero: L = mu for any l2; give l2 instead")
-    return curvature / (kappa - 1)
+        raise InputError(
+            "kappa cannot be chosen when every feature is zero, or so small that its square is: L = mu for any l2; "
+            "give l2 instead, or scale the features"
+        )
+    return curvature / (float(kappa) - 1)

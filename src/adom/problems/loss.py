@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..programs import Program, program, reading
-from .base import Array, Problem, check_finite
+from .base import Array, Problem
+from .checks import EXTREME, as_array, as_numbers, check_numbers, check_room, check_whole, shown
 
 Loss = Callable[[Any, Any], Any]
 
@@ -120,7 +121,10 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     """
     if not callable(loss):
         raise InputTypeError(f"loss must be a function of x and one node's data, got {type(loss).__name__}")
-    data = jax.tree.map(np.array, data)  # a copy: what is done to the arrays later does not change the problem
+    if getattr(loss, "__hash__", None) is None:
+        raise InputTypeError(f"loss must be hashable, and a {type(loss).__name__} is not; wrap it in a function")
+    # A copy: what is done to the arrays later does not change the problem.
+    data = jax.tree.map(lambda leaf: as_array("data", leaf).copy(), data)
     leaves = jax.tree.leaves(data)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
         raise InputError("data must be one or more arrays with a leading axis of nodes")
@@ -128,8 +132,10 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     if len(sizes) != 1 or 0 in sizes:
         raise InputError(f"data must have one leading axis of nodes, got leading sizes {sorted(sizes)}")
     for number, leaf in enumerate(leaves):
+        if leaf.dtype.kind not in "fiubc":
+            raise InputTypeError(f"data, array {number}, must be numbers, got an array of {leaf.dtype}; convert it")
         if leaf.dtype.kind == "f":
-            check_finite(f"data, array {number}", leaf)
+            check_numbers(f"data, array {number}", leaf)
 
     problem = object.__new__(LossProblem)
     problem.loss, problem.data, problem.nodes = loss, data, sizes.pop()
@@ -147,11 +153,15 @@ def _scalar_loss(problem: LossProblem, dim: int) -> Exception | None:
         out = jax.eval_shape(problem.loss, jax.ShapeDtypeStruct((dim,), np.float64), _one_node(problem.data))
     except Exception as error:  # the user's function may raise anything
         return error
-    shape = getattr(out, "shape", None)
-    return None if shape == () else TypeError(f"it returned shape {shape}, not a scalar")
+    shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", None)
+    if shape != ():
+        return TypeError(f"it returned shape {shape}, not a scalar")
+    return None if np.issubdtype(dtype, np.floating) else TypeError(f"it returned {dtype}, not a real number")
 
 
 def _check_dim(problem: LossProblem, dim: int) -> int:
+    dim = check_whole("dim", dim, 1, "it is the length of x")
+    check_room(problem.nodes, dim)
     wrong = _scalar_loss(problem, dim)
     if wrong is not None:
         reason = str(wrong).strip().split("\n")[0]
@@ -171,9 +181,13 @@ def _find_dim(problem: LossProblem) -> int:
 
 
 def _per_node(name: str, value: Any, nodes: int) -> np.ndarray:
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape not in ((), (nodes,)) or not (np.isfinite(array).all() and (array > 0).all()):
-        raise InputError(f"{name} must be a positive number, or {nodes} of them, one a node; got {value!r}")
+    wrong = f"{name} must be a positive number, or {nodes} of them, one a node; got {shown(value)}"
+    try:
+        array = as_numbers(name, value, EXTREME)
+    except InputError as error:
+        raise type(error)(wrong) from None
+    if array.shape not in ((), (nodes,)) or not (array > 0).all() or np.asarray(value).dtype.kind == "b":
+        raise InputError(wrong)
     return np.broadcast_to(array, (nodes,)).copy()
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..programs import Program
-from .base import Array, Problem, check_finite
+from .base import Array, Problem
+from .checks import EXTREME, as_numbers
 from .minimiser import Minimum
 
 
@@ -53,14 +54,12 @@ class Moved(Problem):
     def __init__(
         self, inner: Problem, centre: Any, tilt: Any, solution: Any = None, solution_error: float = 0.0
     ) -> None:
-        centre, tilt = np.array(centre, dtype=np.float64), np.array(tilt, dtype=np.float64)
+        centre, tilt = as_numbers("centre", centre, EXTREME).copy(), as_numbers("tilt", tilt, EXTREME).copy()
         if centre.shape != (inner.dim,) or tilt.shape != (inner.nodes, inner.dim):
             raise InputError(
                 f"centre and tilt must have shapes ({inner.dim},) and ({inner.nodes}, {inner.dim}) to match the "
                 f"problem, got {centre.shape} and {tilt.shape}"
             )
-        check_finite("centre", centre)
-        check_finite("tilt", tilt)
         self.nodes, self.dim = inner.nodes, inner.dim
         self._set_constants(inner.mu_nodes, inner.L_nodes)
         self.inner, self.tilt = inner, tilt

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError, InputTypeError
-from .base import check_finite
+from .checks import as_array, as_numbers, check_numbers, check_whole, flaw
 
 Matrix = Any  # a float64 array, or a scipy.sparse.csr_array of float64
 
@@ -30,6 +30,12 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
     >>> stacked.features.shape, stacked.counts.tolist()
     ((3, 2), [1, 2])
     """
+    try:
+        data = list(data)
+    except TypeError:
+        raise InputTypeError(
+            f"data must be one (features, labels) pair for each node, got {type(data).__name__}; give [(A, b), ...]"
+        ) from None
     if not data:
         raise InputError("from_nodes got no nodes; give one (features, labels) pair for each")
     blocks: list[Any] = []
@@ -40,7 +46,7 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
                 f"node {i} must be a pair (features, labels), got {type(pair).__name__}; give [(A, b), ...]"
             )
         A, b = pair
-        block, label = check_features(A, f"node {i}'s features"), np.asarray(b)
+        block, label = check_features(A, f"node {i}'s features"), as_labels(b, f"node {i}'s labels")
         if block.shape[0] == 0:
             raise InputError(f"node {i} is empty; every node needs at least one sample: leave it out")
         if label.shape != (block.shape[0],):
@@ -53,6 +59,8 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
                 f"node {i} has {block.shape[1]} features but node 0 has {blocks[0].shape[1]}; "
                 "all nodes must have the same features"
             )
+        if labels and (label.dtype.kind in "US") != (labels[0].dtype.kind in "US"):
+            raise InputError(f"node {i}'s labels are {label.dtype}, node 0's {labels[0].dtype}; give all as one kind")
         blocks.append(block)
         labels.append(label)
     counts = np.array([block.shape[0] for block in blocks])
@@ -66,11 +74,16 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
 def _stack_weights(weights: Sequence[Any] | None, counts: np.ndarray) -> np.ndarray | None:
     if weights is None:
         return None
-    if len(weights) != counts.size:
-        raise InputError(f"weights must be one array for each of the {counts.size} nodes, got {len(weights)} of them")
-    each = [np.asarray(w, dtype=np.float64) for w in weights]
+    try:
+        each = [as_numbers(f"node {i}'s weights", w) for i, w in enumerate(weights)]
+    except TypeError:
+        if not hasattr(weights, "__iter__"):
+            raise InputTypeError(f"weights must be one array for each node, got {weights!r}; leave them out") from None
+        raise
+    if len(each) != counts.size:
+        raise InputError(f"weights must be one array for each of the {counts.size} nodes, got {len(each)} of them")
     for i, (w, count) in enumerate(zip(each, counts, strict=True)):
-        if w.shape != (count,) or not (np.isfinite(w).all() and (w >= 0).all()):
+        if w.shape != (count,) or (w < 0).any():
             raise InputError(
                 f"node {i} has {count} samples and its weights must be as many finite numbers of at least 0, "
                 f"got {w!r}; give one for every sample"
@@ -80,24 +93,42 @@ def _stack_weights(weights: Sequence[Any] | None, counts: np.ndarray) -> np.ndar
 
 def check_features(features: Any, name: str = "features") -> Matrix:
     """Return finite float64 features, dense or CSR, of two dimensions."""
-    if sp.issparse(features):
-        matrix = sp.csr_array(features, dtype=np.float64)
+    if not sp.issparse(features):
+        array = as_numbers(name, features)
+        _check_table(name, array)
+        return array
+    _check_table(name, features)
+    if features.dtype.kind not in "fiub":
+        raise InputTypeError(f"{name} must be real numbers, got an array of {features.dtype}; convert them first")
+    matrix = sp.csr_array(features, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the arrays may be someone else's
         matrix.sum_duplicates()
-        if not np.isfinite(matrix.data).all():
-            place = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
-            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
-            raise InputError(
-                f"{name}[{row}, {matrix.indices[place]}] is {matrix.data[place]}; all values must be finite: "
-                "drop that sample or fill the value in"
-            )
-        return matrix
-    try:
-        array = np.asarray(features, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} must be a table of numbers, got {type(features).__name__} ({error})") from None
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{name} must have shape (samples, features), got {array.shape}; reshape it")
-    check_finite(name, array)
+    found = flaw(matrix.data)
+    if found is not None:
+        (place,), reason = found
+        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+        raise InputError(f"{name}[{row}, {matrix.indices[place]}] {reason}")
+    return matrix
+
+
+def _check_table(name: str, table: Any) -> None:
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise InputError(f"{name} must be a table of shape (samples, features), got {table.shape}; reshape it")
+
+
+def as_labels(labels: Any, name: str = "labels") -> np.ndarray:
+    """Return labels as an array of numbers or of text; refuse gaps, and mixtures of the two."""
+    array = as_array(name, labels)
+    if array.dtype.kind == "O":
+        kinds = {type(one) for one in array.flat}
+        if all(issubclass(kind, str) for kind in kinds):
+            return array.astype(str)
+        array = as_numbers(name, array, np.inf)
+    if array.dtype.kind not in "fiubUS":
+        raise InputTypeError(f"{name} must be numbers or text, got an array of {array.dtype}; convert them first")
+    if array.dtype.kind == "f":
+        check_numbers(name, array, np.inf)
     return array
 
 
@@ -105,9 +136,5 @@ def check_longest(longest: int | None, counts: np.ndarray) -> int | None:
     """Refuse a number of rows to fill nodes up to that is below those of the largest node."""
     if longest is None:
         return None
-    if isinstance(longest, bool) or not isinstance(longest, int | np.integer) or longest < counts.max():
-        raise InputError(
-            f"longest must be a whole number of at least {counts.max()}, the samples of node {np.argmax(counts)}, "
-            f"got {longest!r}; leave it out to have it counted"
-        )
-    return int(longest)
+    remedy = f"node {np.argmax(counts)} has {counts.max()} samples; leave it out to have it counted"
+    return check_whole("longest", longest, int(counts.max()), remedy)

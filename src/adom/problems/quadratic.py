@@ -5,8 +5,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError, InputTypeError
-from .base import Array, Problem, check_finite
+from ..errors import InputError
+from .base import Array, Problem
+from .checks import EXTREME, as_numbers
 
 
 class Quadratic(Problem):
@@ -32,16 +33,11 @@ class Quadratic(Problem):
     on_host = True
 
     def __init__(self, H: Any, c: Any) -> None:
-        try:
-            H, c = np.array(H, dtype=np.float64), np.array(c, dtype=np.float64)  # copies, which nobody else changes
-        except (TypeError, ValueError) as error:
-            raise InputTypeError(f"H and c must be arrays of numbers ({error}); e.g. H=[[[2.0]]], c=[[1.0]]") from None
+        H, c = as_numbers("H", H, EXTREME).copy(), as_numbers("c", c, EXTREME).copy()  # which nobody else changes
         if H.ndim != 3 or H.shape[1] != H.shape[2] or H.size == 0:
             raise InputError(f"H must have shape (nodes, dim, dim), got {H.shape}; stack one matrix a node")
         if c.shape != H.shape[:2]:
             raise InputError(f"c must have shape (nodes, dim) = {H.shape[:2]} to match H, got {c.shape}")
-        check_finite("H", H)
-        check_finite("c", c)
         gap = np.abs(H - H.transpose(0, 2, 1)).max(axis=(1, 2))
         size = np.abs(H).max(axis=(1, 2))
         if (gap > 1e-12 * size).any():

@@ -10,6 +10,7 @@ from scipy.special import softmax
 
 from ..errors import InputError
 from .base import Array, Problem
+from .checks import check_room, check_whole
 from .features import DenseFeatures, Samples, SparseFeatures, dense_features, largest_curvature, sparse_features
 from .logistic import check_regulariser
 from .nodes import check_longest, stack
@@ -72,6 +73,7 @@ class SoftmaxRegression(Problem):
         check_regulariser(l2, None)
         _check_labels(labels, classes)
         longest = check_longest(longest, counts)
+        check_room(int(counts.size), int(classes) * int(matrix.shape[1]), matrix)
         curvature = largest_curvature(matrix, counts, per_sample) / 2
         self.nodes, self.classes, self.l2 = int(counts.size), int(classes), float(l2)
         self.dim = self.classes * int(matrix.shape[1])
@@ -169,8 +171,7 @@ def _balanced(per_class: np.ndarray) -> np.ndarray:
 
 def _check_labels(labels: np.ndarray, classes: int) -> None:
     """Refuse labels that are no whole numbers from 0 up to the number of classes."""
-    if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or classes < 2:
-        raise InputError(f"classes must be a whole number of at least 2, got {classes!r}; it is how many there are")
+    check_whole("classes", classes, 2, "it is how many there are")
     if labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() >= classes:
         strange = labels[0] if labels.dtype.kind not in "iub" else labels[np.argmax((labels < 0) | (labels >= classes))]
         raise InputError(

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import InputError
-from .base import Array, Problem, check_finite
+from .base import Array, Problem
+from .checks import as_numbers, check_room
 from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
 from .logistic import check_regulariser
 from .nodes import check_longest, stack
@@ -59,13 +59,9 @@ class LeastSquares(Problem):
     ) -> None:
         matrix, labels, counts, per_sample = stack(data, weights)
         check_regulariser(l2, None)
-        if labels.dtype.kind not in "iubf":
-            raise InputError(
-                f"targets must be numbers, got an array of {labels.dtype}; give one number for every sample"
-            )
-        targets = labels.astype(np.float64)
-        check_finite("targets", targets)
+        targets = as_numbers("targets", labels)
         longest = check_longest(longest, counts)
+        check_room(int(counts.size), int(matrix.shape[1]), matrix)
         self.nodes, self.dim, self.l2 = int(counts.size), int(matrix.shape[1]), float(l2)
         curvature = largest_curvature(matrix, counts, per_sample)
         self._set_constants(np.full(self.nodes, self.l2), self.l2 + curvature)

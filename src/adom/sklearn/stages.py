@@ -118,7 +118,9 @@ class Fit:
 
     x: np.ndarray  # (dim,): the mean over the nodes
     rows: np.ndarray  # (nodes, dim)
-    status: str  # of the last run, "stages" where there were too many, "inexact" where the minimiser is not known better
+    status: (
+        str  # of the last run, "stages" where there were too many, "inexact" where the minimiser is not known better
+    )
     last: Result
 
 
