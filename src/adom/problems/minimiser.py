@@ -118,7 +118,7 @@ class _Systems:
 
     def __init__(self, problem: "Problem") -> None:
         self.problem, self.left = problem, PRODUCTS
-        self.mu = float(np.mean(problem.mu_nodes))  # of the mean of the f_i, at least
+        self.mu = float(np.asarray(problem.mu_nodes).mean())  # of the mean of the f_i, at least
 
     @property
     def spent(self) -> bool:
