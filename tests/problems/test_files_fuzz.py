@@ -127,5 +127,5 @@ def test_wide_data_that_fits_takes_memory_for_what_occurs() -> None:
 def test_a_device_is_no_file() -> None:
     if not Path("/dev/zero").exists():
         pytest.skip("there is no /dev/zero here")
-    with pytest.raises(adom.InputError, match="it is a device"):
+    with pytest.raises(adom.InputError, match="it is not a regular file"):
         files.read("/dev/zero")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, shown
 
 LARGEST = 1e75
 """The largest number in data; L holds squares of them, and methods multiply two such."""
@@ -90,17 +90,6 @@ def as_number(name: str, value: Any, example: float) -> float:
         return float(value)
     except OverflowError:
         return np.inf if value > 0 else -np.inf
-
-
-def _number(value: Any) -> str:
-    """Return a number as text, also one of thousands of digits."""
-    return f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) > 10**30 else repr(value)
-
-
-def shown(value: Any) -> str:
-    """Return a value as one short line."""
-    text = " ".join(_number(value).split())
-    return text if len(text) <= 60 else text[:60] + "..."
 
 
 def check_whole(name: str, value: Any, least: int = 1, remedy: str = "") -> int:

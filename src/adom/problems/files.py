@@ -7,7 +7,6 @@ import csv
 import io
 import os
 import re
-import stat
 import zlib
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from ..checked_npz import Damaged, Limits, unpack
 from ..errors import InputError
+from ..files import content as file_content
 from .checks import LARGEST_DIM, REAL, check_room, memory
 
 PACKED = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
@@ -76,16 +76,7 @@ def read(
     path = Path(path)
     if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
         raise InputError(f"features must be a whole number of at least 1, got {features!r}; leave it out to count")
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise InputError(f"cannot read {path}: it is a device, which may have no end; give a file")
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {path}: {reason}; check the path and its permissions") from None
+    content = file_content(path, "check the path and its permissions")
     if content.startswith(ARCHIVE) or path.suffix.lower() == ".npz":
         kind = "npz"
     else:

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from .base import Array, Problem
-from .checks import as_number, check_room, check_whole, shown
+from .checks import as_number, check_room, check_whole
 from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
 from .nodes import as_labels, check_features, check_longest, stack
 

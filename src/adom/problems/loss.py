@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, shown
 from ..programs import Program, program, reading
 from .base import Array, Problem
-from .checks import EXTREME, as_array, as_numbers, check_numbers, check_room, check_whole, shown
+from .checks import EXTREME, as_array, as_numbers, check_numbers, check_room, check_whole
 
 Loss = Callable[[Any, Any], Any]
 
