@@ -1,7 +1,12 @@
 import os
+import signal
 import sys
 
 import pytest
+
+# A shell's background jobs ignore Ctrl-C, and so do all that they start; the tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Several test processes on two cores: a second BLAS or XLA thread each only makes them wait for one another.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -142,6 +143,29 @@ def trouble(folder, kind, rank):
 
     oracle.dual_gradient = fail
     long(folder, "2000", pause="0.001")
+
+
+def starting(folder, kind):
+    """Rank 1 is stopped before MPI starts, or stopped or blocked while it opens its shards."""
+    from adom.engine import watch
+
+    watch.START_PATIENCE, watch.ARRIVAL = 5.0, 5.0 if kind == "unborn" else 120.0
+    if kind == "unborn" and os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    rank = world().Get_rank()
+    plain = adom.Shards._read
+
+    def read(self, node):
+        found = plain(self, node)
+        if rank == 1 and kind == "stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if rank == 1 and kind == "blocked":
+            os.read(os.pipe()[0], 1)  # as from a file system that does not respond
+        return found
+
+    adom.Shards._read = read
+    shards = adom.Shards(folder / "shards", kappa=20.0)
+    adom.solve(shards, adom.networks.ring(4), "adom", "unit", "gd:1", rounds=50, engine="mpi", patience=5.0)
 
 
 if __name__ == "__main__":

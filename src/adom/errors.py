@@ -26,6 +26,8 @@ class InputError(ValueError):
         line = " ".join(str(message).splitlines())
         super().__init__(ENDLESS.sub(lambda word: f"{word[0][:100]}...{word[0][-50:]}", line))
 
+    of_all_ranks = False  # whether all ranks of a job refuse the same, so that one may speak for them
+
 
 class InputTypeError(InputError, TypeError):
     """A value is of the wrong kind altogether."""

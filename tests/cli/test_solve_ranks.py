@@ -72,6 +72,17 @@ def test_data_that_stay_home_are_solved_to_a_tolerance_that_the_nodes_agree_on(s
     assert two.history["gradient_norm"].iloc[-1] == pytest.approx(np.linalg.norm(slope), abs=1e-12)
 
 
+@needs_mpi
+def test_what_all_ranks_refuse_is_one_line_and_exit_code_2(shards, tmp_path, capfd):
+    old = tmp_path / "checkpoints"
+    (old / "iteration-000000000020").mkdir(parents=True)
+    words = ("--engine", "mpi", "--ranks", 2, "--kappa", 20, "--network", "ring", "--out", tmp_path / "out")
+    assert call("solve", "--shards", shards, *words, "--checkpoints", old)[0] == 2
+    said = capfd.readouterr()
+    line = f"error: {old} holds checkpoints of an earlier run; go on from them (--resume), or take another folder\n"
+    assert (said.out, said.err) == ("", line)
+
+
 def test_shards_are_solved_by_the_local_engine_as_well(shards, tmp_path):
     code, out, err = call(
         "solve", "--shards", shards, "--network", "ring", "--rounds", 500, "--out", tmp_path, "--json"

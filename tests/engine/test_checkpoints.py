@@ -1,5 +1,8 @@
 """Checkpoints and the loop on a single rank, which needs no MPI."""
 
+import hashlib
+import io
+import json
 from types import SimpleNamespace
 
 import jax
@@ -8,8 +11,11 @@ import pytest
 
 import adom
 import mpi_program
+from adom.algorithms import Constants
 from adom.engine import checkpoints, distributed, ranks
-from adom.engine.blocks import Blocks, flood_rounds
+from adom.engine.agreement import Stop
+from adom.engine.blocks import BlockGossip, Blocks, Rounds, flood_rounds
+from adom.engine.lock import FolderLock
 from adom.engine.pauses import Loop
 from adom.engine.progress import Progress
 from adom.engine.records import Plan, Run
@@ -21,8 +27,9 @@ def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64"
     return Request(oracle, rounds, tol, record_every, "mpi", dtype, False)
 
 
-def solved(rounds=100, kept=None, method="adom", oracle="gd:1", **more):
-    problem, network = mpi_program.problems()["dense"], adom.networks.geometric(13, 0.45, graphs=12, seed=3)
+def solved(rounds=100, kept=None, method="adom", oracle="gd:1", problem=None, **more):
+    network = adom.networks.geometric(13, 0.45, graphs=12, seed=3)
+    problem = problem or mpi_program.problems()["dense"]
     return distributed.on_one_rank(problem, network, method, "unit", request(rounds, oracle=oracle, **more), kept)
 
 
@@ -66,6 +73,44 @@ def test_other_methods_go_on_as_well(tmp_path, method):
 def test_a_budget_that_a_checkpoint_has_spent_already_ends_at_once(tmp_path):
     solved(50, adom.Checkpoints(tmp_path, every_rounds=20))
     assert same(solved(40, adom.Checkpoints(tmp_path, resume=True)), solved(40))
+    with pytest.raises(InputError, match=r"iteration-000000000040 is at round 40, beyond the budget of rounds=39"):
+        solved(39, adom.Checkpoints(tmp_path, resume=True))
+
+
+@pytest.fixture
+def shards(tmp_path):
+    lines = [
+        f"{label} " + " ".join(f"{place + 1}:{value:.4f}" for place, value in enumerate(row))
+        for features, labels in mpi_program.data(nodes=12)
+        for row, label in zip(features, labels, strict=True)
+    ]
+    (tmp_path / "data.svm").write_text("\n".join(lines) + "\n")
+    return adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards", by="label")
+
+
+@pytest.mark.parametrize("tol", [None, 1e-6])
+@pytest.mark.parametrize("a", [5.0, 50.0])
+def test_a_run_that_nobody_monitors_is_seen_to_diverge(shards, a, tol):
+    given = (adom.Shards(shards, kappa=20.0), adom.networks.ring(6), "diging", {"a": a})
+    result = distributed.on_one_rank(*given, request(3000, tol, oracle="auto"), monitor=False)
+    assert result.status == "diverged"
+    assert result.message.startswith("the rows' squared norm reached ")
+    assert list(result.history) == ["iteration", "round", "gradients", "floats_sent", "seconds"]
+    assert np.isfinite(result.x).all()
+    fine = distributed.on_one_rank(*given[:3], "unit", request(300, tol, oracle="auto"), monitor=False)
+    assert fine.status == "max_rounds"
+
+
+def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
+    """The old square of a float raised OverflowError where this one is infinite."""
+    network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
+    gossip = BlockGossip(Rounds(network, Blocks(6, 1), 0, False, "float64"), ranks.Alone(6).exchange)
+    for size in (1e150, 1e308, np.inf, np.nan):
+        stop = Stop(1e-6, network, constants, steepest=1e300)
+        with np.errstate(all="ignore"):
+            x = np.full((6, 2), size) * np.arange(6)[:, None]
+            assert not stop.reached(gossip, x, x)
+        assert 1 <= stop.averaging < 10_000
 
 
 def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
@@ -182,6 +227,55 @@ def test_checkpoints_of_other_data_or_another_loss_are_refused(tmp_path):
     factor = 2.0
     with pytest.raises(InputError, match=r"loss was written with code = "):
         run(adom.from_loss(loss, c, mu=1.0, L=1.0), "loss", 60, resume=True)
+
+
+def other_labels():
+    """The problem of `solved` with other labels: mu and L, which depend on the features alone, are the same."""
+    dense = [(features, -labels) for features, labels in mpi_program.data()]
+    return adom.LogisticRegression.from_nodes(dense, kappa=20.0)
+
+
+def test_other_data_with_the_same_constants_are_refused(tmp_path):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    other, one = other_labels(), mpi_program.problems()["dense"]
+    assert (other.mu, other.L) == (one.mu, one.L)
+    with pytest.raises(InputError, match="was written with other data of node 0; give the same data"):
+        solved(60, adom.Checkpoints(tmp_path, resume=True), problem=other)
+
+
+def rewritten(path, change):
+    """Change a checkpoint's header and arrays, and give it the checksum that fits."""
+    _, line, archive = path.read_bytes().split(b"\n", 2)
+    header, arrays = json.loads(line), dict(np.load(io.BytesIO(archive)))
+    change(header, arrays)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    content = json.dumps(header).encode() + b"\n" + file.getvalue()
+    path.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def test_checkpoints_of_earlier_versions_are_gone_on_from_and_what_is_unchecked_is_said(tmp_path, capfd):
+    def older(header, arrays):
+        header["format"] = "adom-checkpoint-1"
+        del arrays["rows/data"]
+        for name in ("code", "records"):
+            del header["about"]["settings"][name]
+
+    solved(50, adom.Checkpoints(tmp_path, every_rounds=20))
+    for path in tmp_path.glob("*/*.ckpt"):
+        rewritten(path, older)
+    assert same(solved(70, adom.Checkpoints(tmp_path, resume=True)), solved(70))
+    said = capfd.readouterr().err
+    assert (
+        "is of an earlier version and does not say what code of one's own computed, nor what was recorded, nor" in said
+    )
+
+
+def test_two_jobs_do_not_share_a_folder(tmp_path):
+    with FolderLock(tmp_path), pytest.raises(InputError, match=r"is in use by process \d+ on .*; wait until it has"):
+        solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    assert {path.name for path in tmp_path.iterdir()} == {"iteration-000000000020"}
 
 
 def test_resuming_without_a_checkpoint_starts_from_the_beginning(tmp_path, capfd):

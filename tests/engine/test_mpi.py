@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import time
 
@@ -139,6 +140,24 @@ def test_twenty_kills_change_no_bit(tmp_path):
     assert kills == 20
 
 
+STARTS = {
+    "unborn": "not all ranks have started within 5 s",
+    "stopped": r"rank 1 of 2 \(nodes 2 to 3; process \d+ on \S+\) has not answered for 5 s",
+    "blocked": r"rank 1 of 2 \(nodes 2 to 3; .*\) has done nothing for 5 s while reading .*/node-00002.svm: it is",
+}
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_a_rank_that_does_not_get_through_its_start_ends_the_job(tmp_path, kind):
+    samples = "".join(f"{(-1) ** i} 1:{i / 7:.3f} 2:{(i * 3) % 5}\n" for i in range(1, 17))
+    (tmp_path / "data.svm").write_text(samples)
+    adom.data.write_shards(tmp_path / "data.svm", 4, tmp_path / "shards")
+    code, out = run(2, "starting", tmp_path, kind)
+    assert code != 0
+    assert len(re.findall(STARTS[kind], out)) == 1, out
+    assert "killed or crashed" not in out
+
+
 @pytest.mark.parametrize("kind", ["kill", "raise", "hang", "full"])
 def test_a_rank_in_trouble_ends_the_job_and_is_named(tmp_path, kind):
     if kind == "kill":
@@ -160,6 +179,7 @@ def test_a_rank_in_trouble_ends_the_job_and_is_named(tmp_path, kind):
         "full": "No space left on device",
     }
     assert cause[kind] in out, out
+    assert not re.search(r"rank [02] of 3 [^;]*; process \d+ on \S+\)[^;]*(;|:) (killed or crashed|rank)", out), out
     from adom.engine import checkpoints
 
     assert checkpoints.latest(tmp_path / "checkpoints", print) is not None

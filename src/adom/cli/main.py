@@ -137,7 +137,7 @@ class OneLine(Help, TyperGroup):
         try:
             code = super().main(*args, **extra)
         except InputError as error:
-            code = _refuse(usage.in_flags(str(error)))
+            code = _refuse(usage.in_flags(str(error)), error.of_all_ranks)
         except UsageError as error:
             code = _refuse(usage.explain(error, sys.argv[1:] if given is None else given, self.commands))
         except (EndError, typer.Abort) as end:
@@ -195,13 +195,14 @@ TROUBLES = (
 """Errors of the machine that are no bugs of ours."""
 
 
-def _refuse(message: str) -> int:
+def _refuse(message: str, of_all_ranks: bool = False) -> int:
     rank = ranks.rank()
-    if rank:  # rank 0 says the same, unless this rank alone has the trouble
+    if rank and not of_all_ranks:  # rank 0 says the same, unless this rank alone has the trouble
         time.sleep(1.0)
         message = f"rank {rank}: {message}"
-    output.note(f"error: {message}")
-    return Exit.REFUSED
+    if not (rank and of_all_ranks):
+        output.note(f"error: {message}")
+    return ranks.leave(Exit.REFUSED) if of_all_ranks else Exit.REFUSED
 
 
 app = typer.Typer(

@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,6 +46,32 @@ def calm() -> None:
         os.environ.setdefault(name, value)
     if "xla_cpu_multi_thread_eigen" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+
+
+@contextmanager
+def watched(doing: str) -> Iterator[None]:
+    """Let the other ranks know within a block that this one lives, from before it reads anything.
+
+    Where a rank fails alone, it ends without waiting for the others; the launcher then ends them.
+    """
+    if rank() is None:
+        yield
+        return
+    from ..engine import watch
+
+    watch.early = True
+    from ..engine import mpi
+
+    mpi.begin(doing)
+    try:
+        yield
+    except InputError as error:
+        error.of_all_ranks = error.of_all_ranks or mpi.all_refuse(str(error))
+        mpi.finalize = error.of_all_ranks
+        raise
+    except BaseException:
+        mpi.finalize = False
+        raise
 
 
 def leave(code: Exit) -> Exit:

@@ -21,10 +21,9 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     result.npz, history.csv, convergence.png, and config.toml, which repeats
     the run.
     """
-    from . import build, output, ranks
+    from . import output, ranks
     from .config import settle
 
-    problem: Any
     settings = settle(config, flags, USUAL)
     _check_early(settings)
     output.folder(out)
@@ -32,11 +31,11 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
     if settings.mpi.ranks is not None and ranks.rank() is None:
         return _start(settings, out, json)
-    if settings.run.engine == "mpi" and settings.problem.shards is not None:
-        network, problem = build.network(settings), build.shards(settings)
+    if settings.run.engine == "mpi":
+        with ranks.watched("building the problem and the network"):
+            result = _build_and_run(settings)
     else:
-        network, problem = build.both(settings)
-    result = _run(settings, problem, network)
+        result = _build_and_run(settings)
     code = of_run(result.status, result.provenance["tol"])
     if ranks.rank():  # rank 0 speaks and writes for all
         return ranks.leave(code)
@@ -73,14 +72,23 @@ def _check_early(settings: Config) -> None:
             f"oracle {run.oracle!r} has no effect on {method.title}, which uses gradients; "
             f"leave it out, or take a dual method: {dual}"
         )
+    if run.engine == "mpi":
+        for flag, place in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
+            if place is not None and Path(place).exists() and not Path(place).is_file():
+                raise InputError(f"{flag} {place} must be a file that every rank can read by itself; save it as one")
     if run.engine == "mpi" and settings.mpi.ranks is None and ranks.rank() is None:
         output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
 
 
-def _run(settings: Config, problem: Any, network: Any) -> "Result":
+def _build_and_run(settings: Config) -> "Result":
     from .. import solve as solve_problem
     from . import build
 
+    problem: Any
+    if settings.run.engine == "mpi" and settings.problem.shards is not None:
+        network, problem = build.network(settings), build.shards(settings)
+    else:
+        network, problem = build.both(settings)
     run, mpi = settings.run, settings.mpi
     more: dict[str, Any] = {"monitor": not mpi.unwatched}
     if mpi.patience is not None:

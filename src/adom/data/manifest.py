@@ -20,11 +20,14 @@ from pydantic import (
     model_validator,
 )
 
+from ..checked_npz import open_regular
 from ..errors import InputError
 from ..problems.files import LARGEST_INDEX
 
 NAME = "manifest.json"
 FORMAT: Final = "adom-shards-1"
+LARGEST = 2**30
+"""The most bytes of a manifest: several million nodes."""
 MOST = 2**48
 """The most samples or non-zeros of a node: sums over nodes stay whole numbers of 64 bits."""
 
@@ -109,7 +112,8 @@ def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of a folder; nothing else is opened."""
     path = folder / NAME
     try:
-        content = path.read_bytes()
+        with open_regular(path) as file:
+            content = file.read(LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             f"{folder} holds no {NAME}; give a folder that `adom split DATA --nodes N --out {folder}` wrote"
@@ -117,6 +121,8 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {path}: {reason}; check the path and its permissions") from None
+    if len(content) > LARGEST:
+        raise InputError(f"{path} is no manifest of shards: it has more than {LARGEST} bytes; split the data again")
     try:
         return Manifest.model_validate_json(content)
     except ValidationError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..checked_npz import open_regular
 from ..errors import InputError, nearest
 from ..problems.files import parse_libsvm, read
 from . import manifest
@@ -247,6 +248,8 @@ class Shards:
         As given.
     manifest : Manifest
         All that the folder says of its files.
+    reading : Path
+        The file that was opened last.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, l2: float | None = None, kappa: float | None = None) -> None:
@@ -258,6 +261,7 @@ class Shards:
         self.nodes, self.dim = self.manifest.nodes, self.manifest.dim
         self.samples = np.array([file.samples for file in self.manifest.files])
         nonzeros = sum(file.nonzeros for file in self.manifest.files)
+        self.reading = self.folder
         self.dense = nonzeros > DENSE * int(self.samples.sum()) * self.dim
 
     def open(self, first: int, end: int) -> "LogisticRegression":
@@ -311,9 +315,10 @@ class Shards:
     def _read(self, node: int) -> tuple[Any, np.ndarray]:
         """Return the samples of a node, if its file is the one that the manifest means."""
         listed = self.manifest.files[node]
-        path = self.folder / listed.name
+        path = self.reading = self.folder / listed.name
         try:
-            content = path.read_bytes()
+            with open_regular(path) as file:
+                content = file.read()
         except OSError as error:
             raise InputError(
                 f"cannot read {path}, the samples of node {node}: {error.strerror or error}; "

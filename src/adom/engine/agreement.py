@@ -10,7 +10,7 @@ gradients after any number of rounds of averaging, and the more rounds, the smal
 where it says that the error is at most tol, it is.
 """
 
-from math import ceil, log, sqrt
+from math import ceil, log
 from typing import NamedTuple
 
 import numpy as np
@@ -52,8 +52,9 @@ class Stop:
 
     def __init__(self, tol: float, network: Network | DirectedNetwork, constants: Constants, steepest: float) -> None:
         self.tol, self.constants = tol, constants
-        wanted = constants.mu * sqrt(tol / constants.nodes) / 10
-        self.averaging = max(1, ceil(constants.chi * log(max(2.0, sqrt(constants.nodes) * steepest / wanted))))
+        wanted = log(constants.mu) + (log(tol) - log(constants.nodes)) / 2 - log(10)
+        most = log(steepest) + log(constants.nodes) / 2 if steepest > 0 else wanted
+        self.averaging = max(1, ceil(constants.chi * max(log(2.0), most - wanted)))
         self.next = SELDOM * flood_rounds(network, 0)
         self.last: Bound | None = None
 
@@ -71,7 +72,7 @@ class Stop:
         """Return whether the error is certainly at most tol; costs rounds."""
         began, c = gossip.clock, self.constants
         apart = c.L * _diagonal(greatest(gossip, np.concatenate([x, -x], axis=1)))
-        self.last = Bound(np.inf, c.nodes * (apart / c.mu) ** 2)
+        self.last = Bound(np.inf, c.nodes * _squared(apart / c.mu))
         if not self.last.apart <= self.tol:
             self.next = gossip.clock + SELDOM * (gossip.clock - began)
             return False
@@ -79,9 +80,20 @@ class Stop:
         extreme = greatest(gossip, np.concatenate([mean, -mean], axis=1))
         high, low = np.split(extreme, 2)
         steep = float(np.linalg.norm(np.maximum(np.abs(high), np.abs(low))))
-        self.last = Bound(c.nodes * ((steep + apart) / c.mu) ** 2, self.last.apart)
+        self.last = Bound(c.nodes * _squared((steep + apart) / c.mu), self.last.apart)
         self.next = gossip.clock + 2 * (gossip.clock - began)
         return self.last.error <= self.tol
+
+
+def _squared(value: float) -> float:
+    """Return the square, infinity where it is beyond all numbers: ``value**2`` would raise an error.
+
+    Examples
+    --------
+    >>> _squared(3.0), _squared(1e200)
+    (9.0, inf)
+    """
+    return value * value
 
 
 def _diagonal(extremes: Array) -> float:

@@ -2,8 +2,8 @@
 
 A generation is a folder named after its iteration, with one file a rank: the SHA-256 of what follows, a line of JSON
 about the run, and a NumPy archive. Files are written under another name and moved into place. A generation counts only
-if the files of all its ranks are there and whole; the two latest are kept, so that one which is damaged, or was cut
-short by a kill, leaves the one before it.
+if the files of all its ranks are there, whole, and of one another's kind; the two latest are kept, so that one which is
+damaged, or was cut short by a kill, leaves the one before it.
 """
 
 import hashlib
@@ -15,20 +15,26 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from ..checked_npz import USUAL, Damaged, open_regular, read_json, unpack
 from ..errors import InputError
 from ..files import atomic
 from .blocks import Blocks
 
 FORMAT = "adom-checkpoint-2"
+EARLIER = "adom-checkpoint-1"
+"""The same without digests of the data."""
 KEPT = 2
 ROWS = "rows/"
 """What the names of arrays begin with that have one row a node."""
-GENERATION = re.compile(r"iteration-(\d{12})")
-FILE = re.compile(r"rank-(\d+)-of-(\d+)\.ckpt")
+GENERATION = re.compile(r"iteration-([0-9]{12})")
+FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
+DIGEST = 64
+ABOUT = {"settings": dict, "clock": int, "floats": int, "plain": int, "seconds": float, "look": int | None}
+"""What is said of a run beside its arrays."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +107,8 @@ def generations(folder: Path) -> list[tuple[int, Path]]:
     """Return all generations of a folder, whole or not, the latest first."""
     if not folder.is_dir():
         return []
-    found = [(int(match[1]), path) for path in folder.iterdir() if (match := GENERATION.fullmatch(path.name))]
-    return sorted(found, reverse=True)
+    named = [(GENERATION.fullmatch(path.name), path) for path in folder.iterdir()]
+    return sorted(((int(match[1]), path) for match, path in named if match and path.is_dir()), reverse=True)
 
 
 def latest(folder: Path, say: Callable[[str], None]) -> Path | None:
@@ -142,32 +148,35 @@ def complete(generation: Path) -> bool:
 
 def check(generation: Path) -> None:
     """Refuse a generation that is not whole."""
-    end = nodes = 0
+    first: dict[str, Any] | None = None
     for path in files(generation):
-        header, _ = _read(path)
-        first, nodes = header["rows"][0], header["nodes"]
-        if first != end:
-            raise InputError(f"checkpoint {path} begins at node {first}, not at {end}: files are mixed up")
-        end = header["rows"][1]
-    if end != nodes:
-        raise InputError(f"checkpoint {generation} ends at node {end - 1} of {nodes}: files are mixed up")
+        about = _read(path)[0]["about"]
+        same = {name: about[name] for name in ("settings", "clock", "floats", "look")}
+        if first is not None and same != first:
+            raise InputError(f"checkpoint {path} is of another run than the files beside it")
+        first = same
 
 
 def read(generation: Path, first: int, end: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of some nodes, and what was written about the run; opens no more files than they are in."""
+    """Return the arrays of some nodes, and what was written about the run; reads no more files than they are in."""
     parts: list[dict[str, np.ndarray]] = []
     about: dict[str, Any] = {}
-    for path in files(generation):
-        low, high = _header(path)["rows"]
+    paths = files(generation)
+    blocks = Blocks(_read(paths[0])[0]["nodes"], len(paths))
+    for rank, path in enumerate(paths):
+        low, high = blocks.of(rank)
         if low < end and high > first:
             header, archive = _read(path)
             about, within = header["about"], slice(max(first, low) - low, min(end, high) - low)
             parts.append({name: a[within] if name.startswith(ROWS) else a for name, a in archive.items()})
-    names = [name for name in parts[0] if all(name in part for part in parts)]
-    joined = {
-        name: np.concatenate([part[name] for part in parts]) if name.startswith(ROWS) else parts[0][name]
-        for name in names
-    }
+    try:
+        names = [name for name in parts[0] if all(name in part for part in parts)]
+        joined = {
+            name: np.concatenate([part[name] for part in parts]) if name.startswith(ROWS) else parts[0][name]
+            for name in names
+        }
+    except (ValueError, IndexError) as error:
+        raise InputError(f"checkpoint {generation} has parts that do not fit together: {error}") from None
     return joined, about
 
 
@@ -176,28 +185,51 @@ def of_rank_0(generation: Path) -> dict[str, np.ndarray]:
     return _read(files(generation)[0])[1]
 
 
-def _header(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            file.readline()
-            return dict(json.loads(file.readline()))
-    except OSError as error:
-        raise InputError(f"cannot read checkpoint {path}: {error.strerror}") from None
-    except (ValueError, TypeError) as error:
-        raise InputError(f"checkpoint {path} is damaged ({error})") from None
-
-
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays of a file, after its checksum was looked at."""
     try:
-        written, _, content = path.read_bytes().partition(b"\n")
+        with open_regular(path) as file:
+            if file.read(DIGEST + 1) != _digest(file) + b"\n":
+                raise Damaged("it was cut short or changed, its SHA-256 does not fit")
+            file.seek(DIGEST + 1)
+            header = read_json(file.readline(USUAL.text + 1))
+            arrays = unpack(file)
+        _check_header(path, header, arrays)
     except OSError as error:
         raise InputError(f"cannot read checkpoint {path}: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest().encode() != written:
-        raise InputError(f"checkpoint {path} is damaged: it was cut short or changed, its SHA-256 does not fit")
-    line, _, archive = content.partition(b"\n")
-    header = json.loads(line)
-    if header.get("format") != FORMAT:
-        raise InputError(f"checkpoint {path} has format {header.get('format')!r}, not {FORMAT}")
-    with np.load(io.BytesIO(archive), allow_pickle=False) as arrays:
-        return header, {name: arrays[name] for name in arrays.files}
+    except Damaged as error:
+        raise InputError(f"checkpoint {path} is damaged: {error}") from None
+    return header, arrays
+
+
+def _digest(file: IO[bytes]) -> bytes:
+    """Return the SHA-256 of all that follows the first line."""
+    file.seek(DIGEST + 1)
+    return hashlib.file_digest(file, "sha256").hexdigest().encode()  # type: ignore[arg-type]  # a file opened to read
+
+
+def _check_header(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a file whose header contradicts its name, its arrays or itself: it was moved here, or made otherwise."""
+    if header.get("format") not in (FORMAT, EARLIER):
+        raise Damaged(f"its format is {header.get('format')!r}, not {FORMAT}")
+    about, match = header.get("about"), FILE.fullmatch(path.name)
+    nodes: Any = header.get("nodes")
+    iteration: Any = header.get("iteration")
+    if not isinstance(about, dict) or match is None or not (_whole(nodes) and _whole(iteration)):
+        raise Damaged("its header is not one of a checkpoint")
+    for name, kind in ABOUT.items():
+        if name not in about or not isinstance(about[name], kind):
+            raise Damaged(f"its header says {name} = {about.get(name)!r}")
+    rank, ranks = int(match[1]), int(match[2])
+    if not 0 <= rank < ranks <= nodes:
+        raise Damaged(f"rank {rank} of {ranks} has no part of {nodes} nodes")
+    rows = list(Blocks(nodes, ranks).of(rank))
+    if header.get("rows") != rows or path.parent.name != f"iteration-{iteration:012d}":
+        raise Damaged("it is the file of another rank or another iteration")
+    for name, array in arrays.items():
+        if name.startswith(ROWS) and (array.ndim == 0 or len(array) != rows[1] - rows[0]):
+            raise Damaged(f"{name} has shape {array.shape}, not one row for each of its {rows[1] - rows[0]} nodes")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40

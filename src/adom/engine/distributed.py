@@ -2,8 +2,9 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -20,11 +21,12 @@ from .agreement import Stop, greatest
 from .blocks import BlockGossip, Rounds
 from .checkpoints import Checkpoints
 from .endings import rounding
+from .lock import FolderLock
 from .own import own_code
 from .pair import check_pair, constants
 from .pauses import Loop
 from .progress import Interrupt, Progress
-from .ranks import Ended, RankRun, Ranks, Task, own_matter
+from .ranks import Ended, OwnError, RankRun, Ranks, Task, at_rank_0, own_matter
 from .records import COLUMNS, Plan
 from .rehearsal import rehearse
 from .result import Result
@@ -78,36 +80,79 @@ def run(
     monitor: bool,
 ) -> Result:
     """Solve as one of some ranks."""
-    from .solve import check_budget, circumstances, method_described, method_type, method_with
+    from .solve import circumstances, method_type
 
     if parameters == "tuned":
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
     cls = method_type(method)
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     spec = request.oracle_for(cls)
-    rounds = Rounds(network, world.blocks, world.rank, cls.directed, request.dtype)
-    gossip = BlockGossip(rounds, world.exchange)
-    held = _held(world, problem, network, gossip)
-    if held.solution is None and request.tol is not None and cls.directed:
-        raise InputError(f"{cls.title} cannot agree when to stop without the solution; leave tol out and give rounds")
+    with _folder(world, kept):
+        rounds = Rounds(network, world.blocks, world.rank, cls.directed, request.dtype)
+        gossip = BlockGossip(rounds, world.exchange)
+        held = _held(world, problem, network, gossip)
+        task = _task(world, problem, network, method, parameters, request, kept, monitor, held, gossip)
+        rounds.prepare()
+        progress = Progress(task.plan.rounds, cls.title, False if world.rank else request.progress)
+        one = RankRun(world, task, gossip)
+        going_on = _resume(world, one, kept)
+        with Interrupt() as interrupt, progress:
+            ended = Loop(one, progress, interrupt).go()
+    start, settings = _start_error(problem, held), task.settings
+    about = {
+        "method": settings["method"],
+        "problem": {
+            "type": type(held.block).__name__,
+            **settings["problem"],
+            "kappa": held.constants.kappa,
+            "samples": problem.weighting(),
+        },
+        **circumstances(network, cls, spec, "given" if isinstance(method, Method) else parameters, request),
+        **asdict(task.plan),
+        "tol": request.tol,
+        "start_error": None if np.isnan(start) else start,
+        "solution_error": problem.solution_error if isinstance(problem, Problem) else None,
+        "wire": ended.wire,
+        "resumed": going_on,
+        "message": ended.run.message,
+    }
+    if task.stop is not None and task.stop.last is not None:
+        about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None
+    return _result(world, ended, about, held.solution is not None, task.monitor)
+
+
+def _task(
+    world: Ranks,
+    problem: "Problem | Shards",
+    network: Any,
+    method: Any,
+    parameters: Any,
+    request: "Request",
+    kept: Checkpoints | None,
+    monitor: bool,
+    held: Held,
+    gossip: BlockGossip,
+) -> Task:
+    """Return what to run; what of it is not this rank's own is the same on all of them."""
+    from .solve import method_described, method_with
+
     made = method_with(lambda: held.constants, method, parameters)
-    check_budget(made, request.rounds - gossip.clock)
-    start, uncertain = float("nan"), None
-    if isinstance(problem, Problem):
-        start, uncertain = problem.nodes * float((problem.solution() ** 2).sum()), problem.solution_error
-        if request.tol is not None and world.rank == 0:
-            problem.warn_of_tol(request.tol)
-    plan = Plan(
-        int(request.rounds),
-        int(request.record_every),
-        request.tol if held.solution is not None else None,
-        request.dtype,
-        0.0 if np.isnan(start) else start,
-        rounding(request.dtype, held.constants.kappa) ** (1 if held.solution is None else 2),
-    )
+    _check_rounds(made, request.rounds, gossip.clock)
+    known = held.solution is not None
+    if not known and request.tol is not None and made.directed:
+        raise InputError(f"{made.title} cannot agree when to stop without the solution; leave tol out and give rounds")
+    if isinstance(problem, Problem) and request.tol is not None and world.rank == 0:
+        problem.warn_of_tol(request.tol)
+    start, watched = _start_error(problem, held), monitor or known
+    farthest = held.steepest / held.constants.mu  # x* is no farther from 0
+    growth = start if known else 0.0 if watched else problem.nodes * farthest * farthest
+    tol = request.tol if known else None
+    floor = rounding(request.dtype, held.constants.kappa) ** (2 if known else 1)
+    plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
     stop = None
-    if held.solution is None and request.tol is not None:
+    if not known and request.tol is not None:
         stop = Stop(request.tol, network, held.constants, held.steepest)
+    spec = request.oracle_for(type(made))
     codes = (held.block.own_code(), own_code(made, problem.nodes, problem.dim, request.dtype))
     settings = {
         "method": method_described(made),
@@ -117,37 +162,71 @@ def run(
         "code": [code.hidden or code.digest for code in codes],
         "dtype": request.dtype,
         "record_every": plan.record_every,
+        "records": "error" if known else "gradient_norm" if watched else "nothing",
     }
+    listed = None if isinstance(problem, Problem) else [file.sha256 for file in problem.manifest.files]
+    _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
     accuracy = _accuracy(world, made, spec, held.constants, network)
-    watched = monitor or held.solution is not None
-    task = Task(held.block, made, spec, plan, accuracy, held.solution, watched, stop, kept, settings)
-    rounds.prepare()
-    progress = Progress(plan.rounds, cls.title, False if world.rank else request.progress)
-    one = RankRun(world, task, gossip)
-    going_on = _resume(world, one, kept)
-    with Interrupt() as interrupt, progress:
-        ended = Loop(one, progress, interrupt).go()
-    protocol = "given" if isinstance(method, Method) else parameters
-    about = {
-        "method": settings["method"],
-        "problem": {
-            "type": type(held.block).__name__,
-            **settings["problem"],
-            "kappa": held.constants.kappa,
-            "samples": problem.weighting(),
-        },
-        **circumstances(network, cls, spec, protocol, request),
-        **asdict(plan),
-        "tol": request.tol,
-        "start_error": None if np.isnan(start) else start,
-        "solution_error": uncertain,
-        "wire": ended.wire,
-        "resumed": going_on,
-        "message": ended.run.message,
-    }
-    if stop is not None and stop.last is not None:
-        about["error_bound"] = None if np.isinf(stop.last.error) else stop.last.error
-    return _result(world, ended, about, held.solution is not None, watched)
+    return Task(held.block, made, spec, plan, accuracy, held.solution, watched, stop, kept, settings)
+
+
+def _start_error(problem: "Problem | Shards", held: Held) -> float:
+    return float("nan") if held.solution is None else problem.nodes * float((held.solution**2).sum())
+
+
+def _check_rounds(method: Method, rounds: int, agreeing: int) -> None:
+    """Refuse a budget that does not cover agreeing on the constants and the first step."""
+    from .solve import check_budget
+
+    if not agreeing:
+        check_budget(method, rounds)
+    first = agreeing + int(method.rounds_of_step(0))
+    if rounds < first:
+        raise InputError(
+            f"rounds must be at least {first} here, got {rounds}: agreeing on mu and L takes {agreeing} of them, "
+            f"and one step of {method.title} the others; give more"
+        )
+
+
+EXACT = ("network", "shards", "oracle", "dtype", "record_every", "records", "rounds")
+"""Settings in which no rank may differ from rank 0; constants may, in rounding, where machines do."""
+
+
+def _same_everywhere(world: Ranks, settings: dict[str, Any]) -> None:
+    """Refuse a rank that was given something else than rank 0."""
+    own = {name: settings[name] for name in EXACT} | {"method": settings["method"]["name"]}
+    text = np.frombuffer(json.dumps(own).encode(), dtype=np.uint8).copy()
+    size = np.array([text.size], dtype=np.int64)
+    world.tell(size)
+    words = text if world.rank == 0 else np.zeros(int(size[0]), dtype=np.uint8)
+    world.tell(words)
+    for name, value in json.loads(bytes(words)).items():
+        if value != own[name]:
+            raise OwnError(
+                f"it was given {name} = {own[name]!r:.200}, and rank 0 {value!r:.200}; give all ranks the same"
+            )
+
+
+@contextmanager
+def _folder(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
+    """Hold the folder of checkpoints for this job alone."""
+    if kept is None:
+        yield
+        return
+    with ExitStack() as holding:
+
+        def take() -> int:
+            holding.enter_context(FolderLock(kept.path))
+            if store.generations(kept.path) and not kept.resume:
+                raise InputError(
+                    f"{kept.path} holds checkpoints of an earlier run; go on from them (--resume), "
+                    "or take another folder"
+                )
+            return 0
+
+        with world.busy(f"looking into {kept.path}"):
+            at_rank_0(world, take)
+        yield
 
 
 def _held(world: Ranks, problem: "Problem | Shards", network: Any, gossip: BlockGossip) -> Held:
@@ -155,7 +234,7 @@ def _held(world: Ranks, problem: "Problem | Shards", network: Any, gossip: Block
     first, end = world.blocks.of(world.rank)
     if isinstance(problem, Problem):
         return Held(problem.block(first, end), constants(problem, network), problem.solution(), 0.0)
-    with own_matter():
+    with own_matter(), world.busy(lambda: f"reading {problem.reading}"):
         block = problem.open(first, end)
     curvature = block.L_nodes - block.l2
     slope = block.with_l2(1.0).gradient_rows(np.zeros((end - first, block.dim)))
@@ -189,31 +268,21 @@ def _resume(world: Ranks, one: RankRun, kept: Checkpoints | None) -> int:
     """Go on from the latest whole checkpoint, if that is wanted; return its iteration, 0 where there is none."""
     if kept is None:
         return 0
-    chosen = np.full(1, -1, dtype=np.int64)
-    if world.rank == 0:
-        chosen[0] = _chosen(kept)
-    world.tell(chosen)
-    if chosen[0] < 0:
+    with world.busy(f"looking for checkpoints in {kept.path}"):
+        chosen = at_rank_0(world, lambda: _chosen(kept))
+    if chosen < 0:
         return 0
-    one.restore(Path(kept.path) / f"iteration-{int(chosen[0]):012d}")
-    return int(chosen[0])
+    one.restore(kept.path / f"iteration-{chosen:012d}")
+    return chosen
 
 
 def _chosen(kept: Checkpoints) -> int:
-    """Return the iteration to go on from, -1 where there is none, and see that the folder can be written to."""
-    with own_matter():
-        there = store.generations(kept.path)
-        if there and not kept.resume:
-            raise InputError(
-                f"{kept.path} holds checkpoints of an earlier run; go on from them (--resume), or take another folder"
-            )
-        found = store.latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
-        if found is None and any(store.complete(path) for _, path in there):  # damaged, not just never finished
-            raise InputError(f"no checkpoint in {kept.path} is whole; remove the folder to start afresh")
-        store.forget_after(found, kept.path)
-        with atomic(kept.path / ".writable") as _:
-            pass
-        (kept.path / ".writable").unlink()
+    """Return the iteration to go on from, -1 where there is none."""
+    there = store.generations(kept.path)
+    found = store.latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
+    if found is None and any(store.complete(path) for _, path in there):  # damaged, not just never finished
+        raise InputError(f"no checkpoint in {kept.path} is whole; remove the folder to start afresh")
+    store.forget_after(found, kept.path)
     if found is None:
         if kept.resume:
             print(f"adom: no checkpoint in {kept.path}: starting from the beginning", file=sys.stderr, flush=True)
@@ -248,11 +317,17 @@ def _result(world: Ranks, ended: Ended, about: dict[str, Any], known: bool, watc
 
 
 def on_one_rank(
-    problem: Any, network: Any, method: Any, parameters: Any, request: "Request", kept: Checkpoints | None = None
+    problem: Any,
+    network: Any,
+    method: Any,
+    parameters: Any,
+    request: "Request",
+    kept: Checkpoints | None = None,
+    monitor: bool = True,
 ) -> Result:
     """Solve as the only rank, without MPI: the arithmetic of engine "mpi", for tests."""
     from .ranks import Alone
 
     with jax.enable_x64(True):
         request = replace(request, progress=False)
-        return run(Alone(problem.nodes), problem, network, method, parameters, request, kept, True)
+        return run(Alone(problem.nodes), problem, network, method, parameters, request, kept, monitor)

@@ -44,7 +44,8 @@ class Loop:
         steps = self._reach(4)
         while True:
             self.before, began = (one.iteration, one.gossip.clock), perf_counter()
-            records = one.advance(steps, self.slots)
+            with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges, which its records say
+                records = one.advance(steps, self.slots)
             elapsed = perf_counter() - began
             status, stop, steps, checkpoint = self._pause(records, elapsed)
             self.world.settled()
@@ -74,7 +75,8 @@ class Loop:
         flags = np.zeros((1, len(one.x), 1))
         flags[0, 0, 0] = self.interrupt.asked
         asked = self.world.collect(flags)
-        metrics = self._metrics(records)
+        with np.errstate(over="ignore", invalid="ignore"):
+            metrics = self._metrics(records)
         words = np.zeros(4, dtype=np.int64)
         if asked is not None:
             assert metrics is not None
@@ -85,6 +87,8 @@ class Loop:
             seconds = one.seconds + elapsed * (counted[0] - self.before[0]) / made
             table = np.stack([counted[0], counted[1], gradients, counted[2], seconds, error, consensus], axis=-1)
             taken = one.run.take(table, interrupted or one.agreed)
+            if one.run.status == "diverged" and not self.task.monitor:
+                one.run.message = one.run.message.replace("the ", "the rows' squared norm", 1)
             if one.agreed:  # also where the rounds are spent just then
                 one.run.status, one.run.message = "converged", ""
             elif interrupted and not one.run.status:
@@ -104,12 +108,21 @@ class Loop:
         return STATUSES[words[0]], int(words[1]), int(words[2]), bool(words[3])
 
     def _metrics(self, records: list[Record]) -> tuple[Array, Array, Array] | None:
-        """Return gradients a node, error (or the gradient at the mean) and consensus of records, at rank 0."""
+        """Return gradients a node, error (or the gradient at the mean) and consensus of records, at rank 0.
+
+        Without monitoring the squared norm of the rows stands in the place of the error, a number a node: by it a run
+        that diverges is known.
+        """
         task = self.task
-        counts = self.world.collect(np.stack([r.gradients for r in records]).astype(np.float64))
+        gradients = np.stack([r.gradients for r in records]).astype(np.float64)
         if not task.monitor:
-            nothing = np.zeros(len(records))
-            return None if counts is None else (np.concatenate(counts, axis=1).mean(axis=1), nothing, nothing)
+            squares = np.stack([np.square(r.x, dtype=np.float64).sum(axis=1) for r in records])
+            found = self.world.collect(np.stack([gradients, squares], axis=-1))
+            if found is None:
+                return None
+            numbers = np.concatenate(found, axis=1)
+            return numbers[..., 0].mean(axis=1), numbers[..., 1].sum(axis=1), np.zeros(len(records))
+        counts = self.world.collect(gradients)
         parts = self.world.collect(np.stack([r.x for r in records]))
         mean = np.empty((len(records), task.block.dim), dtype=task.plan.dtype)
         rows = None if parts is None else np.concatenate(parts, axis=1).astype(np.float64)

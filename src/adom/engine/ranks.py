@@ -5,8 +5,9 @@ From one pause to the next (`adom.engine.pauses`) no rank waits for anyone but t
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,7 +27,8 @@ from .agreement import Stop
 from .blocks import BlockGossip, Blocks, Message
 from .compiled import place
 from .own import bare
-from .records import Plan, Run
+from .records import COLUMNS, Plan, Run
+from .watch import Words
 
 Array = np.ndarray
 
@@ -52,6 +54,9 @@ class Ranks(Protocol):
 
     def settled(self) -> None:
         """Take note that the start is over."""
+
+    def busy(self, doing: Words) -> AbstractContextManager[None]:
+        """Let the others know that this rank lives while it does something that may take long."""
 
 
 class OwnError(InputError):
@@ -94,6 +99,28 @@ class Alone:
 
     def settled(self) -> None:
         """Be as patient as before."""
+
+    def busy(self, doing: Words) -> AbstractContextManager[None]:
+        """Nobody asks."""
+        return nullcontext()
+
+
+def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
+    """Let rank 0 do something; return its number on all ranks. What it refuses, all ranks refuse."""
+    found, said = np.zeros(2, dtype=np.int64), b""
+    if world.rank == 0:
+        try:
+            with own_matter():
+                found[0] = work()
+        except InputError as error:
+            said = str(error).encode()
+            found[1] = len(said)
+    world.tell(found)
+    if found[1]:
+        words = np.frombuffer(said, dtype=np.uint8).copy() if world.rank == 0 else np.zeros(found[1], dtype=np.uint8)
+        world.tell(words)
+        raise InputError(bytes(words).decode(errors="replace"))
+    return int(found[0])
 
 
 @cache
@@ -276,7 +303,7 @@ class RankRun:
             "seconds": self.seconds,
             "look": self.task.stop.next if self.task.stop is not None else None,
         }
-        with own_matter():
+        with own_matter(), world.busy(f"writing a checkpoint to {kept.path}"):
             checkpoints.write(kept.path, self.iteration, world.rank, world.blocks, arrays, about)
         world.meet()  # nothing older is given up before all have written
         if world.rank == 0:
@@ -285,30 +312,55 @@ class RankRun:
     def restore(self, generation: Path) -> None:
         """Go on from a checkpoint, whatever number of ranks has written it."""
         first, end = self.world.blocks.of(self.world.rank)
-        with own_matter():
+        with own_matter(), self.world.busy(f"reading {generation}"):
             arrays, about = checkpoints.read(generation, first, end)
-        _compare(about["settings"], self.task.settings, generation)
-        other = np.flatnonzero((arrays["rows/data"] != self._data).any(axis=1))
-        if other.size:
-            raise OwnError(
-                f"{generation.parent} was written with other data of node {first + int(other[0])}; "
-                "give the same data to go on, or another folder to start afresh"
+        unsaid = _compare(about["settings"], self.task.settings, generation)
+        unsaid += self._compare_data(arrays.get("rows/data"), generation)
+        if unsaid and self.world.rank == 0:
+            words = f"adom: {generation} is of an earlier version and does not say {', nor '.join(unsaid)}"
+            print(f"{words}: give the same as then, it is not checked", file=sys.stderr, flush=True)
+        if about["clock"] > self.task.plan.rounds:
+            raise InputError(
+                f"{generation} is at round {about['clock']}, beyond the budget of rounds={self.task.plan.rounds}; "
+                "give more rounds, or another folder to start afresh"
             )
         structure: Any = jax.tree.structure((self.state, self.oracle.memory))
         leaves = []
         for number, leaf in enumerate(self._leaves()):
-            name = f"rows/{number}" if np.ndim(leaf) else f"one/{number}"
-            array = arrays[name]
+            array = _array(arrays, f"rows/{number}" if np.ndim(leaf) else f"one/{number}", np.asarray(leaf), generation)
             leaves.append(jnp.asarray(array) if isinstance(leaf, jax.Array) else _like(leaf, array))
         self.state, self.oracle.memory = structure.unflatten(leaves)
-        self.x, self.oracle.plain = arrays["rows/x"], about["plain"]
+        self.x, self.oracle.plain = _array(arrays, "rows/x", self.x, generation), about["plain"]
         self.gossip.clock, self.gossip.floats = about["clock"], about["floats"]
         self.iteration, self.seconds = int(generation.name.rpartition("-")[2]), about["seconds"]
         if self.task.stop is not None and about["look"] is not None:
             self.task.stop.next = about["look"]
         if self.world.rank == 0:
-            table = checkpoints.of_rank_0(generation)["one/table"]
+            table = checkpoints.of_rank_0(generation).get("one/table", np.empty(0))
+            if table.ndim != 2 or table.shape[1] != len(COLUMNS) or table.dtype != np.float64:
+                raise OwnError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
             self.run.tables = [table] if len(table) else []
+
+    def _compare_data(self, before: Array | None, generation: Path) -> list[str]:
+        """Refuse other data of any node, on all ranks; return in words what cannot be compared."""
+        if before is None:
+            return ["which data it had"]
+        same = before.shape == self._data.shape
+        other = (before != self._data).any(axis=1) if same else np.ones(len(self._data), dtype=bool)
+        found = self.world.collect(other.astype(np.float64)[None])
+
+        def look() -> int:
+            assert found is not None
+            nodes = np.flatnonzero(np.concatenate(found, axis=1)[0])
+            if nodes.size:
+                raise InputError(
+                    f"{generation.parent} was written with other data of node {nodes[0]}; "
+                    "give the same data to go on, or another folder to start afresh"
+                )
+            return 0
+
+        at_rank_0(self.world, look)
+        return []
 
 
 def _like(leaf: Any, array: Array) -> Any:
@@ -316,11 +368,28 @@ def _like(leaf: Any, array: Array) -> Any:
     return array.item() if not isinstance(leaf, np.ndarray | np.generic) else array
 
 
-def _compare(before: dict[str, Any], now: dict[str, Any], generation: Path) -> None:
+def _array(arrays: dict[str, Array], name: str, like: Array, generation: Path) -> Array:
+    """Return an array of a checkpoint, if it has the shape and the kind of the one whose place it takes."""
+    found = arrays.get(name)
+    fits = found is not None and found.shape == like.shape and found.dtype.kind in "fiub"
+    if found is None or not fits or (found.ndim and found.dtype != like.dtype):
+        kind = "nothing" if found is None else f"{found.dtype} of shape {found.shape}"
+        raise OwnError(f"{generation} has {kind} as {name}, not {like.dtype} of shape {like.shape}; remove it")
+    return found
+
+
+SINCE = {"code": "what code of one's own computed", "records": "what was recorded"}
+"""What checkpoints of earlier versions do not say, beside the digests of their data."""
+
+
+def _compare(before: dict[str, Any], now: dict[str, Any], generation: Path) -> list[str]:
+    """Refuse to go on with other settings; return in words what cannot be compared."""
     plain = json.loads(json.dumps(now))
-    for name in sorted({*before, *plain}):
+    missing = [name for name in SINCE if name not in before]
+    for name in sorted({*before, *plain} - {*missing}):
         if before.get(name) != plain.get(name):
             raise InputError(
                 f"{generation.parent} was written with {name} = {before.get(name)!r}, now it is {plain.get(name)!r}; "
                 "give the same settings to go on, or another folder to start afresh"
             )
+    return [SINCE[name] for name in missing]

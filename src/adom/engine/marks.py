@@ -1,0 +1,49 @@
+"""One byte a rank that all ranks of a machine see: who runs, and who has left by itself.
+
+When a rank dies the launcher ends the others. What is left of them in the list of processes looks the same; what each
+of them has marked before it went does not.
+"""
+
+import mmap
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+UNKNOWN, RUNNING, LEFT = 0, 1, 2
+
+
+class Marks:
+    """The marks of a job's ranks on one machine.
+
+    Parameters
+    ----------
+    name : str
+        The same for all ranks of the machine, and no other job's.
+    ranks : int
+    """
+
+    def __init__(self, name: str, ranks: int) -> None:
+        self._path = Path(tempfile.gettempdir()) / f"adom-ranks-{name}"
+        number = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            os.ftruncate(number, ranks + 1)
+            self._bytes = mmap.mmap(number, ranks + 1)
+        finally:
+            os.close(number)
+
+    def __getitem__(self, rank: int) -> int:
+        return self._bytes[rank]
+
+    def __setitem__(self, rank: int, mark: int) -> None:
+        self._bytes[rank] = mark
+
+    def first(self) -> bool:
+        """Return whether nobody has asked this before: one rank speaks for all."""
+        asked, self._bytes[-1] = self._bytes[-1], 1
+        return not asked
+
+    def forget(self) -> None:
+        """Remove the file, which nobody opens any more; the marks stay."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
