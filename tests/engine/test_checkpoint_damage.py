@@ -130,7 +130,7 @@ def saved(**arrays):
         ({"iteration": "20"}, "not one of a checkpoint"),
         ({"nodes": 10**30}, "not one of a checkpoint"),
         ({"nodes": 1}, "rank 1 of 2 has no part of 1 nodes"),
-        ({"format": "adom-checkpoint-2"}, "its format is 'adom-checkpoint-2'"),
+        ({"format": "adom-checkpoint-9"}, "its format is 'adom-checkpoint-9'"),
         ({"about": [1]}, "not one of a checkpoint"),
         ({"about": {**ABOUT, "clock": "7"}}, "says clock = '7'"),
         ({"archive": saved(**{"rows/x": rows(20)})}, "not one row for each of its 3 nodes"),
