@@ -81,7 +81,6 @@ def _check_early(settings: Config) -> None:
 
 
 def _build_and_run(settings: Config) -> "Result":
-    from .. import solve as solve_problem
     from . import build
 
     problem: Any
@@ -89,6 +88,8 @@ def _build_and_run(settings: Config) -> "Result":
         network, problem = build.network(settings), build.shards(settings)
     else:
         network, problem = build.both(settings)
+    from .. import solve as solve_problem  # not before: it loads JAX
+
     run, mpi = settings.run, settings.mpi
     more: dict[str, Any] = {"monitor": not mpi.unwatched}
     if mpi.patience is not None:

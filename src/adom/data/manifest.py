@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from ..checked_npz import open_regular
 from ..errors import InputError
+from ..files import open_regular
 from ..problems.files import LARGEST_INDEX
 
 NAME = "manifest.json"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..checked_npz import open_regular
 from ..errors import InputError, nearest
+from ..files import open_regular
 from ..problems.files import parse_libsvm, read
 from . import manifest
 from .manifest import Manifest, Shard, Source

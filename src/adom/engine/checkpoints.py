@@ -19,9 +19,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..checked_npz import USUAL, Damaged, open_regular, read_json, unpack
+from ..checked_npz import USUAL, Damaged, read_json, unpack
 from ..errors import InputError
-from ..files import atomic
+from ..files import atomic, open_regular
 from .blocks import Blocks
 
 FORMAT = "adom-checkpoint-2"

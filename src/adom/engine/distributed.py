@@ -12,7 +12,6 @@ import numpy as np
 
 from ..algorithms import Constants, Method
 from ..errors import InputError
-from ..files import atomic
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracles import Accuracy, OracleSpec
