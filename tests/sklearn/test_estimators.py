@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -277,12 +278,48 @@ def test_bad_settings_are_refused_in_one_line(estimator, given, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, "1"])
-def test_regularisation_is_positive_and_finite(C):
-    with pytest.raises(InputError, match="C must be positive and finite"):
+@pytest.mark.parametrize(
+    ("C", "rule"),
+    [(C, "be positive and finite") for C in (0.0, -1.0, np.inf, np.nan, 10**400)]
+    + [(C, "be a number") for C in ("1", True, 1j, None, np.ones(1))]
+    + [(C, "lie between 1e-75 and 1e\\+75") for C in (1e-300, 1e300)],
+)
+def test_regularisation_is_a_positive_number_that_can_be_computed_with(C, rule):
+    with pytest.raises(InputError, match=f"C must {rule}"):
         DecentralizedLogisticRegression(C=C).fit(X, Y)
-    with pytest.raises(InputError, match="alpha must be positive and finite"):
+    with pytest.raises(InputError, match=f"alpha must {rule}"):
         DecentralizedRidge(alpha=C).fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", [DecentralizedLogisticRegression, DecentralizedRidge])
+@pytest.mark.parametrize(
+    ("features", "weights", "message"),
+    [
+        (X * 1e200, None, r"X\[0, 0\] is .*e\+\d*; numbers must be at most 1e\+75"),
+        (sp.csr_array(X * 1e200), None, r"X\[0, 0\] is .*e\+\d*; numbers must be at most 1e\+75"),
+        (np.ma.masked_less(X, 0), None, "X must have no gaps, got masked values"),
+        (X, np.full(60, 1e300), r"sample_weight\[0\] is 1e\+300"),
+        (X, np.full(60, np.inf), r"sample_weight\[0\] is inf"),
+        (X, np.full(60, 1e-300), "sample_weight must be 0 or more, and positive for some"),
+        (X, np.ones(60) * 1j, "sample_weight must be real numbers"),
+    ],
+)
+def test_data_that_cannot_be_computed_with_are_refused(estimator, features, weights, message):
+    with pytest.raises(InputError, match=message):
+        estimator().fit(features, Y, weights)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "a", 1j, None, 1e300])
+def test_class_weights_are_numbers_of_at_least_0(weight):
+    with pytest.raises(InputError, match=r"class_weight\[0\] must"):
+        DecentralizedLogisticRegression(class_weight={0: weight, 1: 1.0}).fit(X, Y)
+
+
+def test_features_without_information_give_coefficients_of_zero():
+    labels = np.tile([0, 1], 15)
+    model = DecentralizedLogisticRegression(nodes=3, network="complete", tol=1e-6).fit(np.zeros((30, 2)), labels)
+    assert model.result_.status == "converged"
+    assert np.abs([*model.coef_[0], *model.intercept_]).max() < 1e-15
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..engine.endings import LOST
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..problems.base import Problem
+from ..problems.checks import LARGEST, as_array, as_number, as_numbers
+from ..problems.nodes import check_features
 from .dealing import Frame, Share
 from .stages import Books, Fit, Settings, minimise, summary
 
@@ -31,14 +33,35 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, **rules: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return float64 features, dense or CSR, labels, and weights of the samples."""
+        for name, given in (("X", X), ("y", y)):
+            if np.ma.isMaskedArray(given):
+                as_array(name, given)  # which refuses gaps
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, **rules)
+        X = check_features(X, "X")
+        if sample_weight is not None:
+            sample_weight = as_numbers("sample_weight", sample_weight)
+            sample_weight = float(sample_weight) if sample_weight.ndim == 0 else sample_weight
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if (weights < 0).any() or not weights.sum() > 0:
+        if (weights < 0).any() or not weights.sum() >= 1 / LARGEST:
             raise InputError(
                 "sample_weight must be 0 or more, and positive for some sample, got a smallest of "
                 f"{weights.min():g} and a sum of {weights.sum():g}; leave out samples that shall not count"
             )
         return X, y, weights
+
+    def _regularisation(self, name: str, example: float = 1.0) -> float:
+        """Return C or alpha as a number, if one can compute with it."""
+        given = getattr(self, name)
+        value = as_number(name, given, example)
+        if not 0 < value < np.inf:
+            raise InputError(
+                f"{name} must be positive and finite, got {shown(given)}; it makes the f_i strongly convex"
+            )
+        if not 1 / LARGEST <= value <= LARGEST:
+            raise InputError(
+                f"{name} must lie between {1 / LARGEST:g} and {LARGEST:g}, got {value:g}; scale the features instead"
+            )
+        return value
 
     def _settings(self) -> Settings:
         return Settings(self.method, self.parameters, self.oracle, self.tol, self.max_rounds, bool(self.verbose))

@@ -8,8 +8,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..problems.base import Problem
+from ..problems.checks import LARGEST, as_number
 from ..problems.logistic import LogisticRegression
 from ..problems.softmax import SoftmaxRegression
 from .base import Decentralized
@@ -133,8 +134,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         """
         X, y, weights = self._checked(X, y, sample_weight)
         check_classification_targets(y)
-        if not (isinstance(self.C, int | float | np.number) and 0 < self.C < np.inf):
-            raise InputError(f"C must be positive and finite, got {self.C!r}; every f_i is strongly convex by it")
+        C = self._regularisation("C")
         before = getattr(self, "classes_", None)
         self.classes_, labels = np.unique(y, return_inverse=True)
         classes = self.classes_.size
@@ -143,7 +143,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         if self.class_weight is not None:
             weights = weights * self._class_weights(y, weights)[labels]
         total = weights.sum()
-        l2, weights = 1 / (self.C * total), weights / total
+        l2, weights = 1 / (C * total), weights / total
 
         share = deal(labels, self.nodes, self.split, self.network, seed_of(self.random_state))
         chosen = Frame(None, 0.0)
@@ -174,6 +174,12 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         return self
 
     def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if isinstance(self.class_weight, dict):
+            for name, weight in self.class_weight.items():
+                if not 0 <= as_number(f"class_weight[{name!r}]", weight, 1.0) <= LARGEST:
+                    raise InputError(
+                        f"class_weight[{name!r}] must lie between 0 and {LARGEST:g}, got {shown(weight)}; e.g. 1"
+                    )
         if self.class_weight != "balanced":
             return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
         counts = np.bincount(np.searchsorted(self.classes_, y), weights, self.classes_.size)

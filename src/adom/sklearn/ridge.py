@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 
-from ..errors import InputError
 from ..problems.base import Problem
+from ..problems.checks import as_numbers
 from ..problems.quadratic import Quadratic
 from ..problems.squares import LeastSquares
 from .base import Decentralized
@@ -102,11 +102,9 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
             The s_j, 0 or more.
         """
         X, y, weights = self._checked(X, y, sample_weight, y_numeric=True)
-        if not (isinstance(self.alpha, int | float | np.number) and 0 < self.alpha < np.inf):
-            raise InputError(f"alpha must be positive and finite, got {self.alpha!r}; it makes the f_i strongly convex")
-        y = y.astype(np.float64)
+        alpha, y = self._regularisation("alpha"), as_numbers("y", y)
         total = weights.sum()
-        l2, weights = self.alpha / total, weights / total
+        l2, weights = alpha / total, weights / total
 
         labels = y
         if self.split == "dirichlet":

@@ -27,9 +27,10 @@ import pandas as pd
 from ..algorithms import Method, method_class
 from ..engine.outcomes import start_error
 from ..engine.result import Result
-from ..engine.solve import check_whole, make_method, problem_described, solve
-from ..errors import InputError
+from ..engine.solve import make_method, problem_described, solve
+from ..errors import InputError, shown
 from ..problems.base import Array, Problem
+from ..problems.checks import check_whole
 from ..problems.minimiser import minimum
 from ..problems.moved import Moved
 
@@ -58,7 +59,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < 1):
-            raise InputError(f"tol must lie between 0 and 1, got {self.tol!r}; it is relative, e.g. tol=1e-8")
+            raise InputError(f"tol must lie between 0 and 1, got {shown(self.tol)}; it is relative, e.g. tol=1e-8")
         check_whole("max_rounds", self.max_rounds)
 
 
@@ -175,8 +176,8 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, settings: Se
         centre = centre + step / (1 - min(factor, FARTHEST))
     else:
         status = "stages"
-    if status == "converged" and near > asked:
-        status = "inexact"
+    if status == "converged" and near > asked and float(np.linalg.norm(known.x)) > known.error:
+        status = "inexact"  # unless it cannot be told from 0, which all tolerances are relative to
     return Fit(rows.mean(axis=0), rows, status, run.last)
 
 
