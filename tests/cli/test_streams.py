@@ -2,12 +2,14 @@
 
 import json
 import shlex
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from adom.cli import output
 from adom.cli.main import EXAMPLES, START, app
 from adom.cli.settings import DATA_SETS, DTYPES, ENGINES, PARAMETERS, SPLITS
 
@@ -147,3 +149,12 @@ def test_choices_are_those_of_the_library() -> None:
     assert tuple(BY) == split.BY
     assert tuple(FIGURES) == reproduce.FIGURES
     assert set(AXES) | {"all"} == set(plot.AXES)
+
+
+@pytest.mark.parametrize(("quiet", "said"), [(False, "warning: x* is known to about 0.1 only\n"), (True, "")])
+def test_a_warning_is_one_plain_line(capsys: pytest.CaptureFixture[str], quiet: bool, said: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        output.plain_warnings(quiet)
+        warnings.warn("x* is known to about 0.1 only", stacklevel=1)
+    assert capsys.readouterr().err == said
