@@ -115,7 +115,6 @@ def test_what_is_within_the_rule_is_computed_with(scale: float) -> None:
         A.astype(np.float16),
         A.astype(np.longdouble),
         A.astype(int),
-        np.asmatrix(A),
         np.ma.masked_greater(A, 5),
         pd.DataFrame(A),
         sp.csc_array(A),
