@@ -173,7 +173,7 @@ LATE: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("solve --network ring --nodes 4 --data array.npy", ("or a file whose name ends in .csv or .npz",)),
     ("solve --network ring --nodes 4 --data other.npz", ("has no array features or X; it has a: save one with",)),
-    ("solve --nodes 4 --network ring --l2 1e-200", ("makes kappa =", "take a larger --l2, or give --kappa")),
+    ("solve --nodes 4 --network ring --l2 1e-100", ("makes kappa =", "take a larger --l2, or give --kappa")),
     ("solve --shards folder", ("folder holds no manifest.json; give a folder that `adom split",)),
     ("network --contacts met.txt", ("round 1 is disconnected", "give --repair, or a longer --window")),
     ("network --contacts met.txt --nodes 2", ("names node 2, but nodes=2 allows 0 to 1; leave --nodes out",)),

@@ -322,6 +322,8 @@ def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np
             io.BytesIO(content), Limits(unpacked=int(min(memory() / 2, 2**62)), ratio=1), kinds=REAL + "cUS"
         )
         labels = next((arrays[name] for name in ("labels", "y") if name in arrays), None)
+        if not {"features", "X", "format"} & set(arrays):
+            raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}: {SAVED}")
         if labels is None:
             raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}: {SAVED}")
         found = _archived(path, arrays, labels)
@@ -349,8 +351,6 @@ def _archived(path: Path, arrays: dict[str, np.ndarray], labels: np.ndarray) -> 
     for name in ("features", "X"):
         if name in arrays:
             return arrays[name]
-    if "format" not in arrays:
-        raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}: {SAVED}")
 
     import scipy.sparse as sp
 
