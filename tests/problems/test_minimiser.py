@@ -117,13 +117,18 @@ def test_what_float64_cannot_give_is_said_once() -> None:
 
 
 def test_a_tolerance_that_x_star_is_too_rough_for_is_warned_of() -> None:
-    problem = adom.Quadratic([np.diag([1.0, 1e-6]), np.diag([2.0, 3e-6])], np.ones((2, 2)))
+    rng = np.random.default_rng(0)
+    problem = adom.LeastSquares([(rng.standard_normal((1, 4)), [1.0]), (rng.standard_normal((1, 4)), [2.0])], l2=1e-5)
     floor = 2 * problem.solution_error**2
     network = adom.networks.path(2)
     with pytest.warns(UserWarning, match=r"tol=.* cannot be told from 0: .*; take tol="):
-        result = adom.solve(problem, network, rounds=2, tol=floor / 2)
+        result = adom.solve(problem, network, "adom+", rounds=2, tol=floor / 2)
     assert result.provenance["solution_error"] == problem.solution_error
-    assert adom.solve(problem, network, rounds=2, tol=2 * floor).status == "max_rounds"  # and no warning
+    assert adom.solve(problem, network, "adom+", rounds=2, tol=2 * floor).status == "max_rounds"  # and no warning
+    exact = adom.Quadratic([np.eye(2)] * 2, np.ones((2, 2)))
+    assert (
+        adom.solve(exact, network, "adom+", rounds=2, tol=1e-300).status == "max_rounds"
+    )  # nor where nobody knows better
 
 
 @pytest.mark.parametrize("spread", [0.0, 3.0])

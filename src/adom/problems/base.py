@@ -25,6 +25,8 @@ from .weighting import told, weighting
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 INEXACT = 1e-8
 """A minimiser that may be off by more than this part of its length is warned of."""
+ROUGH = 1e-12
+"""A minimiser that may be off by less than this part of its length is as good as float64 gives."""
 AT_ONCE = 2**26
 """The most numbers that Hessians of all nodes, or some of their columns, are held in."""
 
@@ -222,12 +224,13 @@ class Problem(ABC):
         return self._minimum().error
 
     def warn_of_tol(self, tol: float) -> None:
-        """Warn of a tolerance on the error that lies below what x* is known to."""
-        floor = self.nodes * self.solution_error**2
-        if tol < floor:
+        """Warn of a tolerance on the error that lies below what x* is known to, unless that is mere rounding."""
+        x, error = self._minimum()
+        floor = self.nodes * error**2
+        if tol < floor and error > ROUGH * float(np.linalg.norm(x)):
             warnings.warn(
-                f"tol={tol:.3g} cannot be told from 0: x* of {self!r} is known to about {self.solution_error:.1g} "
-                f"only, so errors below {floor:.1g} mean nothing; take tol={2 * floor:.1g} or more",
+                f"tol={tol:.3g} cannot be told from 0: x* of {self!r} is known to about {error:.1g} only, so "
+                f"errors below {floor:.1g} mean nothing; take tol={2 * floor:.1g} or more",
                 stacklevel=3,
             )
 
