@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-drift clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -69,6 +69,12 @@ bench-mpi: $(READY)  ## engine mpi against the local one, bytes on the wire, mem
 
 bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)
 	@$(BIN)/python benchmarks/auto.py
+
+bench-battery: $(READY)  ## the default oracle against the exact one on 500 random settings; fails if it does worse (half an hour)
+	@$(BIN)/python benchmarks/battery.py
+
+bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
+	@$(BIN)/python benchmarks/drift.py
 
 clean:  ## remove what make and the tools made
 	@rm -rf $(VENV) out docs/gallery dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -162,7 +162,6 @@ def test_settings_read_back(file: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("methods = 'adom'", "methods must be a list of texts in quotes, got 'adom'"),
         ("kappas = ['x']", "kappas must be a list of numbers, got 'x'; e.g. kappas = [0.5, 1, 2]"),
         ("seeds = [1.5]", "seeds must be a list of whole numbers, got 1.5"),
         ("factors = 3", "factors must be a table of lists, got 3"),

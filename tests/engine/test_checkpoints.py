@@ -126,7 +126,7 @@ def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
 
     assert ended(0.01) == ("max_rounds", "")
     status, said = ended(2.0)
-    assert (status, said[:28]) == ("growing", "the gradient norm rose from ")
+    assert (status, said[:41]) == ("growing", "the disagreement of the nodes rose from 0")
     assert ended(0.01, monitor=False) == ("max_rounds", "no record says how near it came")
 
 

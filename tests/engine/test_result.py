@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import adom
-from adom.engine.solve import problem_described
+from adom.engine.provenance import problem_described
 from adom.errors import InputError
 from adom.files import atomic
 from adom.problems.moved import Moved

@@ -9,6 +9,7 @@ from scipy.sparse.linalg import eigsh
 
 from adom.networks import erdos_renyi, expander, geometric, ring, spectra, star, torus
 from adom.networks.links import Links, canonical
+from adom.threads import one_thread
 
 
 def links_and_weights(network, seed=None):
@@ -93,7 +94,7 @@ def test_one_thread_ends_with_the_last_who_is_inside():
 
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = threads()
-        first, second = spectra.one_thread(), spectra.one_thread()
+        first, second = one_thread(), one_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)

@@ -74,8 +74,12 @@ class AccGT(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """a = 1 / (L chi^3)."""
-        a = 1 / (constants.L * constants.chi**3)
+        """a = 1 / (L chi^3), with chi counted as 2 where it is less.
+
+        On nearly complete graphs 1 / L is too long a step: s is the average gradient plus how much the node's own has
+        changed, which averaging has had no round to spread.
+        """
+        a = 1 / (constants.L * max(constants.chi, 2.0) ** 3)
         return cls(a=a, mu=constants.mu, theta=sqrt(constants.mu * a) / 2)
 
     def init(self, zeros: Array, oracle: Oracle) -> State:

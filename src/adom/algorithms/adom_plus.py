@@ -91,8 +91,8 @@ class ADOMPlus(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """The same with chi / 16 in place of chi."""
-        return cls._with_chi(constants, constants.chi / 16)
+        """The same with chi / 16 in place of chi, but not less than 1, which every network's chi is at least."""
+        return cls._with_chi(constants, max(constants.chi / 16, 1.0))
 
     @classmethod
     def _with_chi(cls, c: Constants, chi: float) -> Self:
@@ -117,14 +117,19 @@ class ADOMPlus(Method):
         """Everything starts at 0."""
         return State(zeros, zeros, zeros, zeros, zeros, zeros, zeros)
 
+    def renewed(self, state: State, k: Number) -> State:
+        """Forget m now and then, long after the run has reached its floor of rounding, as ADOM does."""
+        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / self.sigma_2 // 1
+        return state._replace(m=state.m * (k % rounds > 0))
+
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
         """One round of two vectors."""
         x, x_f, y, y_f, z, z_f, m = state
         eta, theta, alpha, beta, nu = self.eta, self.theta, self.alpha, self.beta, self.nu
 
-        x_g = self.tau_1 * x + (1 - self.tau_1) * x_f
-        y_g = self.sigma_1 * y + (1 - self.sigma_1) * y_f
-        z_g = self.sigma_1 * z + (1 - self.sigma_1) * z_f
+        x_g = x_f + self.tau_1 * (x - x_f)  # written so that rounding ends where x and x_f meet
+        y_g = y_f + self.sigma_1 * (y - y_f)
+        z_g = z_f + self.sigma_1 * (z - z_f)
         g = oracle.gradient(x_g) - nu * x_g
 
         # The two implicit lines: A x' = b_x + eta y' and B y' = b_y - theta x'.
@@ -136,7 +141,7 @@ class ADOMPlus(Method):
 
         h = self.gamma / nu * (y_g + z_g) + m
         M_h, M_yz = gossip.average(h, y_g + z_g)  # M v = v - W v
-        z = z + self.gamma * self.delta * (z_g - z) - (h - M_h)
+        z = z + (self.gamma * self.delta * (z_g - z) - (h - M_h))
         m = M_h
         z_f = z_g - self.zeta * (y_g + z_g - M_yz)
         x_f = x_g + self.tau_2 * (x_next - x)

@@ -94,6 +94,21 @@ class Constants:
         return self.lambda_max / self.lambda_min_plus
 
 
+def least_chi(constants: Constants) -> float:
+    """Return the chi below which Nesterov's method on the dual, with ADOM's formulas less their 7s, may diverge.
+
+    On the complete graph ADOM is Nesterov's method, whose analysis asks for tau eta / mu <= 1 - tau. With
+    tau = sqrt(mu / L) / chi and eta = 2 sqrt(mu L) / chi that is chi^2 >= 2 + chi sqrt(mu / L).
+
+    Examples
+    --------
+    >>> least_chi(Constants(mu=1.0, L=1.0)), round(least_chi(Constants(mu=1.0, L=1e12)), 3)
+    (2.0, 1.414)
+    """
+    q = sqrt(1 / constants.kappa)
+    return (q + sqrt(q * q + 8)) / 2
+
+
 def small_gain_step(J: float, chi: float, mu: float) -> float:
     """Return the step of the small-gain theorem behind DIGing and PANDA, for averaging that leaves 1 - 1 / chi."""
     d = 1 - 1 / chi
@@ -132,6 +147,10 @@ class Method:
     def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
         """Return the next state and the iterate that this step reports."""
         raise NotImplementedError
+
+    def renewed(self, state: Any, k: Number) -> Any:
+        """Return the state that step k = 0, 1, ... starts from; a method may drop what only gathers rounding."""
+        return state
 
     def rounds_of_step(self, k: Number) -> Number:
         """Return how many rounds step k = 0, 1, ... takes, so that none is begun that the budget does not cover."""

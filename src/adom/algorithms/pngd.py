@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Self
 
-from .base import Array, Constants, Gossip, Method, Number, Oracle
+from .base import Array, Constants, Gossip, Method, Number, Oracle, least_chi
 
 
 class State(NamedTuple):
@@ -43,8 +43,8 @@ class PNGD(Method):
     Examples
     --------
     >>> from adom.algorithms import Constants
-    >>> round(PNGD.unit(Constants(mu=1.0, L=4.0)).tau, 6)
-    0.5
+    >>> round(PNGD.theory(Constants(mu=1.0, L=4.0)).tau, 6)
+    0.071429
     """
 
     name = "pngd"
@@ -66,20 +66,20 @@ class PNGD(Method):
     @classmethod
     def theory(cls, constants: Constants) -> Self:
         """Theorem 1 with chi = 1, the network of full averaging."""
-        return cls._with_constant(constants, 7.0)
+        return cls._with_chi(constants, 7.0)
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """Theorem 1 with chi = 1 and without its 7s."""
-        return cls._with_constant(constants, 1.0)
+        """Theorem 1 without its 7s, with the least chi for which Nesterov's analysis holds then, between 1.4 and 2."""
+        return cls._with_chi(constants, least_chi(constants))
 
     @classmethod
-    def _with_constant(cls, c: Constants, seven: float) -> Self:
+    def _with_chi(cls, c: Constants, chi: float) -> Self:
         return cls(
             alpha=1 / (2 * c.L),
-            eta=2 * sqrt(c.mu * c.L) / seven,
+            eta=2 * sqrt(c.mu * c.L) / chi,
             theta=c.mu,
-            tau=sqrt(c.mu / c.L) / seven,
+            tau=sqrt(c.mu / c.L) / chi,
         )
 
     def init(self, zeros: Array, oracle: Oracle) -> State:

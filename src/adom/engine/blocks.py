@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .. import native
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from .supply import by_receiver, weighted_arcs
@@ -67,7 +68,9 @@ class Blocks:
 class RoundPlan(NamedTuple):
     """One rank's share of a round on one graph; rows of others come behind its own, by number."""
 
-    matrices: tuple[sp.csr_array, ...]  # W, or R and C: own rows from own and foreign ones
+    starts: Array  # of own nodes' links, themselves included, in `senders`
+    senders: Array  # places of own and foreign rows
+    matrices: tuple[tuple[Array, Array], ...]  # W, or R and C: the weights of these links, and the sums of rows
     sends: tuple[tuple[int, Array], ...]  # to which rank, which of its own rows
     receives: tuple[tuple[int, int, int], ...]  # from which rank, and the first and last place of its rows
     links: int  # of the whole graph, both ways
@@ -76,7 +79,13 @@ class RoundPlan(NamedTuple):
     @property
     def bytes(self) -> int:
         """About the memory that it takes."""
-        return int(sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in self.matrices)) + 8 * self.rows + 500
+        numbers = sum(weights.nbytes + sums.nbytes for weights, sums in self.matrices)
+        return int(numbers + self.senders.nbytes + self.starts.nbytes + 8 * self.rows + 500)
+
+    def times(self, matrix: int, rows: Array) -> Array:
+        """Return own rows of the product with one of the matrices, from own and foreign rows."""
+        product: Array = native.gossip_rows(self.starts, self.senders, *self.matrices[matrix], rows)
+        return product
 
 
 class Rounds:
@@ -148,14 +157,12 @@ class Rounds:
         mine = (entries[:, 0] >= first) & (entries[:, 0] < end)
         columns = np.where(mine, entries[:, 0] - first, where).astype(np.int32)
         starts = np.searchsorted(entries[:, 1], np.append(own, end)).astype(np.int32)
+        none = np.zeros(end - first)  # a node's link with itself counts for nothing: products are of differences
         matrices = tuple(
-            sp.csr_array(
-                (np.concatenate([weights[inside], diagonal[first:end]])[order].astype(self.dtype), columns, starts),
-                shape=(end - first, place),
-            )
-            for weights, diagonal in weighted
+            (np.concatenate([weights[inside], none])[order].astype(self.dtype), sums[first:end].astype(self.dtype))
+            for weights, sums in weighted
         )
-        return RoundPlan(matrices, tuple(sends), tuple(receives), len(arcs), place)
+        return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), place)
 
 
 class BlockGossip:
@@ -189,9 +196,9 @@ class BlockGossip:
         """Spend one round: return W(k) v for every vector v given."""
         if len(vectors) == 1:
             plan, everything = self._arrived(vectors[0])
-            return plan.matrices[0] @ everything
+            return plan.times(0, everything)
         plan, everything = self._arrived(np.concatenate(vectors, axis=1))
-        mixed = plan.matrices[0] @ everything
+        mixed = plan.times(0, everything)
         width = vectors[0].shape[1]
         return tuple(mixed[:, place : place + width] for place in range(0, mixed.shape[1], width))
 
@@ -211,9 +218,8 @@ class BlockGossip:
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
         plan, everything = self._arrived(np.concatenate([pulled, pushed], axis=1))
-        R, C = plan.matrices
         width = pulled.shape[1]
-        return R @ everything[:, :width], C @ everything[:, width:]
+        return plan.times(0, everything[:, :width]), plan.times(1, everything[:, width:])
 
     def project(self, v: Array) -> Array:
         """Spend one round of full averaging: as on the complete graph, all rows go to all ranks."""
@@ -234,8 +240,7 @@ class BlockGossip:
         """Spend `rounds` rounds in which every node keeps the greatest of its own and its neighbours' values."""
         for _ in range(rounds):
             plan, everything = self._arrived(values)
-            matrix = plan.matrices[0]
-            values = np.maximum.reduceat(everything[matrix.indices], matrix.indptr[:-1], axis=0)
+            values = np.maximum.reduceat(everything[plan.senders], plan.starts[:-1], axis=0)
         return values
 
 

@@ -25,8 +25,6 @@ from ..problems.base import Problem
 from ..programs import reading
 from .gossip import Graphs, LocalGossip
 from .own import bare, own_code
-from .pair import constants
-from .rehearsal import rehearse
 from .supply import Supply
 
 Array = Any
@@ -98,10 +96,8 @@ class Kind(NamedTuple):
     code: str = ""  # the digest of a method that is not this package's
 
 
-def _begin(
-    method: Method, accuracy: oracles.Accuracy | None, problem: Problem, zeros: Array, spec: oracles.OracleSpec
-) -> Carry:
-    oracle = LocalOracle(spec, problem, oracles.start(zeros, accuracy))
+def _begin(method: Method, problem: Problem, zeros: Array, spec: oracles.OracleSpec) -> Carry:
+    oracle = LocalOracle(spec, problem, oracles.start(zeros, spec))
     state = method.init(zeros, oracle)
     zero = jnp.zeros((), dtype=jnp.int64)
     return Carry(state, oracle.memory, zeros, zero, zero, zero)
@@ -110,7 +106,7 @@ def _begin(
 def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: oracles.OracleSpec) -> Carry:
     oracle = LocalOracle(spec, problem, carry.memory)
     gossip = LocalGossip(graphs, carry.clock, carry.floats)
-    state, x = method.step(carry.state, oracle, gossip)
+    state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
     return Carry(state, oracle.memory, x, carry.iteration + 1, gossip.clock, gossip.floats)
 
 
@@ -134,12 +130,12 @@ def _problem_axes(problem: Problem, kind: Kind) -> Any:
 
 
 @partial(jax.jit, static_argnames="kind")
-def _start(method: Method, accuracy: Any, problem: Problem, zeros: Array, *, kind: Kind) -> Carry:
+def _start(method: Method, problem: Problem, zeros: Array, *, kind: Kind) -> Carry:
     begin = partial(_begin, zeros=zeros, spec=kind.spec)
     if not kind.batched:
-        return begin(method, accuracy, problem)
-    in_axes = (0, 0, _problem_axes(problem, kind))
-    carry: Carry = jax.vmap(begin, in_axes=in_axes)(method, accuracy, problem)  # the axis comes first
+        return begin(method, problem)
+    in_axes = (0, _problem_axes(problem, kind))
+    carry: Carry = jax.vmap(begin, in_axes=in_axes)(method, problem)  # the axis comes first
     axes = _carry_axes(carry, method, kind.axis)
     placed: Carry = _along(axes, lambda axis, leaf: leaf[0] if axis is None else jnp.moveaxis(leaf, 0, axis), carry)
     return placed
@@ -243,18 +239,12 @@ class Session:
         stacked, shared = _stack_problems(each)
         self.problem = place(stacked, dtype)
         self.method = _stack(methods, dtype, self.batched)
-        accuracy = None
-        if spec.kind == "auto":
-            assert isinstance(network, Network)  # dual methods need one
-            pairs = zip(methods, each, strict=True)
-            rehearsed = [rehearse(one, constants(problem, network), network) for one, problem in pairs]
-            accuracy = _stack(rehearsed, None, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
         code = own_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
         self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
         with self._reading():
-            self.carry: Carry = _start(self.method, accuracy, self.problem, zeros, kind=self.kind)
+            self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
         self.dtype = dtype
         self.supply = Supply(network, type(methods[0]).directed)
         self.graphs, self.end = self._window(0)

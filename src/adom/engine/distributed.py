@@ -14,7 +14,6 @@ from ..algorithms import Constants, Method
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..problems.oracles import Accuracy, OracleSpec
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .blocks import BlockGossip, Rounds
@@ -25,9 +24,9 @@ from .own import own_code
 from .pair import check_pair, constants
 from .pauses import Loop
 from .progress import Interrupt, Progress
+from .provenance import circumstances, method_described
 from .ranks import Ended, OwnError, RankRun, Ranks, Task, at_rank_0, own_matter
 from .records import COLUMNS, Plan
-from .rehearsal import rehearse
 from .result import Result
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def run(
     monitor: bool,
 ) -> Result:
     """Solve as one of some ranks."""
-    from .solve import circumstances, method_type
+    from .solve import method_type
 
     if parameters == "tuned":
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
@@ -106,7 +105,7 @@ def run(
             "kappa": held.constants.kappa,
             "samples": problem.weighting(),
         },
-        **circumstances(network, cls, spec, "given" if isinstance(method, Method) else parameters, request),
+        **circumstances(network, cls, spec, "given" if isinstance(method, Method) else parameters, request.engine),
         **asdict(task.plan),
         "tol": request.tol,
         "start_error": None if np.isnan(start) else start,
@@ -133,7 +132,7 @@ def _task(
     gossip: BlockGossip,
 ) -> Task:
     """Return what to run; what of it is not this rank's own is the same on all of them."""
-    from .solve import method_described, method_with
+    from .solve import method_with
 
     made = method_with(lambda: held.constants, method, parameters)
     _check_rounds(made, request.rounds, gossip.clock)
@@ -165,8 +164,7 @@ def _task(
     }
     listed = None if isinstance(problem, Problem) else [file.sha256 for file in problem.manifest.files]
     _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
-    accuracy = _accuracy(world, made, spec, held.constants, network)
-    return Task(held.block, made, spec, plan, accuracy, held.solution, watched, stop, kept, settings)
+    return Task(held.block, made, spec, plan, held.solution, watched, stop, kept, settings)
 
 
 def _start_error(problem: "Problem | Shards", held: Held) -> float:
@@ -250,17 +248,6 @@ def _spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
     if isinstance(network, DirectedNetwork):
         return 1 / network.chi, 1.0
     return network.lambda_min_plus, network.lambda_max
-
-
-def _accuracy(world: Ranks, method: Method, spec: OracleSpec, known: Constants, network: Any) -> Accuracy | None:
-    """Return how exact the `auto` oracle has to be: rank 0 rehearses, for all."""
-    if spec.kind != "auto":
-        return None
-    found = np.zeros(3)
-    if world.rank == 0:
-        found[:] = rehearse(method, known, network)
-    world.tell(found)
-    return Accuracy(int(found[0]), float(found[1]), int(found[2]))
 
 
 def _resume(world: Ranks, one: RankRun, kept: Checkpoints | None) -> int:

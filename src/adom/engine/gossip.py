@@ -1,5 +1,9 @@
 """One communication round as arithmetic: W(k) v for all nodes at once, counted.
 
+Products are computed from differences between rows: row i of A v is s_i v_i + sum_j a_ij (v_j - v_i), where s_i is the
+sum of A's row i, zero for W. What all rows share then leaves no rounding behind, however large it is, and the rows of
+W v sum to zero as closely as the rows of v agree. Without this, long runs drift away from their solution.
+
 How the matrices of the graphs are held depends on their size and on the device; `adom.engine.supply` chooses.
 """
 
@@ -18,11 +22,12 @@ class DenseMatrices(NamedTuple):
     """One matrix for every graph: for few nodes, one product a round."""
 
     values: Array  # (graphs, nodes, nodes)
+    row_sum: Array  # (graphs, nodes)
 
     def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
         """Return A v for every vector v and one graph."""
-        matrix = self.values[graph]
-        mixed = jnp.tensordot(matrix, jnp.concatenate(vectors, axis=-1), axes=1)
+        rows = jnp.concatenate(vectors, axis=-1)
+        mixed = jnp.tensordot(self.values[graph], rows - rows[0], axes=1) + self.row_sum[graph][:, None] * rows[0]
         widths = np.cumsum([v.shape[-1] for v in vectors])
         return tuple(jnp.split(mixed, widths[:-1], axis=-1))
 
@@ -34,16 +39,16 @@ class SparseMatrices(NamedTuple):
     receiver: Array  # (graphs, links)
     sender: Array
     weight: Array
-    diagonal: Array  # (graphs, nodes)
+    row_sum: Array  # (graphs, nodes)
 
     def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return A v = diagonal * v + sum over links of weight * v[sender], for every vector v and one graph."""
+        """Return A v for every vector v and one graph."""
         if native.usable():
-            return tuple(native.gossip(graph, self.start, self.sender, self.weight, self.diagonal, v) for v in vectors)
+            return tuple(native.gossip(graph, self.start, self.sender, self.weight, self.row_sum, v) for v in vectors)
         receiver, sender, weight = self.receiver[graph], self.sender[graph], self.weight[graph][:, None]
         return tuple(
-            self.diagonal[graph][:, None] * v
-            + jax.ops.segment_sum(weight * v[sender], receiver, v.shape[0], indices_are_sorted=True)
+            self.row_sum[graph][:, None] * v
+            + jax.ops.segment_sum(weight * (v[sender] - v[receiver]), receiver, v.shape[0], indices_are_sorted=True)
             for v in vectors
         )
 
@@ -53,13 +58,13 @@ class PaddedMatrices(NamedTuple):
 
     neighbour: Array  # (graphs, nodes, degree)
     weight: Array
-    diagonal: Array  # (graphs, nodes)
+    row_sum: Array  # (graphs, nodes)
 
     def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
         """Return A v for every vector v and one graph."""
         neighbour, weight = self.neighbour[graph], self.weight[graph][:, :, None]
-        diagonal = self.diagonal[graph][:, None]
-        return tuple(diagonal * v + (weight * v[neighbour]).sum(axis=1) for v in vectors)
+        row_sum = self.row_sum[graph][:, None]
+        return tuple(row_sum * v + (weight * (v[neighbour] - v[:, None])).sum(axis=1) for v in vectors)
 
 
 Matrices = DenseMatrices | SparseMatrices | PaddedMatrices

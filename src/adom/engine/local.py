@@ -16,6 +16,7 @@ from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem, solutions
 from ..problems.oracles import OracleSpec
+from ..threads import one_thread
 from .compiled import Carry, Session
 from .progress import Interrupt, Progress
 from .records import Plan, Run
@@ -41,7 +42,7 @@ def run(
     each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
     runs = [Run(plan, method) for plan, method in zip(plans, methods, strict=True)]
     plan = plans[0]
-    with jax.enable_x64(True), Interrupt() as interrupt:
+    with jax.enable_x64(True), one_thread(), Interrupt() as interrupt:
         answers = np.stack(solutions(each))
         snapshot = np.dtype(plan.dtype).itemsize * each[0].nodes * each[0].dim * len(methods)
         slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))

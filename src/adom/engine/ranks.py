@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -127,7 +127,12 @@ def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
 def _programs(spec: oracles.OracleSpec, tree: Any) -> tuple[Any, Any]:
     """Return grad F and grad F* of problems of one structure, whose arrays come as a list."""
     gradient = jax.jit(lambda leaves, x: tree.unflatten(leaves).gradient_rows(x))
-    dual = jax.jit(lambda leaves, *at: oracles.dual_gradient(spec, tree.unflatten(leaves), *at))
+
+    # What is kept is given away and comes back in place: it may be large, and hardly changes.
+    @partial(jax.jit, donate_argnums=1)
+    def dual(leaves: Any, kept: Any, x: Array, gradients: Array, z: Array) -> oracles.Memory:
+        return oracles.dual_gradient(spec, tree.unflatten(leaves), oracles.Memory(x, gradients, kept), z)
+
     return gradient, dual
 
 
@@ -152,7 +157,8 @@ class BlockOracle:
 
     def dual_gradient(self, z: Array) -> Array:
         """Return grad F*(z) in the way that was asked for."""
-        self.memory = self._dual_gradient(self._leaves, self.memory, z)
+        x, gradients, kept = self.memory
+        self.memory = self._dual_gradient(self._leaves, kept, x, gradients, z)
         return np.asarray(self.memory.x)
 
     def compile(self, zeros: Array, dual: bool, plain: bool) -> None:
@@ -160,7 +166,8 @@ class BlockOracle:
         if plain:
             self.gradient_at(zeros)
         if dual:
-            jax.block_until_ready(self._dual_gradient(self._leaves, self.memory, zeros))
+            x, gradients, kept = self.memory
+            jax.block_until_ready(self._dual_gradient(self._leaves, jax.tree.map(jnp.copy, kept), x, gradients, zeros))
 
     def gradients(self) -> Array:
         """Return the gradients that each node has spent so far."""
@@ -197,7 +204,6 @@ class Task:
     method: Method
     spec: oracles.OracleSpec
     plan: Plan
-    accuracy: oracles.Accuracy | None
     solution: Array | None
     monitor: bool
     stop: Stop | None
@@ -221,14 +227,11 @@ class RankRun:
         first, end = world.blocks.of(world.rank)
         dtype = task.plan.dtype
         zeros = np.zeros((end - first, task.block.dim), dtype=dtype)
-        accuracy = task.accuracy
-        if accuracy is not None:
-            accuracy = jax.tree.map(jnp.asarray, accuracy)
         self.method: Method = task.method
         if dtype != "float64":
             values = {name: np.dtype(dtype).type(value) for name, value in task.method.parameters().items()}
             self.method = bare(type(task.method), values.items())
-        self.oracle = BlockOracle(task.spec, place(task.block, dtype), oracles.start(jnp.asarray(zeros), accuracy))
+        self.oracle = BlockOracle(task.spec, place(task.block, dtype), oracles.start(jnp.asarray(zeros), task.spec))
         self.state = self.method.init(zeros, self.oracle)
         self.x: Array = zeros
         self.iteration = 0
@@ -249,7 +252,8 @@ class RankRun:
         """Make some steps, fewer if the run is over or `slots` records are full; return the records."""
         plan, records = self.task.plan, []
         for _ in range(steps):
-            self.state, x = self.method.step(self.state, self.oracle, self.gossip)
+            state = self.method.renewed(self.state, self.iteration)
+            self.state, x = self.method.step(state, self.oracle, self.gossip)
             self.x = np.asarray(x)
             self.iteration += 1
             self._look()

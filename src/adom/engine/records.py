@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..algorithms import Method
-from .endings import judge
+from .endings import LOST, judge
 
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
+APART = 1e6  # growth of the nodes' squared disagreement that is no transient
 DIVERGED = 1e12  # growth of the squared distance that no transient of a converging method reaches
 
 
@@ -95,8 +96,17 @@ class Run:
         return int(kept[-1])
 
     def end(self) -> None:
-        """Say how the run ended, by its records."""
+        """Say how the run ended, by its records.
+
+        Where nobody knows the error, the gradient at the mean row says nothing of nodes that run apart: their
+        disagreement is looked at as well.
+        """
         plan, table = self.plan, self.table
         self.status, self.message = judge(
             table[:, 1], table[:, 5], plan.start_error, plan.tol, plan.floor, self.measure
         )
+        apart = table[:, 6]
+        if self.measure == "gradient norm" and apart[-1] > APART * apart[0] > 0:
+            ending = judge(table[:, 1], apart, measure="disagreement of the nodes")
+            if ending.status in LOST:
+                self.status, self.message = ending

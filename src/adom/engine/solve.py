@@ -1,20 +1,13 @@
 """`solve`: the door to the engines. It checks what it is given, makes the method, and runs it."""
 
-import os
-import platform
-import subprocess
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import partial
 from importlib import import_module
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import __version__, native
 from ..algorithms import Constants, Method, method_class
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
@@ -25,6 +18,7 @@ from .checkpoints import Checkpoints
 from .endings import rounding
 from .pair import check_pair, constants
 from .progress import Progress
+from .provenance import circumstances, method_described, problem_described
 from .records import COLUMNS, Plan, Run
 from .result import Result
 
@@ -36,8 +30,6 @@ SEARCHED = "tuned"
 """The parameters that are found by running; the search lives above the engine and is loaded when it is asked for."""
 ENGINES = ("local", "mpi")
 DTYPES = ("float64", "float32")
-CHI_NODES = 2000
-"""Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""
 
 
 def solve(
@@ -135,7 +127,8 @@ def solve_many(
 ) -> list[Result]:
     """Run many settings of one method as one batched run: the data is read once for all of them.
 
-    Each member gets the result that `solve` would give it; a member that diverges does not disturb the rest.
+    Each member gets the result that `solve` would give it; a member that diverges does not disturb the rest. With the
+    `auto` oracle the settings run one after the other.
 
     Parameters
     ----------
@@ -277,7 +270,7 @@ def _solve(
         start_error = problem.nodes * float((answer**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor))
-    about = circumstances(network, cls, spec, protocol, request)
+    about = circumstances(network, cls, spec, protocol, request.engine)
     results: dict[int, Result] = {}
 
     def take(member: int, one: Run, rows: np.ndarray) -> None:
@@ -295,7 +288,14 @@ def _solve(
         if finished is not None:
             finished(member, results[member])
 
-    local.run(problems, network, methods, spec, plans, Progress(plans[0].rounds, cls.title, request.progress), take)
+    # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
+    alone = spec.kind == "auto" and not problems[0].closed_form
+    size = 1 if alone else len(methods)
+    for first in range(0, len(methods), size):
+        some = slice(first, first + size)
+        progress = Progress(plans[0].rounds, cls.title, request.progress)
+        finish = partial(lambda first, member, *ended: take(first + member, *ended), first)
+        local.run(problems[some], network, methods[some], spec, plans[some], progress, finish)
     return [results[member] for member in range(len(methods))]
 
 
@@ -306,39 +306,6 @@ def whole(problem: Any) -> Problem:
         check_pair(made, None)  # which refuses it
     assert isinstance(made, Problem)
     return made
-
-
-def circumstances(
-    network: Network | DirectedNetwork, method: type[Method], spec: OracleSpec, protocol: Any, request: Request
-) -> dict[str, Any]:
-    """Return what provenance says of a run beside its problem, its method's parameters and its plan."""
-    known = network.chi_known or network.nodes <= CHI_NODES
-    return {
-        "network": {**network.recipe, "chi": network.chi if known else None},
-        "oracle": str(spec) if method.oracle == "dual" else None,
-        "protocol": protocol,
-        "engine": request.engine,
-        **_surroundings(),
-    }
-
-
-def method_described(method: Method) -> dict[str, Any]:
-    """Return what provenance says of a method."""
-    parameters = {name: float(value) for name, value in method.parameters().items()}
-    return {"name": method.name, "title": method.title, "parameters": parameters}
-
-
-def problem_described(problem: Problem) -> dict[str, Any]:
-    """Return what provenance says of a problem."""
-    return {
-        "type": type(problem).__name__,
-        "nodes": problem.nodes,
-        "dim": problem.dim,
-        "mu": problem.mu,
-        "L": problem.L,
-        "kappa": problem.kappa,
-        "samples": problem.weighting(),
-    }
 
 
 def check_budget(method: Method, rounds: int) -> None:
@@ -354,43 +321,3 @@ def check_whole(name: str, value: Any) -> None:
     """Refuse what is no whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}; e.g. {name}=100")
-
-
-def _surroundings() -> dict[str, Any]:
-    """Return what else a run depends on: versions, device, commit, time."""
-    import jax
-
-    return {
-        "versions": _versions(),
-        "device": str(jax.devices()[0].device_kind),
-        "native": native.usable(),
-        "platform": platform.platform(),
-        "commit": _commit(),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-
-
-@cache
-def _versions() -> dict[str, str]:
-    known = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
-    return {"adom": __version__, "python": platform.python_version(), **known}
-
-
-@cache
-def _commit() -> str | None:
-    """Return the commit of the source tree that this code was loaded from, where there is one."""
-    here = Path(__file__).resolve().parent
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=here,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None

@@ -89,15 +89,15 @@ class Supply:
         assert isinstance(network, Network)
         return Graphs(made[0], None, None, *books, np.float64(network.lambda_max))
 
-    def _matrices(self, arcs: list[np.ndarray], weights: list[np.ndarray], diagonals: list[np.ndarray]) -> Matrices:
+    def _matrices(self, arcs: list[np.ndarray], weights: list[np.ndarray], sums: list[np.ndarray]) -> Matrices:
         n = self.network.nodes
         self.kind = self.kind or _kind(n, arcs)
         if self.kind is DenseMatrices:
             values = arrays.zeros((len(arcs), n, n))
-            for matrix, pairs, weight, diagonal in zip(values, arcs, weights, diagonals, strict=True):
+            for matrix, pairs, weight, row_sum in zip(values, arcs, weights, sums, strict=True):
                 matrix[pairs[:, 1], pairs[:, 0]] = weight
-                matrix[np.arange(n), np.arange(n)] = diagonal
-            return DenseMatrices(values)
+                matrix[np.arange(n), np.arange(n)] = row_sum - matrix.sum(axis=1)
+            return DenseMatrices(values, np.stack(sums))
         degrees = np.stack([np.bincount(pairs[:, 1], minlength=n) for pairs in arcs])
         start = np.zeros((len(arcs), n + 1), dtype=np.int32)
         np.cumsum(degrees, axis=1, out=start[:, 1:])
@@ -105,7 +105,7 @@ class Supply:
         if need > self.width:
             self.width = _rounded(need) if self.whole else int(SLACK * need) + 1
         if self.kind is PaddedMatrices:
-            return self._padded(arcs, weights, diagonals, start)
+            return self._padded(arcs, weights, sums, start)
         sender, share = arrays.zeros((len(arcs), self.width), np.int32), arrays.zeros((len(arcs), self.width))
         # The kernels find the receiver of a link by `start`.
         receiver = arrays.empty((len(arcs), 0 if native.usable() else self.width), np.int32)
@@ -115,10 +115,10 @@ class Supply:
             sender[g, :count] = pairs[ranks, 0]
             receiver[g, :count] = pairs[ranks[: receiver.shape[1]], 1]
             share[g, :count] = weight[ranks]
-        return SparseMatrices(start, receiver, sender, share, np.stack(diagonals))
+        return SparseMatrices(start, receiver, sender, share, np.stack(sums))
 
     def _padded(
-        self, arcs: list[np.ndarray], weights: list[np.ndarray], diagonals: list[np.ndarray], start: np.ndarray
+        self, arcs: list[np.ndarray], weights: list[np.ndarray], sums: list[np.ndarray], start: np.ndarray
     ) -> PaddedMatrices:
         n = self.network.nodes
         neighbour, share = arrays.zeros((len(arcs), n, self.width), np.int32), arrays.zeros((len(arcs), n, self.width))
@@ -127,7 +127,7 @@ class Supply:
             sender, receiver = pairs[ranks].T
             place = np.arange(len(pairs)) - start[g, receiver]
             neighbour[g, receiver, place], share[g, receiver, place] = sender, weight[ranks]
-        return PaddedMatrices(neighbour, share, np.stack(diagonals))
+        return PaddedMatrices(neighbour, share, np.stack(sums))
 
 
 def _kind(n: int, arcs: list[np.ndarray]) -> type[Matrices]:
@@ -173,14 +173,16 @@ def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:
 def weighted_arcs(
     network: Network | DirectedNetwork, g: int, directed: bool
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the (sender, receiver) pairs of a graph and, for W or for R and C, their weights and the diagonal."""
+    """Return the (sender, receiver) pairs of a graph and, for W or for R and C, their weights and the sums of rows."""
     arcs, n = _arcs(network, g), network.nodes
     if not directed:
         assert isinstance(network, Network)
         weights = np.tile(network.weights(g), 2)
-        return arcs, [(-weights, np.bincount(arcs[:, 1], weights=weights, minlength=n))]
+        return arcs, [(-weights, np.zeros(n))]
     inward, outward = (1.0 / (1 + np.bincount(arcs[:, end], minlength=n)) for end in (1, 0))
-    return arcs, [(inward[arcs[:, 1]], inward), (outward[arcs[:, 0]], outward)]
+    pushed = outward[arcs[:, 0]]
+    arrives = outward + np.bincount(arcs[:, 1], weights=pushed, minlength=n)
+    return arcs, [(inward[arcs[:, 1]], np.ones(n)), (pushed, arrives)]
 
 
 def by_receiver(pairs: np.ndarray, n: int) -> np.ndarray:

@@ -273,6 +273,7 @@ def _round_sides(
     k: Array,
 ) -> tuple[_Sides, Drift]:
     lambda_min_plus = spectrum[0]
+    before = method.renewed(before, k)
     eta, theta, sigma, tau = method.eta, method.theta, method.sigma, method.tau
     z_g = tau * before.z + (1 - tau) * before.z_f
     s, Pg = sigma * lambda_min_plus, _project(g)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..engine import outcomes
 from ..engine.endings import LOST
+from ..engine.provenance import CHI_NODES
 from ..engine.result import Result
-from ..engine.solve import CHI_NODES
 from ..errors import InputError
 from ..files import atomic
 from ..html import card, grid

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..engine.solve import _commit, check_whole
+from ..engine.provenance import commit
+from ..engine.solve import check_whole
 from ..errors import InputError, nearest
 from .reproduce_pages import pages, write_tables
 from .reproduce_plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
@@ -106,7 +107,7 @@ def reproduce(
     target = Path(folder)
     scale = scale or SCALES["quick" if quick else "full"]
     jobs = make_jobs(names, scale, protocols, seeds)
-    plan = Plan(quick, jobs, names, scale.stages, missing_data(jobs), _commit())
+    plan = Plan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
     (target / "results").mkdir(parents=True, exist_ok=True)
     for left in (target / "results").glob(".*.tmp"):
         left.unlink(missing_ok=True)

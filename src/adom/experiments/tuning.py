@@ -7,8 +7,7 @@ L, the worst graph's chi); the best parameters are often those of easier ones.
 
 The first stage spreads its candidates over factors from 1/16 to 16 of each constant; each later one spreads the same
 number more closely around the best so far. Where a dual method is to run with the oracle `auto`, the search and the run
-that follows take a fixed number of accelerated inner steps that is nearly exact. A rehearsal is of the worst case that
-mu and L allow, where parameters as bold as tuned ones fail: it says nothing about them, and takes longer than they do.
+that follows take a fixed number of accelerated inner steps that is nearly exact, so that candidates run side by side.
 """
 
 from collections.abc import Sequence

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import jax
+import numpy as np
 
 from .build import BuildError, library
 
@@ -30,15 +31,20 @@ def problem(backend: str) -> str:
         return "switched off by ADOM_NATIVE=0"
     if backend not in TARGETS:
         return f"there are none for {backend}"
-    import ctypes
-
     try:
-        loaded = ctypes.CDLL(str(library(backend)))
+        loaded = _loaded(backend)
         for name in TARGETS[backend]:
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform=PLATFORMS[backend])
     except (BuildError, OSError, AttributeError) as error:
         return str(error)
     return ""
+
+
+@cache
+def _loaded(backend: str) -> Any:
+    import ctypes
+
+    return ctypes.CDLL(str(library(backend)))
 
 
 def usable(backend: str = "cpu") -> bool:
@@ -56,9 +62,35 @@ def logistic_sparse(value: Array, feature: Array, start: Array, node_start: Arra
     return _call("adom_logistic_sparse", x, value, feature, start, node_start, weights, x)
 
 
-def gossip(graph: Array, start: Array, sender: Array, weight: Array, diagonal: Array, v: Array) -> Array:
-    """Return A v for one graph of a pool, each graph a CSR matrix without its diagonal."""
-    return _call("adom_gossip", v, graph, start, sender, weight, diagonal, v)
+def gossip(graph: Array, start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
+    """Return A v for one graph of a pool, each graph a CSR matrix without its diagonal, and its row sums."""
+    return _call("adom_gossip", v, graph, start, sender, weight, row_sum, v)
+
+
+def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
+    """Return the first rows of A v, as many as there are row sums; NumPy arrays in, a NumPy array out."""
+    own = v[: len(row_sum)]
+    if not usable():
+        receiver = np.repeat(np.arange(len(own)), np.diff(start))
+        total = np.zeros_like(own)
+        np.add.at(total, receiver, weight[:, None] * (v[sender] - v[receiver]))
+        return np.asarray(row_sum[:, None] * own + total)
+    v, out = np.ascontiguousarray(v), np.empty(own.shape, dtype=own.dtype)
+    function = getattr(_loaded("cpu"), f"adom_gossip_rows_{v.dtype}")
+    function(*(_pointer(a) for a in (v, start, sender, weight, row_sum, out)), *map(_size, own.shape))
+    return out
+
+
+def _pointer(array: Array) -> Any:
+    import ctypes
+
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _size(number: int) -> Any:
+    import ctypes
+
+    return ctypes.c_int64(number)
 
 
 def _call(name: str, like: Array, *operands: Array) -> Array:

@@ -218,14 +218,14 @@ struct Tile {
     StoreFirst(out + (N - 1) * w, sum[N - 1], rest);
   }
 
-  // out = diagonal * own + sum of weight[k] * row sender[k]; on the way, ask for the rows that will be needed soon,
-  // those of the links before `last`, which lie anywhere in memory.
+  // out = sum * own + sum over links of weight[k] * (row sender[k] - own); on the way, ask for the rows that will be
+  // needed soon, those of the links before `last`, which lie anywhere in memory.
   template <bool kWhole>
   static void Gather(const T* rows, const int32_t* sender, const T* weight, int64_t begin, int64_t end, int64_t last,
-                     T diagonal, const T* own, T* out, int64_t stride, int rest) {
-    Vec<T> sum[N];
+                     T row_sum, const T* own, T* out, int64_t stride, int rest) {
+    Vec<T> here[N], sum[N];
 #pragma GCC unroll 16
-    for (int i = 0; i < N; ++i) sum[i] = diagonal * At(own, i, rest);
+    for (int i = 0; i < N; ++i) here[i] = At(own, i, rest), sum[i] = row_sum * here[i];
     for (int64_t k = begin; k < end; ++k) {
       const T* row = rows + sender[k] * stride;
       if (k + kSoon < last) {
@@ -234,7 +234,7 @@ struct Tile {
         for (int i = 0; i < N; ++i) __builtin_prefetch(soon + i * w);
       }
 #pragma GCC unroll 16
-      for (int i = 0; i < N; ++i) sum[i] += weight[k] * (kWhole ? Load(row + i * w) : At(row, i, rest));
+      for (int i = 0; i < N; ++i) sum[i] += weight[k] * ((kWhole ? Load(row + i * w) : At(row, i, rest)) - here[i]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < N - 1; ++i) Store(out + i * w, sum[i]);
@@ -451,16 +451,16 @@ void Share(ffi::ThreadPool& pool, int64_t rows, double work, const Body& body) {
 }
 
 // ---------------------------------------------------------------- gossip
-// out = diagonal * own + sum over links of weight * v[sender].
+// out = row_sum * own + sum over links of weight * (v[sender] - own). Differences lose nothing to what all rows share.
 template <typename T>
 void GossipNode(const T* v, const int32_t* sender, const T* weight, int64_t begin, int64_t end, int64_t last,
-                T diagonal, const T* own, T* out, int64_t d) {
+                T row_sum, const T* own, T* out, int64_t d) {
   Tiles<T>(d, [&](int width, int64_t c, int rest) {
     WithWidth(width, [&](auto N) {
       if (rest == kWidth<T>)
-        Tile<T, N>::template Gather<true>(v + c, sender, weight, begin, end, last, diagonal, own + c, out + c, d, rest);
+        Tile<T, N>::template Gather<true>(v + c, sender, weight, begin, end, last, row_sum, own + c, out + c, d, rest);
       else
-        Tile<T, N>::template Gather<false>(v + c, sender, weight, begin, end, last, diagonal, own + c, out + c, d, rest);
+        Tile<T, N>::template Gather<false>(v + c, sender, weight, begin, end, last, row_sum, own + c, out + c, d, rest);
     });
   });
 }
@@ -523,7 +523,7 @@ void RunSparse(ffi::ThreadPool& pool, ffi::AnyBuffer value, ffi::AnyBuffer featu
 
 template <typename T>
 void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start, ffi::AnyBuffer sender,
-               ffi::AnyBuffer weight, ffi::AnyBuffer diagonal, ffi::AnyBuffer v, T* out) {
+               ffi::AnyBuffer weight, ffi::AnyBuffer row_sum, ffi::AnyBuffer v, T* out) {
   const int64_t n = Axis(v, 2), d = Axis(v, 1), settings = Settings(v, 2), longest = Axis(sender, 1);
   Share(pool, n, static_cast<double>(settings) * (longest + n) * d, [&](int64_t first, int64_t last) {
     for (int64_t s = 0; s < settings; ++s) {
@@ -531,11 +531,11 @@ void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start
       const int32_t* starts = Part<int32_t>(start, 2, s) + g * (n + 1);
       const int32_t* senders = Part<int32_t>(sender, 2, s) + g * longest;
       const T* weights = Part<T>(weight, 2, s) + g * longest;
-      const T* diagonals = Part<T>(diagonal, 2, s) + g * n;
+      const T* sums = Part<T>(row_sum, 2, s) + g * n;
       const T* from = Part<T>(v, 2, s);
       const int64_t links = n * d * static_cast<int64_t>(sizeof(T)) > kNear ? starts[last] : 0;
       for (int64_t u = first; u < last; ++u)
-        GossipNode<T>(from, senders, weights, starts[u], starts[u + 1], links, diagonals[u], from + u * d,
+        GossipNode<T>(from, senders, weights, starts[u], starts[u + 1], links, sums[u], from + u * d,
                       out + (s * n + u) * d, d);
     }
   });
@@ -572,13 +572,32 @@ ffi::Error LogisticSparse(ffi::ThreadPool pool, ffi::AnyBuffer value, ffi::AnyBu
 }
 
 ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer start, ffi::AnyBuffer sender,
-                  ffi::AnyBuffer weight, ffi::AnyBuffer diagonal, ffi::AnyBuffer v,
+                  ffi::AnyBuffer weight, ffi::AnyBuffer row_sum, ffi::AnyBuffer v,
                   ffi::Result<ffi::AnyBuffer> out) {
-  return ByType({weight, diagonal, v}, {graph, start, sender}, out,
-                [&](auto* to) { RunGossip(pool, graph, start, sender, weight, diagonal, v, to); });
+  return ByType({weight, row_sum, v}, {graph, start, sender}, out,
+                [&](auto* to) { RunGossip(pool, graph, start, sender, weight, row_sum, v, to); });
+}
+
+// Some rows of one graph, for a process that holds no others.
+template <typename T>
+void GossipRows(const T* v, const int32_t* start, const int32_t* sender, const T* weight, const T* row_sum, T* out,
+                int64_t rows, int64_t d) {
+  for (int64_t u = 0; u < rows; ++u)
+    GossipNode<T>(v, sender, weight, start[u], start[u + 1], 0, row_sum[u], v + u * d, out + u * d, d);
 }
 
 }  // namespace
+
+extern "C" void adom_gossip_rows_float64(const double* v, const int32_t* start, const int32_t* sender,
+                                         const double* weight, const double* row_sum, double* out, int64_t rows,
+                                         int64_t d) {
+  GossipRows<double>(v, start, sender, weight, row_sum, out, rows, d);
+}
+extern "C" void adom_gossip_rows_float32(const float* v, const int32_t* start, const int32_t* sender,
+                                         const float* weight, const float* row_sum, float* out, int64_t rows,
+                                         int64_t d) {
+  GossipRows<float>(v, start, sender, weight, row_sum, out, rows, d);
+}
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_dense, LogisticDense,
                               ffi::Ffi::Bind()

@@ -12,6 +12,7 @@ from adom.networks.connect import adjacency, name_components, spanning_trees
 from adom.networks.families import random_pairs
 from adom.networks.links import Floats, Ints, Links, Longs, distinct_codes, frozen
 from adom.networks.pool import places_bytes, span
+from adom.threads import one_thread
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
 Places = Sequence[Floats | None] | None
@@ -57,7 +58,7 @@ def second_modulus(matrix: Any) -> float:
     of one 1, since the all-ones vector is a right or left eigenvector of M.
     """
     if isinstance(matrix, np.ndarray):
-        with spectra.one_thread():
+        with one_thread():
             return float(np.sort(np.abs(np.linalg.eigvals(matrix)))[-2])
 
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
@@ -66,7 +67,7 @@ def second_modulus(matrix: Any) -> float:
     deflated = LinearOperator((n, n), matvec=lambda v: matrix @ v - v.mean(), dtype=np.float64)
     options = {"ncv": BASIS, "maxiter": spectra.MANY_RESTARTS, "tol": spectra.PRECISION}
     options["v0"] = np.random.default_rng(0).standard_normal(n)
-    with spectra.one_thread():
+    with one_thread():
         try:
             found = eigs(deflated, WANTED, which="LM", return_eigenvectors=False, **options)
         except ArpackNoConvergence:

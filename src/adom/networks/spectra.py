@@ -16,17 +16,14 @@ All of it runs on one thread. Matrices this small gain little from more, and on 
 OpenBLAS wait for each other so long that everything takes ten to a hundred times longer.
 """
 
-import importlib
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from adom.errors import InputError
 from adom.networks.links import Floats, Ints, Links
+from adom.threads import one_thread
 
 DENSE = 2000
 """The most nodes for which an n-by-n array is ever formed."""
@@ -84,41 +81,6 @@ def node_sums(links: Links, weights: Floats, graph: int) -> Floats:
     ends = links.edges[rows].T.ravel()
     sums = np.bincount(ends, weights=np.tile(weights[rows], 2), minlength=links.nodes)
     return sums.astype(np.float64, copy=False)
-
-
-@cache
-def _controller() -> Any:
-    """Return what limits the threads of BLAS; None without threadpoolctl, which comes with scikit-learn."""
-    importlib.import_module("scipy.linalg")  # it brings a BLAS of its own, which must be there to be found
-    try:
-        return importlib.import_module("threadpoolctl").ThreadpoolController()
-    except ImportError:
-        return None
-
-
-class _Limit:
-    """How many are inside `one_thread`, and what ends the limit when the last one leaves."""
-
-    lock = threading.Lock()
-    inside = 0
-    limiter: Any = None
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Return a context in which BLAS runs on one thread; graphs may be drawn by several threads at a time."""
-    with _Limit.lock:
-        if _Limit.inside == 0 and (control := _controller()) is not None:
-            _Limit.limiter = control.limit(limits=1, user_api="blas")
-        _Limit.inside += 1
-    try:
-        yield
-    finally:
-        with _Limit.lock:
-            _Limit.inside -= 1
-            if _Limit.inside == 0 and _Limit.limiter is not None:
-                _Limit.limiter.restore_original_limits()
-                _Limit.limiter = None
 
 
 def dense_eigenvalues(matrices: Floats) -> Floats:

@@ -200,6 +200,11 @@ class Problem(ABC):
             stiffness=self.L,
         )
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether `exact_dual_gradient_rows` has a formula, which costs no more than a gradient."""
+        return False
+
     def objective(self, x: Array) -> float:
         """Return the sum of the f_i, at one common x of shape (dim,) or at one row per node."""
         with jax.enable_x64(True):

@@ -123,6 +123,11 @@ class Moved(Problem):
         """Draw it as the problem itself does."""
         return self.inner.rounding(rng)
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether the problem itself has a formula for grad F*."""
+        return self.inner.closed_form
+
     def exact_dual_gradient_rows(self, z: Array, u: Array) -> tuple[Array, Array]:
         """Solve grad g_i(u_i) = z_i as the problem itself solves grad f_i(x_i) = z_i + t_i."""
         x, spent = self.inner.exact_dual_gradient_rows(z + self.tilt, self.centre + u)

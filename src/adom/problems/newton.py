@@ -54,7 +54,7 @@ def newton(
         if hessian is not None:
             factor = jax.scipy.linalg.cho_factor(hessian(x), lower=True)
             return jax.scipy.linalg.cho_solve(factor, g[..., None])[..., 0]
-        return conjugate_gradients(lambda v: hessian_product(x, v), g)
+        return conjugate_gradients(lambda v: hessian_product(x, v), g)[0]
 
     def body(carry: _Carry) -> _Carry:
         p = direction(carry.x, carry.g)
@@ -90,12 +90,15 @@ def newton(
     return carry.x, carry.gradients
 
 
-def conjugate_gradients(product: Callable[[Array], Array], b: Array, tolerance: float = 1e-6) -> Array:
-    """Solve product(v) = b for symmetric positive definite products, row by row, to `tolerance`."""
+def conjugate_gradients(product: Callable[[Array], Array], b: Array, tolerance: float = 1e-6) -> tuple[Array, Array]:
+    """Solve product(v) = b for symmetric positive definite products, row by row, to `tolerance`.
+
+    Returns the solution and the number of products that each row took.
+    """
     target = (tolerance * jnp.linalg.norm(b, axis=-1)) ** 2
 
     def body(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        count, v, r, p, rr = state
+        count, v, r, p, rr, taken = state
         Ap = product(p)
         active = rr > target
         alpha = jnp.where(active, rr / jnp.where(active, (p * Ap).sum(-1), 1), 0)
@@ -103,9 +106,10 @@ def conjugate_gradients(product: Callable[[Array], Array], b: Array, tolerance: 
         r = r - alpha[:, None] * Ap
         rr_next = jnp.where(active, (r * r).sum(-1), rr)
         p = jnp.where(active[:, None], r + (rr_next / jnp.where(active, rr, 1))[:, None] * p, p)
-        return count + 1, v, r, p, rr_next
+        return count + 1, v, r, p, rr_next, taken + active
 
     limit = 10 * b.shape[-1] + 100
-    state = (jnp.asarray(0), jnp.zeros_like(b), b, b, (b * b).sum(-1))
+    none = jnp.zeros(b.shape[0], dtype=jnp.int32)
+    state = (jnp.asarray(0), jnp.zeros_like(b), b, b, (b * b).sum(-1), none)
     state = jax.lax.while_loop(lambda s: (s[0] < limit) & jnp.any(s[4] > target), body, state)
-    return state[1]
+    return state[1], state[5]

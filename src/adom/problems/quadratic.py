@@ -71,6 +71,11 @@ class Quadratic(Problem):
         """Return the H_i."""
         return jnp.asarray(self.H)
 
+    @property
+    def closed_form(self) -> bool:
+        """True."""
+        return True
+
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
         """Return H_i^{-1} (z_i + c_i), once refined; it counts as one gradient."""
         y = _times(self.H_inverse, z + self.c)

@@ -26,8 +26,9 @@ import pandas as pd
 
 from ..algorithms import Method, method_class
 from ..engine.outcomes import start_error
+from ..engine.provenance import problem_described
 from ..engine.result import Result
-from ..engine.solve import make_method, problem_described, solve
+from ..engine.solve import make_method, solve
 from ..errors import InputError, shown
 from ..problems.base import Array, Problem
 from ..problems.checks import check_whole

@@ -1,0 +1,92 @@
+"""What a result says of its origin: method, problem, network, versions, device, commit and time."""
+
+import os
+import platform
+import subprocess
+import time
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__, native
+from ..algorithms import Method
+from ..networks import DirectedNetwork, Network
+from ..problems.base import Problem
+from ..problems.oracles import OracleSpec
+
+CHI_NODES = 2000
+"""Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""
+
+
+def circumstances(
+    network: Network | DirectedNetwork, method: type[Method], spec: OracleSpec, protocol: Any, engine: str
+) -> dict[str, Any]:
+    """Return what provenance says of a run beside its problem, its method's parameters and its plan."""
+    known = network.chi_known or network.nodes <= CHI_NODES
+    return {
+        "network": {**network.recipe, "chi": network.chi if known else None},
+        "oracle": str(spec) if method.oracle == "dual" else None,
+        "protocol": protocol,
+        "engine": engine,
+        **_surroundings(),
+    }
+
+
+def method_described(method: Method) -> dict[str, Any]:
+    """Return what provenance says of a method."""
+    parameters = {name: float(value) for name, value in method.parameters().items()}
+    return {"name": method.name, "title": method.title, "parameters": parameters}
+
+
+def problem_described(problem: Problem) -> dict[str, Any]:
+    """Return what provenance says of a problem."""
+    return {
+        "type": type(problem).__name__,
+        "nodes": problem.nodes,
+        "dim": problem.dim,
+        "mu": problem.mu,
+        "L": problem.L,
+        "kappa": problem.kappa,
+        "samples": problem.weighting(),
+    }
+
+
+def _surroundings() -> dict[str, Any]:
+    """Return what else a run depends on: versions, device, commit, time."""
+    import jax
+
+    return {
+        "versions": _versions(),
+        "device": str(jax.devices()[0].device_kind),
+        "native": native.usable(),
+        "platform": platform.platform(),
+        "commit": commit(),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    known = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
+    return {"adom": __version__, "python": platform.python_version(), **known}
+
+
+@cache
+def commit() -> str | None:
+    """Return the commit of the source tree that this code was loaded from, where there is one."""
+    here = Path(__file__).resolve().parent
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
