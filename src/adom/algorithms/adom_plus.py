@@ -91,8 +91,11 @@ class ADOMPlus(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """The same with chi / 16 in place of chi, but not less than 1, which every network's chi is at least."""
-        return cls._with_chi(constants, max(constants.chi / 16, 1.0))
+        """The same with chi / 16 in place of chi, where chi counts as 5 if it is less.
+
+        On quadratics over nearly complete graphs, less than about 3 / 16 diverges, whatever kappa is.
+        """
+        return cls._with_chi(constants, max(constants.chi, 5.0) / 16)
 
     @classmethod
     def _with_chi(cls, c: Constants, chi: float) -> Self:

@@ -96,14 +96,7 @@ def reproduce(
     """
     began = time.perf_counter()
     names = read_names(figures)
-    for protocol in protocols:
-        if protocol not in PROTOCOLS:
-            raise InputError(
-                f"protocols must be of {', '.join(PROTOCOLS)}, got {protocol!r}; {nearest(protocol, PROTOCOLS)}"
-            )
-    for name, value in (("seeds", seeds), ("workers", workers)):
-        if value is not None:
-            check_whole(name, value)
+    _check(protocols, seeds=seeds, workers=workers)
     target = Path(folder)
     scale = scale or SCALES["quick" if quick else "full"]
     jobs = make_jobs(names, scale, protocols, seeds)
@@ -145,6 +138,18 @@ def reproduce(
     files += [target / name for name in ("ledger.json", "ledger.md", "findings.md")]
     lost = {jobs[place].text: words for place, words in pool.lost.items()}
     return Reproduction(target, plan, outcomes, ledger, files, lost, time.perf_counter() - began)
+
+
+def _check(protocols: Sequence[str], **numbers: int | None) -> None:
+    """Refuse protocols that there are not, and numbers below 1."""
+    for protocol in protocols:
+        if protocol not in PROTOCOLS:
+            raise InputError(
+                f"protocols must be of {', '.join(PROTOCOLS)}, got {protocol!r}; {nearest(protocol, PROTOCOLS)}"
+            )
+    for name, value in numbers.items():
+        if value is not None:
+            check_whole(name, value)
 
 
 def todo(one: Outcome) -> bool:

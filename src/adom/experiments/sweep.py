@@ -107,10 +107,7 @@ def sweep(
     if all(one.refused for one in members):
         raise InputError(members[0].refused)
 
-    tols = {one.number: tol for one in members}
-    if rtol is not None:
-        for one, x in zip(members, solutions([one.problem for one in members]), strict=True):
-            tols[one.number] = rtol * problem.nodes * float((x**2).sum()) or None
+    tols = _tolerances(members, tol, rtol)
     keys = Keys(Budget(int(rounds), int(record_every), dtype))
     able = [one for one in members if not one.refused]
     names = {one.number: keys.key(one, tol if rtol is None else {"rtol": rtol}) for one in able}
@@ -140,6 +137,15 @@ def sweep(
             if not results:
                 raise
     return Sweep(tuple(members), dict(sorted(results.items())), tols, interrupted)
+
+
+def _tolerances(members: Sequence[Member], tol: float | None, rtol: float | None) -> dict[int, float | None]:
+    """Return the error at which each member may stop: the one given, or a part of the error at its start."""
+    if rtol is None:
+        return {one.number: tol for one in members}
+    problems = [one.problem for one in members]
+    starts = [p.nodes * float((x**2).sum()) for p, x in zip(problems, solutions(problems), strict=True)]
+    return {one.number: rtol * start or None for one, start in zip(members, starts, strict=True)}
 
 
 def _run(
