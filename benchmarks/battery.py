@@ -1,10 +1,11 @@
 """Run the default oracle against the exact one on random settings, and count where it does worse.
 
-Run: ``make bench-battery`` or ``python benchmarks/battery.py [--settings 500] [--rounds 3000] [--seed 0]``. A setting
+Run: ``make bench-battery`` or ``python benchmarks/battery.py [--settings 500] [--rounds 2000] [--seed 0]``. A setting
 is a logistic regression (even or by label, few or many samples, features of any scale), a network (one family, or two
 by turns every 1 to 100 rounds, or nodes in motion, or failing links), a dual method, and `theory` or `unit`. Both
-oracles get the same budget of rounds. The default fails where the exact oracle ends well, below its start, and the
-default ends more than ten times above it (rounding aside). A failure ends the program with 1. Gradients are a node's.
+oracles get the same budget of rounds, and are judged by the largest error over its last quarter, since some methods
+swing for ever on some networks. The default fails where the exact oracle stays below its start, and the default is more
+than ten times above it (rounding aside). A failure ends the program with 1. Gradients are a node's.
 """
 
 import argparse
@@ -69,8 +70,8 @@ def measure(seed, rounds):
     row |= {"method": method, "protocol": protocol}
     for oracle in ("exact", "auto"):
         result = adom.solve(problem, chosen, method, protocol, oracle, rounds, record_every=20, progress=False)
-        last = result.history.iloc[-1]
-        row[oracle] = float(last["error"]) / start
+        last, errors = result.history.iloc[-1], result.history["error"].to_numpy()
+        row[oracle] = float(errors[-len(errors) // 4 :].max()) / start
         row[f"{oracle}_gradients"] = float(last["gradients"] / last["round"])
         row[f"{oracle}_status"] = result.status
     good = row["exact"] < 1
@@ -81,7 +82,7 @@ def measure(seed, rounds):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=3000)
+    parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="of the first setting; the others follow")
     parser.add_argument("--out", type=Path, default=Path("out/battery.json"))
     given = parser.parse_args()
@@ -103,7 +104,7 @@ def main() -> None:
     ratios = spent / [row["exact_gradients"] for row in good]
     for row in failed:
         print(json.dumps(row))
-    print(f"{len(rows)} settings; the exact oracle ends below its start in {len(good)}; default fails in {len(failed)}")
+    print(f"{len(rows)} settings; exact oracle stays below its start in {len(good)}; default fails in {len(failed)}")
     print(f"gradients a round, default: median {np.median(spent):.2f}, largest {spent.max():.2f}")
     print(f"over the exact oracle's: median {np.median(ratios):.2f}, largest {ratios.max():.2f}; rows in {given.out}")
     sys.exit(bool(failed))

@@ -86,8 +86,11 @@ SHORTEST = 2.0**-30
 """The shortest part of a step that is tried: if not even that reduces the residual, rounding is why."""
 HOPELESS = 1e3
 """The residual, in units of its rounding, at which a whole step that fails says so already."""
+WIDEST = 128
+"""The most features for which Hessians are inverted, which takes time like their cube; beyond, systems are solved by
+conjugate gradients."""
 LARGEST = 2**24
-"""The most numbers that the inverses of all nodes may have; beyond, systems are solved by conjugate gradients."""
+"""The most numbers that the inverses of all nodes may have; beyond, likewise."""
 
 
 def start(zeros: Array, spec: OracleSpec) -> Memory:
@@ -100,7 +103,8 @@ def start(zeros: Array, spec: OracleSpec) -> Memory:
     def nothing(*shape: int, dtype: Any = zeros.dtype) -> Array:
         return jnp.zeros(shape, dtype=dtype)  # each in memory of its own, which an engine may give away
 
-    inverse = nothing(rows, dim, dim) if rows * dim * dim <= LARGEST else None
+    direct = dim <= WIDEST and rows * dim * dim <= LARGEST
+    inverse = nothing(rows, dim, dim) if direct else None
     known = (nothing(rows), nothing(rows), nothing(rows), nothing(rows))
     clock = (nothing(dtype=jnp.int32), nothing(dtype=jnp.int32))
     return memory._replace(kept=Kept(nothing(rows, dim), *known, *clock, inverse))
