@@ -94,6 +94,7 @@ def test_a_set_by_name_with_a_split(adom: Any) -> None:
     assert (alike["dim"], alike["nodes"]) == (2, 5)
     assert alike["error"] != unlike["error"]
     again = adom("solve", "label/config.toml", "--out", "again", "--json")
+    assert (again.code, again.json["status"]) == (1, "growing")  # five rounds end far above the start
     assert again.json["error"] == unlike["error"]
     assert 'data = "a6a"' in Path("label/config.toml").read_text()
 
