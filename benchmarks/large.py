@@ -22,7 +22,7 @@ def one(nodes: int, streamed: bool, local: bool) -> None:
     import jax
 
     import adom
-    from adom.engine import supply
+    from adom.run.local import graph_layout as supply
 
     # What comes with the program itself, compiler included, is measured on a small run first.
     small = adom.networks.expander(300, 8, graphs=2, seed=0)

@@ -55,7 +55,8 @@ def local_round() -> float:
 def on_ranks(rounds: int, pieces: int) -> None:
     """Be one of the ranks; rank 0 prints what was measured."""
     import adom
-    from adom.engine import mpi, ranks
+    from adom.run.ranks import backend as ranks
+    from adom.run.ranks import world as mpi
     from common import paper_size
 
     problem, network, method = paper_size()
@@ -118,7 +119,7 @@ def memory(folder: str) -> None:
     import numpy as np
 
     import adom
-    from adom.engine import mpi
+    from adom.run.ranks import world as mpi
 
     network = adom.networks.ring(adom.Shards(folder, l2=1.0).nodes)
     problem = adom.Quadratic(np.ones((network.nodes, 1, 1)), np.ones((network.nodes, 1)))
@@ -140,7 +141,7 @@ def many(rounds: int) -> None:
     import numpy as np
 
     import adom
-    from adom.engine import mpi
+    from adom.run.ranks import world as mpi
 
     nodes, rng = mpi.MPI.COMM_WORLD.Get_size(), np.random.default_rng(0)
     bases = rng.standard_normal((nodes, 40, 40)) / 6

@@ -14,7 +14,7 @@ def data():
         for place in ("w6a", "libsvm/w6a"):
             file = Path(folder, place)
             if file.exists():
-                from adom.problems.files import read
+                from adom.data.sample_files import read
 
                 return "w6a", *read(file)
     rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from adom.algorithms import METHODS, Method, method_class
-from adom.cli.exits import MEANING
+from adom.cli.exit_codes import MEANING
 from adom.cli.main import app
 
 HEAD = """# The methods

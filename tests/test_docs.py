@@ -17,8 +17,8 @@ from adom.algorithms import METHODS, method_class
 from adom.cli.config import settle
 from adom.cli.main import UsageError, app
 from adom.cli.settings import USUAL
-from documents import DOCUMENTS, LANGUAGES, PYTHON, README, ROOT, blocks, commands, spans
-from ranks import ENVIRONMENT, command, needs_mpi
+from support.documents import DOCUMENTS, LANGUAGES, PYTHON, README, ROOT, blocks, commands, spans
+from support.ranks import ENVIRONMENT, command, needs_mpi
 
 WHOLE = ("quick-start.md", "own-data.md", "own-network.md")
 """Pages of which the commands are run as well, in the order of the page."""

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from adom.algorithms import METHODS
-from browser import Browser, program
-from documents import ROOT, blocks
+from support.browser import Browser, program
+from support.documents import ROOT, blocks
 
 NEEDED = ("sphinx", "myst_parser", "furo", "numpydoc", "sphinx_gallery", "sphinx_copybutton")
 MISSING = [name for name in NEEDED if find_spec(name) is None]

@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
     from .data.shards import Shards
-    from .engine.checkpoints import Checkpoints
-    from .engine.compare import Comparison, compare
-    from .engine.pair import constants
-    from .engine.result import Result, load
-    from .engine.solve import solve, solve_many
-    from .engine.theory import verify
     from .errors import InputError
-    from .experiments.outcome import Sweep
-    from .experiments.replay import replay
-    from .experiments.sweep import sweep
     from .problems.logistic import LogisticRegression
     from .problems.loss import from_loss
     from .problems.quadratic import Quadratic
     from .problems.softmax import SoftmaxRegression
     from .problems.squares import LeastSquares
+    from .run.checkpoints import Checkpoints
+    from .run.constants import constants
+    from .run.result import Result, load
+    from .run.solve import solve, solve_many
+    from .run.theory import verify
+    from .study.compare import Comparison, compare
+    from .study.replay import replay
+    from .study.sweep import sweep
+    from .study.sweep_result import Sweep
 
 _HOME = {
     "ADOM": "algorithms.adom",
-    "Checkpoints": "engine.checkpoints",
-    "Comparison": "engine.compare",
+    "Checkpoints": "run.checkpoints",
+    "Comparison": "study.compare",
     "Constants": "algorithms",
     "InputError": "errors",
     "LeastSquares": "problems.squares",
@@ -50,22 +50,22 @@ _HOME = {
     "Method": "algorithms",
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
-    "Result": "engine.result",
+    "Result": "run.result",
     "Shards": "data.shards",
     "SoftmaxRegression": "problems.softmax",
-    "Sweep": "experiments.outcome",
+    "Sweep": "study.sweep_result",
     "algorithms": "algorithms",
     "from_loss": "problems.loss",
-    "compare": "engine.compare",
-    "constants": "engine.pair",
+    "compare": "study.compare",
+    "constants": "run.constants",
     "data": "data",
-    "load": "engine.result",
+    "load": "run.result",
     "networks": "networks",
-    "replay": "experiments.replay",
-    "solve": "engine.solve",
-    "solve_many": "engine.solve",
-    "sweep": "experiments.sweep",
-    "verify": "engine.theory",
+    "replay": "study.replay",
+    "solve": "run.solve",
+    "solve_many": "run.solve",
+    "sweep": "study.sweep",
+    "verify": "run.theory",
 }
 
 __all__ = [

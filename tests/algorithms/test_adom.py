@@ -8,7 +8,7 @@ from adom.algorithms import Constants
 from adom.algorithms.adom import ADOM, State
 from adom.algorithms.pngd import PNGD
 from adom.algorithms.pngd import State as PNGDState
-from reference import Gossip, Oracle, adom_run, adom_theory, quadratics
+from support.reference import Gossip, Oracle, adom_run, adom_theory, quadratics
 
 
 def setting(nodes=7, dim=3, kappa=30.0, seed=0):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import adom
 from adom.algorithms import METHODS, Constants, Method, method_class
 from adom.errors import InputError
-from reference import Gossip, Oracle, logistic_data, quadratics
+from support.reference import Gossip, Oracle, logistic_data, quadratics
 
 NODES, DIM = 6, 3
 CONSTANTS = Constants(mu=1.0, L=20.0, lambda_min_plus=0.2, lambda_max=1.0, nodes=NODES)

@@ -6,7 +6,7 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS, Constants, method_class
-from reference import Gossip, Oracle, quadratics
+from support.reference import Gossip, Oracle, quadratics
 
 SAFE = [(name, "theory") for name in METHODS] + [(name, "unit") for name in ("adom", "pngd", "adom+", "acc-gt")]
 

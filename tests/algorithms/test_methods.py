@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import adom
 from adom.algorithms import METHODS, Constants, method_class
-from reference import Gossip, Oracle, logistic_data, quadratics
+from support.reference import Gossip, Oracle, logistic_data, quadratics
 
 NODES, DIM, KAPPA = 8, 3, 12.0
 NETWORK = adom.networks.geometric(NODES, 0.6, graphs=6, seed=4)

@@ -3,9 +3,9 @@
 import pytest
 
 from adom.cli.advice import advice
-from adom.cli.exits import Exit, of_run
-from adom.engine.endings import FINISHED
-from drawn import made
+from adom.cli.exit_codes import Exit, of_run
+from adom.run.endings import FINISHED
+from support.drawn import made
 
 FLOOR = "at the floor of rounding since round 3"
 SET = {"--parameters theory": "theory", "--oracle exact": "exact", "--dtype float64": "float64"}

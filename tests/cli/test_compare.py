@@ -10,9 +10,9 @@ import adom as package
 from adom.cli.build import budget, check_run
 from adom.cli.config import settle, write_toml
 from adom.cli.settings import USUAL
-from adom.engine.progress import Interrupt
-from adom.engine.result import load
 from adom.errors import InputError
+from adom.run.progress import Interrupt
+from adom.run.result import load
 
 SMALL = ["--nodes", 6, "--samples", 4, "--dim", 4, "--kappa", 8, "--network", "ring", "--oracle", "exact"]
 TWO = [*SMALL, "--methods", "pngd, ADOM"]

@@ -13,7 +13,7 @@ from adom.cli.build import parameters, problem
 from adom.cli.config import read_toml, settle, toml_text, write_toml
 from adom.cli.settings import SMALL, USUAL, Config, NetworkTable, ProblemTable, RunTable
 from adom.errors import InputError
-from mutations import attempt, mutants, overwrite
+from support.damage import attempt, mutants, overwrite
 
 
 def toml(text: str) -> Path:

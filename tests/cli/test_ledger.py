@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from adom.experiments.claims import CLAIMS
-from adom.experiments.ledger import read
-from adom.experiments.runs import Plan, load_plan
-from made import four, panel
+from adom.paper.claims import CLAIMS
+from adom.paper.ledger import read
+from adom.paper.runs import Plan, load_plan
+from support.made import four, panel
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adom.report import page
+from adom import page
 
 
 def stored(path: Path) -> Any:

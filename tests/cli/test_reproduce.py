@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from adom.experiments import reproduce_plan
-from tiny import TINY
+from adom.paper import plan as reproduce_plan
+from support.tiny import TINY
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import adom
 from adom.cli import ranks as starting
 from adom.cli.main import app
-from mpi_program import data
-from ranks import needs_mpi
+from support.mpi_program import data
+from support.ranks import needs_mpi
 
 
 def call(*words):

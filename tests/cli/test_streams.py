@@ -135,11 +135,11 @@ def test_choices_are_those_of_the_library() -> None:
     from adom.data.sets import SAMPLES
     from adom.data.shards import BY
     from adom.data.splits import SPLITS as LIBRARY_SPLITS
-    from adom.engine.solve import DTYPES as LIBRARY_DTYPES
-    from adom.engine.solve import ENGINES as LIBRARY_ENGINES
-    from adom.engine.solve import PROTOCOLS, SEARCHED
-    from adom.experiments.panels import FIGURES
-    from adom.report.curves import AXES
+    from adom.paper.panels import FIGURES
+    from adom.plot.curves import AXES
+    from adom.run.solve import DTYPES as LIBRARY_DTYPES
+    from adom.run.solve import ENGINES as LIBRARY_ENGINES
+    from adom.run.solve import PROTOCOLS, SEARCHED
 
     assert tuple(SAMPLES) == DATA_SETS
     assert tuple(LIBRARY_SPLITS) == SPLITS

@@ -9,8 +9,8 @@ import pytest
 import adom as package
 from adom.cli.config import read_toml, settle, write_toml
 from adom.cli.settings import USUAL
-from adom.engine.progress import Interrupt
-from adom.engine.result import load
+from adom.run.progress import Interrupt
+from adom.run.result import load
 
 FILE = """
 [problem]

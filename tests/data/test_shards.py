@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import adom
 from adom import native
 from adom.data import Shards, shards, split, write_shards
+from adom.data.sample_files import parse_libsvm, read
 from adom.data.sets import DataSet
 from adom.data.shards import BY
 from adom.errors import InputError
-from adom.problems.files import parse_libsvm, read
 from adom.problems.logistic import DenseFeatures, SparseFeatures
 
 from .conftest import TOY, Page, Write, made, refusal

@@ -82,7 +82,7 @@ def test_not_a_number_stays_one(sparse):
 @pytest.mark.parametrize("dim", [1, 7, 8, 20, 130])
 def test_gossip_is_a_product_with_the_matrix(dim):
     import adom
-    from adom.engine.supply import Supply
+    from adom.run.local.graph_layout import Supply
 
     network = adom.networks.erdos_renyi(60, 0.1, graphs=3, seed=2)
     rng = np.random.default_rng(0)

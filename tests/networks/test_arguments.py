@@ -10,7 +10,7 @@ import pytest
 
 from adom import networks
 from adom.errors import InputError
-from mutations import attempt
+from support.damage import attempt
 
 RING = networks.ring(5)
 GOOD = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import adom
 from adom.errors import InputError
-from reference import logistic_data, logistic_gradient
+from support.reference import logistic_data, logistic_gradient
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import adom
 from adom.problems import base, minimiser
-from adom.problems.moved import Moved
+from adom.problems.shifted import Moved
 
 Long = np.longdouble
 KINDS = pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

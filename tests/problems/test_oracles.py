@@ -8,7 +8,7 @@ from adom.errors import InputError
 from adom.problems import base, oracles
 from adom.problems.newton import conjugate_gradients
 from adom.problems.oracles import SHARE, OracleSpec, parse_oracle
-from reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
+from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 
 answer = jax.jit(oracles.dual_gradient, static_argnums=0)
 

@@ -11,13 +11,13 @@ import pytest
 
 import adom
 from adom.algorithms.base import Method
-from adom.engine.distributed import on_one_rank
-from adom.engine.solve import Request
 from adom.errors import InputError
-from adom.experiments.members import Asked, expand
-from adom.experiments.store import Budget, Keys
-from adom.problems.moved import Moved
-from adom.programs import program
+from adom.problems.shifted import Moved
+from adom.run.ranks.solve import on_one_rank
+from adom.run.solve import Request
+from adom.study.members import Asked, expand
+from adom.study.store import Budget, Keys
+from adom.util.programs import program
 
 CENTRES = np.array([[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]])
 MEAN = CENTRES.mean(axis=0)

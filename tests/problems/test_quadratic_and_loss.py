@@ -5,7 +5,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from reference import logistic_data, quadratics
+from support.reference import logistic_data, quadratics
 
 
 @pytest.fixture(autouse=True)

@@ -20,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 
 import adom
 from adom.errors import InputError
-from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge, stages
+from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge
+from adom.sklearn import proximal_loop as stages
 from adom.sklearn.base import _remedies
-from adom.sklearn.stages import Fit
+from adom.sklearn.proximal_loop import Fit
 
 X, Y = make_classification(60, 4, random_state=1)
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0] + Y

@@ -10,9 +10,9 @@ from sklearn.preprocessing import scale
 import adom
 from adom.problems.minimiser import minimum
 from adom.problems.squares import LeastSquares
-from adom.sklearn.dealing import Frame, Share, deal, filled, frame
-from adom.sklearn.stages import Books, Settings, gradients, minimise, rounds_to_average
-from reference import logistic_data
+from adom.sklearn.partition import Frame, Share, deal, filled, frame
+from adom.sklearn.proximal_loop import Books, Settings, gradients, minimise, rounds_to_average
+from support.reference import logistic_data
 
 
 def logistic(nodes=4, samples=6, dim=3, l2=0.01):

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from ..errors import InputError
-from ..html import card
+from ..util.cards import card
 
 Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
 Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch

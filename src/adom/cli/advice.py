@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..engine.result import Result
+    from ..run.result import Result
 
 FLOOR = "at the floor of rounding"
 COMPARE = "`adom compare` shows which methods suit this problem and network"

@@ -7,9 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import files
 from ..errors import InputError, nearest
-from .fill import kinds
+from ..util import files
+from .defaults import kinds
 from .output import busy
 from .settings import DATA_SETS, PARAMETERS, Config
 
@@ -148,9 +148,9 @@ def shards(config: Config) -> "Shards":
 
 def _given(config: Config, nodes: int) -> tuple[Any, Any]:
     """Return the samples of a known data set or of a file, as many as are asked for."""
+    from ..data.sample_files import read
     from ..data.samples import load
     from ..data.sets import SAMPLES
-    from ..problems.files import read
 
     table = config.problem
     if table.data in SAMPLES:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
-    from ..engine.compare import Comparison
+    from ..study.compare import Comparison
 
 
 @with_settings("problem", "network", "run", "compare", usual=USUAL, without=("run.method", "run.engine"))
@@ -83,7 +83,7 @@ def _check_early(settings: Config) -> list[str] | None:
 
 def _save(found: "Comparison", settings: Config, out: Path) -> dict[str, Any]:
     """Write everything that a comparison leaves; return the files by kind, those of the methods by label."""
-    from ..engine.compare import file_names
+    from ..study.compare import file_names
     from .config import write_toml
 
     found.save(out)

@@ -7,12 +7,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from .. import files
 from ..data.sets import SAMPLES
 from ..errors import InputError, nearest
 from ..errors import shown as in_python
-from ..files import atomic
-from .fill import Given, belonging, common, complete, shown
+from ..util import files
+from ..util.files import atomic
+from .defaults import Given, belonging, common, complete, shown
 from .options import describe, example, flag
 from .settings import KINDS, TABLES, Config, Tables
 

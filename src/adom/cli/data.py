@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from .completion import one_of
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson
 from .settings import DATA_SETS
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson
 
 FILES = {"ledger": "ledger.md", "json": "ledger.json", "findings": "findings.md"}
@@ -24,10 +24,10 @@ def ledger(
     are reproduced, partly, not reproduced, and not tested; not judged is what
     a miniature cannot tell, and the full run's verdict stands beside it.
     """
-    from ..experiments import findings
-    from ..experiments import ledger as ledgers
-    from ..experiments.claims import CLAIMS
-    from ..experiments.runs import load_outcomes
+    from ..paper import findings
+    from ..paper import ledger as ledgers
+    from ..paper.claims import CLAIMS
+    from ..paper.runs import load_outcomes
     from . import output
 
     if claim is not None:

@@ -14,10 +14,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import InputError, nearest
-from . import completion, output, ranks, usage
+from . import completion, output, ranks
+from . import error_text as usage
 from .compare import compare
 from .data import data
-from .exits import MEANING, Exit
+from .exit_codes import MEANING, Exit
 from .ledger import ledger
 from .methods import methods
 from .network import network

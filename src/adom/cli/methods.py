@@ -1,6 +1,6 @@
 """`adom methods`: the one table of methods, for reading."""
 
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson
 
 

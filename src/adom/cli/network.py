@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Tables
 
@@ -21,7 +21,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
     settings = settle(config, flags, USUAL)
     output.folder(out)
 
-    from ..report.figures import network_picture, save
+    from ..plot.figures import network_picture, save
 
     with output.busy("building the network"):
         built = build.network(settings)

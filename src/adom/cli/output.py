@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal
 
-from .. import files
 from ..errors import InputError
+from ..util import files
 
 LONGEST_NAME = 255
 """Bytes of a file's name, on every system that is in use."""

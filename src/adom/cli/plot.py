@@ -7,7 +7,7 @@ import typer
 
 from ..errors import InputError, nearest
 from .completion import one_of
-from .exits import Exit
+from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
 AXES = ("round", "gradients", "floats_sent", "seconds", "all")
@@ -40,8 +40,8 @@ def plot(
     printed.results(results)
     printed.file(output, (".png", ".pdf", ".svg"), "--output")
 
-    from ..engine.result import load
-    from ..report.figures import convergence, save
+    from ..plot.figures import convergence, save
+    from ..run.result import load
 
     runs = [load(path) for path in results]
     written = save(convergence(runs, axis=axis), output)

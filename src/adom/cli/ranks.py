@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import NEEDS_MPI, InputError
-from .exits import Exit
+from .exit_codes import Exit
 
 PLACES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 """Where launchers say which rank a process is: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
@@ -57,10 +57,10 @@ def watched(doing: str) -> Iterator[None]:
     if rank() is None:
         yield
         return
-    from ..engine import watch
+    from ..run.ranks import watch
 
     watch.early = True
-    from ..engine import mpi
+    from ..run.ranks import world as mpi
 
     mpi.begin(doing)
     try:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .exits import Exit
+from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
 if TYPE_CHECKING:
-    from ..engine.result import Result
-    from ..report.page.content import Motion
+    from ..page.content import Motion
+    from ..run.result import Result
 
 MOST = 200
 """Runs of a folder among which one is looked for that can be shown in motion."""
@@ -42,8 +42,8 @@ def report(
     """
     from dataclasses import replace
 
-    from ..experiments import report as reports
-    from ..report import page
+    from .. import page
+    from ..page import report as reports
     from . import output
 
     page.check()
@@ -89,8 +89,8 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
 
 
 def _of(path: Path) -> "Motion":
-    from ..experiments import replay
-    from ..experiments import report as reports
+    from ..page import report as reports
+    from ..study import replay
     from . import build
     from .config import settle
     from .settings import USUAL
@@ -119,7 +119,7 @@ def _of(path: Path) -> "Motion":
 
 def _whole(files: list[Path]) -> "list[Result]":
     """Read those results that are not damaged, of which there is one at least."""
-    from ..engine.result import load
+    from ..run.result import load
 
     found, damaged = [], []
     for file in files:
@@ -134,7 +134,7 @@ def _whole(files: list[Path]) -> "list[Result]":
 
 def _preference(run: "Result") -> tuple[Any, ...]:
     """Return what sorts the runs of a folder, the one to be shown in motion first: ADOM's best that is not lost."""
-    from ..engine.endings import LOST
-    from ..experiments.report import rank
+    from ..page.report import rank
+    from ..run.endings import LOST
 
     return run.status in LOST, run.provenance["method"]["name"] != "adom", rank(run)

@@ -7,12 +7,12 @@ import typer
 
 from ..errors import InputError, nearest
 from .completion import one_of, several_of
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson, OutFolder, number
 from .settings import PARAMETERS, Setting
 
 if TYPE_CHECKING:
-    from ..experiments.reproduce import Reproduction
+    from ..paper.reproduce import Reproduction
 
 FIGURES = (
     "network",
@@ -94,7 +94,7 @@ def reproduce(
     chosen = _check_early(figures, protocols)
     output.folder(out)
 
-    from ..experiments.reproduce import reproduce as reproduce_paper
+    from ..paper.reproduce import reproduce as reproduce_paper
 
     done = reproduce_paper(figures, quick=quick, folder=out, protocols=chosen, seeds=seeds, workers=workers)
     for job, words in done.lost.items():

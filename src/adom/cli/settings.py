@@ -1,7 +1,7 @@
 """Every setting of a run, once: its type, its default, its rule and its help.
 
 The flags of the commands, the tables of a configuration file and its validation are all made from the
-classes here. ``None`` means "not given"; what is then taken stands in `USUAL` and in `adom.cli.fill`.
+classes here. ``None`` means "not given"; what is then taken stands in `USUAL` and in `adom.cli.defaults`.
 """
 
 from dataclasses import dataclass, field

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from .exits import of_run
+from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
-    from ..engine.result import Result
+    from ..run.result import Result
 
 
 @with_settings("problem", "network", "run", "mpi", usual=USUAL)
@@ -127,8 +127,8 @@ def _start(settings: Config, out: Path, json: bool) -> int:
 
 def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     """Write everything that a run leaves; return the files by kind."""
-    from ..files import atomic
-    from ..report.figures import convergence, save
+    from ..plot.figures import convergence, save
+    from ..util.files import atomic
     from .config import write_toml
 
     files = {

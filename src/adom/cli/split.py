@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InputError, nearest
 from .completion import one_of
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson, OutFolder, number
 from .settings import DATA_SETS, Setting
 

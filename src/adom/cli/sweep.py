@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, number, with_settings
 from .settings import USUAL, Config, Setting, Tables
 
 if TYPE_CHECKING:
-    from ..experiments.outcome import Sweep
+    from ..study.sweep_result import Sweep
 
 SHOWN = 20
 """Rows of the table that are printed; the file has all."""

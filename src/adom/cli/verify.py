@@ -1,6 +1,6 @@
 """`adom verify`: check the theorem and its lemmas on a run, round by round."""
 
-from .exits import Exit
+from .exit_codes import Exit
 from .options import AsJson, ConfigFile, with_settings
 from .settings import SMALL, Tables
 

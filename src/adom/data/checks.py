@@ -31,7 +31,7 @@ def table2() -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from ..problems.files import parse_libsvm
+    from .sample_files import parse_libsvm
 
     table = []
     for name in SAMPLES:

@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from ..errors import InputError
-from ..files import open_regular
-from ..problems.files import LARGEST_INDEX
+from ..util.files import open_regular
+from .sample_files import LARGEST_INDEX
 
 NAME = "manifest.json"
 FORMAT: Final = "adom-shards-1"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..problems.files import parse_libsvm
 from . import store
+from .sample_files import parse_libsvm
 from .sets import named
 from .splits import split as deal
 

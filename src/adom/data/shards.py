@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, nearest
-from ..files import open_regular
-from ..problems.files import parse_libsvm, read
+from ..util.files import open_regular
 from . import manifest
 from .manifest import Manifest, Shard, Source
+from .sample_files import parse_libsvm, read
 from .samples import load
 from .sets import SETS
 from .splits import MOST_CONCENTRATED, shares
@@ -188,7 +188,7 @@ def _write_node(folder: Path, node: int, given: _Given, rows: np.ndarray) -> Sha
 
 
 def _write(path: Path, content: bytes) -> None:
-    from ..files import atomic
+    from ..util.files import atomic
 
     with atomic(path) as partial:
         partial.write_bytes(content)

@@ -21,9 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..files import kind
-from ..places import cache
-from ..problems.files import PACKED, SUFFIXES
+from ..util.cache_dir import cache
+from ..util.files import kind
+from .sample_files import PACKED, SUFFIXES
 from .sets import DataSet, Piece, named
 
 OPEN: dict[str, Any] = {"bz2": bz2.open, "gzip": gzip.open, "lzma": lzma.open}

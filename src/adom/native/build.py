@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files import kind
-from ..places import cache
+from ..util.cache_dir import cache
+from ..util.files import kind
 
 HOST_FLAGS = (
     "-std=c++17",

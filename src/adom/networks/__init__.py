@@ -24,7 +24,7 @@ from adom.networks.directed import (
     from_digraphs,
 )
 from adom.networks.families import complete, erdos_renyi, expander, path, ring, star, torus
-from adom.networks.imports import from_graphs, from_matrices
+from adom.networks.from_data import from_graphs, from_matrices
 from adom.networks.network import Network
 from adom.networks.points import geometric, waypoint
 from adom.networks.schedules import alternate, bounded, cyclic, failing, redraw, slowed, static

@@ -12,7 +12,7 @@ from adom.networks.connect import adjacency, name_components, spanning_trees
 from adom.networks.families import random_pairs
 from adom.networks.links import Floats, Ints, Links, Longs, distinct_codes, frozen
 from adom.networks.pool import places_bytes, span
-from adom.threads import one_thread
+from adom.util.threads import one_thread
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
 Places = Sequence[Floats | None] | None

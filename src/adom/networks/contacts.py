@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from adom import files
 from adom.errors import InputError, InputTypeError, shown
 from adom.networks.checks import node_count, truth, whole
 from adom.networks.connect import join_in_chain
-from adom.networks.imports import iterable
+from adom.networks.from_data import iterable
 from adom.networks.links import Ints, Links, Longs, canonical
 from adom.networks.network import Network, require_connected
 from adom.networks.pool import Pool, digest, distinct
+from adom.util import files
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 """A whole number that fits in 64 bits."""

@@ -33,7 +33,7 @@ from adom.networks.arcs import (
 )
 from adom.networks.checks import graph_count, link_count, node_count, real, seed_number
 from adom.networks.families import circle
-from adom.networks.imports import as_list, label_index, node_positions
+from adom.networks.from_data import as_list, label_index, node_positions
 from adom.networks.links import Floats, Ints, Links, Longs, frozen
 from adom.networks.pool import digest, distinct
 from adom.networks.sequence import GraphSequence

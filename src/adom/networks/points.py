@@ -63,7 +63,7 @@ def geometric(
         recipe["radius"] = radius = real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
         return _linked(nodes, min(radius, 2.0), graphs, partial(uniform_points, nodes, seed), recipe)
 
-    from adom.networks.reach import radius_for
+    from adom.networks.radius_search import radius_for
 
     recipe["chi"] = wanted = real("chi", chi, 1, math.inf, "the complete graph has chi=1")
     _room(nodes, 1.5 / math.sqrt(wanted), graphs, graphs)

@@ -11,7 +11,7 @@ from adom.errors import InputError, InputTypeError
 from adom.networks.checks import LONGEST, graph_count, real, seed_number, whole
 from adom.networks.connect import component_labels, joining_rows
 from adom.networks.directed import DirectedNetwork
-from adom.networks.imports import from_graphs, iterable
+from adom.networks.from_data import from_graphs, iterable
 from adom.networks.links import Bools, Floats, Ints, Links
 from adom.networks.network import Network
 from adom.networks.pool import AnyPool, JoinedPool, Pool, StreamedPool

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adom.errors import InputError
-from adom.html import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
 from adom.networks.checks import whole
 from adom.networks.links import Floats, Ints, Longs, frozen
+from adom.util.cards import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
 
 if TYPE_CHECKING:
-    from adom.report.display import Figure
-    from adom.report.rounds import Animation
+    from adom.plot.display import Figure
+    from adom.plot.rounds import Animation
 
 QUICK = 10_000_000
 """Cubes of nodes, over all graphs, up to which chi is computed only to be shown: a fraction of a second."""
@@ -125,7 +125,7 @@ class GraphSequence:
         >>> [axes.get_title() for axes in network.plot([0, 5]).axes]  # doctest: +ELLIPSIS
         ['round 0: ... links, ...', 'round 5: ... links, ...']
         """
-        from adom.report.rounds import rounds_figure
+        from adom.plot.rounds import rounds_figure
 
         return rounds_figure(self, k, values=values, label=label, style=style)
 
@@ -162,7 +162,7 @@ class GraphSequence:
         >>> geometric(20, 0.4, graphs=9).animate()
         Animation(20 nodes and their links, rounds 0 to 8, 9 frames)
         """
-        from adom.report.rounds import Animation
+        from adom.plot.rounds import Animation
 
         return Animation(self, rounds, values, interval, label, style)
 

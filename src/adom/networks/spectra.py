@@ -23,7 +23,7 @@ import numpy as np
 
 from adom.errors import InputError
 from adom.networks.links import Floats, Ints, Links
-from adom.threads import one_thread
+from adom.util.threads import one_thread
 
 DENSE = 2000
 """The most nodes for which an n-by-n array is ever formed."""

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError
-from ..html import card
-from ..programs import Program, program
+from ..util.cards import card
+from ..util.programs import Program, program
 from .checks import EXTREME
 from .minimiser import DENSE, Minimum, minimum
 from .newton import newton

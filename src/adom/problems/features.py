@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from .. import arrays, native
+from .. import native
 from ..errors import InputError
+from ..util import arrays
 from .checks import check_filled
 
 Array = Any

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
-from ..programs import Program, program, reading
+from ..util.programs import Program, program, reading
 from .base import Array, Problem
 from .checks import EXTREME, as_array, as_numbers, check_numbers, check_room, check_whole
 

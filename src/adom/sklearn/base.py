@@ -8,13 +8,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ..engine.endings import LOST
 from ..errors import InputError, shown
 from ..problems.base import Problem
 from ..problems.checks import LARGEST, as_array, as_number, as_numbers
 from ..problems.nodes import check_features
-from .dealing import Frame, Share
-from .stages import Books, Fit, Settings, minimise, summary
+from ..run.endings import LOST
+from .partition import Frame, Share
+from .proximal_loop import Books, Fit, Settings, minimise, summary
 
 AGREED = 0.01
 """Quantities that all nodes must know alike are averaged until this part of the tolerance is left of differences."""

@@ -14,7 +14,7 @@ from ..problems.checks import LARGEST, as_number
 from ..problems.logistic import LogisticRegression
 from ..problems.softmax import SoftmaxRegression
 from .base import Decentralized
-from .dealing import Frame, deal, filled, frame, seed_of
+from .partition import Frame, deal, filled, frame, seed_of
 
 
 class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types

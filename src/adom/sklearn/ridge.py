@@ -11,7 +11,7 @@ from ..problems.checks import as_numbers
 from ..problems.quadratic import Quadratic
 from ..problems.squares import LeastSquares
 from .base import Decentralized
-from .dealing import Frame, Share, deal, filled, frame, seed_of
+from .partition import Frame, Share, deal, filled, frame, seed_of
 
 BINS = 10
 ROUNDING = 1e-13

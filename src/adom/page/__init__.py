@@ -1,0 +1,84 @@
+"""One page with everything: a single HTML file that works without a network.
+
+BokehJS, the style, the script and the data lie inside the file. A policy in its head forbids it to load anything else
+and to run any script but its own, by their digests; so a text that would be a script does nothing, even if it got past
+the escaping.
+"""
+
+import base64
+import hashlib
+import os
+import re
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+from .. import __version__
+from ..errors import InputError
+from ..util.files import atomic
+from .claims import ledger_html
+from .content import Content
+from .layout import data
+from .text import escaped, harmless_json
+
+SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "motion.js", "runs.js", "main.js")
+"""The page's own script, in this order."""
+
+
+def write(content: Content, path: str | os.PathLike[str]) -> Path:
+    """Write a page, whole or not at all; return the path. The same content gives the same bytes."""
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"cannot write a page to {target}: the suffix must be .html; rename it")
+    text = render(content)
+    with atomic(target) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return target
+
+
+def check() -> None:
+    """Refuse to go on where the plotting library is missing, before any work is done."""
+    if find_spec("bokeh") is None:
+        raise InputError("a report needs bokeh, which is not installed; pip install 'adom-opt[report]' brings it")
+
+
+def render(content: Content) -> str:
+    """Return the page as text."""
+    check()
+    library, script = _library(), f'"use strict";\n(() => {{\n{"".join(_asset(name) for name in SCRIPTS)}}})();\n'
+    policy = (
+        f"default-src 'none'; script-src {_digest(library)} {_digest(script)}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": escaped(policy),
+        "title": escaped(content.title),
+        "inputs": "".join(f"<li>{escaped(line)}</li>" for line in content.inputs),
+        "version": escaped(__version__),
+        "style": _asset("page.css"),
+        "ledger": "\n".join(ledger_html(one) for one in content.ledgers),
+        "motionless": escaped(content.motionless),
+        "data": harmless_json(data(content)),
+        "library": library,
+        "script": script,
+    }
+    # One pass over the template alone: what is put in is never looked at again.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+
+
+def _digest(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+@cache
+def _library() -> str:
+    """Return BokehJS: its core and its interface for programs, without widgets, tables, WebGL and mathematics."""
+    from bokeh.resources import Resources
+
+    core, interface = Resources(mode="inline", components=["bokeh", "bokeh-api"], minified=True).js_raw[:2]
+    return f"{core}\n{interface}\n"
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")

@@ -1,0 +1,206 @@
+"""What a page shows, before it is laid out: figures of panels of curves, runs, ledgers, and a network in motion."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..run.result import Result
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve: the runs of all seeds of one method.
+
+    Attributes
+    ----------
+    label : str
+    method : str
+        Its name in the table of methods, which decides the colour where methods differ.
+    runs : sequence of Result
+        One a seed.
+    variant : str
+        What tells it from another line of the same method in the same panel, which has the same colour.
+    shown : bool
+        Whether it is switched on at first.
+    """
+
+    label: str
+    method: str
+    runs: Sequence[Result]
+    variant: str = ""
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that are drawn together.
+
+    Attributes
+    ----------
+    name, title : str
+        `name` is unique in its figure.
+    lines : sequence of Line
+    about : str
+        Its settings in words.
+    row, column : int
+        Its place among the panels of its figure.
+    reason : str
+        Why there are no lines, or fewer than there should be.
+    """
+
+    name: str
+    title: str
+    lines: Sequence[Line]
+    about: str = ""
+    row: int = 0
+    column: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels under one or several protocols.
+
+    Attributes
+    ----------
+    name, title, caption : str
+    pages : mapping
+        How parameters were chosen -> panels; the key is "" where it does not say.
+    """
+
+    name: str
+    title: str
+    caption: str
+    pages: Mapping[str, Sequence[Panel]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row of the table of runs.
+
+    Attributes
+    ----------
+    cells : mapping
+        Column -> text or number.
+    details : mapping
+        What else there is to say, such as parameters, network, versions, commit.
+    """
+
+    cells: Mapping[str, Any]
+    details: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts, with a title and what there is to say about it.
+
+    Attributes
+    ----------
+    links : sequence of str
+        For each row the address of what it speaks of on the page, or "".
+    """
+
+    title: str
+    text: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    links: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found of a claim under one protocol.
+
+    Attributes
+    ----------
+    protocol, verdict, count, said : str
+        `count` is in how many of how many it holds, `said` the evidence in a line.
+    evidence : Table, optional
+    full_run : str
+        In a miniature, the verdict of the full run.
+    """
+
+    protocol: str
+    verdict: str
+    count: str
+    said: str
+    evidence: Table | None = None
+    full_run: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, how it is judged, and the verdicts."""
+
+    name: str
+    statement: str
+    where: str
+    rule: str
+    verdicts: Sequence[Verdict]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All claims of a reproduction, by what they are about, and what was found beside them."""
+
+    name: str
+    text: str
+    counts: Table
+    groups: Mapping[str, Sequence[Claim]]
+    findings: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A stretch of a run, frame by frame.
+
+    Attributes
+    ----------
+    title : str
+        What runs, on what.
+    rounds : (frames,) array of int
+        Communication rounds behind each frame.
+    graph : (frames,) array of int
+        Which of `edges` the last of them used.
+    edges : sequence of (links, 2) arrays of int
+        The distinct graphs.
+    places : sequence of (nodes, 2) arrays
+        Where the nodes lie: one for each graph, or one for all.
+    distances : (frames, nodes) array
+        Of each node's row to the solution.
+    """
+
+    title: str
+    rounds: np.ndarray
+    graph: np.ndarray
+    edges: Sequence[np.ndarray]
+    places: Sequence[np.ndarray]
+    distances: np.ndarray
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a page shows.
+
+    Attributes
+    ----------
+    title : str
+    inputs : sequence of str
+        What it was made from, a line each.
+    figures : sequence of Figure
+    runs : sequence of Run
+    ledgers : sequence of Ledger
+    motion : Motion, optional
+    motionless : str
+        Why there is none, and how to get one.
+    """
+
+    title: str
+    inputs: Sequence[str]
+    figures: Sequence[Figure]
+    runs: Sequence[Run]
+    ledgers: Sequence[Ledger] = ()
+    motion: Motion | None = None
+    motionless: str = ""

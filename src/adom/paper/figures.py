@@ -1,0 +1,212 @@
+"""Figures in a paper's arrangement: many panels, each with several methods over several seeds; and a sample network."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..algorithms import METHODS, method_class
+from ..plot.curves import DASHES, GROWTH, MARKERS
+from ..plot.graphs import _draw_graph
+from ..plot.style import COLOURS, style
+from ..run.result import Result
+from ..study.metrics import relative_errors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FLOOR = 1e-30
+"""Below this a relative squared error is drawn at this height."""
+POINTS = 300
+"""Places along the rounds at which curves of several seeds are put together."""
+WIDTH, HEIGHT = 1.8, 1.45
+"""Inches a panel."""
+SPLIT = "split-label"
+
+
+class Place(Protocol):
+    """What is drawn of a panel: its place, its title, its settings."""
+
+    @property
+    def row(self) -> int: ...  # noqa: D102  # see the class
+    @property
+    def column(self) -> int: ...  # noqa: D102  # likewise
+    @property
+    def title(self) -> str: ...  # noqa: D102  # likewise
+
+
+Curves = Mapping[tuple[str, str], Sequence[Result]]
+"""(method, variant) -> the runs of all seeds."""
+
+
+def panel_grid(
+    panels: Sequence[tuple[Place, Curves, str]],
+    *,
+    title: str,
+    methods: Sequence[str],
+    rounds: Mapping[tuple[int, int], int] | None = None,
+) -> "Figure":
+    """Draw panels at their places: relative error against rounds, the median over seeds and a band from least to most.
+
+    A method that diverged in most seeds ends in a cross; one that was growing when its rounds were spent has
+    none, whatever version ran it. A panel without runs shows why.
+
+    Parameters
+    ----------
+    panels : sequence of (panel, curves, reason)
+        `curves` are the runs by method and variant; `reason` says why there are none.
+    title : str
+    methods : sequence of str
+        What the legend lists, in its order.
+    rounds : mapping, optional
+        (row, column) -> how far the axis goes.
+    """
+    with style():
+        from matplotlib.figure import Figure
+
+        down = 1 + max(panel.row for panel, _, _ in panels)
+        across = 1 + max(panel.column for panel, _, _ in panels)
+        size = (max(3.6, WIDTH * across + 0.4), HEIGHT * down + 0.75)
+        figure = Figure(figsize=size)
+        grid: Any = figure.subplots(down, across, squeeze=False)
+        figure.subplots_adjust(
+            left=0.52 / size[0],
+            right=1 - 0.16 / size[0],
+            top=1 - 0.5 / size[1],
+            bottom=0.6 / size[1],
+            wspace=0.3,
+            hspace=0.42,
+        )
+        empty = set(np.ndindex(down, across))
+        for panel, curves, reason in panels:
+            axes = grid[panel.row, panel.column]
+            empty.discard((panel.row, panel.column))
+            axes.set_title(panel.title, pad=3, fontsize=7)
+            if curves:
+                _draw_panel(axes, curves, methods, (rounds or {}).get((panel.row, panel.column)))
+            else:
+                _say(axes, reason)
+        for row, column in empty:
+            grid[row, column].set_axis_off()
+        for axes in grid[:, 0]:
+            axes.set_ylabel("relative error", fontsize=7)
+        figure.suptitle(title, fontsize=8, y=1 - 0.08 / size[1], va="top")
+        figure.text(0.5, 0.32 / size[1], "communication rounds", ha="center", fontsize=7)
+        figure.legend(
+            handles=_legend(panels, methods),
+            loc="lower center",
+            ncols=8,
+            frameon=False,
+            handlelength=2.2,
+            columnspacing=1.2,
+            borderaxespad=0.1,
+        )
+    return figure
+
+
+def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
+    """Draw rounds of a network side by side with arrows between them, as the paper's first figure.
+
+    Examples
+    --------
+    >>> import adom
+    >>> len(sample_network(adom.networks.geometric(20, 0.3, graphs=3)).axes)
+    3
+    """
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(1.9 * len(rounds), 1.95))
+        grid = figure.subplots(1, len(rounds), squeeze=False)[0]
+        figure.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.01, wspace=0.18)
+        for axes, k in zip(grid, rounds, strict=True):
+            _draw_graph(axes, network, k)
+        for axes in grid[1:]:
+            axes.annotate(
+                "$\\Rightarrow$", (-0.09, 0.5), xycoords="axes fraction", ha="center", va="center", fontsize=14
+            )
+    return figure
+
+
+def look(method: str) -> dict[str, Any]:
+    """Return colour, line and marker of a method: those that `adom compare` gives it among all."""
+    number = list(METHODS).index(method)
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 3,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.3,
+    }
+
+
+def _draw_panel(axes: "Axes", curves: Curves, methods: Sequence[str], rounds: int | None) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    axes.set_yscale("log")
+    ends = [float(run.history["round"].iloc[-1]) for runs in curves.values() for run in runs]
+    reach = float(rounds or max(ends))
+    for number, ((method, variant), runs) in enumerate(curves.items()):
+        drawn = look(method)
+        dash = DASHES[1] if variant == SPLIT else DASHES[0]
+        _draw_method(axes, runs, drawn | {"linestyle": dash, "linewidth": 1.0}, reach, number / len(curves))
+    axes.set_xlim(0, reach)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, 1e-12), min(max(high, 2.0), 1e5))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    if reach >= 1e4:
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.tick_params(labelsize=6, pad=1.5, length=2)
+    axes.minorticks_off()
+    axes.grid(visible=True, which="major", linewidth=0.3, alpha=0.6)
+
+
+def _draw_method(axes: "Axes", runs: Sequence[Result], line: dict[str, Any], reach: float, phase: float) -> None:
+    grid = np.linspace(0, reach, POINTS)
+    logs = np.stack([_on_grid(run, grid) for run in runs])
+    known = np.isfinite(logs).sum(axis=0) > len(runs) / 2
+    if not known.any():
+        return
+    middle = np.full(POINTS, np.nan)
+    middle[known] = np.nanmedian(logs[:, known], axis=0)
+    place = (0.05 + 0.2 * phase, 0.3)
+    axes.plot(grid, 10**middle, markevery=place, **line)
+    if len(runs) > 1:
+        low, high = np.nanmin(logs[:, known], axis=0), np.nanmax(logs[:, known], axis=0)
+        axes.fill_between(grid[known], 10**low, 10**high, color=line["color"], alpha=0.18, linewidth=0)
+    if sum(run.status == "diverged" for run in runs) > len(runs) / 2:
+        last = int(np.flatnonzero(known)[-1])
+        axes.plot(grid[last], 10 ** middle[last], color=line["color"], marker="X", markersize=5, zorder=5)
+
+
+def _on_grid(run: Result, grid: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the relative error on a grid of rounds; NaN beyond its end, and once it grew wild."""
+    rounds = np.concatenate([[0.0], run.history["round"].to_numpy(dtype=float)])
+    errors = np.concatenate([[1.0], relative_errors(run)])
+    sane = np.isfinite(errors) & (errors <= GROWTH)
+    stop = len(errors) if sane.all() else max(1, int(np.argmin(sane)))
+    logs = np.log10(np.clip(errors[:stop], FLOOR, None))
+    values: np.ndarray = np.interp(grid, rounds[:stop], logs, right=np.nan)
+    return values
+
+
+def _say(axes: "Axes", reason: str) -> None:
+    """Fill an empty panel with why it is empty."""
+    import textwrap
+
+    axes.set(xticks=[], yticks=[])
+    text = "\n".join(textwrap.wrap(reason or "not run", 30)[:6])
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=5, color="0.4")
+
+
+def _legend(panels: Sequence[tuple[Place, Curves, str]], methods: Sequence[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    entries = [Line2D([], [], label=method_class(name).title, linewidth=1.0, **look(name)) for name in methods]
+    runs = [(key, run) for _, curves, _ in panels for key, found in curves.items() for run in found]
+    if any(variant == SPLIT for (_, variant), _ in runs):
+        entries.append(Line2D([], [], color="0.4", linewidth=1.0, linestyle=DASHES[1], label="split by label"))
+    if any(run.status == "diverged" for _, run in runs):
+        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", label="diverged"))
+    return entries

@@ -1,0 +1,209 @@
+"""The jobs of a reproduction: which method runs where, under which protocol, how long.
+
+A panel's rounds are a multiple of chi sqrt(kappa), the order of ADOM's rate, so that all panels of a figure show the
+same part of the story. Parameters are tuned on the draw of seed 0 and judged on other draws: what is carried over are
+the multiples of mu, L and chi that the search chose. Panels that differ in the dimension only share a search; in the
+miniature those of one row do. Searches on real data take 50 samples a node.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, sqrt
+
+from ..errors import InputError, nearest
+from ..study.tuning import Stages
+from .panels import FIGURES, FULL, QUICK, Size, panels
+from .runs import TUNE, VERIFY, Job, Panel
+
+PROTOCOLS = ("theory", "unit", "tuned")
+PART = 50
+"""Samples a node of real data that searches are made on."""
+SLOW_SEARCH = 1000
+"""The most rounds of a candidate in figure slow2: DNM takes 30 inner steps a round, and hundreds of rounds if any."""
+TUNED_ON = 0
+"""The seed of the draw that parameters are tuned on; the runs that are judged have the seeds from 1."""
+RTOL = 1e-10
+"""The squared error, relative to the start, at which runs stop, and at which searches aim."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How long runs are, and how many.
+
+    Attributes
+    ----------
+    size : Size
+    seeds : int
+        How many draws each panel is run on.
+    times : mapping
+        Protocol -> rounds over chi sqrt(kappa).
+    most, least : mapping and int
+        Bounds of the rounds, the upper ones by protocol.
+    small : int
+        The most rounds of figures complete and rates, whose problems are small.
+    records : int
+        A run, at most; rounds are a multiple of it.
+    stages : sequence of (int, float)
+        Of a search.
+    search : int
+        The most rounds of its candidates.
+    exact, verified : int
+        The most rounds with the exact oracle, and of a verification.
+    searched : mapping
+        Figure -> the column whose panel is tuned for its whole row.
+    oracles : int
+        With other oracles ADOM is run in the first so many panels of a row; with `exact`, which takes long, only where
+        d is smallest, and in figure slow2 in the first panel only.
+    """
+
+    size: Size
+    seeds: int
+    times: Mapping[str, float]
+    most: Mapping[str, int]
+    least: int
+    small: int
+    records: int
+    stages: Stages
+    search: int
+    exact: int
+    verified: int
+    oracles: int
+    searched: Mapping[str, int]
+
+    @property
+    def candidates(self) -> int:
+        """How many settings a search tries."""
+        return sum(count for count, _ in self.stages)
+
+
+SCALES = {
+    "full": Scale(
+        FULL,
+        seeds=3,
+        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
+        most={"theory": 40_000, "unit": 30_000, "tuned": 20_000},
+        least=800,
+        small=100_000,
+        records=400,
+        stages=((16, 16.0), (8, 4.0)),
+        search=4000,
+        exact=1200,
+        verified=400,
+        oracles=1,
+        searched={"kappa": 0, "chi": 0},
+    ),
+    "quick": Scale(
+        QUICK,
+        seeds=1,
+        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
+        most={"theory": 16_000, "unit": 10_000, "tuned": 6_000},
+        least=600,
+        small=16_000,
+        records=200,
+        stages=((8, 16.0), (4, 4.0)),
+        search=3000,
+        exact=400,
+        verified=64,
+        oracles=1,
+        searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1, "real_networks": 0, "slow2": 1},
+    ),
+}
+
+
+def make_jobs(
+    figures: Sequence[str], scale: Scale, protocols: Sequence[str] = PROTOCOLS, seeds: int | None = None
+) -> list[Job]:
+    """Return all jobs of some figures, or of single panels of them such as "kappa/d40-kappa100".
+
+    Examples
+    --------
+    >>> jobs = make_jobs(["kappa"], SCALES["full"], ["unit"], seeds=3)
+    >>> len([job for job in jobs if not job.variant]) == 16 * 4 * 3
+    True
+    """
+    draws = range(1, (scale.seeds if seeds is None else seeds) + 1)
+    jobs: list[Job] = []
+    for given in figures:
+        name, _, one = given.partition("/")
+        for panel in FIGURES[name].panels(scale.size):
+            for protocol in FIGURES[name].protocols:
+                if protocol in protocols and one in ("", panel.name):
+                    jobs += _on_panel(panel, protocol, draws, scale)
+    return list(dict.fromkeys(jobs))
+
+
+def _on_panel(panel: Panel, protocol: str, draws: Iterable[int], scale: Scale) -> Iterator[Job]:
+    methods = FIGURES[panel.figure].methods
+    if panel.figure == "theory":
+        rounds = min(scale.verified, rounds_of(panel, protocol, scale))
+        yield Job(panel, protocol, 1, "adom", "exact", rounds, 0.0, VERIFY)
+        return
+    rounds = rounds_of(panel, protocol, scale)
+    shared: dict[str, str] = {}
+    if protocol == "tuned":
+        searched = searched_for(panel, scale)
+        most = min(scale.search, SLOW_SEARCH) if panel.figure == "slow2" else scale.search
+        budget = min(most, rounds_of(searched, protocol, scale))
+        for method, oracle in methods.items():
+            search = Job(searched, protocol, TUNED_ON, method, oracle, budget, RTOL, TUNE, candidates=scale.candidates)
+            shared[method] = search.key
+            yield search
+    for seed in draws:
+        for method, oracle in methods.items():
+            budget = min(rounds, rounds_of(panel, "unit", scale)) if method == "dnm" else rounds
+            about = (panel, protocol, seed, method, oracle, budget, RTOL)
+            yield Job(*about, records=scale.records, tuning=shared.get(method, ""))
+            if panel.figure == "heterogeneity":
+                yield Job(*about, variant="split-label", records=scale.records)
+        if panel.figure in ("slow2", "kappa", "chi") and protocol != "tuned":
+            yield from _oracles(panel, protocol, seed, rounds, scale)
+
+
+def _oracles(panel: Panel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
+    """ADOM with other oracles than the paper's: `auto`, which takes long to find its steps, on one draw only."""
+    if seed == 1 and panel.column < scale.oracles:
+        yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
+    if panel.column == 0:
+        most = min(rounds, scale.exact)
+        yield Job(panel, protocol, seed, "adom", "exact", most, RTOL, "exact", scale.records)
+
+
+def searched_for(panel: Panel, scale: Scale) -> Panel:
+    """Return the panel that a panel's parameters are tuned on: itself, or one of its row that others share.
+
+    Of real data, a part is enough.
+    """
+    column = scale.searched.get(panel.figure, panel.column)
+    row = (one for one in panels([panel.figure], scale.size) if one.row == panel.row)
+    found = next(one for one in row if one.column == column)
+    if found.settings["samples"] is not None:
+        return found
+    return replace(found, name=f"{found.name}-part", settings={**found.settings, "samples": PART})
+
+
+def rounds_of(panel: Panel, protocol: str, scale: Scale) -> int:
+    """Return the budget of a panel: a multiple of chi sqrt(kappa), within bounds, rounded up to whole records."""
+    settings = panel.settings
+    if panel.figure == "complete":
+        wanted = (250.0 if protocol == "theory" else 40.0) * sqrt(settings["kappa"])
+        most = scale.small
+    elif panel.figure == "rates":
+        wanted, most = 20.0 * settings["kappa"] * settings["chi"] ** 2, scale.small
+    else:
+        wanted, most = scale.times[protocol] * settings["chi"] * sqrt(settings["kappa"]), scale.most[protocol]
+    if panel.figure == "slow2":
+        wanted *= 0.6  # DNM takes 30 inner steps a round
+    return scale.records * ceil(min(max(wanted, scale.least), most) / scale.records)
+
+
+def read_names(figures: Sequence[str] | None) -> list[str]:
+    """Return the figures and panels asked for, all figures by default, in their usual order."""
+    for given in figures or ():
+        name, _, one = given.partition("/")
+        if name not in FIGURES:
+            raise InputError(f"no figure is called {name!r}; {nearest(name, FIGURES)}")
+        known = [panel.name for panel in panels([name])]
+        if one and one not in known:
+            raise InputError(f"figure {name} has no panel {one!r}; {nearest(one, known, 'it has')}")
+    order = list(FIGURES)
+    return sorted(dict.fromkeys(figures or order), key=lambda given: order.index(given.partition("/")[0]))

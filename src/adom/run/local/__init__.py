@@ -1,0 +1,1 @@
+"""The local engine: all nodes in one process, compiled by JAX."""

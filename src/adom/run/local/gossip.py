@@ -1,0 +1,135 @@
+"""One communication round as arithmetic: W(k) v for all nodes at once, counted.
+
+Products are computed from differences between rows: row i of A v is s_i v_i + sum_j a_ij (v_j - v_i), where s_i is the
+sum of A's row i, zero for W. What all rows share then leaves no rounding behind, however large it is, and the rows of
+W v sum to zero as closely as the rows of v agree. Without this, long runs drift away from their solution.
+
+How the matrices of the graphs are held depends on their size and on the device; `adom.run.local.graph_layout` chooses.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ... import native
+
+Array = Any
+
+
+class DenseMatrices(NamedTuple):
+    """One matrix for every graph: for few nodes, one product a round."""
+
+    values: Array  # (graphs, nodes, nodes)
+    row_sum: Array  # (graphs, nodes)
+
+    def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return A v for every vector v and one graph."""
+        rows = jnp.concatenate(vectors, axis=-1)
+        mixed = jnp.tensordot(self.values[graph], rows - rows[0], axes=1) + self.row_sum[graph][:, None] * rows[0]
+        widths = np.cumsum([v.shape[-1] for v in vectors])
+        return tuple(jnp.split(mixed, widths[:-1], axis=-1))
+
+
+class SparseMatrices(NamedTuple):
+    """The links of every graph, sorted by receiver, filled up to the longest list with links of weight zero."""
+
+    start: Array  # (graphs, nodes + 1): each receiver's first link
+    receiver: Array  # (graphs, links)
+    sender: Array
+    weight: Array
+    row_sum: Array  # (graphs, nodes)
+
+    def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return A v for every vector v and one graph."""
+        if native.usable():
+            return tuple(native.gossip(graph, self.start, self.sender, self.weight, self.row_sum, v) for v in vectors)
+        receiver, sender, weight = self.receiver[graph], self.sender[graph], self.weight[graph][:, None]
+        return tuple(
+            self.row_sum[graph][:, None] * v
+            + jax.ops.segment_sum(weight * (v[sender] - v[receiver]), receiver, v.shape[0], indices_are_sorted=True)
+            for v in vectors
+        )
+
+
+class PaddedMatrices(NamedTuple):
+    """Every node's neighbours, filled up to the largest degree: what an accelerator gathers fastest."""
+
+    neighbour: Array  # (graphs, nodes, degree)
+    weight: Array
+    row_sum: Array  # (graphs, nodes)
+
+    def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return A v for every vector v and one graph."""
+        neighbour, weight = self.neighbour[graph], self.weight[graph][:, :, None]
+        row_sum = self.row_sum[graph][:, None]
+        return tuple(row_sum * v + (weight * (v[neighbour] - v[:, None])).sum(axis=1) for v in vectors)
+
+
+Matrices = DenseMatrices | SparseMatrices | PaddedMatrices
+
+
+class Graphs(NamedTuple):
+    """A network, or a stretch of its rounds: W, or R and C for a method that runs on directed graphs."""
+
+    W: Matrices | None
+    R: Matrices | None
+    C: Matrices | None
+    order: Array  # which graph a round uses, from round `first` on, again and again
+    first: Array
+    links: Array  # (graphs,): directed links, over each of which a row travels in a round
+    lambda_max: Array
+
+
+class LocalGossip:
+    """The network as a step sees it; after the step the engine reads `clock` and `floats` off again."""
+
+    def __init__(self, graphs: Graphs, clock: Array, floats: Array) -> None:
+        self.graphs, self.clock, self.floats = graphs, clock, floats
+
+    def _round(self, width: int) -> Array:
+        """Spend one round in which `width` numbers travel over every link; return its graph."""
+        graph = self.graphs.order[(self.clock - self.graphs.first) % self.graphs.order.shape[0]]
+        self.clock = self.clock + 1
+        self.floats = self.floats + self.graphs.links[graph] * width
+        return graph
+
+    def __call__(self, *vectors: Array) -> Any:
+        """Spend one round: every node sends its rows of all `vectors` over each of its links."""
+        assert self.graphs.W is not None
+        mixed = self.graphs.W.times(self._round(sum(v.shape[-1] for v in vectors)), vectors)
+        return mixed[0] if len(vectors) == 1 else mixed
+
+    def average(self, *vectors: Array) -> Any:
+        """Spend one round of averaging: M(k) v = v - W(k) v / lambda_max for every vector."""
+        moved = self(*vectors)
+        if len(vectors) == 1:
+            return vectors[0] - moved / self.graphs.lambda_max
+        return tuple(v - w / self.graphs.lambda_max for v, w in zip(vectors, moved, strict=True))
+
+    def mix(self, v: Array, rounds: Array) -> Array:
+        """Spend `rounds` rounds of averaging."""
+
+        def body(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            v, clock, floats = carry
+            inner = LocalGossip(self.graphs, clock, floats)
+            return inner.average(v), inner.clock, inner.floats
+
+        count = jnp.asarray(rounds).astype(jnp.int32)
+        v, self.clock, self.floats = jax.lax.fori_loop(0, count, body, (v, self.clock, self.floats))
+        return v
+
+    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
+        assert self.graphs.R is not None
+        assert self.graphs.C is not None
+        graph = self._round(pulled.shape[-1] + pushed.shape[-1])
+        return self.graphs.R.times(graph, (pulled,))[0], self.graphs.C.times(graph, (pushed,))[0]
+
+    def project(self, v: Array) -> Array:
+        """Spend one round of full averaging, as if every node were linked with every other."""
+        n = v.shape[0]
+        self.clock = self.clock + 1
+        self.floats = self.floats + n * (n - 1) * v.shape[-1]
+        return v - v.mean(axis=0)

@@ -1,0 +1,355 @@
+"""The compiled part of the local engine: what one step is to JAX, and a session that runs it in chunks.
+
+A chunk makes some number of records, each after some number of steps. On a CPU both numbers are arguments of one
+program, which serves a whole run. An accelerator would have to ask the host after every step whether to go on, so
+there the numbers of large chunks are constants of the program. Data, graphs and hyper-parameters are arguments:
+another problem of the same shape runs the same program.
+
+Several settings of one method are one run: the step, under `jax.vmap`, gets one more axis. Data and graphs are
+shared, and so is the clock where every step is one round: the data is read once for all settings.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...algorithms import Method
+from ...networks import DirectedNetwork, Network
+from ...problems import oracles
+from ...problems.base import Problem
+from ...util.programs import reading
+from ..own_code import bare, own_code
+from .gossip import Graphs, LocalGossip
+from .graph_layout import Supply
+
+Array = Any
+UNROLL = 16
+"""Steps of an accelerator's loop between two turns of it."""
+BATCH_AXIS = {"cpu": 0}
+"""Where the settings' axis is: a processor's kernels want a setting's rows together, so it comes first; everywhere
+else it comes second, since products with the data want a node's settings together."""
+STATIC_STEPS = 64
+"""The smallest chunk of steps for which an accelerator gets a program of its own."""
+
+
+class Carry(NamedTuple):
+    """What a run carries from step to step: the method's state and the engine's own books."""
+
+    state: Any
+    memory: oracles.Memory
+    x: Array  # the iterate that the last step reported
+    iteration: Array
+    clock: Array  # communication rounds spent
+    floats: Array  # numbers sent over links
+
+
+class LocalOracle:
+    """The problem as a step sees it; after the step the engine reads `memory` off again."""
+
+    def __init__(self, spec: oracles.OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
+        self.spec, self.problem, self.memory = spec, problem, memory
+
+    def gradient(self, x: Array) -> Array:
+        """Return grad F(x), one gradient a node."""
+        self.memory = self.memory._replace(gradients=self.memory.gradients + 1)
+        return self.problem.gradient_rows(x)
+
+    def dual_gradient(self, z: Array) -> Array:
+        """Return grad F*(z) in the way that was asked for."""
+        self.memory = oracles.dual_gradient(self.spec, self.problem, self.memory, z)
+        return self.memory.x
+
+
+def _register(cls: type[Method]) -> None:
+    """Make a method's hyper-parameters visible to JAX without running its checks on tracers."""
+    if cls in _registered:
+        return
+
+    def unflatten(names: tuple[str, ...], values: Any) -> Method:
+        return bare(cls, zip(names, values, strict=True))
+
+    def flatten(method: Method) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        parameters = method.parameters()
+        return tuple(parameters.values()), tuple(parameters)
+
+    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+    _registered.add(cls)
+
+
+_registered: set[type[Method]] = set()
+
+
+class Kind(NamedTuple):
+    """What distinguishes one compiled program from another, beside the shapes of its arguments."""
+
+    spec: oracles.OracleSpec
+    slots: int
+    observe: Callable[[Carry], Any]
+    batched: bool = False
+    axis: int = 0  # of a batch, in arrays of one row a node
+    shared: tuple[int | None, ...] = ()  # for each array of the problem: None where all settings share it
+    code: str = ""  # the digest of a method that is not this package's
+
+
+def _begin(method: Method, problem: Problem, zeros: Array, spec: oracles.OracleSpec) -> Carry:
+    oracle = LocalOracle(spec, problem, oracles.start(zeros, spec))
+    state = method.init(zeros, oracle)
+    zero = jnp.zeros((), dtype=jnp.int64)
+    return Carry(state, oracle.memory, zeros, zero, zero, zero)
+
+
+def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: oracles.OracleSpec) -> Carry:
+    oracle = LocalOracle(spec, problem, carry.memory)
+    gossip = LocalGossip(graphs, carry.clock, carry.floats)
+    state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
+    return Carry(state, oracle.memory, x, carry.iteration + 1, gossip.clock, gossip.floats)
+
+
+def _carry_axes(carry: Carry, method: Method, axis: int) -> Carry:
+    """Return where the settings' axis is: second in arrays of a row a node, None where the settings share a book."""
+    axes: Carry = jax.tree.map(lambda leaf: 0 if leaf.ndim == 1 else axis, carry)
+    if method.rounds_per_step == 1:
+        axes = axes._replace(iteration=None, clock=None, floats=None)
+    return axes
+
+
+def _along(axes: Any, change: Callable[..., Array], *trees: Any) -> Any:
+    """Apply `change` to each array of the trees and its axis, which may be None."""
+    structure: Any = jax.tree.structure(trees[0])
+    columns = zip(structure.flatten_up_to(axes), *map(jax.tree.leaves, trees), strict=True)
+    return structure.unflatten([change(*column) for column in columns])
+
+
+def _problem_axes(problem: Problem, kind: Kind) -> Any:
+    return jax.tree.unflatten(jax.tree.structure(problem), kind.shared)
+
+
+@partial(jax.jit, static_argnames="kind")
+def _start(method: Method, problem: Problem, zeros: Array, *, kind: Kind) -> Carry:
+    begin = partial(_begin, zeros=zeros, spec=kind.spec)
+    if not kind.batched:
+        return begin(method, problem)
+    in_axes = (0, _problem_axes(problem, kind))
+    carry: Carry = jax.vmap(begin, in_axes=in_axes)(method, problem)  # the axis comes first
+    axes = _carry_axes(carry, method, kind.axis)
+    placed: Carry = _along(axes, lambda axis, leaf: leaf[0] if axis is None else jnp.moveaxis(leaf, 0, axis), carry)
+    return placed
+
+
+def _advance(
+    carry: Carry,
+    method: Method,
+    problem: Problem,
+    graphs: Graphs,
+    budget: Array,
+    records: Any,
+    steps: Any,
+    *,
+    kind: Kind,
+) -> tuple[Carry, Any]:
+    """Make `records` records of `steps` steps each; return the last carry and what was observed.
+
+    No step is begun that would spend more than `budget` rounds in all. For a method whose every step is one round
+    the host sees to that.
+    """
+    step = partial(_step, spec=kind.spec)
+    observe, rounds_of_step = kind.observe, type(method).rounds_of_step
+    axes: Any = None
+    if kind.batched:
+        axes = _carry_axes(carry, method, kind.axis)
+        step = jax.vmap(step, in_axes=(axes, 0, _problem_axes(problem, kind), None), out_axes=axes)
+        observe = jax.vmap(observe, in_axes=(axes,))
+        rounds_of_step = jax.vmap(rounds_of_step)
+    static = isinstance(steps, int)
+
+    def one_round_steps(carry: Carry) -> Carry:
+        unroll = {"unroll": min(UNROLL, max(1, steps))} if static else {}
+        last: Carry = jax.lax.fori_loop(0, steps, lambda _, c: step(c, method, problem, graphs), carry, **unroll)
+        return last
+
+    def steps_within_budget(carry: Carry) -> Carry:
+        def going(counted: tuple[Array, Carry]) -> Array:
+            count, carry = counted
+            return (count < steps) & (carry.clock + rounds_of_step(method, carry.iteration) <= budget)
+
+        def body(counted: tuple[Array, Carry]) -> tuple[Array, Carry]:
+            count, carry = counted
+            further = step(carry, method, problem, graphs)
+            if kind.batched:
+                further = _choose(going(counted), further, carry, axes)
+            return count + 1, further
+
+        return jax.lax.while_loop(lambda c: going(c).any(), body, (jnp.zeros((), jnp.int64), carry))[1]
+
+    make_steps = one_round_steps if method.rounds_per_step == 1 else steps_within_budget
+
+    def record(number: Array, pair: tuple[Carry, Any]) -> tuple[Carry, Any]:
+        carry, seen = make_steps(pair[0]), pair[1]
+        return carry, jax.tree.map(lambda buffer, value: buffer.at[number].set(value), seen, observe(carry))
+
+    empty = jax.tree.map(lambda s: jnp.zeros((kind.slots, *s.shape), s.dtype), jax.eval_shape(observe, carry))
+    unroll = {"unroll": max(1, min(UNROLL // max(1, steps), records))} if static else {}
+    final: tuple[Carry, Any] = jax.lax.fori_loop(0, records, record, (carry, empty), **unroll)
+    return final
+
+
+def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
+    """Take the step only for those settings that are still going."""
+
+    def pick(axis: int, new: Array, old: Array) -> Array:
+        shape = [1] * new.ndim
+        shape[axis] = -1
+        return jnp.where(going.reshape(shape), new, old)
+
+    chosen: Carry = _along(axes, pick, further, carry)
+    return chosen
+
+
+_advance_freely = jax.jit(_advance, static_argnames="kind", donate_argnames="carry")
+_advance_fixed = jax.jit(_advance, static_argnames=("kind", "records", "steps"), donate_argnames="carry")
+
+
+class Session:
+    """A problem, a network and one or several settings of a method, on the device and under way.
+
+    To be used inside ``jax.enable_x64(True)``. With several settings, all arrays observed have an axis more, the
+    second one. Each setting may come with a problem of its own, if they differ in little more than constants.
+    """
+
+    def __init__(
+        self,
+        problems: Problem | Sequence[Problem],
+        network: Network | DirectedNetwork,
+        methods: Sequence[Method],
+        spec: oracles.OracleSpec,
+        *,
+        dtype: str = "float64",
+        slots: int = 1,
+        observe: Callable[[Carry], Any],
+    ) -> None:
+        _register(type(methods[0]))
+        each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
+        self.batched = len(methods) > 1
+        self.on_cpu = jax.default_backend() == "cpu"
+        stacked, shared = _stack_problems(each)
+        self.problem = place(stacked, dtype)
+        self.method = _stack(methods, dtype, self.batched)
+        axis = BATCH_AXIS.get(jax.default_backend(), 1)
+        code = own_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
+        self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
+        zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
+        with self._reading():
+            self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
+        self.dtype = dtype
+        self.supply = Supply(network, type(methods[0]).directed)
+        self.graphs, self.end = self._window(0)
+        self.chunk(0, 0, 0)  # compiles, so that no later chunk's time contains it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.supply.close()
+
+    def _reading(self) -> AbstractContextManager[Any]:
+        """Keep what JAX remembers of functions that a method calls apart by what the method computes."""
+        return reading(self.kind.code or None)
+
+    def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
+        graphs, end = self.supply.window(first, rounds)
+        return place(graphs, self.dtype), end
+
+    def reach(self) -> int:
+        """Return for how many steps the graphs at hand suffice, after fetching more if there are none for one.
+
+        Where steps differ in length it is fewer than might fit, so that all settings make them and stay together.
+        """
+        if self.supply.whole:
+            return self.end
+        clocks = np.atleast_1d(np.asarray(self.carry.clock))
+        takes = int(np.max(jax.vmap(type(self.method).rounds_of_step)(*self._each_step()))) if self._varies else 1
+        if clocks.max() + takes > self.end:
+            self.graphs, self.end = self._window(int(clocks.min()), int(clocks.max() - clocks.min()) + takes)
+        left = self.end - int(clocks.max())
+        return max(1, left // (2 * takes)) if self._varies else left
+
+    @property
+    def _varies(self) -> bool:
+        return bool(self.method.rounds_per_step != 1)
+
+    def _each_step(self) -> tuple[Any, Any]:
+        """Return settings and iterations, both with an axis."""
+        if self.batched:
+            return self.method, self.carry.iteration
+        return jax.tree.map(lambda leaf: leaf[None], self.method), self.carry.iteration[None]
+
+    def fit(self, records: int, steps: int) -> tuple[int, int]:
+        """Return what to make at once instead: on an accelerator one of a few sizes, each with its own program."""
+        if self.on_cpu or records * steps < STATIC_STEPS or records < 8:
+            return records, steps
+        return 8 ** int(np.log2(records) // 3), steps
+
+    def prepare(self, records: int, steps: int) -> None:
+        """Compile what a chunk of this size needs, so that its time does not contain it."""
+        if self._fixed(records, steps):
+            with self._reading():
+                _advance_fixed.lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
+
+    def chunk(self, records: int, steps: int, budget: int) -> Any:
+        """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
+        assert self.supply.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
+        arguments = self._arguments(min(budget, self.end))
+        with self._reading():
+            if self._fixed(records, steps):
+                self.carry, seen = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
+            else:
+                self.carry, seen = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
+        return jax.block_until_ready(seen)
+
+    def _fixed(self, records: int, steps: int) -> bool:
+        return not (self.on_cpu or self._varies or records * steps < STATIC_STEPS)
+
+    def _arguments(self, budget: int) -> tuple[Any, ...]:
+        return self.carry, self.method, self.problem, self.graphs, np.int64(budget)
+
+    def keep(self, members: Sequence[int]) -> None:
+        """Go on with some of the settings only; their order stays."""
+        chosen = np.asarray(members)
+
+        def pick(axis: int | None, leaf: Array) -> Array:
+            return leaf if axis is None else jnp.take(leaf, chosen, axis=axis)
+
+        self.carry = _along(_carry_axes(self.carry, self.method, self.kind.axis), pick, self.carry)
+        self.method = jax.tree.map(partial(pick, 0), self.method)
+        self.problem = _along(_problem_axes(self.problem, self.kind), pick, self.problem)
+
+
+def place(tree: Any, dtype: str) -> Any:
+    """Put a tree of arrays on the device, floats cast to `dtype`."""
+
+    def put(leaf: Any) -> Array:
+        array = np.asarray(leaf)
+        return jax.device_put(array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
+
+    return jax.tree.map(put, tree)
+
+
+def _stack(trees: Sequence[Any], dtype: str | None, batched: bool) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.asarray(leaves if batched else leaves[0], dtype=dtype), *trees)
+
+
+def _stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
+    """Return one problem whose arrays are those that all share, or all of them stacked; and which is which."""
+    found = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
+    columns = list(zip(*(found[id(problem)][0] for problem in problems), strict=True))
+    leaves, shared = [], []
+    for column in columns:
+        alike = all(leaf is column[0] or np.array_equal(leaf, column[0]) for leaf in column)
+        leaves.append(column[0] if alike else np.stack(column))
+        shared.append(None if alike else 0)
+    return jax.tree.unflatten(found[id(problems[0])][1], leaves), tuple(shared)

@@ -1,0 +1,71 @@
+"""Methods that are not this package's: what their steps compute, told by the programs that JAX makes of them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..algorithms import Method
+from ..util.programs import Program, program
+
+Array = Any
+
+
+def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
+    """Return a method with some values of its hyper-parameters, which are not checked: they may be tracers."""
+    method = object.__new__(cls)
+    for name, value in values:
+        object.__setattr__(method, name, value)
+    return method
+
+
+def own_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> Program:
+    """Return what a method of someone's own computes now; an empty program for a method of this package.
+
+    JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
+    changed. Hyper-parameters are arguments of the program.
+    """
+    cls = type(method)
+    if cls.__module__.partition(".")[0] == "adom":
+        return Program()
+
+    def begin_and_step(zeros: Array, k: Array, values: dict[str, Array]) -> Any:
+        one, oracle = bare(cls, values.items()), _Oracle()
+        state = one.init(zeros, oracle)
+        return state, one.step(state, oracle, _Gossip()), one.rounds_of_step(k)
+
+    values = {name: jax.ShapeDtypeStruct((), dtype) for name in method.parameters()}
+    zeros, k = jax.ShapeDtypeStruct((nodes, dim), dtype), jax.ShapeDtypeStruct((), "int64")
+    return program(begin_and_step, zeros, k, values)
+
+
+class _Oracle:
+    """Stands in for a problem: functions that a program can tell apart."""
+
+    def gradient(self, x: Array) -> Array:
+        return jnp.sin(x)
+
+    def dual_gradient(self, z: Array) -> Array:
+        return jnp.cos(z)
+
+
+class _Gossip:
+    """Stands in for a network likewise."""
+
+    def __call__(self, *vectors: Array) -> Any:
+        mixed = tuple(jnp.tanh(v) for v in vectors)
+        return mixed[0] if len(vectors) == 1 else mixed
+
+    def average(self, *vectors: Array) -> Any:
+        mixed = tuple(jnp.arctan(v) for v in vectors)
+        return mixed[0] if len(vectors) == 1 else mixed
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        return jnp.sinh(v) * rounds
+
+    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        return jnp.cosh(pulled), jnp.arcsinh(pushed)
+
+    def project(self, v: Array) -> Array:
+        return jnp.expm1(v)

@@ -1,0 +1,1 @@
+"""The MPI engine: every process holds a block of the nodes."""

@@ -1,0 +1,164 @@
+"""A lock on a folder that one job may write to at a time, also where several machines see the folder.
+
+The file system's own lock (flock) ends with its process, so a job that was killed leaves nothing in the way. Some
+network file systems have none, or one that other machines do not see. So the holder also writes into the file who it
+is, and every two seconds that it still is there; whoever finds the name of a process on another machine looks for a
+while whether it does.
+"""
+
+import errno
+import json
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ...errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: the name in the file has to do
+    fcntl = None  # type: ignore[assignment]
+
+NAME = ".lock"
+SIZE = 512
+BEAT = 2.0
+"""Seconds from one sign of life to the next."""
+LOOK = 3.5 * BEAT
+"""Seconds in which a holder on another machine gives one."""
+SETTLE = 0.3
+"""Seconds after which, of two that wrote their names at once, the later one's is there."""
+
+
+class FolderLock:
+    """A lock on a folder, held within a with-block; raises InputError where another job holds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / NAME
+        self._me = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "started": started(os.getpid()),
+            "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "token": secrets.token_hex(8),
+        }
+        self._over = threading.Event()
+
+    def __enter__(self) -> Self:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file, locked = self._open()
+            before = _read(self.path)
+            if before and self._lives(before, locked):
+                os.close(self._file)
+                raise self._refusal(before)
+            self._write(0)
+        except OSError as error:
+            raise InputError(f"cannot write {self.path}: {error.strerror}; choose another place") from None
+        if before or not locked:  # somebody may have done the same at the same time
+            time.sleep(SETTLE)
+            now = _read(self.path)
+            if now.get("token") != self._me["token"]:
+                os.close(self._file)
+                raise self._refusal(now)
+        threading.Thread(target=self._beat, name="adom-lock", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        with suppress(OSError):
+            if _same(self._file, self.path):
+                self.path.unlink()
+        os.close(self._file)
+
+    def _open(self) -> tuple[int, bool]:
+        """Return the lock's file, and whether the file system has locked it."""
+        while True:
+            number = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            locked = False
+            try:
+                if fcntl is not None:
+                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locked = True
+            except OSError as error:
+                if error.errno in (errno.EAGAIN, errno.EACCES):
+                    os.close(number)
+                    raise self._refusal(_read(self.path)) from None
+            if _same(number, self.path):  # not one that its holder has just removed
+                return number, locked
+            os.close(number)
+
+    def _lives(self, holder: dict[str, Any], locked: bool) -> bool:
+        """Return whether the process that a lock names is still there."""
+        if holder.get("host") == self._me["host"]:
+            return not locked and started(holder.get("pid")) == holder.get("started") is not None
+        print(
+            f"adom: {self.folder} was left in use by {_name(holder)}; looking for {LOOK:g} s whether it still is",
+            file=sys.stderr,
+            flush=True,
+        )
+        end = time.monotonic() + LOOK
+        while time.monotonic() < end:
+            time.sleep(LOOK / 20)
+            now = _read(self.path)  # opened anew: network file systems look again only then
+            if now and now != holder:
+                return True
+        return False
+
+    def _refusal(self, holder: dict[str, Any]) -> InputError:
+        return InputError(
+            f"{self.folder} is in use by {_name(holder)}; wait until it has ended, or take another folder"
+        )
+
+    def _write(self, beat: int) -> None:
+        text = json.dumps({**self._me, "beat": beat}).encode().ljust(SIZE)  # always as long: no half of it is seen
+        os.ftruncate(self._file, SIZE)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, text)
+        os.fsync(self._file)
+
+    def _beat(self) -> None:
+        beat = 0
+        while not self._over.wait(BEAT):
+            beat += 1
+            with suppress(OSError):
+                self._write(beat)
+
+
+def started(pid: Any) -> str | None:
+    """Return when a process of this machine was started, in its own clock; None where there is none."""
+    try:
+        return Path(f"/proc/{int(pid)}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, ValueError, TypeError, IndexError):
+        return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return who a lock names; {} where it names nobody."""
+    try:
+        found = json.loads(path.read_bytes()[:SIZE])
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _name(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "another job"
+    return f"process {holder.get('pid')} on {holder.get('host')} (since {holder.get('since')})"
+
+
+def _same(number: int, path: Path) -> bool:
+    """Return whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except OSError:
+        return False

@@ -1,0 +1,271 @@
+"""A block of nodes and its share of a communication round: which rows travel, and what is computed from them.
+
+Node i's new row is a sum over its neighbours in the order of their numbers, whichever process holds them. So the
+arithmetic, and with it every bit of a result, does not depend on how the nodes are spread over processes. This file
+knows nothing of MPI: a round's rows go through an `Exchange`, a function that moves arrays between ranks.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ... import native
+from ...errors import InputError
+from ...networks import DirectedNetwork, Network
+from ..local.graph_layout import by_receiver, weighted_arcs
+
+Array = np.ndarray
+Message = tuple[int, Array]
+Exchange = Callable[[Sequence[Message], Sequence[Message]], None]
+"""Sends arrays to ranks and fills arrays with what ranks send; returns when all has arrived."""
+PLAN_BYTES = 2**28
+"""What the plans of rounds may take; older ones are made again when their graph returns."""
+
+
+class Blocks:
+    """Which rank holds which nodes: consecutive ones, as even as it goes.
+
+    Examples
+    --------
+    >>> blocks = Blocks(nodes=10, ranks=3)
+    >>> [blocks.of(rank) for rank in range(3)]
+    [(0, 3), (3, 6), (6, 10)]
+    >>> blocks.owner(np.array([0, 3, 9])).tolist()
+    [0, 1, 2]
+    """
+
+    def __init__(self, nodes: int, ranks: int) -> None:
+        if ranks > nodes:
+            raise InputError(
+                f"{ranks} ranks cannot share {nodes} nodes: each needs one at least; start {nodes} or fewer"
+            )
+        self.nodes, self.ranks = nodes, ranks
+        self.starts = np.arange(ranks + 1) * nodes // ranks
+
+    def of(self, rank: int) -> tuple[int, int]:
+        """Return the first node of a rank, and the one after its last."""
+        return int(self.starts[rank]), int(self.starts[rank + 1])
+
+    def owner(self, nodes: Array) -> Array:
+        """Return the ranks that hold some nodes."""
+        return np.searchsorted(self.starts, nodes, side="right") - 1
+
+    def name(self, rank: int) -> str:
+        """Return a rank's nodes in words.
+
+        Examples
+        --------
+        >>> Blocks(10, 3).name(1), Blocks(3, 3).name(2)
+        ('nodes 3 to 5', 'node 2')
+        """
+        first, end = self.of(rank)
+        return f"nodes {first} to {end - 1}" if end - first > 1 else f"node {first}"
+
+
+class RoundPlan(NamedTuple):
+    """One rank's share of a round on one graph; rows of others come behind its own, by number."""
+
+    starts: Array  # of own nodes' links, themselves included, in `senders`
+    senders: Array  # places of own and foreign rows
+    matrices: tuple[tuple[Array, Array], ...]  # W, or R and C: the weights of these links, and the sums of rows
+    sends: tuple[tuple[int, Array], ...]  # to which rank, which of its own rows
+    receives: tuple[tuple[int, int, int], ...]  # from which rank, and the first and last place of its rows
+    links: int  # of the whole graph, both ways
+    rows: int  # own and foreign
+
+    @property
+    def bytes(self) -> int:
+        """About the memory that it takes."""
+        numbers = sum(weights.nbytes + sums.nbytes for weights, sums in self.matrices)
+        return int(numbers + self.senders.nbytes + self.starts.nbytes + 8 * self.rows + 500)
+
+    def times(self, matrix: int, rows: Array) -> Array:
+        """Return own rows of the product with one of the matrices, from own and foreign rows."""
+        product: Array = native.gossip_rows(self.starts, self.senders, *self.matrices[matrix], rows)
+        return product
+
+
+class Rounds:
+    """The plans of a rank's rounds, made once and kept while there is room.
+
+    Parameters
+    ----------
+    network : Network or DirectedNetwork
+        The same on every rank: each derives W(k) by itself.
+    blocks : Blocks
+    rank : int
+    directed : bool
+        Whether R and C are wanted instead of W.
+    dtype : str
+    """
+
+    def __init__(
+        self, network: Network | DirectedNetwork, blocks: Blocks, rank: int, directed: bool, dtype: str
+    ) -> None:
+        self.network, self.blocks, self.rank, self.directed, self.dtype = network, blocks, rank, directed, dtype
+        self._plans: OrderedDict[int, RoundPlan] = OrderedDict()
+        self._bytes = 0
+
+    def prepare(self) -> None:
+        """Make the plans of all graphs that fit, so that no round has to."""
+        if self.network.held:
+            for g in range(self.network.graphs):
+                if self._bytes > PLAN_BYTES / 2:
+                    return
+                self._plan(g)
+
+    def at(self, clock: int) -> RoundPlan:
+        """Return the plan of a round."""
+        return self._plan(int(self.network.order[clock % self.network.period]))
+
+    def _plan(self, g: int) -> RoundPlan:
+        found = self._plans.get(g)
+        if found is None:
+            found = self._plans[g] = self._make(g)
+            self._bytes += found.bytes
+            while self._bytes > PLAN_BYTES and len(self._plans) > 1:
+                self._bytes -= self._plans.popitem(last=False)[1].bytes
+        else:
+            self._plans.move_to_end(g)
+        return found
+
+    def _make(self, g: int) -> RoundPlan:
+        first, end = self.blocks.of(self.rank)
+        arcs, weighted = weighted_arcs(self.network, g, self.directed)
+        sender, receiver = arcs[:, 0], arcs[:, 1]
+        inside = (receiver >= first) & (receiver < end)
+        own_sender = (sender >= first) & (sender < end)
+
+        foreign = np.unique(sender[inside & ~own_sender])  # by number, and so by rank
+        receives, place = [], end - first
+        for rank, count in zip(*np.unique(self.blocks.owner(foreign), return_counts=True), strict=True):
+            receives.append((int(rank), place, place + int(count)))
+            place += int(count)
+        leaving = ~inside & own_sender
+        pairs = np.unique(np.stack([self.blocks.owner(receiver[leaving]), sender[leaving]], axis=1), axis=0)
+        sends = [(int(rank), pairs[pairs[:, 0] == rank, 1] - first) for rank in np.unique(pairs[:, 0])]
+
+        own = np.arange(first, end)
+        loops = np.stack([own, own], axis=1)
+        entries = np.concatenate([arcs[inside], loops])
+        order = by_receiver(entries, self.network.nodes)
+        entries = entries[order]
+        where = np.searchsorted(foreign, entries[:, 0]) + (end - first)
+        mine = (entries[:, 0] >= first) & (entries[:, 0] < end)
+        columns = np.where(mine, entries[:, 0] - first, where).astype(np.int32)
+        starts = np.searchsorted(entries[:, 1], np.append(own, end)).astype(np.int32)
+        none = np.zeros(end - first)  # a node's link with itself counts for nothing: products are of differences
+        matrices = tuple(
+            (np.concatenate([weights[inside], none])[order].astype(self.dtype), sums[first:end].astype(self.dtype))
+            for weights, sums in weighted
+        )
+        return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), place)
+
+
+class BlockGossip:
+    """The network as a step sees it on one rank: `adom.algorithms.base.Gossip` on a block of rows."""
+
+    def __init__(self, rounds: Rounds, exchange: Exchange, clock: int = 0, floats: int = 0) -> None:
+        self.rounds, self.exchange = rounds, exchange
+        self.clock, self.floats = clock, floats
+        self.messages = self.bytes = 0
+        """What this rank has sent."""
+        network = rounds.network
+        self.lambda_max = network.lambda_max if isinstance(network, Network) and not rounds.directed else 1.0
+
+    def _arrived(self, rows: Array) -> tuple[RoundPlan, Array]:
+        """Spend one round in which the rows that others need travel; return its plan, and own and foreign rows."""
+        plan = self.rounds.at(self.clock)
+        self.clock += 1
+        self.floats += plan.links * rows.shape[1]
+        everything = np.empty((plan.rows, rows.shape[1]), dtype=rows.dtype)
+        everything[: len(rows)] = rows
+        sends = [(rank, rows[chosen]) for rank, chosen in plan.sends]
+        self._count(sends)
+        self.exchange(sends, [(rank, everything[first:end]) for rank, first, end in plan.receives])
+        return plan, everything
+
+    def _count(self, sends: Sequence[Message]) -> None:
+        self.messages += len(sends)
+        self.bytes += sum(buffer.nbytes for _, buffer in sends)
+
+    def __call__(self, *vectors: Array) -> Any:
+        """Spend one round: return W(k) v for every vector v given."""
+        if len(vectors) == 1:
+            plan, everything = self._arrived(vectors[0])
+            return plan.times(0, everything)
+        plan, everything = self._arrived(np.concatenate(vectors, axis=1))
+        mixed = plan.times(0, everything)
+        width = vectors[0].shape[1]
+        return tuple(mixed[:, place : place + width] for place in range(0, mixed.shape[1], width))
+
+    def average(self, *vectors: Array) -> Any:
+        """Spend one round of averaging: M(k) v = v - W(k) v / lambda_max for every vector."""
+        moved = self(*vectors)
+        if len(vectors) == 1:
+            return vectors[0] - moved / self.lambda_max
+        return tuple(v - w / self.lambda_max for v, w in zip(vectors, moved, strict=True))
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        """Spend `rounds` rounds of averaging."""
+        for _ in range(int(rounds)):
+            v = self.average(v)
+        return v
+
+    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
+        plan, everything = self._arrived(np.concatenate([pulled, pushed], axis=1))
+        width = pulled.shape[1]
+        return plan.times(0, everything[:, :width]), plan.times(1, everything[:, width:])
+
+    def project(self, v: Array) -> Array:
+        """Spend one round of full averaging: as on the complete graph, all rows go to all ranks."""
+        blocks = self.rounds.blocks
+        n, rank = blocks.nodes, self.rounds.rank
+        self.clock += 1
+        self.floats += n * (n - 1) * v.shape[1]
+        everyone = np.empty((n, v.shape[1]), dtype=v.dtype)
+        first, end = blocks.of(rank)
+        everyone[first:end] = v
+        others = [other for other in range(blocks.ranks) if other != rank]
+        sends = [(other, np.ascontiguousarray(v)) for other in others]
+        self._count(sends)
+        self.exchange(sends, [(other, everyone[slice(*blocks.of(other))]) for other in others])
+        return np.asarray(v - everyone.mean(axis=0))
+
+    def greatest(self, values: Array, rounds: int) -> Array:
+        """Spend `rounds` rounds in which every node keeps the greatest of its own and its neighbours' values."""
+        for _ in range(rounds):
+            plan, everything = self._arrived(values)
+            values = np.maximum.reduceat(everything[plan.senders], plan.starts[:-1], axis=0)
+        return values
+
+
+def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
+    """Return how many rounds from `clock` on carry a word of any node to every other.
+
+    Examples
+    --------
+    >>> from adom import networks
+    >>> flood_rounds(networks.ring(9), 0), flood_rounds(networks.complete(9), 5)
+    (4, 1)
+    """
+    n = network.nodes
+    if n > FLOOD_NODES:  # on connected graphs, every round informs one more node at least
+        return n - 1
+    known = np.eye(n, dtype=bool)
+    for count in range(4 * n * max(1, network.period)):
+        if known.all():
+            return count
+        g = int(network.order[(clock + count) % network.period])
+        arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
+        links = sp.csr_array((np.ones(len(arcs), dtype=np.int32), (arcs[:, 1], arcs[:, 0])), shape=(n, n))
+        known |= (links @ known.astype(np.int32)) > 0
+    raise InputError(f"a word does not get from every node of {network!r} to every other; take a connected network")
+
+
+FLOOD_NODES = 4000
+"""Beyond, the rounds of a flood are not counted but bounded."""

@@ -1,0 +1,367 @@
+"""MPI: arrays between ranks, without pickle, and a watch over ranks that die or hang. Only this file imports mpi4py.
+
+A rank that waits looks again and again instead of blocking, so that it can answer when another asks whether it is
+still there. Whoever waits for a rank asks it from time to time; one that waits too answers, one that computes for
+longer than the patience, hangs or is dead does not, and then the whole job is ended in its name. At the start, and
+while a checkpoint is written, a thread answers (`adom.run.ranks.watch`).
+"""
+
+import atexit
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import cache
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from ...errors import NEEDS_MPI, InputError
+from . import watch
+from .backend import OwnError
+from .marks import LEFT, RUNNING, Marks
+from .partition import Blocks, Message
+
+try:
+    import mpi4py
+
+    _ours = "mpi4py.MPI" not in sys.modules
+    mpi4py.rc.thread_level = "serialized"
+    mpi4py.rc.finalize = False  # `_finish` does
+    with watch.all_must_start():
+        from mpi4py import MPI
+except ImportError as error:
+    raise InputError(f"{NEEDS_MPI} ({error})") from None
+except RuntimeError as error:  # mpi4py is there, and finds no MPI library
+    raise InputError(f"{NEEDS_MPI} ({str(error).splitlines()[0]})") from None
+
+ROWS, PARTS, WORDS, ASK, ANSWER, REFUSAL = 1, 2, 3, 4, 5, 6
+"""Tags of messages: rows of a round, parts of a record for rank 0, its decision, the watch's, and what is refused."""
+EAGER = 0.02
+"""Seconds of waiting in which a rank does nothing else; then it also answers and asks."""
+LONG = 0.005
+"""Seconds of waiting from which on a rank that shares its core sleeps: a short sleep takes half a millisecond."""
+PAUSE = 0.0005
+"""Seconds between two looks, later."""
+
+
+finalize = True
+"""Whether MPI is brought to its end when this process ends; not where it ends alone: it would wait for the others."""
+
+
+@atexit.register
+def _finish() -> None:
+    if _ours and finalize and not MPI.Is_finalized():
+        made = _watch()
+        with made.lock:  # which the thread does not talk without
+            made.doing = None
+            MPI.Finalize()
+
+
+class Lost(Exception):  # noqa: N818  # it says what has happened to a rank
+    """A rank that does not answer."""
+
+
+_sent: list[Any] = []  # the watch's own messages, under way
+
+
+def _reply() -> None:
+    """Answer those who ask whether this rank is still there."""
+    comm, status = MPI.COMM_WORLD, MPI.Status()
+    while comm.Iprobe(MPI.ANY_SOURCE, ASK, status):
+        comm.Recv(bytearray(0), status.Get_source(), ASK)
+        _sent.append(comm.Isend(bytearray(0), status.Get_source(), ANSWER))
+    _sent[:] = [request for request in _sent if not request.Test()]
+
+
+def _give_up(words: str) -> None:
+    here = f"rank {MPI.COMM_WORLD.Get_rank()} of {MPI.COMM_WORLD.Get_size()}"
+    _abort(f"{here} (process {os.getpid()} on {socket.gethostname()}) {words}")
+
+
+def _abort(words: str) -> None:
+    if words:
+        print(f"error: {words}; the job is ended", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    MPI.COMM_WORLD.Abort(1)
+
+
+@cache
+def _watch() -> watch.Watch:
+    made = watch.Watch(_reply, _give_up)
+    if MPI.COMM_WORLD.Get_size() > 1 and MPI.Query_thread() >= MPI.THREAD_SERIALIZED:
+        made.start()
+    return made
+
+
+def begin(doing: watch.Words) -> watch.Watch:
+    """Let a thread answer for this rank from now on, until a run has settled or ended."""
+    made = _watch()
+    made.doing = doing
+    return made
+
+
+def all_refuse(words: str, seconds: float = 5.0) -> bool:
+    """Return whether all ranks refuse the same, before any of them has come to a `World`."""
+    comm = MPI.COMM_WORLD
+    own = np.frombuffer(hashlib.sha256(words.encode(errors="replace")).digest(), dtype=np.uint8).copy()
+    others = [np.zeros_like(own) for _ in range(comm.Get_size() - 1)]
+    verdict = np.zeros(1, dtype=np.uint8)
+    with _watch().lock:
+        if comm.Get_rank():
+            requests = [comm.Isend(own, 0, REFUSAL), comm.Irecv(verdict, 0, REFUSAL)]
+        else:
+            requests = [comm.Irecv(other, rank, REFUSAL) for rank, other in enumerate(others, 1)]
+        end = time.monotonic() + seconds
+        while not MPI.Request.Testall(requests):
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.001)
+        if comm.Get_rank() == 0:
+            verdict[0] = all((other == own).all() for other in others)
+            MPI.Request.Waitall([comm.Isend(verdict, rank, REFUSAL) for rank in range(1, comm.Get_size())])
+    return bool(verdict[0])
+
+
+class World:
+    """All ranks of a job, and this one among them; use it as a context, which ends the whole job if it fails here.
+
+    Parameters
+    ----------
+    nodes : int
+        Of the problem, which the ranks share.
+    patience : float
+        Seconds without an answer after which a rank counts as hanging.
+    """
+
+    def __init__(self, nodes: int, patience: float = 10.0) -> None:
+        self.comm = MPI.COMM_WORLD
+        self.rank, self.ranks = self.comm.Get_rank(), self.comm.Get_size()
+        self.blocks = Blocks(nodes, self.ranks)
+        self._usual_patience = patience
+        self._settled = False
+        self._rounds = 0
+        self._heard: dict[int, float] = {}
+        self._asked: dict[int, float] = {}
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        # Where ranks share cores, one that waits lets others have its core at once, and sleeps where waits are long.
+        self._crowded = hasattr(os, "sched_yield") and _ranks_here(self.ranks) > cores
+        self._usual_wait = 0.0
+        self._peers: list[tuple[str, int]] = []
+        self._marks: Marks | None = None
+        self._before: Any = None
+        self._watch = begin("starting")
+        self._watch.give_up = lambda words: self.abort(f"{self.name(self.rank)} {words}")
+        self._watch.patience = max(watch.START_PATIENCE, patience)
+        self._lock = self._watch.lock
+
+    def __enter__(self) -> Self:
+        self.patience = max(watch.arrival(), self._usual_patience)
+        try:
+            self._introduce()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        self.patience = self._watch.patience
+        try:
+            self._before = signal.signal(signal.SIGTERM, self._ended)
+        except ValueError:  # not the main thread: then there is nobody to tell
+            self._before = None
+        return self
+
+    def _introduce(self) -> None:
+        """Let all ranks know each other: where they run, and under which number."""
+        text = np.zeros(160, dtype=np.uint8)
+        name = f"{socket.gethostname()[:100]} {os.getpid()} {secrets.token_hex(8)}".encode()[:160]
+        text[: len(name)] = np.frombuffer(name, dtype=np.uint8)
+        everyone = np.zeros((self.ranks, 160), dtype=np.uint8)
+        everyone[0] = text
+        self._gather(text, list(everyone[1:]), "arrival")
+        self.tell(everyone)
+        tokens = []
+        for row in everyone:
+            host, pid, token = bytes(row).rstrip(b"\0").decode(errors="replace").rsplit(" ", 2)
+            self._peers.append((host, int(pid)))
+            tokens.append(token)
+        first = next(rank for rank, (host, _) in enumerate(self._peers) if host == self._peers[self.rank][0])
+        with suppress(OSError):  # then a rank that dies is named by the launcher alone
+            self._marks = Marks(tokens[first], self.ranks)
+            self._marks[self.rank] = RUNNING
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+        if kind is None or (issubclass(kind, InputError) and not issubclass(kind, OwnError)):
+            self._leave()
+            if isinstance(error, InputError):
+                error.of_all_ranks = True
+            return
+        if issubclass(kind, Lost):
+            words = str(error)
+        elif issubclass(kind, KeyboardInterrupt):
+            words = f"{self.name(self.rank)}: interrupted"
+        else:
+            words = f"{self.name(self.rank)}: {kind.__name__}: {error}"
+            if issubclass(kind, OwnError):
+                words = f"{self.name(self.rank)}: {error}"
+            elif not issubclass(kind, OSError | MemoryError):
+                import traceback
+
+                traceback.print_exception(kind, error, trace)
+        self.abort(words)
+
+    def _leave(self) -> None:
+        self._watch.doing = None
+        if self._marks is not None:
+            self._marks[self.rank] = LEFT
+            self._marks.forget()
+
+    def name(self, rank: int) -> str:
+        """Return a rank in words, with its nodes and where it runs."""
+        where = f"; process {self._peers[rank][1]} on {self._peers[rank][0]}" if self._peers else ""
+        return f"rank {rank} of {self.ranks} ({self.blocks.name(rank)}{where})"
+
+    def abort(self, words: str) -> None:
+        """Say why, and end all ranks."""
+        first = self._marks is None or self._marks.first()
+        self._leave()
+        _abort(words if first else "")
+
+    def settled(self) -> None:
+        """Take note that the start is over: from now on the patience is the usual one, and no thread answers."""
+        if not self._settled:
+            self._settled, self.patience, self._watch.doing = True, self._usual_patience, None
+            if self._marks is not None:
+                self._marks.forget()
+
+    def busy(self, doing: watch.Words) -> AbstractContextManager[None]:
+        """Let a thread answer while this rank does something that may take long."""
+        return self._watch.busy(doing)
+
+    def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
+        """Send rows to ranks and receive rows from ranks; one message a rank, straight from and into arrays."""
+        comm = self.comm
+        with self._lock:
+            requests = [comm.Irecv(buffer, rank, ROWS) for rank, buffer in receives]
+            requests += [comm.Isend(buffer, rank, ROWS) for rank, buffer in sends]
+            self._rounds += 1
+            if self._rounds % 256 == 0:  # a rank that never has to wait answers here
+                self._answer()
+            if requests and not MPI.Request.Testall(requests):
+                self._wait(requests, [rank for rank, _ in (*receives, *sends)], "rows")
+
+    def collect(self, part: np.ndarray) -> list[np.ndarray] | None:
+        """Send an array to rank 0, which gets all ranks'; they differ in the second axis, the rows, only."""
+        if self.rank:
+            self._gather(np.ascontiguousarray(part), [], "records")
+            return None
+        rows = np.diff(self.blocks.starts)
+        parts = [part, *(np.empty((part.shape[0], count, *part.shape[2:]), part.dtype) for count in rows[1:])]
+        self._gather(part, parts[1:], "records")
+        return parts
+
+    def _gather(self, own: np.ndarray, others: Sequence[np.ndarray], what: str) -> None:
+        """Send an array to rank 0, which receives one of every other rank."""
+        with self._lock:
+            if self.rank:
+                self._wait([self.comm.Isend(own, 0, PARTS)], [0], what)
+            elif self.ranks > 1:
+                requests = [self.comm.Irecv(other, rank, PARTS) for rank, other in enumerate(others, 1)]
+                self._wait(requests, list(range(1, self.ranks)), what)
+
+    def tell(self, words: np.ndarray) -> None:
+        """Send an array from rank 0 to all; they receive it into theirs."""
+        with self._lock:
+            if self.rank:
+                self._wait([self.comm.Irecv(words, 0, WORDS)], [0], "what to do next")
+            elif self.ranks > 1:
+                requests = [self.comm.Isend(words, rank, WORDS) for rank in range(1, self.ranks)]
+                self._wait(requests, list(range(1, self.ranks)), "what to do next")
+
+    def meet(self) -> None:
+        """Wait until all ranks are here."""
+        self.collect(np.zeros((1, self.blocks.of(self.rank)[1] - self.blocks.of(self.rank)[0])))
+        self.tell(np.zeros(1))
+
+    def _wait(self, requests: list[Any], peers: list[int], what: str) -> None:
+        """Wait until requests are done, answering others; give up on a peer that does not answer."""
+        began = time.monotonic()
+        looks = 0
+        while not MPI.Request.Testall(requests):
+            looks += 1
+            if self._crowded and (looks < 4 or self._usual_wait < LONG):
+                os.sched_yield()
+            elif self._crowded:
+                time.sleep(0.1 * self._usual_wait)
+            if looks % 16 and self._usual_wait < LONG:
+                continue
+            now = time.monotonic()
+            if now - began > max(EAGER, 4 * self._usual_wait):
+                self._answer()
+                self._ask(requests, peers, began, now, what)
+                time.sleep(PAUSE)
+        if self._crowded:
+            self._usual_wait += 0.1 * (min(time.monotonic() - began, 0.2) - self._usual_wait)
+        self._heard.clear()
+        self._asked.clear()
+
+    def _answer(self) -> None:
+        _reply()
+        status = MPI.Status()
+        while self.comm.Iprobe(MPI.ANY_SOURCE, ANSWER, status):
+            self.comm.Recv(bytearray(0), status.Get_source(), ANSWER)
+            self._heard[status.Get_source()] = time.monotonic()
+            self._asked.pop(status.Get_source(), None)
+
+    def _ask(self, requests: list[Any], peers: list[int], began: float, now: float, what: str) -> None:
+        """Ask those whom the wait is for, and give up on one that has not answered for too long."""
+        pending = {peer for request, peer in zip(requests, peers, strict=True) if request != MPI.REQUEST_NULL}
+        for peer in pending:
+            since = now - max(began, self._heard.get(peer, 0.0))
+            if since > self.patience:
+                why = "it hangs, is stopped, or computes for longer (then raise --patience)"
+                if not self._settled:
+                    why = "it is stopped, or its machine is gone"
+                    why += "" if self._peers else ", or it has not come to adom.solve"
+                raise Lost(
+                    f"{self.name(peer)} has not answered for {self.patience:g} s, while rank {self.rank} waits "
+                    f"for its {what}: {why}"
+                )
+            if peer not in self._asked and since > self.patience / 4:
+                self._asked[peer] = now
+                _sent.append(self.comm.Isend(bytearray(0), peer, ASK))
+
+    def _ended(self, number: int, frame: FrameType | None) -> None:
+        """Say which rank died, as far as can be seen from here, when the launcher ends this one."""
+        marks, host = self._marks, self._peers[self.rank][0]
+        if marks is not None:
+            here = (rank for rank, (where, pid) in enumerate(self._peers) if where == host and _gone(pid))
+            dead = [self.name(rank) for rank in here if marks[rank] == RUNNING]
+            if dead and marks.first():
+                print(f"error: {'; '.join(dead)}: killed or crashed; the job is ended", file=sys.stderr, flush=True)
+            marks[self.rank] = LEFT
+            marks.forget()
+        os._exit(1)
+
+
+def _ranks_here(ranks: int) -> int:
+    """Return how many ranks run on this machine, as far as the launcher tells."""
+    told = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", os.environ.get("MPI_LOCALNRANKS", ""))
+    return int(told) if told.isdigit() else ranks
+
+
+def _gone(pid: int) -> bool:
+    """Return whether a process of this machine has ended, or is a zombie that waits to be buried."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123  # no path to keep
+            return file.read().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True

@@ -1,0 +1,254 @@
+"""What a run leaves: the rows, the table of records, and where they came from; saved in one open file.
+
+The file is a NumPy archive (``.npz``): the final rows, one array per column of the table, and the provenance
+as JSON text, with a checksum of the whole. It is written under another name first and moved into place, so it is
+whole or not there; nothing in it is ever unpickled.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, InputTypeError, shown
+from ..problems.weighting import told
+from ..util.cards import card, curve, number
+from ..util.checked_npz import Damaged, plain, read_npz, write_npz
+from ..util.files import atomic, named, reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..plot.display import Figure
+
+__all__ = ["FORMAT", "Result", "atomic", "load"]
+
+FORMAT = "adom-result-1"
+COLUMN = "history/"
+"""What the names of arrays begin with that are columns of the table."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one run.
+
+    Attributes
+    ----------
+    x : array of shape (nodes, dim)
+        The rows reported at the last record.
+    history : pandas.DataFrame
+        One row per record: iteration, round, gradients (per node, on average), floats_sent (over all links),
+        seconds (without compilation and metrics), error (sum over nodes of the squared distance to x*),
+        consensus (sum over nodes of the squared distance to the mean row). Where nobody knows x*, gradient_norm (of
+        the mean of the f_i at the mean row) stands in the place of error.
+    status : str
+        "converged": the tolerance was met. "max_rounds": the rounds are spent, and more may help, or the error is at
+        the floor of rounding and no tolerance was given. "growing": they are spent, and the error rises. "stalled":
+        they are spent, and the error has gone nowhere over the last half of them. "diverged": it grew by 1e12 or is
+        not finite. "interrupted": by Ctrl-C.
+    provenance : dict
+        Method and parameters, problem, network, oracle, versions, commit, and what else made the run.
+    """
+
+    x: np.ndarray
+    history: "pd.DataFrame"
+    status: str
+    provenance: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """What there is to say beyond the status, such as when the run diverged, or how far the tolerance still is."""
+        return str(self.provenance.get("message", ""))
+
+    @property
+    def label(self) -> str:
+        """A short name for legends and tables."""
+        return str(self.provenance["method"]["title"])
+
+    @property
+    def measure(self) -> str:
+        """The column that says how near a run came: "error", or "gradient_norm" where nobody knows the solution.
+
+        A run without monitoring has neither; then it is "".
+        """
+        return next((name for name in ("error", "gradient_norm") if name in self.history), "")
+
+    @property
+    def protocol(self) -> str:
+        """What the parameters are called, such as "unit" or "theory with eta=0.1".
+
+        Examples
+        --------
+        >>> Result(np.zeros((1, 1)), None, "", {"protocol": {"protocol": "unit", "eta": 0.1}}).protocol
+        'unit with eta=0.1'
+        """
+        protocol = self.provenance.get("protocol")
+        if not isinstance(protocol, dict):
+            return str(protocol or "")
+        base = str(protocol.get("protocol", "theory"))
+        given = {name: f"{v:.3g}" if isinstance(v, int | float) else v for name, v in protocol.items()}
+        changed = ", ".join(f"{name}={value}" for name, value in given.items() if name != "protocol")
+        return f"{base} with {changed}" if changed else base
+
+    @property
+    def weighting(self) -> str:
+        """How nodes of different numbers of samples are weighted, in words; "" where all have as many."""
+        return told(self.provenance.get("problem", {}).get("samples"))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the result to `path` (a .npz file), whole or not at all; return the path."""
+        target = _as_path(path)
+        if target.suffix != ".npz":
+            target = target.parent / f"{target.name}.npz"
+        arrays = {"x": np.asarray(self.x)}
+        arrays |= {f"{COLUMN}{name}": column.to_numpy() for name, column in self.history.items()}
+        try:
+            write_npz(target, arrays, {"format": FORMAT, "status": self.status, **plain(self.provenance)})
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:  # of a result that somebody has put something into
+            raise InputTypeError(
+                f"{named(target)} is not written: {error}; x and history hold numbers, provenance what JSON can say"
+            ) from None
+        return target
+
+    def plot(self, *, axis: str = "round", style: str | None = None) -> "Figure":
+        """Draw error and consensus against rounds, gradients, floats_sent or seconds.
+
+        Parameters
+        ----------
+        axis : str
+            "round", "gradients" (per node), "floats_sent", "seconds" or "all".
+        style : str, optional
+            "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
+        """
+        from ..plot.figures import convergence
+
+        return convergence([self], axis=axis, style=style)
+
+    def __repr__(self) -> str:
+        last = self.history.iloc[-1]
+        extra = f" ({self.message})" if self.message else ""
+        near = f"{self.measure.replace('_', ' ')} {last[self.measure]:.3e} after " if self.measure else ""
+        return (
+            f"Result({self.label}, {self.status}{extra}: {near}"
+            f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node"
+            f"{f'; {self.weighting}' if self.weighting else ''})"
+        )
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {}
+        if len(self.history):
+            last = self.history.iloc[-1]
+            if self.measure:
+                facts |= {n.replace("_", " "): float(last[n]) for n in (self.measure, "consensus") if n in last}
+            budget = self.provenance.get("rounds")
+            facts["rounds"] = number(int(last["round"])) + (f" of {number(budget)}" if budget else "")
+            facts |= {"gradients a node": float(last["gradients"]), "floats sent": int(last["floats_sent"])}
+            facts["seconds"] = float(last["seconds"])
+        problem, network = self.provenance.get("problem", {}), self.provenance.get("network", {})
+        for name, made, kind in (("problem", problem, "type"), ("network", network, "generator")):
+            shown = [str(made.get(kind, name))]
+            shown += [f"{key} {number(made[key])}" for key in ("nodes", "dim", "kappa", "chi") if made.get(key)]
+            facts |= {name: ", ".join(shown)} if made else {}
+        facts |= {"weights": self.weighting} if self.weighting else {}
+        facts["parameters"] = self.protocol or "–"
+        if self.provenance.get("oracle"):
+            facts["dual oracle"] = self.provenance["oracle"]
+        about = self.status + (f": {self.message}" if self.message else "")
+        return card(self.label, about, facts, curve(*self._curve(), name=self.measure) if self.measure else "")
+
+    def _curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return rounds, and how near the run was after them."""
+        return self.history["round"].to_numpy(dtype=float), self.history[self.measure].to_numpy(dtype=float)
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Read a result that `Result.save` wrote; a file that is damaged or holds something else is refused."""
+    import pandas as pd
+
+    file = _as_path(path)
+    try:
+        arrays, made = read_npz(file)
+        _check(arrays, made)
+    except Damaged as error:
+        raise InputError(
+            f"{named(file)} is not a whole result file ({error}); it was cut short, changed or made by something "
+            "else: run and save again"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {named(file)}: {reason(error)}; give a file that Result.save wrote") from None
+    history = pd.DataFrame({name.removeprefix(COLUMN): a for name, a in arrays.items() if name.startswith(COLUMN)})
+    return Result(arrays["x"], history, made.pop("status"), made)
+
+
+def _as_path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputTypeError(
+            f"path must be a path, got {shown(path)}; e.g. 'run.npz', which Result.save wrote"
+        ) from None
+
+
+COUNTS = ("iteration", "round", "floats_sent")
+NEEDED = (*COUNTS, "gradients", "seconds")
+MEASURED = ({"error", "consensus"}, {"gradient_norm", "consensus"}, set[str]())
+"""How near a run came, as a table may have it: with a known solution, without one, and without monitoring."""
+NUMBER, NOTHING = (int, float), type(None)
+KINDS: dict[str, Any] = {
+    "status": str,
+    "method": dict,
+    "problem": (dict, NOTHING),
+    "network": (dict, NOTHING),
+    "versions": (dict, NOTHING),
+    "sweep": (dict, NOTHING),
+    "reproduction": (dict, NOTHING),
+    "protocol": (str, dict, NOTHING),
+    "oracle": (str, NOTHING),
+    "message": (str, NOTHING),
+    "start_error": (*NUMBER, NOTHING),
+    "rounds": (int, NOTHING),
+}
+"""What a provenance is made of, as far as anything here relies on it; the first two are always there."""
+FIGURES = ("nodes", "dim", "kappa", "chi")
+
+
+def _check(arrays: dict[str, np.ndarray], made: dict[str, Any]) -> None:
+    """Refuse arrays and a provenance that are no result's, and take the format out."""
+    if made.pop("format", None) != FORMAT:
+        raise Damaged(f"its format is not {FORMAT}")
+    _check_arrays(arrays)
+    for name, kind in KINDS.items():
+        if (name in made or name in ("status", "method")) and not isinstance(made.get(name), kind):
+            raise Damaged(f"its {name} is {shown(made.get(name))}")
+    method = made["method"]
+    if not isinstance(method.get("name"), str) or not isinstance(method.get("title"), str):
+        raise Damaged("its method has no name")
+    for about in (made.get("problem") or {}, made.get("network") or {}):
+        for name in FIGURES:
+            if not isinstance(about.get(name), (*NUMBER, NOTHING)):
+                raise Damaged(f"its {name} is {shown(about[name])}")
+
+
+def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse arrays that are not the rows and the table of a run."""
+    columns = {name.removeprefix(COLUMN): array for name, array in arrays.items() if name.startswith(COLUMN)}
+    missing = [name for name in NEEDED if name not in columns]
+    odd = [name for name in arrays if name != "x" and not name.startswith(COLUMN)]
+    if missing or odd or "x" not in arrays:
+        raise Damaged(
+            f"it holds {odd[0]}, which no result has" if odd else f"it lacks {missing[0] if missing else 'x'}"
+        )
+    if columns.keys() & set.union(*MEASURED) not in MEASURED:
+        raise Damaged("some of its columns are missing")
+    if arrays["x"].ndim != 2 or {array.shape for array in columns.values()} != {(len(columns["round"]),)}:
+        raise Damaged("its arrays do not fit together")
+    if not len(columns["round"]):
+        raise Damaged("its table is empty")
+    if any(array.dtype.kind not in "fiub" for array in arrays.values()):
+        raise Damaged("its arrays are no numbers")
+    if any(columns[name].dtype.kind not in "iu" for name in COUNTS):
+        raise Damaged("its counts are not whole")

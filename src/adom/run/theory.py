@@ -1,0 +1,302 @@
+r"""Theorem 1 and the lemmas of the ADOM paper, checked round by round on a run with the exact oracle.
+
+With g = grad F*(z_g^k), P the projection off consensus, s = sigma lambda_min_plus and rho = 1 - tau, every round
+must satisfy, left side over right side at most 1:
+
+========= ==================================================================================================
+Lemma 1   |sigma W(k) v - v|^2 <= (1 - s) |v|^2, for the v = P (m^k - eta g) that the round sends
+Lemma 2   theta lambda_min_plus / 2 |g|_P^2 <= F*(z_g^k) - F*(z_f^{k+1})
+Lemma 3   |m^{k+1}|_P^2 <= (1 - s/2) |m^k|_P^2 + 2 eta^2 / s |g|_P^2  (the paper's inequality times s / 4)
+Lemma 4   Psi^{k+1} <= rho Psi^k, Psi^k = |z^k + P m^k - z*|^2 + 2 eta (1 - eta alpha) / tau (F*(z_f^k) - F*(z*))
+          + 6 |m^k|_P^2
+Theorem 1 |grad F*(z_g^k) - x*|^2 <= C rho^k,
+          C = Psi^0 max(2 tau / mu^2, tau (1 - tau) L / (eta (1 - eta alpha) mu^2))
+========= ==================================================================================================
+
+Differences of F* would drown in rounding long before the run ends. They are computed from quantities that stay
+accurate however small they get: F*(a) - F*(b) = <P x_b, a - b> + D(x_b, x_a) for a, b whose rows sum to zero,
+where x_a = grad F*(a), and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x,
+is summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
+
+In the end both sides are rounding, and there is nothing left to check. `adom.run.rounding` says how much rounding
+can have added to the root of the left side; it is taken off. A round is checked if it is less than the root of what is
+given (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality fails even so.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..algorithms.adom import ADOM, State
+from ..networks import Network
+from ..problems.base import Problem
+from ..problems.oracles import OracleSpec
+from .constants import check_pair, constants
+from .local.jitted import Carry, Session
+from .progress import Progress
+from .rounding import START, Drift, noise
+from .solve import check_whole
+
+Array = Any
+SLACK = 1e-6  # of a ratio: quadrature stays far below
+CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Row:
+    """One inequality: its worst ratio of left to right side over all rounds that were checked.
+
+    Attributes
+    ----------
+    name, statement : str
+    worst_ratio : float
+        With what rounding can add taken off the left side; NaN where no round was checked.
+    round_of_worst : int
+    rounds_checked, rounds : int
+        In how many rounds of how many rounding leaves something to check.
+    first_unchecked : int, optional
+        The first round in which it leaves nothing.
+    """
+
+    name: str
+    statement: str
+    worst_ratio: float
+    round_of_worst: int
+    rounds_checked: int
+    rounds: int
+    first_unchecked: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the ratio never exceeded 1 beyond rounding; so it is where there was nothing to check."""
+        return not self.worst_ratio > 1 + SLACK
+
+    @property
+    def why_unchecked(self) -> str:
+        """Why some rounds were not checked; empty where all were."""
+        if self.first_unchecked is None:
+            return ""
+        left = self.rounds - self.rounds_checked
+        return (
+            f"{left:,} of {self.rounds:,} rounds were not checked, the first of them round {self.first_unchecked:,}: "
+            "both sides are within rounding of 0"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain data."""
+        return asdict(self) | {"holds": self.holds, "why_unchecked": self.why_unchecked}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All inequalities on one problem and network."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every inequality held in every round that was checked."""
+        return all(row.holds for row in self.rows)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{r.name:10} {r.worst_ratio:9.6g} at round {r.round_of_worst:6}  {r.statement}"
+            + (f"; {r.why_unchecked}" if r.why_unchecked else "")
+            for r in self.rows
+        )
+
+
+STATEMENTS = {
+    "Lemma 1": "|sigma W v - v|^2 <= (1 - sigma lambda_min+) |v|^2",
+    "Lemma 2": "F*(z_f') <= F*(z_g) - theta lambda_min+ / 2 |grad F*(z_g)|_P^2",
+    "Lemma 3": "|m'|_P^2 <= (1 - s/2) |m|_P^2 + 2 eta^2 / s |grad F*(z_g)|_P^2",
+    "Lemma 4": "Psi' <= (1 - tau) Psi",
+    "Theorem 1": "|grad F*(z_g) - x*|^2 <= C (1 - tau)^k",
+}
+
+
+def verify(
+    problem: Problem,
+    network: Network,
+    rounds: int = 1000,
+    *,
+    method: ADOM | None = None,
+    progress: bool | None = None,
+) -> Verification:
+    """Run ADOM with the exact oracle and check every inequality in every round, as far as rounding lets it be seen.
+
+    The parameters are the theorem's, unless another `method` is given, for which nothing is promised. Every row of what
+    is returned says in how many rounds it was checked, and why not in the others.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem = adom.Quadratic([[[1.0]], [[5.0]], [[2.0]]], [[1.0], [0.0], [-3.0]])
+    >>> adom.verify(problem, adom.networks.path(3), rounds=200).holds
+    True
+    """
+    check_pair(problem, network)
+    check_whole("rounds", rounds)
+    method = method or ADOM.theory(constants(problem, network))
+    begin = partial(Session, slots=CHUNK, observe=_observe_state)
+    with (
+        jax.enable_x64(True),
+        begin(problem, network, [method], OracleSpec("exact")) as session,
+        Progress(rounds, "verify", progress) as bar,
+    ):
+        fixed = _fixed_point(session.problem, jnp.asarray(problem.solution()))
+        spectrum = jnp.asarray([network.lambda_min_plus, network.lambda_max])
+        before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
+        start = _psi(session.problem, session.method, before, fixed)
+        ratios: list[np.ndarray] = []
+        done, drift = 0, START
+        while done < rounds:
+            count = min(CHUNK, rounds - done, session.reach())
+            states, x = session.chunk(count, 1, rounds)
+            befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
+            numbers = done + np.arange(CHUNK)
+            about = (session.problem, session.method, spectrum, fixed, start, drift)
+            sides, drifts = _sides(*about, befores, states, x, numbers)
+            ratios.append(_ratios(_Sides(*(np.asarray(part)[:count] for part in sides))))
+            drift = Drift(*(part[count - 1] for part in drifts))
+            before = State(*(s[count - 1] for s in states))
+            done += count
+            bar.update(done, float(((x[count - 1] - fixed.x) ** 2).sum()))
+    table = np.concatenate(ratios)
+    return Verification(tuple(_row(name, column) for name, column in zip(STATEMENTS, table.T, strict=True)))
+
+
+def _observe_state(carry: Carry) -> tuple[Any, Array]:
+    return carry.state, carry.x
+
+
+def _row(name: str, ratios: np.ndarray) -> Row:
+    checked = ~np.isnan(ratios)
+    worst = int(np.nanargmax(ratios)) if checked.any() else 0
+    first = None if checked.all() else int(np.argmin(checked))
+    return Row(name, STATEMENTS[name], float(ratios[worst]), worst, int(checked.sum()), len(ratios), first)
+
+
+class _Sides(NamedTuple):
+    """The sides of the five inequalities in some rounds, (rounds, 5) each, and what rounding can add."""
+
+    left: Array
+    right: Array
+    given: Array  # the side, or the part of one, that a round has to be told from rounding by
+    noise: Array  # what rounding can add to the square root of a left side
+
+
+def _ratios(sides: _Sides) -> np.ndarray:
+    """Return left over right side, rounding taken off; NaN where that leaves nothing to check."""
+    with np.errstate(all="ignore"):
+        excess = np.maximum(np.sqrt(sides.left) - sides.noise, 0) ** 2
+        right = np.maximum(sides.right, sides.noise**2)
+        ratio: np.ndarray = np.where(excess > 0, excess / right, 0.0)
+        seen = (sides.noise**2 < sides.given) | (ratio > 1 + SLACK)
+        lost = ~np.isfinite(sides.left + sides.right + sides.noise)  # beyond all numbers: the method diverged
+        return np.where(lost, np.inf, np.where(seen, ratio, np.nan))
+
+
+class _Fixed(NamedTuple):
+    x: Array  # x*, one row a node
+    z: Array  # z* = grad F(x*)
+
+
+def _fixed_point(problem: Problem, solution: Array) -> _Fixed:
+    x = jnp.broadcast_to(solution, (problem.nodes, problem.dim))
+    z = problem.gradient_rows(x)
+    return _Fixed(x, z - z.mean(axis=0))
+
+
+def _project(v: Array) -> Array:
+    return v - v.mean(axis=0)
+
+
+def _square(v: Array) -> Array:
+    return (v * v).sum()
+
+
+def _bregman(problem: Problem, y: Array, x: Array) -> Array:
+    """Return D(y, x) = F(y) - F(x) - <grad F(x), y - x>, accurate to relative rounding."""
+    points, weights = np.polynomial.legendre.leggauss(12)
+    t, d = jnp.asarray((points + 1) / 2), y - x
+    curvature = jax.vmap(lambda t: (d * problem.hessian_product_rows(x + t * d, d)).sum())(t)
+    return (jnp.asarray(weights / 2) * (1 - t) * curvature).sum()
+
+
+@jax.jit
+def _psi(problem: Problem, method: ADOM, state: State, fixed: _Fixed) -> Array:
+    z, z_f, m = state
+    x_f, _ = problem.exact_dual_gradient_rows(z_f, fixed.x)
+    gap = _bregman(problem, fixed.x, x_f)  # F*(z_f) - F*(z*): the linear term vanishes, x* being consensus
+    weight = 2 * method.eta * (1 - method.eta * method.alpha) / method.tau
+    return _square(z + _project(m) - fixed.z) + weight * gap + 6 * _square(_project(m))
+
+
+@jax.jit
+def _sides(
+    problem: Problem,
+    method: ADOM,
+    spectrum: Array,
+    fixed: _Fixed,
+    start: Array,
+    drift: Drift,
+    befores: State,
+    afters: State,
+    xs: Array,
+    numbers: Array,
+) -> tuple[_Sides, Drift]:
+    """Return both sides of the five inequalities for a chunk of rounds, and the drift after each of them."""
+
+    def body(drift: Drift, one: Any) -> tuple[Drift, tuple[_Sides, Drift]]:
+        sides, drift = _round_sides(problem, method, spectrum, fixed, start, drift, *one)
+        return drift, (sides, drift)
+
+    found: tuple[_Sides, Drift] = jax.lax.scan(body, drift, (befores, afters, xs, numbers))[1]
+    return found
+
+
+def _round_sides(
+    problem: Problem,
+    method: ADOM,
+    spectrum: Array,
+    fixed: _Fixed,
+    start: Array,
+    drift: Drift,
+    before: State,
+    after: State,
+    g: Array,
+    k: Array,
+) -> tuple[_Sides, Drift]:
+    lambda_min_plus = spectrum[0]
+    before = method.renewed(before, k)
+    eta, theta, sigma, tau = method.eta, method.theta, method.sigma, method.tau
+    z_g = tau * before.z + (1 - tau) * before.z_f
+    s, Pg = sigma * lambda_min_plus, _project(g)
+
+    sent = _square(_project(before.m - eta * g))
+    passed = _square(_project(after.m))  # = P (m - eta g) - sigma W (m - eta g)
+    feedback = (1 - s / 2) * _square(_project(before.m)) + 2 * eta**2 / s * _square(Pg)
+
+    x_f, _ = problem.exact_dual_gradient_rows(after.z_f, g)
+    descent = (_project(x_f) * (z_g - after.z_f)).sum() + _bregman(problem, x_f, g)
+    promised = theta * lambda_min_plus / 2 * _square(Pg)
+
+    psi = _psi(problem, method, after, fixed)
+    psi_bound = (1 - tau) * _psi(problem, method, before, fixed)
+
+    second = tau * (1 - tau) * problem.L / (eta * (1 - eta * method.alpha))
+    bound = jnp.maximum(2 * tau, second) / problem.mu**2 * start * (1 - tau) ** k
+
+    added, drift = noise(problem, method, lambda_min_plus, drift, before, after, g, z_g)
+    sides = _Sides(
+        jnp.stack([passed, promised, passed, psi, _square(g - fixed.x)]),
+        jnp.stack([(1 - s) * sent, descent, feedback, psi_bound, bound]),
+        jnp.stack([sent, promised, feedback, psi_bound, bound]),
+        added,
+    )
+    return sides, drift

@@ -1,0 +1,1 @@
+"""Many runs: comparisons, sweeps, tuned parameters, and replaying a run."""

@@ -1,0 +1,248 @@
+"""Parameters by search: the same number of candidates, the same rounds and the same rule for every method.
+
+A method's parameters are formulas in mu, L and chi. Candidates are what the method's own ``unit`` gives when it is told
+other values of these three constants, so whatever a theorem ties together stays tied, and every method is searched in
+the same three dimensions, whether it has one parameter or twelve. The true constants are worst cases (the worst node's
+L, the worst graph's chi); the best parameters are often those of easier ones.
+
+The first stage spreads its candidates over factors from 1/16 to 16 of each constant; each later one spreads the same
+number more closely around the best so far. Where a dual method is to run with the oracle `auto`, the search and the run
+that follows take a fixed number of accelerated inner steps that is nearly exact, so that candidates run side by side.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from ..algorithms import Constants, Method
+from ..errors import InputError
+from ..networks import DirectedNetwork, Network
+from ..problems.base import Problem
+from ..run.constants import constants
+from ..run.solve import Request, check_budget
+from .members import ASSUMED, assumed
+from .sweep import sweep
+
+Stages = Sequence[tuple[int, float]]
+STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
+"""How many candidates each stage has, and their factors: from 1/spread to spread, around the best of those before."""
+RTOL = 1e-10
+"""The target where no tolerance is given: this error, relative to the start."""
+SEED = 0
+BATCH = 64
+"""The most candidates that run at the same time."""
+SHORTEST = 512
+"""Rounds below which a shorter budget saves nothing: it would only be another program to compile."""
+MOST_STEPS = 64
+"""The most inner steps a round of a search in place of `auto`."""
+RULE = "fewest rounds to the target error; ties, and candidates that do not reach it, by the last error"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting that was tried, and how it did."""
+
+    name: str  # "unit", "theory", or "" for one that was drawn
+    factors: tuple[float, ...]
+    method: Method | None
+    rounds: float = np.inf  # to the target
+    error: float = np.inf  # relative, at the end
+    status: str = "refused"
+
+    @property
+    def score(self) -> tuple[float, float]:
+        """The less, the better."""
+        return self.rounds, self.error
+
+
+def tune(
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    cls: type[Method],
+    request: Request,
+    stages: Stages = STAGES,
+    batch: int = BATCH,
+    records: int | None = None,
+) -> tuple[Method, Any, dict[str, Any]]:
+    """Return a method with the best parameters found, its oracle, and how they were found, for the provenance.
+
+    The stages' candidates are powers of two in number; at most `batch` of them run at the same time. With `records`
+    a candidate of one round a step has so many records instead of one a round.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem = adom.Quadratic([[[1.0]], [[2.0]], [[9.0]]], [[1.0], [0.0], [0.0]])
+    >>> network = adom.networks.ring(3)
+    >>> unit, tuned = (adom.solve(problem, network, "diging", way, rounds=500, tol=1e-9) for way in ("unit", "tuned"))
+    >>> tuned.provenance["tuning"]["candidates"]
+    96
+    >>> bool(tuned.history["round"].iloc[-1] < unit.history["round"].iloc[-1])
+    True
+    """
+    true = constants(problem, network)
+    start = problem.nodes * float((problem.solution() ** 2).sum())
+    tol = request.tol if request.tol is not None else RTOL * start
+    oracle = _oracle(cls, request, true.kappa)
+    tried: list[Candidate] = []
+    best: Candidate | None = None
+    rounds = request.rounds
+    check_budget(cls.unit(true), rounds)
+    for stage, (count, spread) in enumerate(stages):
+        drawn = _drawn(cls, true, best.factors if best else (1.0,) * len(ASSUMED), _points(stage, count), spread)
+        if best is None:
+            ones = (1.0,) * len(ASSUMED)
+            drawn[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
+        every = 1
+        if records and cls.rounds_per_step == 1:
+            every = ceil(rounds / records)
+            rounds = min(request.rounds, every * records)  # always as many records: one program
+        asked = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
+        ran = _run(drawn, problem, network, asked, start, batch)
+        tried += ran
+        best = min([*([best] if best else []), *ran], key=lambda one: one.score)
+        if np.isfinite(best.rounds):
+            rounds = min(rounds, max(int(best.rounds), SHORTEST))  # what takes more cannot win
+    assert best is not None
+    assert best.method is not None
+    account = _account(best, tried, stages)
+    return best.method, oracle, {"rounds": int(request.rounds), "target": tol / start if start > 0 else None, **account}
+
+
+def _oracle(cls: type[Method], request: Request, kappa: float) -> Any:
+    """Return the oracle of the search: the one asked for, or what stands in for `auto`."""
+    if cls.oracle != "dual" or request.oracle != "auto":
+        return request.oracle if cls.oracle == "dual" else "auto"
+    return f"agd:{min(MOST_STEPS, ceil(2 * sqrt(kappa)))}"
+
+
+def _drawn(
+    cls: type[Method], true: Constants, centre: tuple[float, ...], points: np.ndarray, spread: float
+) -> list[Candidate]:
+    """Return candidates whose factors are spread evenly, on a logarithmic scale, around a centre."""
+    found = []
+    for point in points:
+        factors = _nearest(
+            true, *(float(middle * spread ** (2 * u - 1)) for middle, u in zip(centre, point, strict=True))
+        )
+        try:
+            method = cls.unit(assumed(true, *factors))
+        except InputError:
+            method = None
+        found.append(Candidate("", factors, method))
+    return found
+
+
+def _nearest(true: Constants, mu: float, L: float, chi: float) -> tuple[float, float, float]:
+    """Move factors that lead to constants that no problem has to the nearest that one has."""
+    return min(mu, 0.99 * true.kappa * L), L, max(chi, 1 / true.chi)
+
+
+def transferred(
+    problem: Problem, network: Network | DirectedNetwork, cls: type[Method], chosen: dict[str, Any]
+) -> Method:
+    """Return the method with what a search chose on another problem or network: the same multiples of the constants.
+
+    Parameters
+    ----------
+    problem, network
+        Whose constants are multiplied.
+    cls : type of Method
+    chosen : dict
+        The entry "chosen" of a search's account: its name, mu, L and chi.
+
+    Examples
+    --------
+    >>> import adom
+    >>> problem = adom.Quadratic([[[1.0]], [[4.0]]], [[1.0], [0.0]])
+    >>> chosen = {"name": None, "mu": 1.0, "L": 2.0, "chi": 1.0}
+    >>> transferred(problem, adom.networks.path(2), adom.DIGing, chosen).a
+    0.125
+    """
+    true = constants(problem, network)
+    if chosen.get("name") == "theory":
+        return cls.theory(true)
+    return cls.unit(assumed(true, *_nearest(true, *(float(chosen[name]) for name in ASSUMED))))
+
+
+def _points(stage: int, count: int) -> np.ndarray:
+    """Return points of the unit cube: Sobol's, shifted at random, the same for every method."""
+    from scipy.stats.qmc import Sobol
+
+    shift = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(stage,))).random(len(ASSUMED))
+    points: np.ndarray = (Sobol(len(ASSUMED), scramble=False).random_base2(int(log(count, 2))) + shift) % 1.0
+    return points
+
+
+def _run(
+    drawn: list[Candidate],
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    request: Request,
+    start: float,
+    batch: int,
+) -> list[Candidate]:
+    """Run candidates as one sweep; those whose first step does not fit into the rounds are not run."""
+    able = {
+        place: one.method
+        for place, one in enumerate(drawn)
+        if one.method is not None and int(one.method.rounds_of_step(0)) <= request.rounds
+    }
+    if not able:
+        return drawn
+    methods = [(str(place), method) for place, method in able.items()]
+    done = sweep(
+        problem,
+        network,
+        methods,
+        oracles=request.oracle,
+        rounds=request.rounds,
+        tol=request.tol,
+        record_every=request.record_every,
+        dtype=request.dtype,
+        batch=batch,
+        progress=request.progress,
+    )
+    if done.interrupted:
+        raise KeyboardInterrupt
+    found = list(drawn)
+    for row in done.table.to_dict("records"):
+        one = drawn[int(row["label"])]
+        to_target = float(row["rounds_to_target"])
+        last = float(row["error"]) / start if start > 0 else float(row["error"])
+        lost = row["status"] == "diverged" or not np.isfinite(last)  # one that grows is ranked by where it ended
+        found[int(row["label"])] = Candidate(
+            one.name,
+            one.factors,
+            one.method,
+            np.inf if np.isnan(to_target) else to_target,
+            np.inf if lost else last,
+            str(row["status"]),
+        )
+    return found
+
+
+def _account(best: Candidate, tried: list[Candidate], stages: Stages) -> dict[str, Any]:
+    """Return how the parameters were found, as JSON-able data."""
+    return {
+        "rule": RULE,
+        "candidates": len(tried),
+        "base": "unit",
+        "space": "factors of mu, L and chi, the constants that unit's formulas are told; unit and theory too",
+        "sampler": "Sobol, logarithmic, in stages around the best so far",
+        "stages": [{"candidates": count, "spread": spread} for count, spread in stages],
+        "seed": SEED,
+        "chosen": {"name": best.name or None, **_short(best)},
+        "outcomes": [_short(one) for one in tried],
+    }
+
+
+def _short(one: Candidate) -> dict[str, Any]:
+    def plain(value: float) -> float | None:
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+
+    factors = {name: plain(value) for name, value in zip(ASSUMED, one.factors, strict=True)}
+    return {**factors, "rounds": plain(one.rounds), "relative_error": plain(one.error), "status": one.status}

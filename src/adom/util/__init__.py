@@ -1,0 +1,1 @@
+"""Helpers for every room: files, checked formats, threads, notebook cards."""

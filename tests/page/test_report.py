@@ -1,0 +1,216 @@
+"""What a report reads: files and folders of every command, told apart and put in order."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adom
+from adom.errors import InputError
+from adom.page.report import kind, read
+from adom.paper.claims import CLAIMS
+from adom.paper.ledger import read as read_ledger
+from adom.paper.ledger import write
+from adom.paper.runs import Plan
+from adom.problems.quadratic import Quadratic
+from support.damage import overwrite
+from support.made import absent, four, made, panel
+
+
+@pytest.fixture(scope="module")
+def pair():
+    rng = np.random.default_rng(0)
+    diagonal = 1 + 4 * rng.random((5, 3))
+    return Quadratic(np.stack([np.diag(row) for row in diagonal]), rng.standard_normal((5, 3))), adom.networks.ring(5)
+
+
+@pytest.fixture(scope="module")
+def folders(pair, tmp_path_factory):
+    """One folder for each command."""
+    home = tmp_path_factory.mktemp("report")
+    adom.solve(*pair, "adom", rounds=30).save(home / "solve" / "result.npz")
+    methods = ["adom", ("my <b>own</b>", "diging"), ("again", "adom")]
+    adom.compare(*pair, methods, rounds=40).save(home / "compare")
+    factors = {"a": [0.5, 1.0, 2.0]}
+    adom.sweep(*pair, "diging", factors=factors, rounds=20, folder=home / "sweep" / "members").save(home / "sweep")
+    reproduced = home / "reproduce"
+    found = [
+        *four(panel(), 200, 400, 900, 900),
+        made(panel(), "adom", 150, variant="exact", oracle="exact"),
+        absent(panel("real_kappa", "a6a-kappa10", data="a6a"), "adom", "not run yet"),
+    ]
+    Plan(False, [one.job for one in found]).save(reproduced)
+    for one in found:
+        if one.result is not None:
+            one.result.save(reproduced / "results" / f"{one.job.key}.npz")
+    return home
+
+
+def only(content):
+    (figure,) = content.figures
+    ((place,),) = figure.pages.values()
+    return place
+
+
+def test_what_an_input_is(folders, tmp_path):
+    kinds = {"solve": "folder", "compare": "folder", "sweep": "sweep", "reproduce": "reproduction"}
+    assert {name: kind(folders / name) for name in kinds} == kinds
+    assert kind(folders / "solve" / "result.npz") == "file"
+    with pytest.raises(InputError, match=r"there is no .*nowhere; give result files"):
+        kind(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="has no results; give one that"):
+        kind(tmp_path)
+    with pytest.raises(InputError, match="nothing to report"):
+        read([])
+
+
+def test_a_comparison_has_the_labels_and_the_order_of_its_table(folders):
+    content = read([folders / "compare"])
+    assert [line.label for line in only(content).lines] == ["ADOM", "my <b>own</b>", "again"]
+    assert [line.method for line in only(content).lines] == ["adom", "diging", "adom"]
+    assert [run.cells["method"] for run in content.runs] == ["ADOM", "my <b>own</b>", "again"]
+    assert content.title == "Runs of ADOM, my <b>own</b>, again"
+
+
+def test_members_of_a_sweep_are_told_apart_by_what_was_varied(folders):
+    labels = [line.label for line in only(read([folders / "sweep"])).lines]
+    assert len(set(labels)) == 3
+    assert all(label.startswith("DIGing, unit with a=") for label in labels)
+
+
+def test_files_are_drawn_together_and_like_ones_numbered(folders, tmp_path):
+    path = folders / "solve" / "result.npz"
+    (tmp_path / "other.npz").write_bytes(path.read_bytes())
+    place = only(read([path, tmp_path / "other.npz"], title="mine"))
+    assert [line.label for line in place.lines] == ["ADOM #1", "ADOM #2"]
+    assert "parameters theory" in place.about
+    several = read([path, folders / "compare", folders / "sweep"])
+    assert [one.title for one in several.figures] == ["Results", "Runs in compare", "Sweep in sweep"]
+    assert {run.cells["source"] for run in several.runs} == {"results", "compare", "sweep"}
+
+
+def test_folders_of_one_name_are_told_apart(folders, tmp_path):
+    (tmp_path / "solve").mkdir()
+    (tmp_path / "solve" / "a.npz").write_bytes((folders / "solve" / "result.npz").read_bytes())
+    names = [one.name for one in read([folders / "solve", tmp_path / "solve"]).figures]
+    assert len(set(names)) == 2
+    assert all(name.endswith("/solve") for name in names)
+
+
+def test_where_a_run_comes_from_is_said(folders):
+    (run,) = read([folders / "solve"]).runs
+    result = adom.load(folders / "solve" / "result.npz")
+    assert run.details["file"] == "result.npz"
+    assert run.details["created"] == result.provenance["created"]
+    assert "jax" in run.details["environment"]
+    assert f"alpha {result.provenance['method']['parameters']['alpha']:.5g}" in run.details["parameters"]
+    assert run.cells["rounds"] == 30
+    assert run.cells["relative error"] == pytest.approx(
+        result.history["error"].iloc[-1] / result.provenance["start_error"]
+    )
+
+
+def test_a_run_without_monitoring_has_no_curve_and_says_so(folders, tmp_path):
+    result = adom.load(folders / "solve" / "result.npz")
+    bare = replace(result, history=result.history.drop(columns=["error", "consensus"]))
+    bare.save(tmp_path / "bare.npz")
+    content = read([tmp_path / "bare.npz"])
+    assert only(content).lines == []
+    assert "1 of 1 runs have no curve" in only(content).reason
+    assert np.isnan(content.runs[0].cells["error"])
+
+
+def test_a_long_sweep_shows_its_best_first(folders, tmp_path):
+    result = adom.load(folders / "solve" / "result.npz")
+    for number in range(30):
+        history = result.history.assign(error=result.history["error"] * (30 - number))
+        replace(result, history=history).save(tmp_path / f"{number:02}.npz")
+    lines = only(read([tmp_path])).lines
+    assert len(lines) == 30
+    assert [line.shown for line in lines] == [True] * 11 + [False] * 19
+    ends = [line.runs[0].history["error"].iloc[-1] for line in lines]
+    assert ends == sorted(ends)
+
+
+def test_a_reproduction_has_its_panels_its_runs_and_its_ledger(folders):
+    content = read([folders / "reproduce"])
+    figure, real = content.figures
+    assert (figure.name, list(figure.pages)) == ("kappa", ["unit"])
+    (place,) = figure.pages["unit"]
+    assert [(line.label, line.shown, len(line.runs)) for line in place.lines] == [
+        ("ADOM", True, 3),
+        ("Mudag", True, 3),
+        ("Acc-DNGD", True, 3),
+        ("APM", True, 3),
+        ("ADOM, oracle exact", False, 1),
+    ]
+    assert real.pages["unit"][0].lines == []
+    assert "not run yet" in real.pages["unit"][0].reason
+    assert [run.cells["status"] for run in content.runs].count("missing") == 1
+    (ledger,) = content.ledgers
+    claims = {claim.name: claim for some in ledger.groups.values() for claim in some}
+    assert claims.keys() == CLAIMS.keys()
+    found = write(folders / "reproduce").find("kap", "unit")
+    (verdict,) = claims["kap"].verdicts
+    assert (verdict.verdict, verdict.count) == (found.verdict, found.count) == ("reproduced", "1 of 1 panels")
+    assert verdict.evidence is not None
+    assert verdict.evidence.links == ["curves/kappa/unit/one"]
+    two = read([folders / "reproduce", folders / "solve"])
+    assert two.figures[0].name == "reproduce: kappa"
+    assert two.ledgers[0].groups["ADOM against Mudag, Acc-DNGD and APM"][0].verdicts[0].evidence.links == [
+        "curves/reproduce%3A%20kappa/unit/one"
+    ]
+
+
+def test_a_ledger_outlives_its_results(folders, tmp_path):
+    whole = folders / "reproduce"
+    write(whole)
+    for name in ("plan.json", "ledger.json"):
+        (tmp_path / name).write_bytes((whole / name).read_bytes())
+    (ledger,) = read([tmp_path]).ledgers
+    before = json.loads((whole / "ledger.json").read_text())
+    assert f"Computed from {before['runs']} result files" in ledger.text
+    assert {claim.name: [one.verdict for one in claim.verdicts] for some in ledger.groups.values() for claim in some}[
+        "kap"
+    ] == [one.verdict for one in read_ledger(whole).entries if one.claim == "kap"]
+
+
+def test_a_file_that_is_cut_short_is_refused(folders, tmp_path):
+    path = Path(tmp_path / "cut.npz")
+    path.write_bytes((folders / "solve" / "result.npz").read_bytes()[:-50])
+    with pytest.raises(InputError, match="not a whole result file"):
+        read([path])
+
+
+def test_a_damaged_file_in_a_folder_is_named_and_the_others_are_read(folders, tmp_path):
+    for name in ("compare", "sweep"):
+        folder = tmp_path / name
+        shutil.copytree(folders / name, folder)
+        first, *rest = sorted(folder.rglob("*.npz"))
+        overwrite(first, first.read_bytes()[:-90])
+        said = []
+        assert len(read([folder], progress=False, say=said.append).runs) == len(rest)
+        assert [line.partition(" is not")[0] for line in said] == [f"left out: {first}"]
+        with pytest.raises(InputError, match=f"{first.name} is not a whole result file"):
+            read([first], progress=False)
+        for path in rest:
+            overwrite(path, b"")
+        with pytest.raises(InputError, match="is not a whole result file"):
+            read([folder], progress=False)
+
+
+def test_a_damaged_file_of_a_reproduction_is_named_and_counts_as_missing(folders, tmp_path):
+    folder = tmp_path / "reproduce"
+    shutil.copytree(folders / "reproduce", folder)
+    first, second, *_ = sorted((folder / "results").glob("*.npz"))
+    overwrite(first, b"PK")
+    overwrite(second, next((folders / "solve").glob("*.npz")).read_bytes())  # a whole file of something else
+    said = []
+    runs = read([folder], progress=False, say=said.append).runs
+    assert sorted(line.partition(" is not")[0] for line in said) == [f"left out: {path}" for path in (first, second)]
+    missing = [one.details["reason"] for one in runs if one.cells["status"] == "missing"]
+    assert sum("not a whole result file" in reason for reason in missing) == 1
+    assert sum("is not the run that its name says" in reason for reason in missing) == 1

@@ -1,0 +1,107 @@
+"""A miniature gives no verdict where it cannot tell, and shows the full run's beside it, wherever it is shown."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from adom.page.claims import ledger_html
+from adom.paper import findings, full_run, ledger
+from adom.paper.claims import CLAIMS
+from adom.paper.report import read_reproduction
+from adom.paper.runs import Plan
+from adom.paper.verdicts import NOT_JUDGED, NOT_TESTED, REPRODUCED
+from support.made import four, panel, verified
+
+ROOT = Path(__file__).parents[2]
+FULL = "not reproduced, 0 of 16 panels"
+"""What the full run says of claim kap under tuned."""
+
+
+@pytest.fixture(scope="module")
+def documents():
+    spec = importlib.util.spec_from_file_location("from_reproduction", ROOT / "docs" / "from_reproduction.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def outcomes():
+    """ADOM ahead by far in a panel of figure kappa, and a verification that holds."""
+    return [verified(0.9), *four(panel("kappa"), 200, 400, 900, 900, protocol="tuned")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    found = outcomes()
+    Plan(True, [one.job for one in found], commit="abc123").save(tmp_path)
+    (tmp_path / "results").mkdir()
+    for one in found:
+        if one.result is not None:
+            one.result.save(tmp_path / "results" / f"{one.job.key}.npz")
+        else:
+            (tmp_path / "results" / f"{one.job.key}.json").write_text(json.dumps(one.data))
+    return tmp_path
+
+
+def test_the_package_says_what_the_documents_say(documents):
+    assert documents.full_run() == json.loads(full_run.FILE.read_text()), "run `make reproduction-docs`"
+    table = (ROOT / "docs" / "reproduction.md").read_text()
+    for claim in CLAIMS.values():
+        (row,) = (line for line in table.splitlines() if line.startswith(f"| {claim.name} |"))
+        for protocol in claim.protocols:
+            verdict, _, count = full_run.verdict(claim.name, protocol).partition(", ")
+            assert f"| {verdict}{', ' + ' '.join(count.split()[:3]) if count else ''} |" in row
+    assert {one.title for one in findings.compute([])} == json.loads(full_run.FILE.read_text())["findings"].keys()
+
+
+def test_the_documents_are_never_made_from_a_miniature(documents, folder):
+    ledger.write(folder)
+    with pytest.raises(SystemExit, match="holds a miniature; the documents are those of a full run"):
+        documents.main(folder)
+
+
+def test_what_depends_on_sizes_is_not_judged_and_what_does_not_is():
+    full, quick = (ledger.compute(outcomes(), quick=size) for size in (False, True))
+    assert full.find("kap", "tuned").verdict == quick.find("thm", "theory").verdict == REPRODUCED
+    entry = quick.find("kap", "tuned")
+    assert (entry.verdict, entry.count, entry.full_run) == (NOT_JUDGED, "", FULL)
+    assert entry.evidence == full.find("kap", "tuned").evidence  # what was measured is still told
+    assert full.find("kap", "tuned").full_run == ""
+    for one in quick.entries:
+        assert CLAIMS[one.claim].miniature or one.verdict in (NOT_JUDGED, NOT_TESTED)
+        assert one.full_run == full_run.verdict(one.claim, one.protocol) != ""
+    assert quick.counts("tuned")[NOT_JUDGED] > 0
+    assert NOT_JUDGED not in full.counts("tuned")
+
+
+def test_a_ledger_that_an_older_version_left_is_held_to_it_too():
+    left = ledger.compute(outcomes()).to_json() | {"quick": True}
+    for one in left["entries"]:
+        del one["full_run"]
+    assert ledger.Ledger.from_json(left) == ledger.compute(outcomes(), quick=True)
+
+
+def test_pages_and_terminals_show_the_full_run_instead(folder):
+    found = ledger.write(folder)
+    assert ("kap", "tuned", NOT_JUDGED, "", FULL, "") in found.rows()
+    assert f"kap   tuned   not judged      full run {FULL}: " in list(found.lines())
+    page = (folder / "ledger.md").read_text()
+    assert f"| **not judged** | kap | tuned |  | {FULL} | in miniature: best rival/ADOM: median 2.00" in page
+    assert found.said_of_size in page
+    assert json.loads((folder / "ledger.json").read_text())["entries"] == [one.to_json() for one in found.entries]
+
+    (shown,) = read_reproduction(folder, progress=False).ledgers
+    html = ledger_html(shown)
+    assert found.said_of_size.replace("'", "&#x27;") in html
+    assert f'not judged</span> <span class="count">the full run: {FULL}</span>' in html
+
+
+def test_a_miniature_recommends_no_method(folder):
+    findings.write(folder)
+    page = (folder / "findings.md").read_text()
+    assert "Under `tuned`, of 69 panels: acc-dngd 22" in page
+    assert "This miniature: Under `tuned`, of 1 panels: adom 1." in page
+    _, advice = page.split("## Which method to take\n")
+    assert advice.strip() == f"A miniature cannot tell. The full run: {full_run.finding('Which method to take')}"

@@ -1,0 +1,344 @@
+"""Checkpoints and the loop on a single rank, which needs no MPI."""
+
+import hashlib
+import io
+import json
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+import adom
+from adom.algorithms import Constants
+from adom.errors import InputError
+from adom.run import checkpoints
+from adom.run.driver import Loop
+from adom.run.progress import Progress
+from adom.run.ranks import backend as ranks
+from adom.run.ranks import solve as distributed
+from adom.run.ranks.agreement import Stop
+from adom.run.ranks.folder_lock import FolderLock
+from adom.run.ranks.partition import BlockGossip, Blocks, Rounds, flood_rounds
+from adom.run.recorder import Plan, Run
+from adom.run.solve import Request
+from support import mpi_program
+
+
+def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64"):
+    return Request(oracle, rounds, tol, record_every, "mpi", dtype, False)
+
+
+def solved(rounds=100, kept=None, method="adom", oracle="gd:1", problem=None, **more):
+    network = adom.networks.geometric(13, 0.45, graphs=12, seed=3)
+    problem = problem or mpi_program.problems()["dense"]
+    return distributed.on_one_rank(problem, network, method, "unit", request(rounds, oracle=oracle, **more), kept)
+
+
+def same(one, other):
+    history = [r.history.drop(columns="seconds") for r in (one, other)]
+    return one.x.tobytes() == other.x.tobytes() and history[0].equals(history[1]) and one.status == other.status
+
+
+def test_the_block_arithmetic_is_the_local_engines_over_500_rounds():
+    for name, problem, network, method, oracle in mpi_program.runs():
+        local = adom.solve(problem, network, method, "unit", oracle, rounds=500)
+        found = distributed.on_one_rank(problem, network, method, "unit", request(500, oracle=oracle))
+        assert found.status == local.status, name
+        if name == "dnm-exact":
+            continue  # beyond its stability: rounding grows
+        error, expected = (one.history["error"].to_numpy() for one in (found, local))
+        np.testing.assert_allclose(error, expected, 1e-9, 1e-20 * local.provenance["start_error"], err_msg=name)
+
+
+@pytest.mark.parametrize("oracle", ["auto", "exact", "gd:1", "agd:3"])
+@pytest.mark.parametrize("record_every", [1, 7])
+def test_going_on_from_a_checkpoint_changes_no_bit(tmp_path, oracle, record_every):
+    whole = solved(90, oracle=oracle, record_every=record_every)
+    solved(50, adom.Checkpoints(tmp_path, every_rounds=20), oracle=oracle, record_every=record_every)
+    rest = adom.Checkpoints(tmp_path, every_rounds=20, resume=True)
+    again = solved(90, rest, oracle=oracle, record_every=record_every)
+    assert again.provenance["resumed"] == 40
+    assert same(again, whole)
+
+
+@pytest.mark.parametrize("method", ["mudag", "apm", "push-pull", "acc-dngd", "pngd"])
+def test_other_methods_go_on_as_well(tmp_path, method):
+    oracle = "gd:1" if method == "pngd" else "auto"
+    whole = solved(900, method=method, oracle=oracle)
+    solved(600, adom.Checkpoints(tmp_path, every_rounds=60), method=method, oracle=oracle)
+    again = solved(900, adom.Checkpoints(tmp_path, resume=True), method=method, oracle=oracle)
+    assert again.provenance["resumed"] > 0
+    assert same(again, whole)
+
+
+def test_a_budget_that_a_checkpoint_has_spent_already_ends_at_once(tmp_path):
+    solved(50, adom.Checkpoints(tmp_path, every_rounds=20))
+    assert same(solved(40, adom.Checkpoints(tmp_path, resume=True)), solved(40))
+    with pytest.raises(InputError, match=r"iteration-000000000040 is at round 40, beyond the budget of rounds=39"):
+        solved(39, adom.Checkpoints(tmp_path, resume=True))
+
+
+@pytest.fixture
+def shards(tmp_path):
+    lines = [
+        f"{label} " + " ".join(f"{place + 1}:{value:.4f}" for place, value in enumerate(row))
+        for features, labels in mpi_program.data(nodes=12)
+        for row, label in zip(features, labels, strict=True)
+    ]
+    (tmp_path / "data.svm").write_text("\n".join(lines) + "\n")
+    return adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards", by="label")
+
+
+@pytest.mark.parametrize("tol", [None, 1e-6])
+@pytest.mark.parametrize("a", [5.0, 50.0])
+def test_a_run_that_nobody_monitors_is_seen_to_diverge(shards, a, tol):
+    given = (adom.Shards(shards, kappa=20.0), adom.networks.ring(6), "diging", {"a": a})
+    result = distributed.on_one_rank(*given, request(3000, tol, oracle="auto"), monitor=False)
+    assert result.status == "diverged"
+    assert result.message.startswith("the rows' squared norm reached ")
+    assert list(result.history) == ["iteration", "round", "gradients", "floats_sent", "seconds"]
+    assert np.isfinite(result.x).all()
+    fine = distributed.on_one_rank(*given[:3], "unit", request(300, tol, oracle="auto"), monitor=False)
+    assert fine.status == "max_rounds"
+
+
+def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
+    """The old square of a float raised OverflowError where this one is infinite."""
+    network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
+    gossip = BlockGossip(Rounds(network, Blocks(6, 1), 0, False, "float64"), ranks.Alone(6).exchange)
+    for size in (1e150, 1e308, np.inf, np.nan):
+        stop = Stop(1e-6, network, constants, steepest=1e300)
+        with np.errstate(all="ignore"):
+            x = np.full((6, 2), size) * np.arange(6)[:, None]
+            assert not stop.reached(gossip, x, x)
+        assert 1 <= stop.averaging < 10_000
+
+
+def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
+    lines = [f"{(-1) ** k} 1:{k % 7} 2:{k % 5} 3:{k % 3}" for k in range(60)]
+    (tmp_path / "data.svm").write_text("\n".join(lines) + "\n")
+    shards = adom.Shards(adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards"), l2=1.0)
+
+    def ended(a, monitor=True):
+        alone, asked = ranks.Alone(6), request(60, oracle="auto")
+        with jax.enable_x64(True):
+            one = distributed.run(alone, shards, adom.networks.ring(6), adom.DIGing(a=a), None, asked, None, monitor)
+        return one.status, one.message
+
+    assert ended(0.01) == ("max_rounds", "")
+    status, said = ended(2.0)
+    assert (status, said[:41]) == ("growing", "the disagreement of the nodes rose from 0")
+    assert ended(0.01, monitor=False) == ("max_rounds", "no record says how near it came")
+
+
+def test_a_budget_that_is_spent_when_all_agree_to_stop_is_a_success():
+    one = SimpleNamespace(
+        x=np.zeros((3, 1)),
+        iteration=9,
+        seconds=0.0,
+        agreed=True,
+        gossip=SimpleNamespace(clock=9),
+        run=Run(Plan(rounds=9), adom.DIGing(a=1.0)),
+        world=ranks.Alone(3),
+        task=SimpleNamespace(
+            plan=Plan(rounds=9), block=SimpleNamespace(dim=1), kept=None, solution=None, monitor=False
+        ),
+    )
+    record = ranks.Record(9, 9, 9, one.x, np.zeros(3))
+    loop = Loop(one, Progress(9, "", False), SimpleNamespace(asked=False))
+    loop.before = (0, 0)
+    assert loop._pause([record], 1.0)[0] == "converged"
+
+
+def test_two_generations_are_kept(tmp_path):
+    solved(100, adom.Checkpoints(tmp_path, every_rounds=10))
+    assert [number for number, _ in checkpoints.generations(tmp_path)] == [90, 80]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "header", "gone", "empty"])
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(tmp_path, capfd, damage):
+    whole = solved(100)
+    solved(95, adom.Checkpoints(tmp_path, every_rounds=10))
+    file = tmp_path / "iteration-000000000090" / "rank-0-of-1.ckpt"
+    content = bytearray(file.read_bytes())
+    if damage == "gone":
+        file.unlink()
+    else:
+        place = {"flipped": len(content) // 2, "header": 80}.get(damage, 0)
+        content[place] ^= 1
+        size = {"cut": len(content) * 2 // 3, "empty": 0}.get(damage, len(content))
+        content[place] ^= damage in ("cut", "empty")
+        file.write_bytes(content[:size])
+    again = solved(100, adom.Checkpoints(tmp_path, every_rounds=50, resume=True))
+    said = capfd.readouterr().err
+    assert "iteration-000000000090" in said
+    assert ("not complete" if damage == "gone" else "damaged") in said
+    assert "the generation before it is tried" in said
+    assert "going on from iteration 80" in said
+    assert same(again, whole)
+
+
+def test_where_no_generation_is_whole_nothing_is_run(tmp_path):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    for file in tmp_path.glob("*/*.ckpt"):
+        file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"no checkpoint in .* is whole; remove the folder to start afresh"):
+        solved(30, adom.Checkpoints(tmp_path, resume=True))
+    assert list(tmp_path.glob("*/*.ckpt"))
+
+
+def test_a_kill_in_the_first_checkpoint_costs_no_more_than_a_start(tmp_path, capfd):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    file = tmp_path / "iteration-000000000020" / "rank-0-of-1.ckpt"
+    file.rename(file.with_name("rank-0-of-2.ckpt"))  # and rank 1 was killed before it wrote its own
+    assert same(solved(40, adom.Checkpoints(tmp_path, every_rounds=20, resume=True)), solved(40))
+    said = capfd.readouterr().err
+    assert "is not complete: 1 of 2 of its files are there" in said
+    assert "starting from the beginning" in said
+
+
+def test_checkpoints_of_another_run_are_refused(tmp_path):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    with pytest.raises(InputError, match="holds checkpoints of an earlier run; go on from them"):
+        solved(30, adom.Checkpoints(tmp_path))
+    with pytest.raises(InputError, match="was written with oracle = 'gd:1', now it is 'agd:2'"):
+        solved(60, adom.Checkpoints(tmp_path, resume=True), oracle="agd:2")
+
+
+def test_checkpoints_of_other_data_or_another_loss_are_refused(tmp_path):
+    """Nodes, dim, mu and L are the same, and do not tell the problems apart."""
+    network, factor = adom.networks.ring(3), 1.0
+
+    def run(problem, folder, rounds, **more):
+        kept = adom.Checkpoints(tmp_path / folder, every_rounds=20, **more)
+        return distributed.on_one_rank(
+            problem, network, adom.DIGing(a=0.2), "given", request(rounds, oracle="auto"), kept
+        )
+
+    H, c = np.ones((3, 1, 1)), np.array([[1.0], [2.0], [3.0]])
+    run(adom.Quadratic(H, c), "data", 30)
+    with pytest.raises(InputError, match=r"data was written with other data of node 2; give the same data"):
+        run(adom.Quadratic(H, c + np.array([[0.0], [0.0], [1.0]])), "data", 60, resume=True)
+    assert run(adom.Quadratic(H, c), "data", 60, resume=True).provenance["resumed"] == 20
+
+    def loss(x, c):
+        return 0.5 * ((x - factor * c) ** 2).sum()
+
+    run(adom.from_loss(loss, c, mu=1.0, L=1.0), "loss", 30)
+    factor = 2.0
+    with pytest.raises(InputError, match=r"loss was written with code = "):
+        run(adom.from_loss(loss, c, mu=1.0, L=1.0), "loss", 60, resume=True)
+
+
+def other_labels():
+    """The problem of `solved` with other labels: mu and L, which depend on the features alone, are the same."""
+    dense = [(features, -labels) for features, labels in mpi_program.data()]
+    return adom.LogisticRegression.from_nodes(dense, kappa=20.0)
+
+
+def test_other_data_with_the_same_constants_are_refused(tmp_path):
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    other, one = other_labels(), mpi_program.problems()["dense"]
+    assert (other.mu, other.L) == (one.mu, one.L)
+    with pytest.raises(InputError, match="was written with other data of node 0; give the same data"):
+        solved(60, adom.Checkpoints(tmp_path, resume=True), problem=other)
+
+
+def rewritten(path, change):
+    """Change a checkpoint's header and arrays, and give it the checksum that fits."""
+    _, line, archive = path.read_bytes().split(b"\n", 2)
+    header, arrays = json.loads(line), dict(np.load(io.BytesIO(archive)))
+    change(header, arrays)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    content = json.dumps(header).encode() + b"\n" + file.getvalue()
+    path.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def test_checkpoints_of_earlier_versions_are_gone_on_from_and_what_is_unchecked_is_said(tmp_path, capfd):
+    def older(header, arrays):
+        header["format"] = "adom-checkpoint-1"
+        del arrays["rows/data"]
+        for name in ("code", "records"):
+            del header["about"]["settings"][name]
+
+    solved(50, adom.Checkpoints(tmp_path, every_rounds=20))
+    for path in tmp_path.glob("*/*.ckpt"):
+        rewritten(path, older)
+    assert same(solved(70, adom.Checkpoints(tmp_path, resume=True)), solved(70))
+    said = capfd.readouterr().err
+    assert (
+        "is of an earlier version and does not say what code of one's own computed, nor what was recorded, nor" in said
+    )
+
+
+def test_two_jobs_do_not_share_a_folder(tmp_path):
+    with FolderLock(tmp_path), pytest.raises(InputError, match=r"is in use by process \d+ on .*; wait until it has"):
+        solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
+    assert {path.name for path in tmp_path.iterdir()} == {"iteration-000000000020"}
+
+
+def test_resuming_without_a_checkpoint_starts_from_the_beginning(tmp_path, capfd):
+    assert same(solved(40, adom.Checkpoints(tmp_path / "new", resume=True)), solved(40))
+    assert "starting from the beginning" in capfd.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*file"):
+        solved(40, adom.Checkpoints(tmp_path / "file", every_rounds=10))
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    import errno
+
+    plain, calls = np.savez, []
+
+    def full(*given, **more):
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return plain(*given, **more)
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises((InputError, OSError), match="No space left"):
+        solved(100, adom.Checkpoints(tmp_path, every_rounds=10))
+    monkeypatch.undo()
+    assert same(solved(100, adom.Checkpoints(tmp_path, resume=True)), solved(100))
+
+
+def test_checkpoints_check_their_numbers():
+    with pytest.raises(InputError, match=r"every_rounds of checkpoints must be positive, got 0"):
+        adom.Checkpoints("folder", every_rounds=0)
+    assert adom.Checkpoints("folder").seconds == 60
+    assert adom.Checkpoints("folder", every_rounds=5).seconds == float("inf")
+
+
+def test_blocks_cover_all_nodes_once():
+    for nodes in range(1, 20):
+        for count in range(1, nodes + 1):
+            blocks = Blocks(nodes, count)
+            owners = blocks.owner(np.arange(nodes))
+            assert [blocks.of(int(owner))[0] <= i < blocks.of(int(owner))[1] for i, owner in enumerate(owners)]
+            assert min(end - first for first, end in map(blocks.of, range(count))) >= nodes // count
+    with pytest.raises(InputError, match="5 ranks cannot share 4 nodes"):
+        Blocks(4, 5)
+
+
+def test_a_flood_takes_as_long_as_a_word_to_get_everywhere():
+    assert flood_rounds(adom.networks.path(6), 0) == 5
+    assert flood_rounds(adom.networks.star(6), 3) == 2
+    assert flood_rounds(adom.networks.directed_ring(5), 0) == 4
+
+
+def test_a_run_on_float32_is_near_that_on_float64():
+    single = solved(60, dtype="float32")
+    assert single.x.dtype == np.float32
+    np.testing.assert_allclose(single.x, solved(60).x, atol=1e-4)
+
+
+def test_ranks_alone_send_nothing():
+    assert solved(20).provenance["wire"] == {"ranks": 1, "messages": 0, "bytes": 0}
+    assert ranks.Alone(5).collect(np.zeros(3))[0].shape == (3,)

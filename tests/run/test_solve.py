@@ -1,0 +1,241 @@
+import json
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import adom
+from adom.errors import InputError
+from adom.run.progress import Progress
+from support.reference import adom_run, adom_theory, agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
+
+COLUMNS = ["iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus"]
+
+
+@pytest.fixture(scope="module")
+def logistic():
+    A, b = logistic_data(12, 10, 4)
+    return (
+        adom.LogisticRegression(A.reshape(-1, 4), b.ravel(), nodes=12, kappa=40.0),
+        logistic_gradient(A, b, None),
+        A,
+        b,
+    )
+
+
+@pytest.fixture(scope="module")
+def network():
+    return adom.networks.geometric(12, 0.4, graphs=17, seed=5)
+
+
+@pytest.fixture(scope="module")
+def quadratic():
+    return adom.Quadratic(*quadratics(12, 3, 30.0))
+
+
+@pytest.mark.parametrize("oracle", [("gd", 1), ("agd", 3)])
+def test_follows_an_independent_dense_transcription_over_500_rounds(logistic, network, oracle):
+    problem, _, A, b = logistic
+    gradient = logistic_gradient(A, b, problem.l2)
+    result = adom.solve(problem, network, parameters="theory", oracle=oracle, rounds=500)
+    kind, steps = oracle
+    dual = (
+        gd_oracle(gradient, problem.L, steps, (12, 4))
+        if kind == "gd"
+        else agd_oracle(gradient, problem.mu, problem.L, steps, (12, 4))
+    )
+    matrices = [network.matrix(k) for k in range(network.period)]
+    parameters = adom_theory(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max)
+    rows = [x for x, *_ in adom_run(dual, matrices, parameters, (12, 4), 500)]
+    error = [((x - problem.solution()) ** 2).sum() for x in rows]
+    consensus = [((x - x.mean(axis=0)) ** 2).sum() for x in rows]
+    np.testing.assert_allclose(result.history["error"], error, rtol=1e-9)
+    np.testing.assert_allclose(result.history["consensus"], consensus, rtol=1e-9)
+    np.testing.assert_allclose(result.x, rows[-1], rtol=1e-9)
+
+
+def test_books_are_kept(logistic, network):
+    problem, *_ = logistic
+    result = adom.solve(problem, network, oracle=("gd", 2), rounds=40)
+    history = result.history
+    assert list(history.columns) == COLUMNS
+    assert history["iteration"].tolist() == list(range(1, 41))
+    assert history["round"].tolist() == list(range(1, 41))
+    assert history["gradients"].tolist() == list(range(2, 81, 2))
+    links = np.array([2 * network.graph(k).number_of_edges() for k in range(40)])
+    np.testing.assert_array_equal(history["floats_sent"], np.cumsum(links * 2 * problem.dim))  # two vectors a round
+    assert (np.diff(history["seconds"]) > 0).all()
+    assert result.status == "max_rounds"
+
+
+@pytest.mark.parametrize(("every", "expected"), [(1, 25), (7, 4), (25, 1), (100, 1)])
+def test_records_every_so_often_and_always_the_last(quadratic, network, every, expected):
+    every_round = adom.solve(quadratic, network, oracle="exact", rounds=25).history
+    history = adom.solve(quadratic, network, oracle="exact", rounds=25, record_every=every).history
+    assert len(history) == expected
+    assert history["iteration"].iloc[-1] == 25
+    chosen = every_round.set_index("iteration").loc[history["iteration"]]
+    np.testing.assert_allclose(history["error"], chosen["error"], rtol=1e-12)
+
+
+def test_stops_at_the_tolerance_with_the_rows_of_that_record(quadratic, network):
+    whole = adom.solve(quadratic, network, parameters="unit", oracle="exact", rounds=3000)
+    tol = 1e-10
+    result = adom.solve(quadratic, network, parameters="unit", oracle="exact", rounds=3000, tol=tol)
+    assert result.status == "converged"
+    first = int((whole.history["error"] <= tol).idxmax())
+    assert len(result.history) == first + 1
+    assert result.history["error"].iloc[-1] <= tol < result.history["error"].iloc[-2]
+    assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
+
+
+def test_divergence_is_detected_and_dated(quadratic, network):
+    wild = replace(adom.ADOM.theory(adom.constants(quadratic, network)), theta=50.0)
+    result = adom.solve(quadratic, network, wild, oracle="exact", rounds=5000)
+    last = int(result.history["round"].iloc[-1])
+    assert result.status == "diverged"
+    assert last < 5000
+    assert f"by round {last}" in result.message
+    start = 12 * (quadratic.solution() ** 2).sum()
+    assert result.history["error"].iloc[-1] > 1e12 * start
+    assert result.history["error"].iloc[-2] <= 1e12 * max(start, result.history["error"].iloc[0])
+
+
+def test_a_diverging_member_does_not_disturb_the_others(quadratic, network):
+    good = adom.ADOM.theory(adom.constants(quadratic, network))
+    wild = replace(good, theta=1e6)
+    calm, lost = adom.solve_many(quadratic, network, [good, wild], oracle="exact", rounds=300)
+    alone = adom.solve(quadratic, network, good, oracle="exact", rounds=300)
+    assert (calm.status, lost.status) == ("max_rounds", "diverged")
+    assert len(lost.history) < len(calm.history) == 300
+    np.testing.assert_allclose(calm.history["error"], alone.history["error"], rtol=1e-9)
+
+
+def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
+    update = Progress.update
+
+    pressed = []
+
+    def press(self, done, error):
+        update(self, done, error)
+        if not pressed:
+            pressed.append(done)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Progress, "update", press)
+    handler = signal.getsignal(signal.SIGINT)
+    result = adom.solve(quadratic, network, oracle="exact", rounds=10_000_000, record_every=1_000_000)
+    assert result.status == "interrupted"
+    assert len(result.history) == 1
+    assert result.x.shape == (12, 3)
+    assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_progress_only_where_someone_watches(quadratic, network, capfd):
+    adom.solve(quadratic, network, oracle="exact", rounds=50)
+    assert capfd.readouterr() == ("", "")
+    adom.solve(quadratic, network, oracle="exact", rounds=50, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "ADOM" in err
+
+
+def test_same_seed_same_result():
+    results = []
+    for _ in range(2):
+        A, b = logistic_data(12, 10, 4)
+        problem = adom.LogisticRegression(A.reshape(-1, 4), b.ravel(), nodes=12, kappa=40.0)
+        network = adom.networks.geometric(12, 0.4, graphs=17, seed=5)
+        results.append(adom.solve(problem, network, rounds=60))
+    np.testing.assert_array_equal(results[0].x, results[1].x)
+    np.testing.assert_array_equal(results[0].history["error"], results[1].history["error"])
+
+
+def test_thousands_of_nodes_run_without_a_dense_matrix():
+    nodes = 3000
+    problem = adom.Quadratic(np.ones((nodes, 1, 1)), np.arange(nodes, dtype=float)[:, None] / nodes)
+    network = adom.networks.erdos_renyi(nodes, 12 / nodes, graphs=3, seed=0)
+    result = adom.solve(problem, network, parameters="unit", oracle="exact", rounds=150, record_every=50)
+    assert result.history["error"].iloc[-1] < 1e-3 * result.history["error"].iloc[0]
+
+
+def test_parameters_may_be_overridden(quadratic, network):
+    constants = adom.constants(quadratic, network)
+    theory = adom.ADOM.theory(constants)
+    given = adom.solve(quadratic, network, parameters={"eta": 0.01}, oracle="exact", rounds=5)
+    assert given.provenance["method"]["parameters"] == {**theory.parameters(), "eta": 0.01}
+    unit = adom.solve(quadratic, network, parameters={"protocol": "unit"}, oracle="exact", rounds=5)
+    assert unit.provenance["method"]["parameters"] == adom.ADOM.unit(constants).parameters()
+
+
+def test_provenance_tells_how_it_was_made(quadratic, network):
+    provenance = adom.solve(quadratic, network, oracle=("gd", 3), rounds=5).provenance
+    json.dumps(provenance, allow_nan=False)
+    assert provenance["method"]["name"] == "adom"
+    assert provenance["protocol"] == "theory"
+    assert provenance["oracle"] == "gd:3"
+    assert provenance["network"]["seed"] == 5
+    assert provenance["network"]["chi"] == network.chi
+    assert provenance["problem"]["kappa"] == quadratic.kappa
+    assert set(provenance["versions"]) >= {"adom", "python", "jax", "numpy"}
+    assert provenance["start_error"] == pytest.approx(12 * (quadratic.solution() ** 2).sum())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounds": -5}, "rounds must be a whole number of at least 1, got -5"),
+        ({"rounds": 0}, "rounds must be a whole number"),
+        ({"rounds": 10.0}, "rounds must be a whole number"),
+        ({"record_every": 0}, "record_every must be a whole number"),
+        ({"tol": 0.0}, "tol must be a positive number"),
+        ({"tol": "small"}, "tol must be a positive number"),
+        ({"engine": "cloud"}, "unknown engine 'cloud'; known: local"),
+        ({"dtype": "int8"}, "dtype must be one of float64, float32"),
+        ({"oracle": "newton"}, "unknown oracle 'newton'"),
+        ({"method": "adon"}, "did you mean 'adom'"),
+        ({"method": 3}, "method must be a name or a Method instance, got int"),
+        ({"parameters": "best"}, "parameters must be one of theory, unit"),
+        ({"parameters": {"gamma": 1.0}}, r"ADOM has no parameter 'gamma'; did you mean 'sigma'\? it has alpha, eta"),
+        ({"parameters": {"eta": "big"}}, "eta must be a number, got 'big'; leave it out"),
+        ({"parameters": {"tau": 1.3}}, r"tau must lie in \(0, 1\), got 1.3"),
+    ],
+)
+def test_bad_requests_are_refused_in_one_line(quadratic, network, options, message):
+    with pytest.raises(InputError, match=message) as caught:
+        adom.solve(quadratic, network, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_problem_and_network_must_match(quadratic, network):
+    with pytest.raises(InputError, match="the problem has 12 nodes and the network 5"):
+        adom.solve(quadratic, adom.networks.ring(5))
+    with pytest.raises(InputError, match="problem must be an adom problem"):
+        adom.solve(np.eye(3), network)
+    with pytest.raises(InputError, match="network must be an adom network"):
+        adom.solve(quadratic, np.eye(12))
+    with pytest.raises(InputError, match="instances of one method class"):
+        adom.solve_many(quadratic, network, [])
+
+
+@pytest.mark.parametrize("name", ["mudag", "apm"])
+@pytest.mark.parametrize("every", [1, 4])
+def test_no_step_is_begun_that_the_budget_does_not_cover(quadratic, network, name, every):
+    result = adom.solve(quadratic, network, name, rounds=300, record_every=every)
+    history = result.history
+    method = adom.algorithms.method_class(name).theory(adom.constants(quadratic, network))
+    taken = int(history["iteration"].iloc[-1])
+    spent = np.cumsum([method.rounds_of_step(k) for k in range(taken + 1)])
+    assert result.status == "max_rounds"
+    assert spent[taken - 1] <= 300 < spent[taken]
+    assert history["round"].tolist() == [int(spent[i - 1]) for i in history["iteration"]]
+    whole = adom.solve(quadratic, network, name, rounds=300).history
+    np.testing.assert_allclose(history["error"].iloc[-1], whole["error"].iloc[-1], rtol=1e-12)
+
+
+def test_a_budget_below_one_step_is_refused(quadratic, network):
+    with pytest.raises(InputError, match=r"rounds must be at least \d+, which one step of Mudag takes here, got 3"):
+        adom.solve(quadratic, network, "mudag", rounds=3)

@@ -1,0 +1,304 @@
+"""A comparison is its members' own runs, and its table says what they cost."""
+
+import math
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adom
+from adom.algorithms import METHODS, method_class
+from adom.errors import InputError
+from adom.run.progress import Interrupt, Progress
+from adom.run.result import Result
+from adom.study import compare as module
+from adom.study.compare import Comparison, file_names
+from support.reference import quadratics
+
+COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sent", "seconds": "seconds"}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return adom.Quadratic(*quadratics(6, 2, 10.0))
+
+
+@pytest.fixture(scope="module")
+def network():
+    return adom.networks.alternate([adom.networks.ring(6), adom.networks.star(6)], every=3)
+
+
+@pytest.fixture(scope="module")
+def everything(problem, network):
+    return adom.compare(problem, network, parameters="unit", oracle=("gd", 2), rounds=120)
+
+
+def made(error, status="max_rounds", start=1.0, step=1):
+    k = step * np.arange(1, len(error) + 1)
+    costs = {"iteration": k // step, "round": k, "gradients": 3.0 * k, "floats_sent": 100 * k, "seconds": 0.5 * k}
+    method = {"name": "adom", "title": "ADOM", "parameters": {}}
+    history = pd.DataFrame({**costs, "error": error, "consensus": error})
+    provenance = {"method": method, "oracle": "auto", "protocol": "unit", "start_error": start}
+    return Result(np.zeros((2, 1)), history, status, provenance)
+
+
+def test_every_row_is_a_run_of_its_own(everything, problem, network):
+    assert list(everything.results) == list(everything.table["label"])
+    assert {*everything.results, *everything.skipped} == set(METHODS)
+    for name, row in zip(everything.results, everything.table.to_dict("records"), strict=True):
+        oracle = {"oracle": ("gd", 2)} if method_class(name).oracle == "dual" else {}
+        alone = adom.solve(problem, network, name, "unit", rounds=120, **oracle)
+        timeless = alone.history.drop(columns="seconds")
+        pd.testing.assert_frame_equal(everything.results[name].history.drop(columns="seconds"), timeless)
+        np.testing.assert_array_equal(everything.results[name].x, alone.x)
+        last = alone.history.iloc[-1]
+        assert (row["status"], row["protocol"]) == (alone.status, "unit")
+        assert row["oracle"] == "gd:2" if oracle else pd.isna(row["oracle"])
+        assert (row["rounds"], row["floats_sent"]) == (last["round"], last["floats_sent"])
+        assert (row["gradients"], row["error"]) == (last["gradients"], last["error"])
+        assert row["relative_error"] == last["error"] / alone.provenance["start_error"]
+        assert row["seconds"] > 0
+
+
+def test_the_target_is_the_power_of_ten_that_one_reached_and_no_smaller(everything):
+    table = everything.table
+    start = next(iter(everything.results.values())).provenance["start_error"]
+    best = min(one.history["error"].min() for one in everything.results.values()) / start
+    assert everything.target / 10 < best <= everything.target
+    assert math.log10(everything.target) == pytest.approx(round(math.log10(everything.target)))
+    assert (table["target"] == everything.target).all()
+    assert table["rounds_to_target"].notna().any()
+
+
+def test_targets_on_histories_made_up():
+    runs = {
+        "fast": made([8.0, 0.3, 0.004, 0.02, 0.004], start=4.0),
+        "slow": made([4.0, 3.0, 0.4, 0.04], start=4.0, step=10),
+        "wild": made([4.0, 8.0, np.inf], "diverged", start=4.0),
+    }
+    found = Comparison(runs)
+    assert found.target == 1e-3  # 0.004 / 4 exactly
+    table = found.table.set_index("label")
+    assert table.loc["fast", [f"{cost}_to_target" for cost in COSTS]].tolist() == [3, 9, 300, 1.5]
+    for label in ("slow", "wild"):
+        assert table.loc[label, [f"{cost}_to_target" for cost in COSTS]].isna().all()
+    assert table.loc["wild", "status"] == "diverged"
+    assert table.loc["wild", "relative_error"] == np.inf
+
+    given = Comparison(runs, tol=0.4).table.set_index("label")
+    assert given["target"].tolist() == [0.1] * 3
+    assert given["rounds_to_target"].tolist()[:2] == [2, 30]
+    assert given["seconds_to_target"].tolist()[:2] == [1.0, 15.0]
+    out_of_reach = Comparison(runs, tol=1e-9)
+    assert out_of_reach.target == 2.5e-10
+    assert out_of_reach.table["rounds_to_target"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("error", "start", "target"),
+    [
+        ([1e-9], 1.0, 1e-9),
+        ([1.0000001e-9], 1.0, 1e-8),
+        ([0.0], 1.0, 1e-30),
+        ([1.5, np.nan], 1.0, math.nan),
+        ([0.5], 0.0, math.nan),
+        ([np.nan, np.inf], 1.0, math.nan),
+    ],
+)
+def test_targets_at_the_edge(error, start, target):
+    found = Comparison({"a": made(error, start=start)})
+    np.testing.assert_equal(found.target, target)
+    assert found.table["rounds_to_target"].isna().all() == math.isnan(target)
+    assert "a" in repr(found)
+
+
+def test_the_tolerance_stops_each_and_is_the_target(problem, network):
+    found = adom.compare(problem, network, ["adom", "pngd"], "theory", "exact", rounds=3000, tol=1e-6)
+    start = found.results["adom"].provenance["start_error"]
+    assert found.target == 1e-6 / start
+    for row in found.table.to_dict("records"):
+        assert row["status"] == "converged"
+        assert row["error"] <= 1e-6
+        assert [row[f"{cost}_to_target"] for cost in COSTS] == [row[cost] for cost in COSTS]
+
+
+def test_labels_settings_and_instances(problem, network):
+    mine = replace(adom.ADOM.theory(adom.constants(problem, network)), theta=0.01)
+    found = adom.compare(
+        problem,
+        network,
+        ["ADOM", ("bold", "adom"), ("my own", mine), ("ideal", adom.PNGD)],
+        {"bold": {"protocol": "unit", "eta": 0.1}, "pngd": "unit"},
+        {"adom": ("agd", 3), "bold": "exact", "pngd": "gd:1"},
+        rounds=5,
+        record_every=2,
+    )
+    assert found.table["label"].tolist() == ["adom", "bold", "my own", "ideal"]
+    assert found.table["protocol"].tolist() == ["theory", "unit with eta=0.1", "given", "unit"]
+    assert found.table["oracle"].tolist() == ["agd:3", "exact", "agd:3", "gd:1"]
+    assert found.results["my own"].provenance["method"]["parameters"]["theta"] == 0.01
+    assert found.results["bold"].history["round"].tolist() == [2, 4, 5]
+    shared = adom.compare(problem, network, ["adom", "pngd"], {"eta": 0.1, "protocol": "unit"}, "gd:1", rounds=2)
+    assert shared.table["protocol"].tolist() == ["unit with eta=0.1"] * 2
+
+
+def test_a_method_that_diverges_is_a_row_like_any_other(problem, network):
+    found = adom.compare(problem, network, ["adom", "pngd"], {"adom": {"theta": 500.0}}, ("gd", 1), rounds=400)
+    assert found.table["status"].tolist() == ["diverged", "max_rounds"]
+    assert not found.interrupted
+    assert found.table["rounds_to_target"].isna().tolist() == [True, False]
+
+
+def refuse(cls, constants):
+    raise InputError("no such parameters here; take another network")
+
+
+def test_what_cannot_run_is_left_out_of_all_but_not_of_a_list(problem, network, monkeypatch):
+    monkeypatch.setattr(adom.PNGD, "unit", classmethod(refuse))
+    monkeypatch.setattr(module, "solve", lambda *_, **__: made([1.0]))
+    found = adom.compare(problem, network, parameters="unit")
+    assert list(found.results) == [name for name in METHODS if name != "pngd"]
+    assert found.skipped["pngd"] == "no such parameters here; take another network"
+    assert "skipped: pngd" in repr(found)
+    with pytest.raises(InputError, match="no such parameters here"):
+        adom.compare(problem, network, ["adom", "pngd"], "unit")
+
+
+def test_on_a_directed_network_only_some_can_run(problem):
+    network = adom.networks.directed_ring(6)
+    found = adom.compare(problem, network, parameters="unit", rounds=5)
+    assert list(found.results) == [name for name in METHODS if method_class(name).directed]
+    assert "links that go both ways" in found.skipped["adom"]
+    with pytest.raises(InputError, match="ADOM needs links that go both ways"):
+        adom.compare(problem, network, ["adom"])
+
+
+def test_a_primal_method_takes_no_oracle_and_needs_none(problem, network, monkeypatch):
+    seen = []
+    monkeypatch.setattr(module, "solve", lambda *given, **extra: seen.append(given[4]) or made([1.0]))
+    monkeypatch.setattr(adom.PNGD, "oracle", "primal")
+    adom.compare(problem, network, ["adom", "pngd"], oracle="exact")
+    assert seen == ["exact", "auto"]
+    with pytest.raises(InputError, match="PNGD uses gradients, not a dual oracle"):
+        adom.compare(problem, network, ["adom", "pngd"], oracle={"pngd": "exact"})
+
+
+def test_an_interrupted_member_ends_the_comparison(problem, network, monkeypatch):
+    monkeypatch.setattr(Interrupt, "__enter__", lambda self: setattr(self, "asked", True) or self)
+    found = adom.compare(problem, network, ["pngd", "adom"], oracle=("gd", 1))
+    assert found.table["status"].tolist() == ["interrupted"]
+    assert found.interrupted
+    assert found.skipped == {"adom": "interrupted before it began"}
+
+
+def test_ctrl_c_itself(problem, network, monkeypatch):
+    ran = []
+
+    def press(self, done, error):
+        if self.title == "PNGD" and not ran:
+            ran.append(done)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Progress, "update", press)
+    found = adom.compare(problem, network, ["adom", "pngd", ("late", "adom")], oracle=("gd", 1), rounds=3000)
+    assert list(found.results) == ["adom", "pngd"]
+    assert found.results["adom"].status == "max_rounds"
+    assert found.results["pngd"].status == "interrupted"
+    assert list(found.skipped) == ["late"]
+
+
+def test_ctrl_c_outside_the_loop_keeps_what_there_is(problem, network, monkeypatch):
+    def solve(problem, network, method, *rest, **extra):
+        if method == "pngd":
+            raise KeyboardInterrupt
+        return made([1.0])
+
+    monkeypatch.setattr(module, "solve", solve)
+    found = adom.compare(problem, network, ["adom", "pngd"])
+    assert (list(found.results), list(found.skipped), found.interrupted) == (["adom"], ["pngd"], True)
+    with pytest.raises(KeyboardInterrupt):
+        adom.compare(problem, network, ["pngd", "adom"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"methods": ["adom", "pgnd"]}, "unknown method 'pgnd'; did you mean 'pngd'"),
+        ({"methods": ["adom", "ADOM"]}, r"label 'adom' occurs twice; .* such as \('adom 2', 'adom'\)"),
+        ({"methods": [("a", "adom"), ("a", "pngd")]}, "label 'a' occurs twice"),
+        ({"methods": []}, "got no methods to compare; name some of adom"),
+        ({"methods": 3}, "methods must be a list of names or instances, got 3"),
+        ({"methods": [3]}, "a method must be a name, an instance or a pair"),
+        ({"methods": [("", "adom")]}, "a label must be some text, got ''"),
+        ({"methods": [(1, "adom")]}, "a label must be some text, got 1"),
+        ({"methods": ["adom"], "parameters": {"pgnd": "unit"}}, "parameters names 'pgnd', which is not compared"),
+        ({"parameters": {"adom": "unit", "adm": "unit"}}, "parameters names 'adm'.*did you mean 'adom'"),
+        ({"oracle": {"adm": "exact"}}, "oracle names 'adm', which is not compared; did you mean 'adom'"),
+        ({"parameters": "best"}, "parameters must be one of theory, unit"),
+        ({"parameters": {"step": 1.0}}, "has no parameter 'step'"),
+        ({"oracle": "newton"}, "unknown oracle 'newton'"),
+        ({"oracle": {"adom": "newton"}}, "unknown oracle 'newton'"),
+        ({"rounds": 0}, "rounds must be a whole number of at least 1"),
+        ({"tol": -1.0}, "tol must be a positive number"),
+        ({"dtype": "float16"}, "dtype must be one of"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(problem, network, monkeypatch, given, message):
+    monkeypatch.setattr(module, "solve", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(InputError, match=message) as caught:
+        adom.compare(problem, network, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_problem_and_network_belong_together(problem, network):
+    with pytest.raises(InputError, match="the problem has 6 nodes and the network 5"):
+        adom.compare(problem, adom.networks.ring(5))
+    with pytest.raises(InputError, match="network must be an adom network"):
+        adom.compare(problem, "ring")
+    mine = adom.ADOM.theory(adom.constants(problem, network))
+    with pytest.raises(InputError, match=r"parameters names 'a', an instance.*\('a', 'adom'\)"):
+        adom.compare(problem, network, [("a", mine)], {"a": "unit"})
+
+
+def test_saved_files_are_the_results_the_table_and_a_picture(everything, tmp_path):
+    folder = everything.save(tmp_path / "deep" / "compared")
+    names = file_names(everything.results)
+    assert {path.name for path in folder.iterdir()} == {*names.values(), "table.csv", "comparison.png"}
+    for label, name in names.items():
+        assert adom.load(folder / name).history.equals(everything.results[label].history)
+    again = pd.read_csv(folder / "table.csv")
+    assert list(again.columns) == list(everything.table.columns)
+    numbers = everything.table.select_dtypes("number").columns
+    np.testing.assert_array_equal(again[numbers], everything.table[numbers])
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_file_names_are_safe_and_distinct():
+    labels = ["adom", "ADOM", "../up/adom", "a/b\\c:d", "...", "été", "π", "x" * 300, "adom-2"]
+    names = list(file_names(labels).values())
+    assert len({name.lower() for name in names}) == len(labels)
+    for name in names:
+        assert set(name.removesuffix(".npz")) <= set("abcdefghijklmnopqrstuvwxyz0123456789+_-")
+        assert len(name) <= 70
+
+
+def test_plots_show_every_method(everything):
+    lone = everything.plot("gradients")
+    assert lone.axes[0].get_xlabel() == "gradients per node"
+    assert len(lone.axes[0].lines) >= len(everything.results)
+    names = [text.get_text() for text in lone.legends[0].get_texts()]
+    assert names[:2] == ["ADOM", "PNGD"]
+    assert [len(everything.plot(axis).axes) for axis in ("round", "all", None)] == [1, 4, 4]
+    labelled = Comparison({"mine": made([1.0, 0.1])}).plot()
+    assert labelled.legends[0].get_texts()[0].get_text() == "mine"
+    with pytest.raises(InputError, match="unknown axis 'time'"):
+        everything.plot("time")
+
+
+def test_it_shows_itself():
+    runs = {"adom": made([0.5, 0.01]), "pngd": made([0.5, np.inf], "diverged")}
+    expected = "Comparison(rounds to relative error 0.01: adom 2 (max_rounds), pngd not reached (diverged))"
+    assert repr(Comparison(runs)) == expected

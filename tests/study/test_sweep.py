@@ -1,0 +1,249 @@
+"""A sweep is its members' own runs: batched, kept apart, resumed, and told in one table."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adom
+from adom.errors import InputError
+from adom.study import sweep as module
+from support.reference import close, logistic_data, quadratics
+
+HOME = str(Path(adom.__file__).parents[1])
+
+
+@pytest.fixture(scope="module")
+def problem():
+    A, b = logistic_data(5, 6, 3)
+    return adom.LogisticRegression.from_nodes(list(zip(A, b, strict=True)), kappa=20.0)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return adom.networks.geometric(5, 0.5, graphs=4, seed=0)
+
+
+@pytest.fixture(scope="module")
+def wide(problem, network):
+    """Two methods, factors, two oracles, two kappas and two seeds; some members diverge."""
+    return adom.sweep(
+        problem,
+        network,
+        ["adom", "diging"],
+        factors={"eta": [0.5, 40.0], "a": [1, 3]},
+        oracles=["gd:2", ("agd", 3)],
+        kappas=[5, 20],
+        seeds=[0, 7],
+        rounds=60,
+    )
+
+
+def test_every_member_is_a_run_of_its_own(wide, problem):
+    assert len(wide.members) == len(wide.table) == 2 * 2 * 2 * 2 + 2 * 2 * 2
+    assert not wide.interrupted
+    for row in wide.table.to_dict("records"):
+        again = problem.with_kappa(row["kappa"])
+        drawn = adom.networks.geometric(5, 0.5, graphs=4, seed=row["seed"])
+        cls = adom.ADOM if row["method"] == "adom" else adom.DIGing
+        base = cls.unit(adom.constants(again, drawn))
+        name = "eta" if row["method"] == "adom" else "a"
+        method = replace(base, **{name: getattr(base, name) * row[f"factor_{name}"]})
+        oracle = {"oracle": row["oracle"]} if row["method"] == "adom" else {}
+        alone = adom.solve(again, drawn, method, rounds=60, **oracle)
+        assert row["status"] == alone.status
+        assert row[name] == pytest.approx(getattr(method, name), rel=1e-14)
+        if alone.status != "diverged":  # where rounding itself grows
+            close(wide.results[row["member"]], alone)
+    assert {"diverged", "max_rounds"} <= set(wide.table["status"])
+
+
+def test_how_members_are_put_together_does_not_matter(problem, network):
+    axes = {"factors": {"eta": [0.5, 1, 2, 1e6], "tau": [0.5, 1]}, "oracles": "gd:2", "rounds": 40}
+    whole = adom.sweep(problem, network, **axes)
+    for batch in (1, 3):
+        parts = adom.sweep(problem, network, batch=batch, **axes)
+        for number, one in whole.results.items():
+            if one.status != "diverged":
+                close(parts.results[number], one)
+    assert (whole.table["status"] == "diverged").any()
+
+
+def test_batches_are_of_one_kind_and_of_steps_of_like_length(problem, network, monkeypatch):
+    seen = []
+    true = module.solve_many
+
+    def spy(problems, network, methods, oracle, *rest, **extra):
+        seen.append(
+            (type(methods[0]).name, oracle, len(methods), sorted(one.parameters().get("K", 1) for one in methods))
+        )
+        return true(problems, network, methods, oracle, *rest, **extra)
+
+    monkeypatch.setattr(module, "solve_many", spy)
+    grid = {"mudag": {"K": [1, 2, 3, 4, 9, 8]}, "adom": {"eta": np.linspace(0.1, 0.2, 5)}}
+    adom.sweep(problem, network, ["adom", "mudag"], grid=grid, oracles=["gd:1", "gd:2"], rounds=9, batch=4)
+    assert [one[:3] for one in seen if one[0] == "adom"] == [
+        *(("adom", "gd:1", 2), ("adom", "gd:1", 3)),
+        *(("adom", "gd:2", 2), ("adom", "gd:2", 3)),
+    ]
+    assert [one[3] for one in seen if one[0] == "mudag"] == [[1, 2], [3, 4], [8, 9]]
+
+
+def test_what_a_result_says_about_itself(problem, network):
+    found = adom.sweep(
+        *(problem, network, "adom", ["unit", {"protocol": "theory", "sigma": 0.9}]),
+        factors={"eta": 2},
+        grid={"tau": 0.01},
+        oracles="gd:1",
+        rounds=5,
+    )
+    protocols = [one.provenance["protocol"] for one in found.results.values()]
+    values = [one.provenance["method"]["parameters"] for one in found.results.values()]
+    assert protocols[0] == {"protocol": "unit", "tau": 0.01, "eta": values[0]["eta"]}
+    assert protocols[1] == {"protocol": "theory", "sigma": 0.9, "tau": 0.01, "eta": values[1]["eta"]}
+    for one in found.results.values():  # what it says can be run
+        again = adom.solve(problem, network, "adom", one.provenance["protocol"], "gd:1", rounds=5)
+        assert again.provenance["method"] == one.provenance["method"]
+    assert found.table["protocol"].tolist() == ["unit", "theory with sigma=0.9"]
+    assert found.results[0].provenance["sweep"]["factors"] == {"eta": 2.0}
+    assumed = adom.sweep(problem, network, "diging", assume={"L": [2, 4], "chi": 0.9}, rounds=5)
+    unit = adom.DIGing.unit(adom.constants(problem, network))
+    steps = [one.provenance["protocol"] for one in assumed.results.values()]
+    assert steps == [{"protocol": "unit", "a": pytest.approx(unit.a / (L * 0.81))} for L in (2, 4)]
+    given = adom.sweep(problem, network, [unit, replace(unit, a=0.1)], factors={"a": [1, 2]}, rounds=5)
+    assert given.table["label"].tolist() == ["diging 1", "diging 1", "diging 2", "diging 2"]
+    assert given.table["a"].tolist() == pytest.approx([unit.a, 2 * unit.a, 0.1, 0.2])
+    assert {one.protocol for one in given.results.values()} == {"given"}
+
+
+def test_the_table_and_the_best(problem, network):
+    found = adom.sweep(
+        problem, network, ["adom", "pngd"], factors={"eta": [0.3, 1]}, oracles="exact", rounds=2000, rtol=1e-6
+    )
+    table = found.table
+    columns = "member method label protocol oracle kappa chi network seed alpha eta theta sigma tau factor_eta status"
+    assert list(table.columns[:16]) == columns.split()
+    assert table["target"].tolist() == pytest.approx([1e-6] * 4)
+    for row in table.to_dict("records"):
+        last = found.results[row["member"]].history.iloc[-1]
+        assert row["rounds"] == row["rounds_to_target"] == last["round"]
+        assert row["relative_error"] <= 1e-6
+    best = found.best(each="label")
+    assert sorted(best["label"]) == ["adom", "pngd"]
+    for label, rounds in zip(best["label"], best["rounds_to_target"], strict=True):
+        assert rounds == table[table["label"] == label]["rounds_to_target"].min()
+    assert found.best()["member"].tolist() == best["member"].tolist()[:1]
+    assert found.ranking()["rounds_to_target"].is_monotonic_increasing
+    assert "4 converged; best" in repr(found)
+    assert found.varied == ["factor_eta", "label"]
+    with pytest.raises(InputError, match="by must be one of rounds_to_target"):
+        found.best(by="rounds")
+    with pytest.raises(InputError, match="no column 'color'"):
+        found.best(each="color")
+
+
+def test_those_that_do_not_reach_the_target_are_ranked_by_their_error(problem, network):
+    found = adom.sweep(problem, network, factors={"eta": [1e-6, 0.5, 1, 1e3]}, oracles="exact", rounds=200, tol=1e-300)
+    ranked = found.ranking()
+    assert ranked["rounds_to_target"].isna().all()
+    assert ranked["status"].tolist()[-1] == "diverged"
+    assert ranked["error"][:3].is_monotonic_increasing
+
+
+def test_members_that_went_the_wrong_way_come_last_though_they_met_the_target_first(problem, network):
+    base = adom.ADOM.unit(adom.constants(problem, network))
+    found = adom.sweep(problem, network, [("wild", base), ("lost", base), ("good", base)], oracles="exact", rounds=60)
+    statuses = ("diverged", "growing", "max_rounds")
+    results = {number: replace(found.results[number], status=status) for number, status in enumerate(statuses)}
+    ranked = replace(found, results=results).ranking()
+    assert ranked["rounds_to_target"].nunique() == 1
+    assert ranked["label"].tolist() == ["good", "lost", "wild"]
+
+
+def test_members_that_the_method_refuses_are_left_out(problem, network):
+    found = adom.sweep(problem, network, ["adom", "mudag"], factors={"tau": [1, 1000], "K": [1, 10_000]}, rounds=200)
+    assert found.table["status"].tolist().count("refused") == 2
+    assert len(found.results) == 2
+    reasons = list(found.refused.values())
+    assert "tau must lie in (0, 1)" in reasons[0]
+    assert "rounds must be at least" in reasons[1]
+    assert found.table.loc[found.table["status"] == "refused", "error"].isna().all()
+    with pytest.raises(InputError, match=r"tau must lie in \(0, 1\)"):
+        adom.sweep(problem, network, grid={"tau": [2, 3]})
+
+
+def test_networks_are_drawn_again_or_given(problem):
+    nets = [adom.networks.ring(5), adom.networks.star(5)]
+    found = adom.sweep(problem, nets, "diging", rounds=5)
+    assert found.table["network"].tolist() == [0, 1]
+    assert found.table["chi"].tolist() == [one.chi for one in nets]
+    with pytest.raises(InputError, match="nothing in it is random; leave seeds out"):
+        adom.sweep(problem, nets[0], seeds=[1, 2])
+    with pytest.raises(InputError, match="seeds must be whole numbers of at least 0, got -1"):
+        adom.sweep(problem, adom.networks.geometric(5, 0.5), seeds=[-1])
+
+
+def test_quadratics_have_no_kappas_to_choose(network):
+    with pytest.raises(InputError, match="kappas needs a problem whose regulariser can be chosen"):
+        adom.sweep(adom.Quadratic(*quadratics(5, 2, 10.0)), network, kappas=[10])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"methods": "adm"}, "unknown method 'adm'; did you mean 'adom'"),
+        ({"methods": []}, "got no methods"),
+        ({"parameters": "best"}, "parameters must be one of theory, unit"),
+        ({"parameters": "tuned"}, "a sweep cannot start from tuned parameters"),
+        ({"parameters": []}, "is empty"),
+        ({"factors": {"eat": [1]}}, "factors: adom has no parameter 'eat'; did you mean 'eta'"),
+        ({"factors": {"eta": [0]}}, r"factors\['eta'\] must be positive and finite, got 0"),
+        ({"factors": {"eta": ["x"]}}, r"factors\['eta'\] must be a number, got 'x'"),
+        ({"factors": [1, 2]}, "factors must be a dict of lists"),
+        ({"factors": {"eta": []}}, "is empty"),
+        ({"factors": {"mudag": {"K": [1]}}}, "factors names 'mudag', which is no method of this sweep"),
+        ({"factors": {"adom": {"K": [1]}}}, "factors: adom has no parameter 'K'"),
+        ({"factors": {"eta": 1}, "grid": {"eta": 1}}, "eta is given in two of grid, factors and settings"),
+        ({"assume": {"kappa": 1}}, "assume scales the constants mu, L, chi, got 'kappa'"),
+        ({"settings": {"eta": 1}}, "settings must be a list of dicts"),
+        ({"settings": [{"K": 1}]}, "settings: adom has no parameter 'K'"),
+        ({"settings": []}, "settings of the sweep is empty"),
+        ({"oracles": ["newton"]}, "unknown oracle 'newton'"),
+        ({"kappas": [0.5]}, "kappa must be finite and greater than 1"),
+        ({"rounds": 0}, "rounds must be a whole number"),
+        ({"batch": 0}, "batch must be a whole number"),
+        ({"rtol": 2}, r"rtol must lie in \(0, 1\]"),
+        ({"rtol": 0.1, "tol": 0.1}, "leaves no place for tol"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(problem, network, monkeypatch, given, message):
+    monkeypatch.setattr(module, "solve_many", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(InputError, match=message) as caught:
+        adom.sweep(problem, network, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_instance_has_no_constants_to_assume(problem, network):
+    mine = adom.ADOM.unit(adom.constants(problem, network))
+    with pytest.raises(InputError, match="'adom' is an instance that has its own"):
+        adom.sweep(problem, network, mine, assume={"chi": 2})
+
+
+def test_saved_files(wide, tmp_path):
+    folder = wide.save(tmp_path / "deep")
+    assert {path.name for path in folder.iterdir()} == {"table.csv", "sweep.png"}
+    again = pd.read_csv(folder / "table.csv")
+    assert list(again.columns) == list(wide.table.columns)
+    np.testing.assert_array_equal(again["error"], wide.table["error"])
+    assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_progress_counts_members(problem, network, capfd):
+    adom.sweep(problem, network, "diging", factors={"a": [0.5, 1, 2]}, rounds=20, progress=False)
+    assert capfd.readouterr().err == ""
+    adom.sweep(problem, network, "diging", factors={"a": [0.5, 1, 2]}, rounds=20, progress=True)
+    shown = capfd.readouterr().err
+    assert "3/3" in shown
+    assert "members" in shown

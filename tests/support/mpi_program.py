@@ -1,0 +1,172 @@
+"""What the tests start on several ranks: `mpirun -n N python mpi_program.py TASK FOLDER [ARGUMENT ...]`."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import adom
+from adom.algorithms import METHODS, method_class
+from adom.run.ranks import partition as blocks
+
+NODES = 13  # of which no number of ranks from 2 to 4 holds equal parts
+
+
+def world():
+    from adom.run.ranks.world import MPI
+
+    return MPI.COMM_WORLD
+
+
+def data(nodes=NODES, dim=6, seed=0):
+    """Samples that differ from node to node, in number, in spread and in labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(dim)
+    for node in range(nodes):
+        features = (1 + node / nodes) * rng.standard_normal((5 + node % 4, dim))
+        labels = np.where(features @ truth + rng.standard_normal(len(features)) > 0, 1, -1)
+        labels[:2] = -1, 1
+        yield features, labels
+
+
+def problems():
+    import scipy.sparse as sp
+
+    dense = list(data())
+    sparse = [(sp.csr_array(np.where(np.abs(A) > 0.5, A, 0.0)), b) for A, b in dense]
+    return {
+        "dense": adom.LogisticRegression.from_nodes(dense, kappa=20.0),
+        "sparse": adom.LogisticRegression.from_nodes(sparse, kappa=20.0),
+        "quadratic": quadratic(),
+        "loss": adom.from_loss(soft, np.random.default_rng(2).standard_normal((NODES, 3)), mu=0.5, L=2.0),
+    }
+
+
+def quadratic():
+    rng = np.random.default_rng(1)
+    bases = rng.standard_normal((NODES, 4, 4))
+    return adom.Quadratic(bases @ bases.transpose(0, 2, 1) + 0.5 * np.eye(4), rng.standard_normal((NODES, 4)))
+
+
+def soft(x, centre):
+    import jax.numpy as jnp
+
+    return 0.25 * ((x - centre) ** 2).sum() + jnp.sqrt(1 + (x - centre) ** 2).sum()
+
+
+def runs():
+    """Every method, every oracle, every kind of problem: (name, problem, network, method, oracle)."""
+    known = problems()
+    network = adom.networks.geometric(NODES, 0.45, graphs=12, seed=3)
+    arrows = adom.networks.directed_geometric(NODES, 0.6, graphs=6, seed=2)
+    for method in METHODS:
+        dual = method_class(method).oracle == "dual"
+        every = ("auto", "exact", "gd:1", "agd:3") if method == "adom" else ("exact",)
+        for oracle in every if dual else ("auto",):
+            yield f"{method}-{oracle}", known["dense"], network, method, oracle
+    for kind in ("sparse", "quadratic", "loss"):
+        yield f"adom-{kind}", known[kind], network, "adom", "agd:3"
+    yield "push-pull-directed", known["dense"], arrows, "push-pull", "auto"
+
+
+def methods(folder, rounds, *chosen):
+    """Run everything, or what is chosen, on the ranks at hand; rank 0 keeps it."""
+    for name, problem, network, method, oracle in runs():
+        if chosen and name not in chosen:
+            continue
+        result = adom.solve(problem, network, method, "unit", oracle, rounds=int(rounds), engine="mpi", progress=False)
+        if world().Get_rank() == 0:
+            result.save(folder / f"{name}.npz")
+    world().Barrier()
+
+
+def messages(folder):
+    """Write down every message of rows: the round, the rank it goes to, and its rows."""
+    seen = []
+    plain = blocks.BlockGossip._count
+
+    def count(self, sends):
+        seen.extend((self.clock - 1, rank, *buffer.shape) for rank, buffer in sends)
+        plain(self, sends)
+
+    blocks.BlockGossip._count = count
+    _, problem, network, method, _ = next(runs())
+    adom.solve(problem, network, method, "unit", ("gd", 1), rounds=30, engine="mpi", progress=False)
+    mudag = len(seen)
+    adom.solve(problem, network, "mudag", {"K": 3, "protocol": "unit"}, rounds=12, engine="mpi", progress=False)
+    rank = world().Get_rank()
+    (folder / f"rank{rank}.json").write_text(json.dumps({"adom": seen[:mudag], "mudag": seen[mudag:]}))
+    world().Barrier()
+
+
+def long(folder, rounds, pause="0", resume="no"):
+    """A run with checkpoints that takes its time: `pause` seconds more a step."""
+    (folder / f"pid-{world().Get_rank()}").write_text(str(os.getpid()))
+    problem, network = quadratic(), adom.networks.alternate([adom.networks.ring(NODES), adom.networks.star(NODES)])
+    slow = method_class("adom")
+    step = slow.step
+    if float(pause):
+        slow.step = lambda self, *given: (time.sleep(float(pause)), step(self, *given))[1]
+    kept = adom.Checkpoints(folder / "checkpoints", every_rounds=20, resume=resume == "resume")
+    result = adom.solve(
+        problem, network, "adom", "unit", ("gd", 1), rounds=int(rounds), engine="mpi", checkpoints=kept, progress=False,
+        patience=float(os.environ.get("PATIENCE", "5")),
+    )  # fmt: skip
+    if world().Get_rank() == 0:
+        result.save(folder / "result.npz")
+
+
+def trouble(folder, kind, rank):
+    """One rank raises, hangs, or has a full disk, after the first checkpoint."""
+    oracle = __import__("adom.run.ranks.backend", fromlist=["BlockOracle"]).BlockOracle
+    plain, calls = oracle.dual_gradient, [0]
+
+    def fail(self, z):
+        calls[0] += 1
+        if calls[0] == 50 and world().Get_rank() == int(rank):
+            if kind == "raise":
+                raise ZeroDivisionError("this node's data are broken")
+            if kind == "hang":
+                time.sleep(1000)
+            if kind == "full":
+                import errno
+
+                def full(*_, **__):
+                    raise OSError(errno.ENOSPC, "No space left on device")
+
+                np.savez = full
+        return plain(self, z)
+
+    oracle.dual_gradient = fail
+    long(folder, "2000", pause="0.001")
+
+
+def starting(folder, kind):
+    """Rank 1 is stopped before MPI starts, or stopped or blocked while it opens its shards."""
+    from adom.run.ranks import watch
+
+    watch.START_PATIENCE, watch.ARRIVAL = 5.0, 5.0 if kind == "unborn" else 120.0
+    if kind == "unborn" and os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    rank = world().Get_rank()
+    plain = adom.Shards._read
+
+    def read(self, node):
+        found = plain(self, node)
+        if rank == 1 and kind == "stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if rank == 1 and kind == "blocked":
+            os.read(os.pipe()[0], 1)  # as from a file system that does not respond
+        return found
+
+    adom.Shards._read = read
+    shards = adom.Shards(folder / "shards", kappa=20.0)
+    adom.solve(shards, adom.networks.ring(4), "adom", "unit", "gd:1", rounds=50, engine="mpi", patience=5.0)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
