@@ -7,7 +7,8 @@ import adom
 from adom.errors import InputError
 from adom.problems import base, oracles
 from adom.problems.newton import conjugate_gradients
-from adom.problems.oracles import SHARE, OracleSpec, parse_oracle
+from adom.problems.oracle_spec import OracleSpec, parse_oracle
+from adom.problems.oracles import SHARE
 from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 
 answer = jax.jit(oracles.dual_gradient, static_argnums=0)

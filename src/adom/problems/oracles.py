@@ -4,55 +4,15 @@ Row i of grad F*(z) is argmin_x f_i(x) - <x, z_i>. Every way but `exact` warm-st
 answer, so an oracle has a memory; it is passed in and out, never hidden.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError
 from .base import Array, Problem
 from .newton import conjugate_gradients
-
-KINDS = ("exact", "auto", "gd", "agd")
-
-
-@dataclass(frozen=True)
-class OracleSpec:
-    """Which way, and with how many inner steps (0 where the way finds its own number)."""
-
-    kind: str
-    steps: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.steps}" if self.steps else self.kind
-
-
-def parse_oracle(oracle: Any) -> OracleSpec:
-    """Read "exact", "auto", ("gd", T), ("agd", T) or the text forms "gd:T", "agd:T".
-
-    Examples
-    --------
-    >>> parse_oracle(("gd", 1)), str(parse_oracle("agd:3"))
-    (OracleSpec(kind='gd', steps=1), 'agd:3')
-    """
-    if isinstance(oracle, OracleSpec):
-        return oracle
-    kind, steps = oracle, None
-    if isinstance(oracle, str) and ":" in oracle:
-        kind, _, text = oracle.partition(":")
-        steps = int(text) if text.isdigit() else text
-    elif isinstance(oracle, tuple | list) and len(oracle) == 2:
-        kind, steps = oracle
-    if kind in ("exact", "auto") and steps is None:
-        return OracleSpec(kind)
-    if kind in ("gd", "agd") and isinstance(steps, int) and not isinstance(steps, bool) and steps >= 1:
-        return OracleSpec(kind, steps)
-    raise InputError(
-        f"unknown oracle {oracle!r}; use 'exact', 'auto', ('gd', T) or ('agd', T) with a whole number T >= 1; "
-        "on the command line exact, auto, gd:T or agd:T"
-    )
+from .oracle_spec import OracleSpec
 
 
 class Memory(NamedTuple):

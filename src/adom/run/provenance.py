@@ -13,7 +13,7 @@ from .. import __version__, native
 from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..problems.oracles import OracleSpec
+from ..problems.oracle_spec import OracleSpec
 
 CHI_NODES = 2000
 """Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""

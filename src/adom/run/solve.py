@@ -12,7 +12,7 @@ from ..algorithms import Constants, Method, method_class
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem, solutions
-from ..problems.oracles import OracleSpec, parse_oracle
+from ..problems.oracle_spec import OracleSpec, parse_oracle
 from .checkpoints import Checkpoints
 from .constants import check_pair, constants
 from .endings import rounding

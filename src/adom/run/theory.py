@@ -34,7 +34,7 @@ import numpy as np
 from ..algorithms.adom import ADOM, State
 from ..networks import Network
 from ..problems.base import Problem
-from ..problems.oracles import OracleSpec
+from ..problems.oracle_spec import OracleSpec
 from .constants import check_pair, constants
 from .local.jitted import Carry, Session
 from .progress import Progress

@@ -15,7 +15,7 @@ from ..algorithms import METHODS, Method, method_class
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import Network
 from ..problems.base import Problem
-from ..problems.oracles import parse_oracle
+from ..problems.oracle_spec import parse_oracle
 from ..run.constants import check_pair
 from ..run.endings import LOST
 from ..run.result import Result

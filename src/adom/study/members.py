@@ -12,7 +12,7 @@ from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..networks.reseed import drawn_again
 from ..problems.base import Problem
-from ..problems.oracles import parse_oracle
+from ..problems.oracle_spec import parse_oracle
 from ..run.constants import check_pair, constants
 from ..run.solve import check_budget, make_method
 from .compare import Member as Entry

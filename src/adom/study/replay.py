@@ -16,7 +16,7 @@ from ..networks import Network
 from ..page.content import Motion
 from ..paper.runs import Job, load_plan, outcome
 from ..problems.base import Problem
-from ..problems.oracles import OracleSpec, parse_oracle
+from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..run.progress import Progress
 from ..run.result import Result
 

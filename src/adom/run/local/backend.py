@@ -15,7 +15,7 @@ import numpy as np
 from ...algorithms import Method
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, solutions
-from ...problems.oracles import OracleSpec
+from ...problems.oracle_spec import OracleSpec
 from ...util.threads import one_thread
 from ..progress import Interrupt, Progress
 from ..recorder import Plan, Run

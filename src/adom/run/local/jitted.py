@@ -22,6 +22,7 @@ from ...algorithms import Method
 from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
+from ...problems.oracle_spec import OracleSpec
 from ...util.programs import reading
 from ..own_code import bare, own_code
 from .gossip import Graphs, LocalGossip
@@ -51,7 +52,7 @@ class Carry(NamedTuple):
 class LocalOracle:
     """The problem as a step sees it; after the step the engine reads `memory` off again."""
 
-    def __init__(self, spec: oracles.OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
+    def __init__(self, spec: OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
         self.spec, self.problem, self.memory = spec, problem, memory
 
     def gradient(self, x: Array) -> Array:
@@ -87,7 +88,7 @@ _registered: set[type[Method]] = set()
 class Kind(NamedTuple):
     """What distinguishes one compiled program from another, beside the shapes of its arguments."""
 
-    spec: oracles.OracleSpec
+    spec: OracleSpec
     slots: int
     observe: Callable[[Carry], Any]
     batched: bool = False
@@ -96,14 +97,14 @@ class Kind(NamedTuple):
     code: str = ""  # the digest of a method that is not this package's
 
 
-def _begin(method: Method, problem: Problem, zeros: Array, spec: oracles.OracleSpec) -> Carry:
+def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec) -> Carry:
     oracle = LocalOracle(spec, problem, oracles.start(zeros, spec))
     state = method.init(zeros, oracle)
     zero = jnp.zeros((), dtype=jnp.int64)
     return Carry(state, oracle.memory, zeros, zero, zero, zero)
 
 
-def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: oracles.OracleSpec) -> Carry:
+def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: OracleSpec) -> Carry:
     oracle = LocalOracle(spec, problem, carry.memory)
     gossip = LocalGossip(graphs, carry.clock, carry.floats)
     state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
@@ -226,7 +227,7 @@ class Session:
         problems: Problem | Sequence[Problem],
         network: Network | DirectedNetwork,
         methods: Sequence[Method],
-        spec: oracles.OracleSpec,
+        spec: OracleSpec,
         *,
         dtype: str = "float64",
         slots: int = 1,

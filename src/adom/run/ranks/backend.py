@@ -21,6 +21,7 @@ from ...algorithms import Method
 from ...errors import InputError
 from ...problems import oracles
 from ...problems.base import Problem
+from ...problems.oracle_spec import OracleSpec
 from ...util.programs import array_digest
 from .. import checkpoints
 from ..local.jitted import place
@@ -124,7 +125,7 @@ def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
 
 
 @cache
-def _programs(spec: oracles.OracleSpec, tree: Any) -> tuple[Any, Any]:
+def _programs(spec: OracleSpec, tree: Any) -> tuple[Any, Any]:
     """Return grad F and grad F* of problems of one structure, whose arrays come as a list."""
     gradient = jax.jit(lambda leaves, x: tree.unflatten(leaves).gradient_rows(x))
 
@@ -139,7 +140,7 @@ def _programs(spec: oracles.OracleSpec, tree: Any) -> tuple[Any, Any]:
 class BlockOracle:
     """The problem as a step sees it on one rank; arrays are NumPy's outside."""
 
-    def __init__(self, spec: oracles.OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
+    def __init__(self, spec: OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
         self.memory = memory
         self.plain = 0  # gradients that every node has spent, beside those in the memory
         # Taken apart once: JAX would do it at every call, in Python.
@@ -202,7 +203,7 @@ class Task:
 
     block: Problem
     method: Method
-    spec: oracles.OracleSpec
+    spec: OracleSpec
     plan: Plan
     solution: Array | None
     monitor: bool
