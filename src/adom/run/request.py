@@ -1,0 +1,118 @@
+"""What a run may be asked for, checked once: by `adom.solve`, the command line and files of settings alike.
+
+Nothing here loads JAX or NumPy.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from math import inf
+from numbers import Real
+from typing import Any
+
+from ..algorithms import Constants, Method, method_class
+from ..errors import InputError, InputTypeError, nearest
+from ..problems.oracle_spec import OracleSpec, parse_oracle
+from ..util.checks import check_whole
+
+PROTOCOLS = ("theory", "unit")
+TUNED = "tuned"
+"""The protocol whose parameters are found by running candidates."""
+ENGINES = ("local", "mpi")
+DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Settings of a run beside its problem, network and method."""
+
+    oracle: Any = "auto"
+    rounds: int = 1000
+    tol: float | None = None
+    record_every: int = 1
+    engine: str = "local"
+    dtype: str = "float64"
+    progress: bool | None = None
+    patience: float = 10.0
+    monitor: bool = True
+
+    def __post_init__(self) -> None:
+        check_whole("rounds", self.rounds)
+        check_whole("record_every", self.record_every)
+        if self.tol is not None and not (isinstance(self.tol, Real) and 0 < self.tol < inf):
+            raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
+        if self.engine not in ENGINES:
+            raise InputError(f"unknown engine {self.engine!r}; {nearest(self.engine, ENGINES)}")
+        if self.dtype not in DTYPES:
+            raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}; give its name")
+        if not 0 < self.patience < inf:
+            raise InputError(f"patience must be a positive number of seconds, got {self.patience!r}")
+        parse_oracle(self.oracle)
+
+    def oracle_for(self, method: type[Method]) -> OracleSpec:
+        """Return the oracle for a method; a primal method takes none."""
+        spec = parse_oracle(self.oracle)
+        if method.oracle == "dual":
+            return spec
+        if spec.kind != "auto":
+            raise InputError(f"{method.title} uses gradients, not a dual oracle; leave the oracle {str(spec)!r} out")
+        return OracleSpec("none")
+
+
+def method_type(method: Any) -> type[Method]:
+    """Return the class of a method given by name, class or instance."""
+    if isinstance(method, Method):
+        return type(method)
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if isinstance(method, str):
+        return method_class(method)
+    raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}; e.g. 'adom'")
+
+
+def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[str, float]]:
+    """Return the protocol of `parameters` and the values that replace some of its own."""
+    values = dict(parameters) if isinstance(parameters, dict) else {}
+    protocol = values.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
+    if protocol == TUNED and isinstance(parameters, dict):
+        raise InputError(f"tuned parameters take no values beside them, got {parameters!r}; give parameters='tuned'")
+    known = (*PROTOCOLS, TUNED)
+    if protocol not in known:
+        raise InputError(
+            f"parameters must be one of {', '.join(known)} or a dict of values, got {protocol!r}; "
+            f"{nearest(protocol, known)}"
+        )
+    names = [field.name for field in fields(method)]  # type: ignore[arg-type]  # every method is a dataclass
+    for name, value in values.items():
+        if name not in names:
+            raise InputError(f"{method.title} has no parameter {name!r}; {nearest(name, names, 'it has')}")
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise InputTypeError(f"{name} must be a number, got {value!r}; leave it out for {protocol}'s value")
+    return protocol, values
+
+
+def make_method(method: Any, parameters: Any, constants: Callable[[], Constants]) -> Method:
+    """Return the method asked for, with parameters from its protocol; a search starts from `unit`.
+
+    `constants` is called only if the method is not an instance already.
+    """
+    if isinstance(method, Method):
+        return method
+    cls = method_type(method)
+    protocol, values = read_parameters(cls, parameters)
+    base: Method = getattr(cls, "unit" if protocol == TUNED else protocol)(constants())
+    return replace(base, **values)  # type: ignore[type-var]  # every method is a dataclass
+
+
+def check_budget(method: Method, rounds: int, agreeing: int = 0) -> None:
+    """Refuse a budget of rounds that does not cover agreeing on the constants and the first step."""
+    step = int(method.rounds_of_step(0))
+    if rounds >= agreeing + step:
+        return
+    if agreeing:
+        raise InputError(
+            f"rounds must be at least {agreeing + step} here, got {rounds}: agreeing on mu and L takes {agreeing} of "
+            f"them, and one step of {method.title} the others; give more"
+        )
+    raise InputError(
+        f"rounds must be at least {step}, which one step of {method.title} takes here, got {rounds}; give more"
+    )
