@@ -1,20 +1,19 @@
-"""The one kind of error that bad input raises.
+"""Errors for bad input, and helpers for their messages.
 
-Every message says the value, the rule and the remedy in one line. The command line prints that line and
-exits with code 2; anything else that is raised is a bug and keeps its traceback.
+Every message gives the value, the rule and the remedy in one line. The command line prints that line and exits with
+code 2; any other exception is a bug and keeps its traceback.
 """
 
 import re
 from collections.abc import Iterable
 
-ENDLESS = re.compile(r"\S{250,}")
-"""A word that nobody reads to its end."""
+LONG_WORD = re.compile(r"\S{250,}")
 
 
 class InputError(ValueError):
-    r"""A value that a caller gave breaks a rule; the message says which value, which rule, and what to do.
+    r"""A caller's value breaks a rule; the message gives the value, the rule and the remedy.
 
-    It is one line that can be read whatever was given, such as a path with a newline in it or of 5000 characters.
+    The message is one readable line, whatever the value: a path with a newline in it, or of 5000 characters.
 
     Examples
     --------
@@ -24,17 +23,17 @@ class InputError(ValueError):
 
     def __init__(self, message: object = "") -> None:
         line = " ".join(str(message).splitlines())
-        super().__init__(ENDLESS.sub(lambda word: f"{word[0][:100]}...{word[0][-50:]}", line))
+        super().__init__(LONG_WORD.sub(lambda word: f"{word[0][:100]}...{word[0][-50:]}", line))
 
-    of_all_ranks = False  # whether all ranks of a job refuse the same, so that one may speak for them
+    of_all_ranks = False  # whether all ranks of a job raise the same, so that one may report it
 
 
 class InputTypeError(InputError, TypeError):
-    """A value is of the wrong kind altogether."""
+    """A value has the wrong type."""
 
 
 def shown(value: object, most: int = 80) -> str:
-    """Return a value as an error shows it: as Python writes it, cut where that is long.
+    """Return the `repr` of a value for an error message, cut if it is long.
 
     Examples
     --------
@@ -43,7 +42,7 @@ def shown(value: object, most: int = 80) -> str:
     """
     try:
         text = repr(value)
-    except Exception:  # Python writes out no number of more than 4300 digits, and an object may fail to show itself
+    except Exception:  # of a number of more than 4300 digits, or of an object whose repr fails
         if isinstance(value, int):
             return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
         return f"a {type(value).__name__}"
@@ -51,7 +50,7 @@ def shown(value: object, most: int = 80) -> str:
 
 
 def closest(name: object, known: Iterable[str]) -> str:
-    """Return the known name that may be meant by another one, "" where none is near.
+    """Return the known name closest to another one, "" if none is close.
 
     Examples
     --------
@@ -64,7 +63,7 @@ def closest(name: object, known: Iterable[str]) -> str:
 
 
 def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
-    """Return what an error says of a name that is not known: the one that may be meant, and all there are.
+    """Suggest the closest valid name, and list all of them.
 
     Examples
     --------
@@ -79,4 +78,4 @@ def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
 
 
 NEEDS_MPI = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"
-"""What is said where several processes are asked for and there is nothing to connect them."""
+"""Error shown when MPI is unavailable."""

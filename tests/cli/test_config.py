@@ -93,7 +93,7 @@ def test_unreadable_files() -> None:
     with pytest.raises(InputError, match=r"cannot read missing.toml: No such file"):
         read_toml(Path("missing.toml"))
     Path("binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="no text file in UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8 text"):
         read_toml(Path("binary.toml"))
 
 
@@ -230,7 +230,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
 @pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "latin-1"])
 def test_other_encodings_are_named(code: str) -> None:
     Path("other.toml").write_bytes("# é\n[run]\nrounds = 3\n".encode(code))
-    with pytest.raises(InputError, match=r"other.toml is no text file in UTF-8.*save it in UTF-8"):
+    with pytest.raises(InputError, match=r"other.toml is not UTF-8 text.*save it in UTF-8"):
         settle(Path("other.toml"), {}, USUAL)
 
 

@@ -154,7 +154,7 @@ EARLY: list[tuple[str, tuple[str, ...]]] = [
 
 # What only the library can tell; its remedies are worded as the command line has them.
 LATE: list[tuple[str, tuple[str, ...]]] = [
-    ("solve zero.toml", ("cannot read 'a\\x00b.svm': no file can be called so",)),
+    ("solve zero.toml", ("cannot read 'a\\x00b.svm': it is not a possible file name",)),
     ("solve --data pipe.toml", ("cannot read pipe.toml: it is a pipe or a device; write its content to a file",)),
     ("network --contacts pipe.toml", ("cannot read pipe.toml: it is not a regular file; expected a file of lines",)),
     ("network --contacts loop", ("cannot read loop: Too many levels of symbolic links",)),

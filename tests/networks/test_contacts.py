@@ -91,7 +91,7 @@ def test_unreadable_files_are_refused_in_one_line(tmp_path):
         from_contacts(tmp_path)
     binary = tmp_path / "binary.npz"
     binary.write_bytes(bytes(range(256)))
-    with pytest.raises(InputError, match="no text file"):
+    with pytest.raises(InputError, match="not UTF-8 text"):
         from_contacts(binary)
 
 

@@ -8,8 +8,7 @@ import pytest
 from adom.paper import ledger
 from adom.paper.reproduce import todo
 from adom.paper.runs import TUNE, VERIFY, Job, Plan, load_plan, outcome
-from adom.util.checked_json import read_checked, write_checked
-from adom.util.checked_npz import Damaged
+from adom.util.checked_json import Damaged, read_checked, write_checked
 from support.damage import attempt, mutants, overwrite
 from support.made import four, panel
 

@@ -135,7 +135,7 @@ def saved(**arrays):
         ({"about": {**ABOUT, "clock": "7"}}, "says clock = '7'"),
         ({"archive": saved(**{"rows/x": rows(20)})}, "not one row for each of its 3 nodes"),
         ({"archive": saved(**{"rows/x": np.float64(1)})}, "not one row for each of its 3 nodes"),
-        ({"archive": b""}, "no whole NumPy archive"),
+        ({"archive": b""}, "not a whole NumPy archive"),
     ],
 )
 def test_headers_and_arrays_that_do_not_fit(tmp_path, change, why):

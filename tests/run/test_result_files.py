@@ -100,7 +100,7 @@ def test_an_array_that_is_missing_is_noticed(tmp_path, lost):
         ("history/round", array(np.ones(6)), "counts are not whole"),
         ("history/mine", array(np.ones((6, 1))), "do not fit together"),
         ("extra", array(np.ones(6)), "it holds extra, which no result has"),
-        ("provenance", array(np.ones(6)), "its provenance is no text"),
+        ("provenance", array(np.ones(6)), "its provenance is not text"),
     ],
 )
 def test_arrays_that_are_no_results_are_refused(tmp_path, name, content, why):

@@ -7,7 +7,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from adom.util.checked_npz import Damaged, Limits, read_json, read_npz, unpack, write_npz
+from adom.util import checked_json
+from adom.util.checked_json import Damaged, read_json
+from adom.util.checked_npz import read_npz, unpack, write_npz
 from adom.util.files import open_regular
 from support.damage import mutants
 
@@ -87,32 +89,33 @@ def archived(name="x.npy", content=None, header=None, method=zipfile.ZIP_DEFLATE
     [
         (archived(header="{'descr': '<f8', 'fortran_order': False, 'shape': (2000000000000,), }"), "which it is not"),
         (archived(header="{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"), "which it is not"),
-        (archived(header="{'descr': '<U999999999', 'fortran_order': False, 'shape': (2,), }"), "no whole NumPy"),
+        (archived(header="{'descr': '<U999999999', 'fortran_order': False, 'shape': (2,), }"), "not a whole NumPy"),
         (archived(header="{'descr': '|O', 'fortran_order': False, 'shape': (2,), }"), "a kind that is not"),
         (archived(header="{'descr': '|O8', 'fortran_order': False, 'shape': (2,), }"), "which it is not"),
-        (archived(header="{'descr': '<f3', 'fortran_order': False, 'shape': (2,), }"), "no whole NumPy archive"),
+        (archived(header="{'descr': '<f3', 'fortran_order': False, 'shape': (2,), }"), "not a whole NumPy archive"),
         (archived(header="{'descr': '|b1', 'fortran_order': False, 'shape': (0, 9, " + "9" * 90 + "), }"), "which it"),
         (archived(header="(" * 3000), "a kind that is not written here"),
-        (archived(content=b"no array"), "x.npy is no array"),
+        (archived(content=b"no array"), "x.npy is not an array"),
         (archived(name="x.txt"), "odd names"),
         (archived(method=zipfile.ZIP_BZIP2), "packed in a way that NumPy does not use"),
         (archived(content=bytes(2**22)), "claims to hold 4194304 bytes in 4"),
-        (io.BytesIO(b""), "no whole NumPy archive"),
+        (io.BytesIO(b""), "not a whole NumPy archive"),
     ],
 )
 def test_what_an_archive_claims_is_not_believed(file, why):
     with pytest.raises(Damaged, match=why):
-        unpack(file, Limits(unpacked=2**21))
+        unpack(file, most=2**21)
 
 
 @pytest.mark.parametrize(
     "text", ["", "[1]", "{", '{"a": ' * 70 + "1" + "}" * 70, '{"a": "\\ud800"}', '{"\\ud800": 1}', "9" * 9000]
 )
-def test_json_that_is_refused(text):
+def test_json_that_is_refused(text, monkeypatch):
     with pytest.raises(Damaged, match="JSON"):
         read_json(text)
+    monkeypatch.setattr(checked_json, "MOST_TEXT", 3)
     with pytest.raises(Damaged, match="more than 3"):
-        read_json('{"a": 1}', Limits(text=3))
+        read_json('{"a": 1}')
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes as POSIX has them")

@@ -37,7 +37,7 @@ def test_text_with_and_without_a_byte_order_mark(tmp_path):
         assert files.text(path, "") == "ü\n"
     for code in ("latin-1", "utf-16", "utf-16-le"):
         path.write_bytes("ü\n".encode(code))
-        with pytest.raises(InputError, match=r"no text file in UTF-8.*save it in UTF-8; or so"):
+        with pytest.raises(InputError, match=r"not UTF-8 text.*save it in UTF-8; or so"):
             files.text(path, "or so")
 
 
@@ -54,7 +54,7 @@ def test_the_longest_name_that_there_is_can_be_written(tmp_path):
         ("x" * 256, "File name too long"),
         ("file/x", "a file stands where a folder is needed"),
         ("folder", "Is a directory"),
-        ("a\0b", "no file can be called so"),
+        ("a\0b", "it is not a possible file name"),
         ("loop/x", "a file stands where a folder is needed"),
     ],
 )

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..problems.checks import LARGEST_DIM, REAL, check_room, memory
-from ..util.checked_npz import Damaged, Limits, unpack
+from ..util.checked_json import Damaged
+from ..util.checked_npz import unpack
 from ..util.files import content as file_content
 
 PACKED = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
@@ -318,9 +319,8 @@ def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np
     if not content.startswith(ARCHIVE):
         raise InputError(f"{path} is no NumPy archive; {SAVED}")
     try:
-        arrays = unpack(
-            io.BytesIO(content), Limits(unpacked=int(min(memory() / 2, 2**62)), ratio=1), kinds=REAL + "cUS"
-        )
+        most = int(min(memory() / 2, 2**62))
+        arrays = unpack(io.BytesIO(content), most, ratio=1, kinds=REAL + "cUS")
         labels = next((arrays[name] for name in ("labels", "y") if name in arrays), None)
         if not {"features", "X", "format"} & set(arrays):
             raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}: {SAVED}")

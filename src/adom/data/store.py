@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..util.cache_dir import cache
+from ..util.cache_dir import cache_dir
 from ..util.files import kind
 from .sample_files import PACKED, SUFFIXES
 from .sets import DataSet, Piece, named
@@ -56,7 +56,7 @@ def folder() -> Path:
     """Return the data folder: $ADOM_DATA, or `data` in adom's cache folder."""
     try:
         given = os.environ.get("ADOM_DATA")
-        return Path(given).expanduser() if given else cache() / "data"
+        return Path(given).expanduser() if given else cache_dir() / "data"
     except RuntimeError as error:
         raise InputError(f"no folder for data: {error}; set ADOM_DATA to one") from None
 

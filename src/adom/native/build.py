@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from ..util.cache_dir import cache
+from ..util.cache_dir import cache_dir
 from ..util.files import kind
 
 HOST_FLAGS = (
@@ -46,7 +46,7 @@ def library(backend: str) -> Path:
     """Return the compiled kernels for "cpu" or "gpu", building them if they are not in the cache."""
     recipe = _recipe(backend)
     try:
-        file = cache() / f"kernels-{_digest(recipe)}.so"
+        file = cache_dir() / f"kernels-{_digest(recipe)}.so"
     except RuntimeError as error:
         raise BuildError(f"there is no folder to keep them in: {error}") from None
     if kind(file) != "file":

@@ -5,7 +5,8 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from ..util.cards import RAISED, escaped
+from ..util.cards import escaped
+from ..util.text import SUPERSCRIPTS
 
 __all__ = ["address", "escaped", "harmless_json", "plain_title"]
 
@@ -39,7 +40,7 @@ def plain_title(text: str) -> str:
         inside = found[1]
         for name, symbol in SYMBOLS.items():
             inside = inside.replace(f"\\{name}", symbol)
-        return re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(RAISED), inside)
+        return re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(SUPERSCRIPTS), inside)
 
     return re.sub(r"\$([^$]*[\\^][^$]*)\$", change, text)
 

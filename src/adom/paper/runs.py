@@ -18,8 +18,7 @@ from .. import __version__
 from ..algorithms import method_class
 from ..errors import InputError, shown
 from ..run.result import Result, load
-from ..util.checked_json import read_checked, write_checked
-from ..util.checked_npz import Damaged
+from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import kind, reason
 
 FORMAT = "adom-reproduction-1"

@@ -20,7 +20,8 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import InputError
-from ..util.checked_npz import USUAL, Damaged, read_json, unpack
+from ..util.checked_json import MOST_TEXT, Damaged, read_json
+from ..util.checked_npz import unpack
 from ..util.files import atomic, open_regular
 from .ranks.partition import Blocks
 
@@ -192,7 +193,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             if file.read(DIGEST + 1) != _digest(file) + b"\n":
                 raise Damaged("it was cut short or changed, its SHA-256 does not fit")
             file.seek(DIGEST + 1)
-            header = read_json(file.readline(USUAL.text + 1))
+            header = read_json(file.readline(MOST_TEXT + 1))
             arrays = unpack(file)
         _check_header(path, header, arrays)
     except OSError as error:

@@ -14,9 +14,11 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
 from ..problems.weighting import told
-from ..util.cards import card, curve, number
-from ..util.checked_npz import Damaged, plain, read_npz, write_npz
+from ..util.cards import card, curve
+from ..util.checked_json import Damaged
+from ..util.checked_npz import read_npz, write_npz
 from ..util.files import atomic, named, reason
+from ..util.text import format_number, json_ready
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +107,7 @@ class Result:
         arrays = {"x": np.asarray(self.x)}
         arrays |= {f"{COLUMN}{name}": column.to_numpy() for name, column in self.history.items()}
         try:
-            write_npz(target, arrays, {"format": FORMAT, "status": self.status, **plain(self.provenance)})
+            write_npz(target, arrays, {"format": FORMAT, "status": self.status, **json_ready(self.provenance)})
         except InputError:
             raise
         except (TypeError, ValueError) as error:  # of a result that somebody has put something into
@@ -145,13 +147,13 @@ class Result:
             if self.measure:
                 facts |= {n.replace("_", " "): float(last[n]) for n in (self.measure, "consensus") if n in last}
             budget = self.provenance.get("rounds")
-            facts["rounds"] = number(int(last["round"])) + (f" of {number(budget)}" if budget else "")
+            facts["rounds"] = format_number(int(last["round"])) + (f" of {format_number(budget)}" if budget else "")
             facts |= {"gradients a node": float(last["gradients"]), "floats sent": int(last["floats_sent"])}
             facts["seconds"] = float(last["seconds"])
         problem, network = self.provenance.get("problem", {}), self.provenance.get("network", {})
         for name, made, kind in (("problem", problem, "type"), ("network", network, "generator")):
             shown = [str(made.get(kind, name))]
-            shown += [f"{key} {number(made[key])}" for key in ("nodes", "dim", "kappa", "chi") if made.get(key)]
+            shown += [f"{key} {format_number(made[key])}" for key in ("nodes", "dim", "kappa", "chi") if made.get(key)]
             facts |= {name: ", ".join(shown)} if made else {}
         facts |= {"weights": self.weighting} if self.weighting else {}
         facts["parameters"] = self.protocol or "–"

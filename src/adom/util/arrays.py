@@ -1,7 +1,6 @@
-"""Arrays that JAX takes over as they are.
+"""Arrays whose memory begins at a multiple of 64 bytes.
 
-On a CPU `jax.device_put` uses an array's own memory if it begins at a multiple of 64 bytes, which NumPy's seldom does,
-and copies it otherwise. What is large is therefore made here.
+`jax.device_put` on a CPU shares such memory, and copies all other.
 """
 
 from typing import Any
@@ -12,7 +11,7 @@ ALIGNMENT = 64
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return an array whose values are yet to be set, and whose memory begins at a multiple of 64 bytes.
+    """Return an aligned array whose values are not set.
 
     Examples
     --------
@@ -22,22 +21,21 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
-    made: np.ndarray = memory[start : start + size].view(dtype).reshape(shape)
-    return made
+    array: np.ndarray = memory[start : start + size].view(dtype).reshape(shape)
+    return array
 
 
 def zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return an array of zeros that begins at a multiple of 64 bytes."""
-    made = empty(shape, dtype)
-    made[...] = 0
-    return made
+    """Return an aligned array of zeros."""
+    array = empty(shape, dtype)
+    array[...] = 0
+    return array
 
 
-def like(values: np.ndarray, dtype: Any = None) -> np.ndarray:
-    """Return a copy that begins at a multiple of 64 bytes, or the array itself if it does already."""
-    wanted = np.dtype(dtype or values.dtype)
-    if values.dtype == wanted and values.flags.c_contiguous and values.ctypes.data % ALIGNMENT == 0:
+def like(values: np.ndarray) -> np.ndarray:
+    """Return the array itself if it is aligned, else an aligned copy."""
+    if values.flags.c_contiguous and values.ctypes.data % ALIGNMENT == 0:
         return values
-    made = empty(values.shape, wanted)
-    made[...] = values
-    return made
+    array = empty(values.shape, values.dtype)
+    array[...] = values
+    return array

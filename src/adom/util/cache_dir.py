@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 
-def cache() -> Path:
-    """Return the folder of what can be made or fetched anew: $ADOM_CACHE, or adom's folder in the user's cache."""
-    given = os.environ.get("ADOM_CACHE")
-    if given:
-        return Path(given)
+def cache_dir() -> Path:
+    """Return the folder of files that can be rebuilt or fetched again: $ADOM_CACHE, or `adom` in the user's cache."""
+    chosen = os.environ.get("ADOM_CACHE")
+    if chosen:
+        return Path(chosen)
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "adom"

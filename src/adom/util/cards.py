@@ -1,18 +1,18 @@
-"""Pieces of HTML by which objects show themselves in a notebook: facts, tables, and small pictures as SVG.
+"""HTML for notebooks: facts, tables, and small SVG pictures.
 
-All text is escaped. There are no style sheets and no colours: everything is drawn in the notebook's own colour, and so
-fits a light and a dark one. Only the standard library is used, so that every room of the package can.
+All text is escaped. There are no style sheets and no colours: everything takes the notebook's own colour, light or
+dark. Uses the standard library only.
 """
 
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, TypeAlias
+
+from .text import format_number, format_power
 
 Numbers: TypeAlias = Any  # a list or an array of them
 
-RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 POINTS = 200
 """The most points of a curve."""
 DRAWN_NODES, DRAWN_LINKS = 200, 4000
@@ -31,7 +31,7 @@ class Markup(str):
 
 
 def escaped(text: object) -> str:
-    """Return text that HTML shows as it is, also inside quotes; what is HTML already is left alone.
+    """Escape text for HTML, also inside quotes; markup is left alone.
 
     Examples
     --------
@@ -41,26 +41,8 @@ def escaped(text: object) -> str:
     return text if isinstance(text, Markup) else Markup(html.escape(str(text), quote=True))
 
 
-def number(value: Any) -> str:
-    """Return a number as a reader wants it; other things as their text.
-
-    Examples
-    --------
-    >>> number(1234567), number(0.1 + 0.2), number(3.21987e-9), number(3760.0), number(float("nan")), number("gd:1")
-    ('1,234,567', '0.3', '3.22e-09', '3,760', '–', 'gd:1')
-    """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return str(value)
-    if isinstance(value, Integral):
-        return f"{int(value):,}"
-    plain = float(value)
-    if math.isnan(plain):
-        return "–"
-    return f"{plain:,.0f}" if 1000 <= abs(plain) < 10**7 else f"{plain:.3g}"
-
-
 def card(title: str, about: str, facts: Mapping[str, object], *pictures: str, below: str = "") -> Markup:
-    """Return a title with a remark, a table of facts, pictures beside it and whatever stands below."""
+    """Return a title with a remark, a table of facts, pictures beside it and further markup below."""
     rows = "".join(
         f'<tr style="background:none"><th scope="row" style="{CELL};font-weight:normal;{FAINT}">{escaped(name)}</th>'
         f'<td style="{CELL};white-space:normal;overflow-wrap:anywhere">{escaped(_shown(value))}</td></tr>'
@@ -77,7 +59,7 @@ def card(title: str, about: str, facts: Mapping[str, object], *pictures: str, be
 
 
 def grid(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
-    """Return a table with a line of headings."""
+    """Return a table with headings."""
     head = "".join(
         f'<th scope="col" style="{CELL};font-weight:normal;white-space:normal;vertical-align:bottom;{FAINT}">'
         f"{escaped(name)}</th>"
@@ -97,12 +79,12 @@ def grid(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
 
 
 def bold(text: object) -> Markup:
-    """Return a cell that stands out."""
+    """Return a cell in bold."""
     return Markup(f"<strong>{escaped(_shown(text))}</strong>")
 
 
 def _shown(value: object) -> object:
-    return value if isinstance(value, Markup) else number(value)
+    return value if isinstance(value, Markup) else format_number(value)
 
 
 def curve(
@@ -113,18 +95,18 @@ def curve(
     labels: bool = True,
     name: str = "error",
 ) -> Markup:
-    """Return a curve over rounds on a logarithmic scale of whole decades; "" where there is nothing to draw.
+    """Draw a curve over rounds on a logarithmic scale of whole decades; "" if there is nothing to draw.
 
     Parameters
     ----------
     across, heights : sequences or arrays of float
-        Rounds, and values; those that a logarithm does not take are left out.
+        Rounds and values; values without a logarithm are left out.
     box : (last round, lowest decade, highest decade), optional
-        What the picture covers, where several are to be compared; by default the curve itself.
+        The range to show, the same for curves to be compared; by default that of the curve itself.
     labels : bool
         Whether the ends of the axes are labelled.
     name : str
-        What the values are called.
+        Name of the values.
     """
     known = _logarithms(across, heights)
     if not known:
@@ -134,20 +116,20 @@ def curve(
     spots = [(left + width * x / end, 4 + (tall - 4) * (high - y) / (high - low)) for x, y in known]
     line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
     dot = f'<circle cx="{spots[-1][0]:.1f}" cy="{spots[-1][1]:.1f}" r="2" fill="currentColor"/>'
+    rounds = f"{format_number(int(end))} rounds"
     ends = ""
     if labels:
-        rounds = escaped(f"{number(int(end))} rounds")
         ends = (
             f'<g fill="currentColor" opacity=".65" font-size="10">'
-            f'<text x="{left - 4}" y="10" text-anchor="end">{_power(high)}</text>'
-            f'<text x="{left - 4}" y="{tall + 2}" text-anchor="end">{_power(low)}</text>'
+            f'<text x="{left - 4}" y="10" text-anchor="end">{format_power(high)}</text>'
+            f'<text x="{left - 4}" y="{tall + 2}" text-anchor="end">{format_power(low)}</text>'
             f'<text x="{left}" y="{tall + 14}">0</text>'
             f'<text x="{left + width}" y="{tall + 14}" text-anchor="end">{rounds}</text></g>'
             f'<path d="M{left} 2V{tall + 2}H{left + width}" fill="none" stroke="currentColor" opacity=".3"/>'
         )
-    said = escaped(f"{name} over {number(int(end))} rounds, from 10^{known[0][1]:.1f} to 10^{known[-1][1]:.1f}")
+    label = escaped(f"{name} over {rounds}, from 10^{known[0][1]:.1f} to 10^{known[-1][1]:.1f}")
     return Markup(
-        f'<svg role="img" aria-label="{said}" width="{left + width + 4}" height="{tall + foot + 2}" '
+        f'<svg role="img" aria-label="{label}" width="{left + width + 4}" height="{tall + foot + 2}" '
         f'style="display:block;max-width:none;min-width:{left + width + 4}px">{ends}'
         f'<path d="{line}" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round"/>{dot}</svg>'
     )
@@ -169,34 +151,30 @@ def bounds(curves: Iterable[tuple[Numbers, Numbers]]) -> tuple[float, int, int]:
 
 
 def _logarithms(across: Numbers, heights: Numbers) -> list[tuple[float, float]]:
-    """Return points to draw, evenly chosen where there are very many."""
+    """Return rounds and logarithms of at most `POINTS` evenly chosen values."""
     last = len(heights) - 1
     chosen = range(last + 1) if last < POINTS else (round(i * last / (POINTS - 1)) for i in range(POINTS))
     return [(float(across[i]), math.log10(heights[i])) for i in chosen if 0 < heights[i] < math.inf]
 
 
-def _power(exponent: int) -> str:
-    return f"10{str(exponent).translate(RAISED)}"
-
-
 def drawing(
-    places: Sequence[Sequence[float]] | None, nodes: int, links: Sequence[Sequence[int]], *, arrows: bool = False
+    positions: Sequence[Sequence[float]] | None, nodes: int, links: Sequence[Sequence[int]], *, arrows: bool = False
 ) -> Markup:
-    """Return a graph; nodes that lie nowhere stand on a circle.
+    """Draw a graph; nodes without positions stand on a circle.
 
     Parameters
     ----------
-    places : sequence of (x, y), optional
+    positions : sequence of (x, y), optional
     nodes : int
     links : sequence of (from, to)
     arrows : bool
         Whether links point from the first node to the second.
     """
-    if not all(math.isfinite(part) for place in places or [] for part in place):
-        places = None
-    radius = max(2.0, min(9.0, 60 / math.sqrt(nodes) if places else 500 / nodes))
+    if not all(math.isfinite(part) for position in positions or [] for part in position):
+        positions = None
+    radius = max(2.0, min(9.0, 60 / math.sqrt(nodes) if positions else 500 / nodes))
     angles = [2 * math.pi * i / nodes for i in range(nodes)]
-    spots = _fitted(places or [(math.sin(angle), math.cos(angle)) for angle in angles], radius + 1)
+    spots = _fitted(positions or [(math.sin(angle), math.cos(angle)) for angle in angles], radius + 1)
     lines = "".join("M{:.0f} {:.0f}L{:.0f} {:.0f}".format(*spots[u], *spots[v]) for u, v in links)
     heads = "".join(_head(spots[u], spots[v], radius) for u, v in links) if arrows else ""
     dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}"/>' for x, y in spots)
@@ -209,17 +187,17 @@ def drawing(
     )
 
 
-def _fitted(places: Sequence[Sequence[float]], rim: float) -> list[tuple[float, float]]:
-    """Return places moved and scaled into the picture, upwards being up."""
-    across, up = zip(*places, strict=True)
+def _fitted(positions: Sequence[Sequence[float]], rim: float) -> list[tuple[float, float]]:
+    """Shift and scale positions into the picture, with y upwards."""
+    across, up = zip(*positions, strict=True)
     middle = (min(across) + max(across)) / 2, (min(up) + max(up)) / 2
     span = max(max(across) - min(across), max(up) - min(up)) or 1.0
     unit = (SIDE - 2 * rim) / span
-    return [(SIDE / 2 + (x - middle[0]) * unit, SIDE / 2 - (y - middle[1]) * unit) for x, y in places]
+    return [(SIDE / 2 + (x - middle[0]) * unit, SIDE / 2 - (y - middle[1]) * unit) for x, y in positions]
 
 
 def _head(start: tuple[float, float], end: tuple[float, float], gap: float) -> str:
-    """Return the head of an arrow that ends where a node of radius `gap` begins."""
+    """Draw the head of an arrow that ends at the rim of a node of radius `gap`."""
     way = math.dist(start, end)
     if way <= 3 * gap:
         return ""

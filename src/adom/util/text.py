@@ -1,0 +1,128 @@
+"""Numbers as people read them, and data as JSON holds it. Uses the standard library only."""
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+SUPERSCRIPTS = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
+
+
+def format_number(value: Any, digits: int = 3) -> str:
+    """Write a number with separators or so many digits; other values as their text.
+
+    Examples
+    --------
+    >>> format_number(1234567), format_number(0.1 + 0.2), format_number(3.21987e-9), format_number(30.7154, digits=4)
+    ('1,234,567', '0.3', '3.22e-09', '30.72')
+    >>> format_number(3760.0), format_number(float("nan")), format_number("gd:1")
+    ('3,760', '–', 'gd:1')
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return str(value)
+    if isinstance(value, Integral):
+        return f"{int(value):,}"
+    number = float(value)
+    if math.isnan(number):
+        return "–"
+    return f"{number:,.0f}" if 1000 <= abs(number) < 10**7 else f"{number:.{digits}g}"
+
+
+def format_short(value: float) -> str:
+    """Write a count in at most five characters.
+
+    Examples
+    --------
+    >>> format_short(987), format_short(12_345), format_short(1_234_567_890), format_short(7.25)
+    ('987', '12.3k', '1.23G', '7.25')
+    >>> format_short(float("nan"))
+    '-'
+    """
+    if not math.isfinite(value):
+        return "-"
+    if abs(value) < 1e4:
+        return f"{value:.4g}" if value == int(value) else f"{value:.3g}"
+    factor, unit = next(pair for pair in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= pair[0])
+    return f"{value / factor:.3g}{unit}"
+
+
+def format_bytes(count: float) -> str:
+    """Write a number of bytes.
+
+    Examples
+    --------
+    >>> format_bytes(512), format_bytes(34_000_000), format_bytes(1.2e16)
+    ('512 B', '34.0 MB', '12000.0 TB')
+    """
+    power = next((power for power in range(4) if count < 1000 ** (power + 1)), 4)
+    return f"{count / 1000**power:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}" if power else f"{count:.0f} B"
+
+
+def format_duration(seconds: float) -> str:
+    """Write a duration.
+
+    Examples
+    --------
+    >>> format_duration(42), format_duration(300), format_duration(7000)
+    ('42 s', '5 min', '1 h 57 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_power(exponent: int) -> str:
+    """Write a power of ten.
+
+    Examples
+    --------
+    >>> format_power(-12)
+    '10⁻¹²'
+    """
+    return f"10{str(exponent).translate(SUPERSCRIPTS)}"
+
+
+def format_exact(value: float) -> str:
+    """Write the shortest text that reads back as the same number.
+
+    Examples
+    --------
+    >>> format_exact(1.0), format_exact(0.1), format_exact(-2.5e-300), format_exact(1 / 3)
+    ('1', '0.1', '-2.5e-300', '0.3333333333333333')
+    """
+    return repr(value).removesuffix(".0")
+
+
+def format_count(count: int, noun: str) -> str:
+    """Write a count and its noun.
+
+    Examples
+    --------
+    >>> format_count(1, "run"), format_count(12345, "run")
+    ('1 run', '12,345 runs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a finite number, or None."""
+    return value if math.isfinite(value) else None
+
+
+def json_ready(value: Any, of_float: Callable[[float], Any] = finite_or_none) -> Any:
+    """Return data as JSON holds it: arrays as lists, numbers that are not finite as null.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> json_ready({"a": np.float64(2), "b": (1, float("inf")), "c": np.arange(2)})
+    {'a': 2.0, 'b': [1, None], 'c': [0, 1]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): json_ready(item, of_float) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(item, of_float) for item in value]
+    if hasattr(value, "tolist"):
+        return json_ready(value.tolist(), of_float)
+    return of_float(value) if isinstance(value, float) else value
