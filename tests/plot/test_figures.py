@@ -10,7 +10,9 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.plot.figures import AXES, convergence, network_picture, save
+from adom.plot.curves import AXES, convergence
+from adom.plot.graphs import network_picture
+from adom.plot.style import save
 from support.drawn import legend, made
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 import adom
 from adom.errors import InputError, InputTypeError
 from adom.networks import stream
-from adom.plot.figures import network_picture
+from adom.plot.graphs import network_picture
 from support.browser import Browser, program
 
 GO = """(() => {{

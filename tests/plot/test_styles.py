@@ -14,8 +14,8 @@ from PIL import Image
 import adom
 from adom.errors import InputError
 from adom.plot.curves import DASHES, convergence
-from adom.plot.figures import save, sweep_figure
-from adom.plot.style import COLOURS, STYLES, magnification, size
+from adom.plot.style import COLOURS, STYLES, magnification, save, size
+from adom.plot.sweeps import sweep_figure
 from adom.study.compare import Comparison
 from support.drawn import legend, made, table
 

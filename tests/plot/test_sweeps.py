@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from adom.errors import InputError
-from adom.plot.figures import save, sweep_figure
+from adom.plot.style import save
+from adom.plot.sweeps import sweep_figure
 from support.drawn import table
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adom.page.content import Claim, Content, Figure, Ledger, Line, Motion, Panel, Run, Table, Verdict
+from adom.page.content import Claim, Content, Figure, Ledger, Line, Panel, Run, Table, Verdict
 from adom.run.result import Result
+from adom.study.replay import Motion
 
 EVIL = "<img src=x onerror=alert(1)>"
 WORSE = "</script><script>alert(2)</script><!-- \u2028 ' \" & {{data}} $$x$$"

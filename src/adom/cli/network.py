@@ -21,7 +21,8 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
     settings = settle(config, flags, USUAL)
     output.folder(out)
 
-    from ..plot.figures import network_picture, save
+    from ..plot.graphs import network_picture
+    from ..plot.style import save
 
     with output.busy("building the network"):
         built = build.network(settings)

@@ -40,7 +40,8 @@ def plot(
     printed.results(results)
     printed.file(output, (".png", ".pdf", ".svg"), "--output")
 
-    from ..plot.figures import convergence, save
+    from ..plot.curves import convergence
+    from ..plot.style import save
     from ..run.result import load
 
     runs = [load(path) for path in results]

@@ -10,8 +10,8 @@ from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
 if TYPE_CHECKING:
-    from ..page.content import Motion
     from ..run.result import Result
+    from ..study.replay import Motion
 
 MOST = 200
 """Runs of a folder among which one is looked for that can be shown in motion."""

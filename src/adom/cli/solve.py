@@ -127,7 +127,8 @@ def _start(settings: Config, out: Path, json: bool) -> int:
 
 def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     """Write everything that a run leaves; return the files by kind."""
-    from ..plot.figures import convergence, save
+    from ..plot.curves import convergence
+    from ..plot.style import save
     from ..util.files import atomic
     from .config import write_toml
 

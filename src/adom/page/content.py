@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..run.result import Result
+from ..study.replay import Motion
 
 
 @dataclass(frozen=True)
@@ -150,34 +149,6 @@ class Ledger:
     counts: Table
     groups: Mapping[str, Sequence[Claim]]
     findings: Sequence[Table] = ()
-
-
-@dataclass(frozen=True)
-class Motion:
-    """A stretch of a run, frame by frame.
-
-    Attributes
-    ----------
-    title : str
-        What runs, on what.
-    rounds : (frames,) array of int
-        Communication rounds behind each frame.
-    graph : (frames,) array of int
-        Which of `edges` the last of them used.
-    edges : sequence of (links, 2) arrays of int
-        The distinct graphs.
-    places : sequence of (nodes, 2) arrays
-        Where the nodes lie: one for each graph, or one for all.
-    distances : (frames, nodes) array
-        Of each node's row to the solution.
-    """
-
-    title: str
-    rounds: np.ndarray
-    graph: np.ndarray
-    edges: Sequence[np.ndarray]
-    places: Sequence[np.ndarray]
-    distances: np.ndarray
 
 
 @dataclass(frozen=True)

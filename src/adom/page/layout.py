@@ -9,7 +9,8 @@ import numpy as np
 from ..algorithms import METHODS
 from ..plot.curves import AXES, DASHES, SPREAD
 from ..plot.style import COLOURS
-from .content import Content, Figure, Line, Motion, Panel, Run
+from ..study.replay import Motion
+from .content import Content, Figure, Line, Panel, Run
 from .curves import DECADE, FLOOR, coded, letters
 
 DARK = (

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..algorithms import METHODS, method_class
 from ..plot.curves import DASHES, GROWTH, MARKERS
-from ..plot.graphs import _draw_graph
+from ..plot.graphs import draw_graph
 from ..plot.style import COLOURS, style
 from ..run.result import Result
 from ..study.metrics import relative_errors
@@ -121,7 +121,7 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
         grid = figure.subplots(1, len(rounds), squeeze=False)[0]
         figure.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.01, wspace=0.18)
         for axes, k in zip(grid, rounds, strict=True):
-            _draw_graph(axes, network, k)
+            draw_graph(axes, network, k)
         for axes in grid[1:]:
             axes.annotate(
                 "$\\Rightarrow$", (-0.09, 0.5), xycoords="axes fraction", ha="center", va="center", fontsize=14

@@ -2,20 +2,19 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from ..run.endings import LOST
-from ..run.result import Result
 from .style import COLOURS, magnification, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..run.result import Result
     from .display import Figure
 
 AXES = {
@@ -24,30 +23,21 @@ AXES = {
     "floats_sent": "numbers sent over all links",
     "seconds": "time (s), without compilation and metrics",
 }
-"""What a convergence figure may be drawn against, and how the axis is then labelled."""
+"""Horizontal axes of a convergence figure and their labels."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
 LIGHTNESS = (0.0, 0.1, 0.3, 0.2)
-"""The more of the paper a line style leaves free, the higher it lies, so that curves that coincide all show."""
+"""Drawing order by line style: the more gaps, the higher, so that coinciding curves all show."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "<", "*", ">", "h", "d")
 THIN = (0, (4, 2))
 GROWTH = 1e4
 """Growth over the start at which a diverging curve is cut off, so that it does not flatten the others."""
 SPREAD = 30
-"""How much farther the longest curve may reach than the shortest before the axis becomes logarithmic."""
-
-
-class Look(NamedTuple):
-    """How the curve of one run is drawn."""
-
-    colour: str
-    dash: Any
-    marker: str | None = None
-    scale: float = 1.0
+"""Ratio of the longest curve to the shortest beyond which the axis is logarithmic."""
 
 
 def convergence(
-    results: Sequence[Result],
+    results: "Result | Sequence[Result]",
     *,
     axis: str | None = "round",
     consensus: bool = True,
@@ -57,8 +47,8 @@ def convergence(
     """Draw error (solid) and consensus (thin, dashed) of one or more runs on a logarithmic scale.
 
     A run that diverged or was growing ends in a cross, at the last record before it outgrew its start by a factor of
-    10,000 or ceased to be finite. Values that a logarithm does not take are left out. Where some runs reach 30 times
-    as far along the horizontal axis as others, that axis is logarithmic too.
+    10,000 or ceased to be finite. Values without a logarithm are left out. Where some runs reach 30 times as far along
+    the horizontal axis as others, that axis is logarithmic too.
 
     Parameters
     ----------
@@ -68,11 +58,11 @@ def convergence(
     consensus : bool
         Without it only the errors are drawn, told apart by colour, line style and marker: for many runs.
     labels : sequence of str, optional
-        What the legend calls the runs; by default the methods' titles. Parameters and oracle are added where
-        the runs differ in them, and stand above the legend where they do not.
+        Names of the runs in the legend; by default the methods' titles. Parameters and oracle are added where the
+        runs differ in them, and stand above the legend where they do not.
     style : str, optional
-        "column", "page" or "slide": how wide, and how large its text; by default a column for one panel and a page
-        for several. See `adom.styles`.
+        "column", "page" or "slide": width and text size; by default a column for one panel and a page for several.
+        See `adom.styles`.
 
     Examples
     --------
@@ -84,7 +74,7 @@ def convergence(
     >>> len(convergence([result], axis="all").axes)
     4
     """
-    results = [results] if isinstance(results, Result) else list(results)
+    results = list(results) if isinstance(results, Iterable) else [results]
     _check(results, axis, labels)
     with in_style(style):
         from .display import Figure
@@ -92,7 +82,7 @@ def convergence(
         shared, names = _names(results, labels)
         scale = magnification(style)
         looks = [_look(number, consensus, scale) for number in range(len(results))]
-        handles = _legend(results, names, looks, consensus)
+        handles = _legend(results, names, looks, consensus, scale)
         shown = list(AXES) if axis in (None, "all") else [str(axis)]
         width, height = size(style, len(shown))
         columns = _columns(max(map(len, names)), width / scale, consensus)
@@ -101,10 +91,10 @@ def convergence(
         body = height if rows == 1 else 0.82 * height * rows
         figure = Figure(figsize=(width, body + depth), layout="constrained")
         grid = figure.subplots(rows, across, sharey=True, squeeze=False)
-        for one, panel in zip(shown, grid.flat, strict=True):
-            _draw_panel(panel, results, one, looks, consensus)
-        for panel in grid[:, 0]:
-            panel.set_ylabel(_height(results, consensus))
+        for column, axes in zip(shown, grid.flat, strict=True):
+            _draw_panel(axes, results, column, looks, consensus, scale)
+        for axes in grid[:, 0]:
+            axes.set_ylabel(_height(results, consensus))
         figure.legend(
             handles=handles,
             loc="outside lower center",
@@ -112,15 +102,15 @@ def convergence(
             frameon=False,
             title=shared or None,
             title_fontsize=7 * scale,
-            handlelength=2.0 if consensus else 2.6,  # dashes and markers want room, and so do long names
+            handlelength=2.0 if consensus else 2.6,  # dashes and markers need room, and so do long names
             columnspacing=1.0 if consensus else 1.4,
         )
     return figure
 
 
-def _height(results: Sequence[Result], consensus: bool) -> str:
-    """Return what the vertical axis shows."""
-    if any(one.measure != "error" for one in results):
+def _height(results: "Sequence[Result]", consensus: bool) -> str:
+    """Return the label of the vertical axis."""
+    if any(result.measure != "error" for result in results):
         return "gradient norm at the mean" + (",\nsquared distance to it" if consensus else "")
     return "squared distance" + ("" if consensus else " to $x^*$") + "\n(sum over nodes)"
 
@@ -128,37 +118,48 @@ def _height(results: Sequence[Result], consensus: bool) -> str:
 def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | None) -> None:
     if axis not in AXES and axis not in (None, "all"):
         raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, all")
-    for one in results:
-        if not isinstance(one, Result):
-            raise InputTypeError(f"convergence draws adom results, got {type(one).__name__}; adom.load reads one")
+    for result in results:
+        if not hasattr(result, "history"):
+            raise InputTypeError(f"convergence draws adom results, got {type(result).__name__}; adom.load reads one")
+        if not result.measure:
+            raise InputError(f"{result!r} was not monitored, so there is no curve to draw; run it with monitor=True")
     if not results:
         raise InputError("got no results to draw; give one or more")
-    for one in results:
-        if not one.measure:
-            raise InputError(f"{one!r} was not monitored, so there is no curve to draw; run it with monitor=True")
     if labels is not None and len(labels) != len(results):
         raise InputError(f"got {len(labels)} labels for {len(results)} results; give one for each")
 
 
-def _look(number: int, consensus: bool, scale: float) -> Look:
+def _look(number: int, consensus: bool, scale: float) -> dict[str, Any]:
+    """Return the line properties of a run's error."""
     colour = COLOURS[number % len(COLOURS)]
     if consensus:
-        return Look(colour, DASHES[number // len(COLOURS) % len(DASHES)], None, scale)
-    return Look(colour, DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)], scale)
+        dash = DASHES[number // len(COLOURS) % len(DASHES)]
+        return {"color": colour, "linestyle": dash, "linewidth": 1.6 * scale}
+    marker = MARKERS[number % len(MARKERS)]
+    return {
+        "color": colour,
+        "linestyle": DASHES[number % len(DASHES)],
+        "linewidth": 1.2 * scale,
+        "marker": marker,
+        "markersize": (6 if marker in "P*" else 4) * scale,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.3 * scale,
+        "zorder": 2 + LIGHTNESS[number % len(DASHES)],
+    }
 
 
 def _columns(longest: int, inches: float, consensus: bool) -> int:
-    """Return how many columns of a legend fit, the longest name being that long."""
+    """Return how many columns of a legend fit, given the length of the longest name."""
     width = 26 if consensus else longest
     fits = 1 if longest > 26 else 2 if width > 12 else 3
     return fits * (2 if inches > 5 else 1)
 
 
-def _names(results: Sequence[Result], labels: Sequence[str] | None) -> tuple[str, list[str]]:
-    """Return what runs with labels have in common, and what tells each apart; a number where nothing else does."""
-    names = [one.label for one in results] if labels is None else list(labels)
-    protocols = [one.protocol for one in results]
-    oracles = [str(one.provenance.get("oracle") or "") for one in results]
+def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[str, list[str]]:
+    """Return the settings that labelled runs share, and a distinct name for each; numbered where nothing differs."""
+    names = [result.label for result in results] if labels is None else list(labels)
+    protocols = [result.protocol for result in results]
+    oracles = [str(result.provenance.get("oracle") or "") for result in results]
     common = []
     if labels is not None and protocols[0] and len(set(protocols)) == 1:
         common.append(f"parameters {protocols[0]}")
@@ -169,105 +170,111 @@ def _names(results: Sequence[Result], labels: Sequence[str] | None) -> tuple[str
     for number, (protocol, oracle) in enumerate(zip(protocols, oracles, strict=True)):
         extra = ", ".join(part for part in (protocol, oracle and f"oracle {oracle}") if part)
         names[number] += f" ({extra})" if extra else ""
+    return ", ".join(common), numbered(names)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return names with a number after those that occur more than once.
+
+    Examples
+    --------
+    >>> numbered(["a", "b", "a"])
+    ['a #1', 'b', 'a #2']
+    """
     often, seen = Counter(names), Counter[str]()
-    for number, text in enumerate(names):
-        seen[text] += 1
-        if often[text] > 1:
-            names[number] = f"{text} #{seen[text]}"
-    return ", ".join(common), names
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} #{seen[name]}" if often[name] > 1 else name)
+    return distinct
 
 
-def _legend(results: Sequence[Result], names: Sequence[str], looks: Sequence[Look], consensus: bool) -> list[Any]:
-    """Return one entry a run, and what the kinds of line mean."""
+def _legend(
+    results: "Sequence[Result]", names: Sequence[str], looks: Sequence[dict[str, Any]], consensus: bool, scale: float
+) -> list[Any]:
+    """Return one entry per run, then the kinds of line."""
     from matplotlib.lines import Line2D
 
-    entries = [Line2D([], [], label=text, **_line(look)) for text, look in zip(names, looks, strict=True)]
-    scale = looks[0].scale
+    entries = [Line2D([], [], label=name, **look) for name, look in zip(names, looks, strict=True)]
     if consensus:
-        shown = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
-        entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=shown))
+        error = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
+        entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=error))
         thin: dict[str, Any] = {"color": "0.2", "linewidth": 0.7 * scale, "linestyle": THIN}
         entries.append(Line2D([], [], label="consensus: distance to mean", **thin))
-    crossed = " or ".join(status for status in LOST if any(one.status == status for one in results))
+    crossed = " or ".join(sorted({result.status for result in results if result.lost}))
     if crossed:
         entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=crossed))
     return entries
 
 
-def _line(look: Look) -> dict[str, Any]:
-    """Return how the error of a run is drawn."""
-    if look.marker is None:
-        return {"color": look.colour, "linestyle": look.dash, "linewidth": 1.6 * look.scale}
-    return {
-        "color": look.colour,
-        "linestyle": look.dash,
-        "linewidth": 1.2 * look.scale,
-        "marker": look.marker,
-        "markersize": (6 if look.marker in "P*" else 4) * look.scale,
-        "markeredgecolor": "white",
-        "markeredgewidth": 0.3 * look.scale,
-        "zorder": 2 + LIGHTNESS[DASHES.index(look.dash)],
-    }
-
-
-def _draw_panel(axes: "Axes", results: Sequence[Result], axis: str, looks: Sequence[Look], consensus: bool) -> None:
+def _draw_panel(
+    axes: "Axes",
+    results: "Sequence[Result]",
+    column: str,
+    looks: Sequence[dict[str, Any]],
+    consensus: bool,
+    scale: float,
+) -> None:
     axes.set_yscale("log")
-    for number, (one, look) in enumerate(zip(results, looks, strict=True)):
-        _draw_run(axes, one, axis, look, consensus, number / len(results))
-    axes.set_xlabel(AXES[axis] if looks[0].scale == 1 else AXES[axis].split(",")[0])
+    for number, (result, look) in enumerate(zip(results, looks, strict=True)):
+        phase = number / len(results)  # of the panel's diagonal; each run has its markers elsewhere
+        spaced = {"markevery": (0.02 + 0.25 * phase, 0.25)} if "marker" in look else {}
+        _draw_run(axes, result, column, look | spaced, consensus, scale)
+    axes.set_xlabel(AXES[column] if scale == 1 else AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
     if not axes.lines:
         axes.set_ylim(0.1, 10)
-    ends = [float(one.history[axis].iloc[-1]) for one in results if one.status not in LOST]
+    ends = [float(result.history[column].iloc[-1]) for result in results if not result.lost]
     if ends and 0 < SPREAD * min(ends) < max(ends):
         axes.set_xscale("log")
     else:
-        _tidy_numbers(axes, axis, 6 if looks[0].scale == 1 else 4)
+        _tidy_numbers(axes, column, 6 if scale == 1 else 4)
 
 
-def _draw_run(axes: "Axes", result: Result, axis: str, look: Look, consensus: bool, phase: float) -> None:
+def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any], consensus: bool, scale: float) -> None:
     from matplotlib.colors import to_rgb
 
     history = result.history
-    across = history[axis].to_numpy(dtype=float)
+    across = history[column].to_numpy(dtype=float)
     error = history[result.measure].to_numpy(dtype=float)
     start = float(result.provenance.get("start_error") or 0)
-    lost = result.status in LOST
-    stop = _end(error, start) if lost else len(error)
-    line = _line(look)
-    if look.marker is not None:
-        line["markevery"] = (0.02 + 0.25 * phase, 0.25)  # of the panel's diagonal; each run at its own places
-    dark = tuple(0.45 * part for part in to_rgb(look.colour))  # stays visible where the two coincide
-    lines = {result.measure: line}
+    stop = tame_records(error, start) if result.lost else len(error)
+    lines = {result.measure: look}
     if consensus:
-        lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7 * look.scale}
-    for name, drawn_as in lines.items():
+        dark = tuple(0.45 * part for part in to_rgb(look["color"]))  # stays visible where the two coincide
+        lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7 * scale}
+    for name, line in lines.items():
         values = history[name].to_numpy(dtype=float)[:stop]
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
-        alone = {"marker": "o", "markersize": 2 * drawn_as["linewidth"], "markevery": None} if stop == 1 else {}
+        alone = {"marker": "o", "markersize": 2 * line["linewidth"], "markevery": None} if stop == 1 else {}
         if np.isfinite(drawn).any():
-            axes.plot(across[:stop], drawn, **drawn_as | alone)
-    if lost:
+            axes.plot(across[:stop], drawn, **line | alone)
+    if result.lost:
         last = stop - 1
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)
-        cross: dict[str, Any] = {"marker": "X", "markersize": 6 * look.scale, "clip_on": False, "zorder": 5}
-        axes.plot(across[last], height, color=look.colour, **cross)
+        cross: dict[str, Any] = {"marker": "X", "markersize": 6 * scale, "clip_on": False, "zorder": 5}
+        axes.plot(across[last], height, color=look["color"], **cross)
 
 
-def _end(error: np.ndarray, start: float) -> int:
-    """Return how many records of a run that grows are drawn; one at least."""
+def tame_records(error: np.ndarray, start: float) -> int:
+    """Return how many records a run has before it outgrows its start by `GROWTH`; at least one.
+
+    Examples
+    --------
+    >>> tame_records(np.array([2.0, 50.0, 1e9, np.inf]), start=1.0)
+    2
+    """
     first = error[0] if np.isfinite(error[0]) else 0.0
-    limit = GROWTH * max(start, first, 1e-300)
-    wild = ~(error <= limit)
+    wild = ~(error <= GROWTH * max(start, first, 1e-300))
     return max(1, int(np.argmax(wild)) if wild.any() else len(error))
 
 
-def _tidy_numbers(axes: "Axes", axis: str, most: int) -> None:
+def _tidy_numbers(axes: "Axes", column: str, most: int) -> None:
     """Start the horizontal axis at 0 and write large numbers as 20k or 3M."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=axis == "round"))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=column == "round"))
     axes.set_xlim(left=0)
     if axes.get_xlim()[1] >= 1e4:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -1,4 +1,4 @@
-"""The figure that every ``plot()`` returns: it shows itself in a notebook, in a window, and in good files."""
+"""The figure that every ``plot()`` returns: it displays in a notebook or a window and saves files for print."""
 
 import sys
 from importlib import import_module
@@ -9,20 +9,20 @@ import matplotlib
 from matplotlib.figure import Figure as Base
 
 FINE = 2
-"""Points of the picture for one of the screen's."""
+"""Pixels of a notebook's picture per pixel shown."""
 
 
 class Figure(Base):
-    """A matplotlib figure that needs no pyplot to be seen.
+    """A matplotlib figure that displays without pyplot.
 
-    As the last line of a notebook's cell it is shown, whatever backend there is. `show` does so anywhere in a cell,
-    opens a window from a script, and lets tools that collect pyplot's figures find it. Files are fine enough for
-    print, and text in them stays text, in fonts that journals take.
+    As the last line of a notebook's cell it is shown, with any backend. `show` does so anywhere in a cell, opens a
+    window from a script, and lets tools that collect pyplot's figures find it. Files have enough resolution for print,
+    and text in them stays text, in fonts that journals accept.
     """
 
     def savefig(self, fname: Any, *, transparent: bool | None = None, **kwargs: Any) -> None:
         """Write a file as `matplotlib.figure.Figure.savefig` does, by default with 300 dots an inch."""
-        if matplotlib.rcParams["savefig.dpi"] == "figure":  # nobody has said otherwise
+        if matplotlib.rcParams["savefig.dpi"] == "figure":  # matplotlib's default
             kwargs.setdefault("dpi", 300)
         kind = str(kwargs.get("format") or fname).rpartition(".")[2].lower()
         fonts: Any = {"ps.fonttype" if kind in ("ps", "eps") else "pdf.fonttype": 42}
@@ -30,18 +30,23 @@ class Figure(Base):
             super().savefig(fname, transparent=transparent, **kwargs)
 
     def show(self, warn: bool = True) -> None:
-        """Show the figure: below the cell in a notebook, in a window elsewhere, which is waited for."""
+        """Show the figure: below the cell in a notebook; elsewhere in a window, until it is closed."""
         if _in_notebook():
             import_module("IPython.display").display(self)
             return
         import matplotlib.pyplot as plt
 
         if self.canvas.manager is None:
-            _adopt(self)
+            try:
+                plt.figure(self)
+            except ValueError:  # before matplotlib 3.11: take the canvas of a new figure
+                canvas = plt.figure().canvas
+                canvas.figure = self
+                self.set_canvas(canvas)
         plt.show()
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """Return the picture for a notebook, with the size at which it is shown."""
+        """Return the picture for a notebook and the size at which to show it."""
         content = BytesIO()
         self.savefig(content, format="png", dpi=FINE * self.dpi)
         width, height = (round(side * self.dpi) for side in self.get_size_inches())
@@ -49,18 +54,6 @@ class Figure(Base):
 
 
 def _in_notebook() -> bool:
-    """Return whether a notebook's kernel runs this; a terminal's IPython has none and cannot show pictures."""
+    """Return whether a notebook's kernel runs this; IPython in a terminal has none."""
     shell = sys.modules.get("IPython")
     return shell is not None and hasattr(shell.get_ipython(), "kernel")
-
-
-def _adopt(figure: Base) -> None:
-    """Make pyplot know a figure that it did not make."""
-    import matplotlib.pyplot as plt
-
-    try:
-        plt.figure(figure)
-    except ValueError:  # before matplotlib 3.11: give it the place of a new one
-        canvas = plt.figure().canvas
-        canvas.figure = figure
-        figure.set_canvas(canvas)

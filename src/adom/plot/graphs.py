@@ -1,4 +1,4 @@
-"""Pictures of a network: some of its rounds, its chi round by round, its degrees."""
+"""Overview of a network: some of its rounds, its chi by round, its degrees."""
 
 import math
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .display import Figure
 
 CROWD = 300
-"""Nodes beyond which links alone are drawn."""
-LOOKED_AT = 8
-"""Graphs of a network that is not held whose degrees are counted."""
+"""Nodes above which only links are drawn."""
+SAMPLED = 8
+"""Graphs whose degrees are counted, of a network that is not held in memory."""
 
 
 def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figure":
@@ -39,7 +39,8 @@ def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figur
     """
     if not hasattr(network, "positions"):
         raise InputTypeError(f"network_picture draws adom networks, got {type(network).__name__}; e.g. ring(10)")
-    shown = _first_rounds(network, 3) if rounds is None else [int(k) for k in rounds]
+    first = np.sort(np.unique(network.order, return_index=True)[1])  # round of each distinct graph
+    shown = [int(k) for k in (first[:3] if rounds is None else rounds)]
     if not shown or min(shown) < 0 or len(shown) > 6:
         raise InputError(f"rounds must be one to six round numbers from 0, got {shown}; e.g. rounds=(0, 1)")
 
@@ -50,71 +51,66 @@ def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figur
         parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1))
         top, bottom = parts
         for axes, k in zip(np.atleast_1d(top.subplots(1, len(shown))), shown, strict=True):
-            _draw_graph(axes, network, k)
+            draw_graph(axes, network, k)
         left, right = bottom.subplots(1, 2, width_ratios=(1.6, 1))
         _draw_chi(left, network)
         _draw_degrees(right, network)
     return figure
 
 
-def _first_rounds(network: Any, most: int) -> list[int]:
-    """Return the first round of each of the first few distinct graphs."""
-    _, first = np.unique(network.order, return_index=True)
-    return [int(k) for k in np.sort(first)[:most]]
-
-
 def _chis(network: Any) -> np.ndarray:
-    """Return lambda_max / lambda_min_plus of every round of one period, each graph by itself."""
+    """Return lambda_max / lambda_min_plus of the graph of every round of one period."""
     low, high = network.spectrum[network.order].T
     return np.asarray(high / low)
 
 
-def _draw_graph(axes: "Axes", network: Any, k: int) -> None:
+def draw_graph(axes: "Axes", network: Any, k: int) -> None:
+    """Draw the graph of round k, with its number of links and its chi as the title."""
     g = int(network.order[k % network.period])
-    edges, place = network.edges(g), network.positions(g)
-    place = _layout(network.graph(k), network.nodes) if place is None else place
-    draw_links(axes, place, edges)
+    edges, points = network.edges(g), network.positions(g)
+    points = layout(network.graph(k), network.nodes) if points is None else points
+    draw_links(axes, points, edges)
     if network.nodes <= CROWD:
-        draw_nodes(axes, place)
-    set_frame(axes, place)
+        draw_nodes(axes, points)
+    set_frame(axes, points)
     chi = _chis(network)[k % network.period]
     axes.set_title(f"round {k}: {len(edges)} links" + (f", $\\chi$ = {chi:.3g}" if np.isfinite(chi) else ""))
 
 
 def draw_links(
     axes: "Axes",
-    place: np.ndarray,
+    points: np.ndarray,
     pairs: np.ndarray,
     *,
     zoom: float = 1.0,
     arrows: bool = False,
     colour: str | None = None,
 ) -> None:
-    """Draw links between points, as arrows from the first to the second of a pair if so wanted."""
+    """Draw links between points, optionally as arrows from the first to the second of each pair."""
     from matplotlib.collections import LineCollection
 
-    colour = colour or ("0.25" if len(place) > CROWD else "0.4")
+    colour = colour or ("0.25" if len(points) > CROWD else "0.4")
     strength = zoom * float(np.clip(15 / math.sqrt(len(pairs)), 0.35, 1))
     if arrows:
-        start, end = place[pairs[:, 0]], place[pairs[:, 1]]
-        way = end - start
-        gap = math.sqrt(_node_size(len(place))) / 2 / 72 / 1.7 * _side(place)  # a node's radius; a panel has 1.7 inches
-        short = np.maximum(1 - gap / np.maximum(np.hypot(*way.T), 1e-12), 0)[:, None] * way
+        start = points[pairs[:, 0]]
+        step = points[pairs[:, 1]] - start
+        gap = math.sqrt(_node_size(len(points))) / 2 / 72 / 1.7 * _side(points)  # a node's radius in a 1.7-inch panel
+        short = np.maximum(1 - gap / np.maximum(np.hypot(*step.T), 1e-12), 0)[:, None] * step
         shape: dict[str, Any] = {"width": 0.009 * strength, "headwidth": 6, "headlength": 7, "headaxislength": 6}
         unscaled: dict[str, Any] = {"units": "inches", "angles": "xy", "scale_units": "xy", "scale": 1}
         axes.quiver(*start.T, *short.T, color=colour, alpha=0.8, **shape, **unscaled)
         return
-    lines = LineCollection(place[pairs], colors=colour, linewidths=0.7 * strength, alpha=0.8)
+    lines = LineCollection(points[pairs], colors=colour, linewidths=0.7 * strength, alpha=0.8)
     lines.set_rasterized(len(pairs) > 5000)
     axes.add_collection(lines)
 
 
-def draw_nodes(axes: "Axes", place: np.ndarray, *, zoom: float = 1.0, **colours: Any) -> None:
-    """Draw nodes as dots, in one colour or as `scatter` is told."""
+def draw_nodes(axes: "Axes", points: np.ndarray, *, zoom: float = 1.0, **colours: Any) -> None:
+    """Draw nodes as dots, in one colour or with the given arguments of `scatter`."""
     look = colours or {"color": COLOURS[0]}
-    size = zoom**2 * _node_size(len(place))
+    size = zoom**2 * _node_size(len(points))
     rim: dict[str, Any] = {"edgecolors": "0.25" if colours else "white", "linewidths": 0.3 * zoom}
-    axes.scatter(place[:, 0], place[:, 1], s=size, zorder=2, **rim, **look)
+    axes.scatter(points[:, 0], points[:, 1], s=size, zorder=2, **rim, **look)
 
 
 def _node_size(nodes: int) -> float:
@@ -122,9 +118,9 @@ def _node_size(nodes: int) -> float:
     return float(np.clip(600 / nodes, 3, 30))
 
 
-def set_frame(axes: "Axes", *places: np.ndarray) -> None:
-    """Show the unit square, or else what points take that lie outside of it or in a corner of it."""
-    points = np.concatenate(places)
+def set_frame(axes: "Axes", *positions: np.ndarray) -> None:
+    """Show the unit square, or the square around points that leave it or fill only a corner of it."""
+    points = np.concatenate(positions)
     side = _side(points)
     if side == 1:
         axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
@@ -137,18 +133,18 @@ def set_frame(axes: "Axes", *places: np.ndarray) -> None:
 
 
 def _side(points: np.ndarray) -> float:
-    """Return the side of the square that is shown: 1 for the unit square."""
+    """Return the side of the square to show: 1 for the unit square."""
     span = max(float(np.ptp(points, axis=0).max()), 1e-12)
     unit = points.min() >= 0 and points.max() <= 1 and span >= 0.5
     return 1.0 if unit else span
 
 
-def _layout(graph: Any, nodes: int) -> np.ndarray:
-    """Place the nodes of a graph that lie nowhere; on a circle where a better layout would take long."""
+def layout(graph: Any, nodes: int) -> np.ndarray:
+    """Place the nodes of a graph without positions; on a circle where a better layout would take long."""
     import networkx as nx
 
-    place = nx.spring_layout(graph, seed=0) if nodes <= CROWD else nx.circular_layout(graph)
-    points = np.array([place[i] for i in range(nodes)])
+    positions = nx.spring_layout(graph, seed=0) if nodes <= CROWD else nx.circular_layout(graph)
+    points = np.array([positions[i] for i in range(nodes)])
     return np.asarray((points - points.min(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-12))
 
 
@@ -160,10 +156,10 @@ def _draw_chi(axes: "Axes", network: Any) -> None:
     known = np.flatnonzero(np.isfinite(chis))
     if known.size == len(chis):
         rounds = np.arange(0, len(chis), step)
-        worst = np.maximum.reduceat(chis, rounds)  # so that the worst round of every stretch stays visible
+        worst = np.maximum.reduceat(chis, rounds)  # the worst round of every stretch stays visible
         rounds, worst = np.append(rounds, len(chis)), np.append(worst, worst[-1])
         axes.plot(rounds, worst, color=COLOURS[0], linewidth=0.7, drawstyle="steps-post")
-    else:  # a network too large to look at all of its graphs
+    else:  # too large to examine all graphs
         step, worst = 1, chis[known] if known.size else np.array([network.chi])
         axes.plot(known, chis[known], "o", color=COLOURS[0], markersize=3)
     axes.axhline(network.chi, color=COLOURS[1], linewidth=0.8, linestyle="--")
@@ -195,18 +191,16 @@ def _draw_chi(axes: "Axes", network: Any) -> None:
 def _draw_degrees(axes: "Axes", network: Any) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    counts = np.zeros(1, dtype=np.int64)
+    counts = np.zeros(network.nodes, dtype=np.int64)
     used, times = np.unique(network.order, return_counts=True)
     if not network.held:
-        chosen = np.linspace(0, len(used) - 1, min(LOOKED_AT, len(used))).astype(int)
+        chosen = np.linspace(0, len(used) - 1, min(SAMPLED, len(used))).astype(int)
         used, times = used[chosen], times[chosen]
     for g, weight in zip(used, times, strict=True):
-        degrees = np.bincount(np.bincount(network.edges(int(g)).ravel(), minlength=network.nodes))
-        if len(degrees) > len(counts):
-            counts = np.pad(counts, (0, len(degrees) - len(counts)))
-        counts[: len(degrees)] += weight * degrees
+        degrees = np.bincount(network.edges(int(g)).ravel(), minlength=network.nodes)
+        counts += weight * np.bincount(degrees, minlength=network.nodes)
     share = counts / counts.sum()
-    low, high = int(np.flatnonzero(counts)[0]), len(counts) - 1
+    low, high = np.flatnonzero(counts)[[0, -1]]
     width = max(1, math.ceil((high - low + 1) / 40))
     edges = np.arange(low, high + width + 1, width)
     heights = [share[a:b].sum() for a, b in pairwise(edges)]

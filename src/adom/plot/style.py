@@ -1,4 +1,4 @@
-"""What all figures share: palette, sizes, and how they are written to files.
+"""Palette and sizes of all figures, and how they are written to files.
 
 Only matplotlib's object interface is used, so no window, backend or global state is involved.
 """
@@ -26,15 +26,15 @@ METADATA: dict[str, dict[str, Any]] = {
     ".pdf": {"Creator": "adom", "Producer": None, "CreationDate": None},
     ".svg": {"Creator": "adom", "Date": None},
 }
-"""What a file says about its making, for each suffix that `save` takes."""
+"""Metadata of a file, for each suffix that `save` takes."""
 OWN = {"figure.constrained_layout.use", "lines.markersize"}
-"""What our figures say themselves, panel by panel."""
+"""Settings that our figures make themselves, panel by panel."""
 STYLES = ("column", "page", "slide")
-"""The looks a figure can have, each a file in `adom.styles`."""
+"""Styles of a figure, each a file in `adom.styles`."""
 
 
 def style(name: str | None = None) -> AbstractContextManager[None]:
-    """Return a context in which figures are made in one of the house's looks, by default in that of a column."""
+    """Return a context in which figures are drawn in one of the styles, by default "column"."""
     import matplotlib
 
     kept = {key: value for key, value in _settings(name or "column").items() if key not in OWN}
@@ -42,7 +42,7 @@ def style(name: str | None = None) -> AbstractContextManager[None]:
 
 
 def size(name: str | None, panels: int = 1) -> tuple[float, float]:
-    """Return width and height of a figure in a look; where none is named, several panels get a page.
+    """Return width and height of a figure in a style; without one, several panels get a page.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def size(name: str | None, panels: int = 1) -> tuple[float, float]:
 
 
 def magnification(name: str | None) -> float:
-    """Return how much larger than in a paper everything is drawn.
+    """Return how much larger than in print everything is drawn.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def magnification(name: str | None) -> float:
 
 @cache
 def _settings(name: str) -> dict[Any, Any]:
-    """Return matplotlib's settings of a look."""
+    """Return matplotlib's settings for a style."""
     if name not in STYLES:
         raise InputError(f"unknown style {name!r}; {nearest(name, STYLES)}")
     import matplotlib

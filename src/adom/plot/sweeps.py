@@ -1,4 +1,4 @@
-"""Pictures of sweeps: a cost against what was varied, as curves or as a map for each method."""
+"""Figures of sweeps: a cost against the settings, as curves or as a map for each method."""
 
 import math
 from itertools import pairwise
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..study.metrics import COSTS
 from .curves import AXES, DASHES, MARKERS
 from .style import COLOURS, magnification, size
 from .style import style as in_style
@@ -18,12 +17,17 @@ if TYPE_CHECKING:
 
     from .display import Figure
 
-VALUES = {f"{cost}_to_target": AXES[column].split(",")[0] for cost, column in COSTS.items()}
-"""What a sweep may be drawn by, and how it is called."""
+VALUES = {
+    "rounds_to_target": AXES["round"],
+    "gradients_to_target": AXES["gradients"],
+    "floats_sent_to_target": AXES["floats_sent"],
+    "seconds_to_target": AXES["seconds"].split(",")[0],
+}
+"""Costs that a sweep may be drawn by, and their labels."""
 STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": "black"}
-"""How the best cell of a map is marked."""
+"""Mark of the best cell of a map."""
 NEAR = 0.1
-"""The part of a logarithmic axis that a label of its own takes."""
+"""Part of a logarithmic axis that a tick label takes."""
 
 
 def sweep_figure(
@@ -49,35 +53,32 @@ def sweep_figure(
     style : str, optional
         "column", "page" or "slide"; by default a column, and a page for the maps of several methods.
     """
-    import pandas as pd
-
     _check(table, x, y, value)
-    ran = table[table["status"] != "interrupted"]
     keys = list(dict.fromkeys(name for name in ("label", x, y) if name is not None))
-    drawn = ran.dropna(subset=keys)
+    drawn = table[table["status"] != "interrupted"].dropna(subset=keys)
     if drawn.empty:
         raise InputError(f"no member of the sweep has a value of {' and of '.join(keys)}; draw against another column")
     seeds = [name for name in ("seed", "network") if name not in keys]
     best = drawn.groupby([*keys, *seeds], dropna=False, sort=False)[value].min().reset_index()
-    best[value] = best[value].fillna(np.inf)  # the median of seeds of which most did not reach it did not reach it
+    best[value] = best[value].fillna(np.inf)  # where most seeds miss the target, so does their median
     costs = best.groupby(keys, sort=False)[value].median().reset_index()
     costs[value] = costs[value].replace(np.inf, np.nan)
     with in_style(style):
-        return _curves(costs, x, value, style) if y is None else _maps(pd.DataFrame(costs), x, y, value, style)
+        return _curves(costs, x, value, style) if y is None else _maps(costs, x, y, value, style)
 
 
 def _check(table: "pd.DataFrame", x: str, y: str | None, value: str) -> None:
     if value not in VALUES:
         raise InputError(f"value must be one of {', '.join(VALUES)}, got {value!r}")
-    for name in (x, *([] if y is None else [y])):
-        if name not in table:
+    for name in (x, y):
+        if name is not None and name not in table:
             raise InputError(f"the table has no column {name!r}; it has {', '.join(table.columns)}")
     if x == y:
         raise InputError(f"x and y must be different columns, got {x!r} twice; leave y out for curves")
 
 
 def _words(column: str) -> str:
-    """Return what a column is called on an axis.
+    """Return the axis label of a column.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def _words(column: str) -> str:
 
 
 def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Figure":
-    """Draw one curve a method against a number, or one column of marks against names."""
+    """Draw one curve per method against numbers, or one column of marks per name."""
     from matplotlib.lines import Line2D
 
     from .display import Figure
@@ -103,26 +104,26 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Fi
     axes = figure.subplots()
     numeric = costs[x].dtype.kind in "if"
     names = sorted(set(costs[x])) if numeric else list(dict.fromkeys(costs[x]))
+    cross: dict[str, Any] = {"marker": "x", "markersize": 6 * scale, "markeredgewidth": scale, "linestyle": ""}
     for number, label in enumerate(labels):
         part = costs[costs["label"] == label].set_index(x)[value]
         at = [name for name in names if name in part.index]
         across = np.array([float(name) if numeric else names.index(name) for name in at])
         heights = np.array([float(part[name]) for name in at])
-        look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-        cross: dict[str, Any] = {
-            "color": look["color"],
-            "marker": "x",
-            "markersize": 6 * scale,
-            "markeredgewidth": scale,
-            "linestyle": "",
-        }
-        joined = DASHES[number % len(DASHES)] if numeric else ""
+        colour = COLOURS[number % len(COLOURS)]
         axes.plot(
-            across, heights, label=str(label), linestyle=joined, linewidth=1.2 * scale, markersize=4 * scale, **look
+            across,
+            heights,
+            label=str(label),
+            color=colour,
+            marker=MARKERS[number % len(MARKERS)],
+            markersize=4 * scale,
+            linestyle=DASHES[number % len(DASHES)] if numeric else "",
+            linewidth=1.2 * scale,
         )
         missed = across[np.isnan(heights)]
         edge = axes.get_xaxis_transform()
-        axes.plot(missed, np.ones_like(missed), transform=edge, clip_on=False, **cross)
+        axes.plot(missed, np.ones_like(missed), transform=edge, clip_on=False, color=colour, **cross)
     if costs[value].notna().any():
         axes.set_yscale("log")
     if numeric:
@@ -134,21 +135,14 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Fi
     axes.grid(visible=True, which="major")
     handles = axes.get_legend_handles_labels()[0] if len(labels) > 1 and x != "label" else []
     if costs[value].isna().any():
-        grey: dict[str, Any] = {
-            "color": "0.4",
-            "linestyle": "",
-            "marker": "x",
-            "markersize": 6 * scale,
-            "markeredgewidth": scale,
-        }
-        handles.append(Line2D([], [], label="target not reached", **grey))
+        handles.append(Line2D([], [], label="target not reached", color="0.4", **cross))
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
 def _number_axis(axes: "Axes", values: list[float]) -> None:
-    """Use a logarithmic axis where the values spread like one, and label the values themselves if there is room."""
+    """Make the axis logarithmic where the values are spread widely, and label the values if there is room."""
     low, high = min(values), max(values)
     if low > 0 and high >= 4 * low:
         axes.set_xscale("log")
@@ -158,7 +152,7 @@ def _number_axis(axes: "Axes", values: list[float]) -> None:
 
 
 def _maps(costs: "pd.DataFrame", x: str, y: str, value: str, style: str | None) -> "Figure":
-    """Draw one map a method, all on one logarithmic scale of colours; the best cell is marked."""
+    """Draw one map per method, all on one logarithmic colour scale, with the best cell marked."""
     from matplotlib.colors import LogNorm
 
     from .display import Figure
@@ -178,12 +172,12 @@ def _maps(costs: "pd.DataFrame", x: str, y: str, value: str, style: str | None) 
         cells = costs[costs["label"] == label].pivot_table(index=y, columns=x, values=value, dropna=False)
         cells = cells.sort_index().sort_index(axis=1)
         image = panel.imshow(cells.to_numpy(dtype=float), origin="lower", aspect="auto", cmap="viridis_r", norm=norm)
-        panel.set_xticks(range(cells.shape[1]), [_tick(one) for one in cells.columns], rotation=90)
-        panel.set_yticks(range(cells.shape[0]), [_tick(one) for one in cells.index])
+        panel.set_xticks(range(cells.shape[1]), [_tick(value) for value in cells.columns], rotation=90)
+        panel.set_yticks(range(cells.shape[0]), [_tick(value) for value in cells.index])
         panel.set_title(str(label) if len(labels) > 1 else "")
         if cells.notna().to_numpy().any():
-            place = np.unravel_index(int(np.nanargmin(cells.to_numpy(dtype=float))), cells.shape)
-            panel.plot(place[1], place[0], markersize=8 * scale, **STAR)
+            row, column = np.unravel_index(int(np.nanargmin(cells.to_numpy(dtype=float))), cells.shape)
+            panel.plot(column, row, markersize=8 * scale, **STAR)
     for panel in grid.flat[len(labels) :]:
         panel.set_axis_off()
     for panel in grid[:, 0]:

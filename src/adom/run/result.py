@@ -19,6 +19,7 @@ from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from ..util.files import atomic, named, reason
 from ..util.text import format_number, json_ready
+from .endings import LOST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +64,11 @@ class Result:
     def message(self) -> str:
         """What there is to say beyond the status, such as when the run diverged, or how far the tolerance still is."""
         return str(self.provenance.get("message", ""))
+
+    @property
+    def lost(self) -> bool:
+        """Whether the run went the wrong way: diverged, or growing when its rounds were spent."""
+        return self.status in LOST
 
     @property
     def label(self) -> str:
@@ -126,7 +132,7 @@ class Result:
         style : str, optional
             "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
         """
-        from ..plot.figures import convergence
+        from ..plot.curves import convergence
 
         return convergence([self], axis=axis, style=style)
 

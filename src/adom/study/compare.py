@@ -174,7 +174,7 @@ class Comparison:
         style : str, optional
             "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
         """
-        from ..plot.figures import convergence
+        from ..plot.curves import convergence
 
         titles = [one.label if label == _name(one) else label for label, one in self.results.items()]
         return convergence(list(self.results.values()), axis=axis, consensus=False, labels=titles, style=style)
@@ -184,7 +184,7 @@ class Comparison:
 
         The files of the methods are called by `file_names`.
         """
-        from ..plot.figures import save
+        from ..plot.style import save
 
         target = Path(folder)
         for label, name in file_names(self.results).items():

@@ -5,6 +5,7 @@ again, and the method's parameters and its oracle stand in the result.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ import numpy as np
 from ..algorithms import Method, method_class
 from ..errors import InputError
 from ..networks import Network
-from ..page.content import Motion
 from ..paper.runs import Job, load_plan, outcome
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec, parse_oracle
@@ -33,6 +33,34 @@ ROUNDING = 1e-14
 """Relative squared error below which errors are rounding, which differs from machine to machine."""
 
 REMEDY = "give the problem and the network of that very run, on the command line by the config.toml written with it"
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A stretch of a run, frame by frame.
+
+    Attributes
+    ----------
+    title : str
+        Method and network.
+    rounds : (frames,) array of int
+        Communication rounds before each frame.
+    graph : (frames,) array of int
+        Index into `edges` of the graph of the last of them.
+    edges : sequence of (links, 2) arrays of int
+        The distinct graphs.
+    places : sequence of (nodes, 2) arrays
+        Positions of the nodes: one for each graph, or one for all.
+    distances : (frames, nodes) array
+        Distance of each node's row to the solution.
+    """
+
+    title: str
+    rounds: np.ndarray
+    graph: np.ndarray
+    edges: Sequence[np.ndarray]
+    places: Sequence[np.ndarray]
+    distances: np.ndarray
 
 
 class Seen(NamedTuple):
@@ -102,7 +130,7 @@ def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
             workshop = Workshop(folder, plan.stages)
             found = replay(result, workshop.problem(job), workshop.network(job), progress=progress)
             about = f"Figure {job.panel.figure}, panel {job.panel.name}, seed {job.seed}: {found.title}"
-            return Motion(**{**vars(found), "title": about})
+            return replace(found, title=about)
     raise InputError(
         f"{folder} has no run on synthetic data and at most {NODES} nodes to show in motion yet; "
         "`adom reproduce kappa --out` that folder makes some"

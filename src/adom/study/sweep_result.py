@@ -159,7 +159,7 @@ class Sweep:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write table.csv and sweep.png into `folder`; return the folder. Members are saved by ``sweep(folder=)``."""
-        from ..plot.figures import save
+        from ..plot.style import save
 
         target = Path(folder)
         with atomic(target / "table.csv") as partial:
