@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from adom import native
-from adom.problems.features import dense_features, sparse_features
+from adom.problems.features import lay_out
 
 pytestmark = pytest.mark.skipif(bool(native.problem("cpu")), reason=f"no native kernels: {native.problem('cpu')}")
 
@@ -20,9 +20,7 @@ def features_of(n, m, d, sparse, seed=0, scale=3.0):
     values = scale * rng.standard_normal((n * m, d))
     values[rng.random(values.shape) < 0.6] = 0.0
     signs, counts = np.where(rng.random(n * m) < 0.5, 1.0, -1.0), np.full(n, m)
-    if sparse:
-        return sparse_features(sp.csr_array(values), signs, counts)
-    return dense_features(values, signs, counts)
+    return lay_out(sp.csr_array(values) if sparse else values, counts, np.full(n * m, 1.0 / m), signs)
 
 
 def cast(tree, dtype):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import adom
 from adom.problems import base, minimiser
-from adom.problems.shifted import Moved
+from adom.problems.shifted import Shifted
 
 Long = np.longdouble
 KINDS = pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -143,7 +143,7 @@ def test_beyond_what_a_hessian_is_held_for(monkeypatch: pytest.MonkeyPatch, spre
     errors = [problem.solution_error for problem in made]
     monkeypatch.setattr(base, "DENSE", 10)
     for problem, x, error in zip(made, expected, errors, strict=True):
-        again = Moved(problem, np.zeros(problem.dim), np.zeros((3, problem.dim)))
+        again = Shifted(problem, np.zeros(problem.dim), np.zeros((3, problem.dim)))
         assert not again.holds_hessian()
         assert np.linalg.norm(again.solution() - x) <= again.solution_error + error <= 1e-9 * np.linalg.norm(x)
 

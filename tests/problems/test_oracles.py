@@ -8,7 +8,7 @@ from adom.errors import InputError
 from adom.problems import base, oracles
 from adom.problems.newton import conjugate_gradients
 from adom.problems.oracle_spec import OracleSpec, parse_oracle
-from adom.problems.oracles import SHARE
+from adom.problems.oracles import ACCURACY
 from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 
 answer = jax.jit(oracles.dual_gradient, static_argnums=0)
@@ -94,17 +94,17 @@ def spent_and_left(problem, memory, zs):
     return np.array(spent), np.array(left)
 
 
-@pytest.mark.parametrize("largest", [oracles.LARGEST, 0], ids=["with Hessians", "by conjugate gradients"])
+@pytest.mark.parametrize("largest", [oracles.INVERSE_SIZE, 0], ids=["with Hessians", "by conjugate gradients"])
 @pytest.mark.parametrize("pace", [0.1, 30.0, 1e4])
 def test_auto_leaves_a_hundredth_of_how_far_z_moved(setting, monkeypatch, largest, pace):
     """Whether z creeps or leaps, and however far it gets: steps that are predicted to suffice nearly always do."""
-    monkeypatch.setattr(oracles, "LARGEST", largest)
+    monkeypatch.setattr(oracles, "INVERSE_SIZE", largest)
     jax.clear_caches()
     problem, _, _ = setting
     zs = pace * np.cumsum(np.random.default_rng(1).standard_normal((40, 5, 3)), axis=0)
     _, left = spent_and_left(problem, oracles.start(np.zeros((5, 3)), OracleSpec("auto")), zs)
-    assert left.max() <= 10 * SHARE
-    assert np.mean(left > SHARE) <= 0.05
+    assert left.max() <= 10 * ACCURACY
+    assert np.mean(left > ACCURACY) <= 0.05
 
 
 def test_auto_takes_one_gradient_a_round_once_it_has_settled(setting):
@@ -113,7 +113,7 @@ def test_auto_takes_one_gradient_a_round_once_it_has_settled(setting):
     zs = np.stack([(1 - 0.9**k) * step for k in range(120)])
     spent, left = spent_and_left(problem, oracles.start(np.zeros((5, 3)), OracleSpec("auto")), zs)
     assert (spent[60:] == 1).all()
-    assert left.max() <= 2 * SHARE
+    assert left.max() <= 2 * ACCURACY
     assert spent[:5].mean() > 1
 
 

@@ -12,7 +12,7 @@ import pytest
 import adom
 from adom.algorithms.base import Method
 from adom.errors import InputError
-from adom.problems.shifted import Moved
+from adom.problems.shifted import Shifted
 from adom.run.ranks.solve import on_one_rank
 from adom.run.solve import Request
 from adom.study.members import Asked, expand
@@ -101,7 +101,7 @@ def test_a_value_that_changes_is_refused_and_the_problem_made_again_has_it(tmp_p
     uses = (
         lambda: swept(one, tmp_path),
         lambda: adom.solve(one, NETWORK, rounds=5),
-        lambda: Moved(one, MEAN, CENTRES).solution(),
+        lambda: Shifted(one, MEAN, CENTRES).solution(),
         lambda: on_one_rank(one, NETWORK, "diging", "unit", Request("auto", 5, None, 1, "mpi", "float64", False)),
         one.solution,
     )
@@ -128,8 +128,8 @@ def test_a_sweep_finds_only_results_of_the_same_loss(tmp_path):
         return Keys(Budget(9, 1, "float64")).key(member, None)
 
     tilt = CENTRES - MEAN
-    assert key(Moved(closure(1.0), MEAN, tilt)) == key(Moved(closure(1.0), MEAN, tilt))
-    assert len({key(closure(1.0)), *(key(Moved(closure(by), MEAN, tilt)) for by in (1.0, 2.0))}) == 3
+    assert key(Shifted(closure(1.0), MEAN, tilt)) == key(Shifted(closure(1.0), MEAN, tilt))
+    assert len({key(closure(1.0)), *(key(Shifted(closure(by), MEAN, tilt)) for by in (1.0, 2.0))}) == 3
 
 
 def test_results_that_no_key_can_hold_are_not_kept(tmp_path):

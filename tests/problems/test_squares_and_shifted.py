@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 import adom
 from adom.errors import InputError
-from adom.problems.shifted import Moved
+from adom.problems.shifted import Shifted
 from adom.problems.squares import LeastSquares
 from support.reference import logistic_data, quadratics
 
@@ -74,7 +74,7 @@ def problems():
 def test_moved_is_the_problem_in_other_coordinates(name):
     inner, rng = problems()[name], np.random.default_rng(3)
     centre, (tilt, u, v) = rng.standard_normal(3), rng.standard_normal((3, 4, 3))
-    moved = Moved(inner, centre, tilt)
+    moved = Shifted(inner, centre, tilt)
     np.testing.assert_allclose(
         moved.value_rows(u), np.asarray(inner.value_rows(centre + u)) - (tilt * u).sum(axis=1), rtol=1e-12
     )
@@ -96,7 +96,7 @@ def test_moved_is_the_problem_in_other_coordinates(name):
 def test_tilts_that_sum_to_zero_move_the_solution_by_the_centre_only(name):
     inner, rng = problems()[name], np.random.default_rng(4)
     centre, tilt = rng.standard_normal(3), rng.standard_normal((4, 3))
-    moved = Moved(inner, centre, tilt - tilt.mean(axis=0))
+    moved = Shifted(inner, centre, tilt - tilt.mean(axis=0))
     np.testing.assert_allclose(moved.solution(), inner.solution() - centre, atol=1e-12)
     result = adom.solve(moved, adom.networks.ring(4), parameters="unit", oracle="exact", rounds=4000, tol=1e-20)
     np.testing.assert_allclose(result.x + centre, np.tile(inner.solution(), (4, 1)), atol=1e-9)
@@ -105,7 +105,7 @@ def test_tilts_that_sum_to_zero_move_the_solution_by_the_centre_only(name):
 def test_a_shared_tilt_is_a_proximal_term():
     inner, centre = problems()["logistic"], np.array([0.5, -2.0, 1.0])
     free = np.array([0.0, 0.0, 1.0])
-    u = Moved(inner, centre, np.tile(inner.l2 * free * centre, (4, 1))).solution()
+    u = Shifted(inner, centre, np.tile(inner.l2 * free * centre, (4, 1))).solution()
     gradient = np.asarray(inner.gradient_rows(np.tile(centre + u, (4, 1)))).mean(axis=0)
     without_penalty = gradient - inner.l2 * free * (centre + u)
     np.testing.assert_allclose(without_penalty, -inner.l2 * free * u, atol=1e-14)
@@ -113,7 +113,7 @@ def test_a_shared_tilt_is_a_proximal_term():
 
 def test_a_known_solution_is_taken():
     inner = problems()["quadratic"]
-    assert Moved(inner, np.zeros(3), np.zeros((4, 3)), [1.0, 2.0, 3.0]).solution().tolist() == [1.0, 2.0, 3.0]
+    assert Shifted(inner, np.zeros(3), np.zeros((4, 3)), [1.0, 2.0, 3.0]).solution().tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_a_known_solution_is_taken():
 )
 def test_what_does_not_fit_is_refused(centre, tilt, message):
     with pytest.raises(InputError, match=message):
-        Moved(problems()["quadratic"], centre, tilt)
+        Shifted(problems()["quadratic"], centre, tilt)

@@ -10,7 +10,7 @@ import scipy.sparse
 
 import adom
 from adom.errors import InputError
-from adom.problems.shifted import Moved
+from adom.problems.shifted import Shifted
 from adom.run.provenance import problem_described
 from adom.util.files import atomic
 from support.reference import quadratics
@@ -111,7 +111,7 @@ def test_a_result_says_how_nodes_of_different_sizes_are_weighted(result, kind):
 
     def shown(counts, weights=None):
         data = [(kind(rng.standard_normal((count, 2))), np.arange(count)) for count in counts]
-        problem = Moved(adom.LeastSquares(data, l2=0.1, weights=weights), np.zeros(2), np.zeros((len(counts), 2)))
+        problem = Shifted(adom.LeastSquares(data, l2=0.1, weights=weights), np.zeros(2), np.zeros((len(counts), 2)))
         made = {**result.provenance, "problem": problem_described(problem)}
         one = replace(result, provenance=json.loads(json.dumps(made)))
         words = "nodes count alike: 3 to 5 samples each, so a sample of a small node weighs more"

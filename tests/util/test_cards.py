@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import adom
 from adom.networks import stream
 from adom.problems.base import Problem
-from adom.problems.shifted import Moved
+from adom.problems.shifted import Shifted
 from adom.problems.softmax import SoftmaxRegression
 from adom.problems.squares import LeastSquares
 from adom.run.result import Result
@@ -227,7 +227,7 @@ def test_problems_show_their_facts_and_are_not_solved(problem, monkeypatch):
     assert read(SoftmaxRegression(data, classes=3, l2=0.5)).facts["classes"] == "3"
     assert read(LeastSquares(data, l2=0.5)).facts["samples"] == "3, 1 to 2 a node, dense"
     inner = adom.Quadratic([[[1.0]], [[3.0]]], [[1.0], [1.0]])
-    assert read(Moved(inner, [2.0], [[0.0], [0.0]])).facts["of"] == "Quadratic"
+    assert read(Shifted(inner, [2.0], [[0.0], [0.0]])).facts["of"] == "Quadratic"
 
 
 def test_a_method_shows_its_parameters(problem, network):

@@ -253,7 +253,7 @@ class Shards:
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, l2: float | None = None, kappa: float | None = None) -> None:
-        from ..problems.logistic import check_regulariser
+        from ..problems.linear_model import check_regulariser
 
         check_regulariser(l2, kappa)
         self.folder, self.l2, self.kappa = Path(folder), l2, kappa
@@ -301,7 +301,7 @@ class Shards:
         curvature : float
             The greatest L_i - l2 of all nodes.
         """
-        from ..problems.logistic import regulariser
+        from ..problems.linear_model import regulariser
 
         return regulariser(curvature, self.l2, self.kappa)
 

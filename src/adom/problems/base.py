@@ -1,8 +1,8 @@
-"""What every problem shares: n local functions f_i, vectorised over nodes, and their constants.
+"""Base of all problems: n local functions f_i, vectorised over nodes, and their constants.
 
-A problem is a pytree: its arrays are leaves, so an engine can move it to a device, cast it, or hand it to a
-compiled loop without baking the data into the program. The ``*_rows`` functions are JAX-traceable, act on
-arrays of shape (nodes, dim), and keep rows apart: row i depends on row i alone.
+A problem is a pytree: its arrays are leaves, so it can be moved to a device, cast, or passed to a compiled loop without
+baking the data into the program. The ``*_rows`` functions are JAX-traceable, act on arrays of shape (nodes, dim), and
+keep rows apart: row i depends on row i alone.
 """
 
 import warnings
@@ -23,10 +23,11 @@ from .newton import newton
 from .weighting import told, weighting
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
+HessianProduct = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]  # v -> H v; the diagonal of H if cheap
 INEXACT = 1e-8
-"""A minimiser that may be off by more than this part of its length is warned of."""
+"""The relative error of x* beyond which a warning is given."""
 ROUGH = 1e-12
-"""A minimiser that may be off by less than this part of its length is as good as float64 gives."""
+"""The relative error of x* below which it is as good as float64 gives."""
 AT_ONCE = 2**26
 """The most numbers that Hessians of all nodes, or some of their columns, are held in."""
 
@@ -49,7 +50,7 @@ class Problem(ABC):
     _common_arrays: ClassVar[tuple[str, ...]] = ("mu", "L", "mu_nodes", "L_nodes")
     _common_static: ClassVar[tuple[str, ...]] = ("nodes", "dim")
     on_host: ClassVar[bool] = False
-    """Whether the means over the nodes are computed by NumPy, not by JAX."""
+    """Whether the means over nodes are computed by NumPy instead of JAX."""
 
     nodes: int
     dim: int
@@ -57,8 +58,8 @@ class Problem(ABC):
     L: float
     mu_nodes: np.ndarray
     L_nodes: np.ndarray
-    _program: Program | None = None  # of a copy that JAX was handed: what it computes is settled
-    _solution: tuple[Minimum, Program] | None = None  # and what `own_code` was when it was found
+    _program: Program | None = None  # of a copy made by JAX, whose code cannot change any more
+    _solution: tuple[Minimum, Program] | None = None  # and the `own_code` that it belongs to
 
     def __init_subclass__(cls) -> None:
         """Register the class as a pytree whose leaves are its arrays."""
@@ -79,18 +80,17 @@ class Problem(ABC):
         return self
 
     def own_code(self) -> Program:
-        """Return what code that is not this package's computes in it now; an empty program where there is none.
+        """Return the program of the user's own code in this problem, as it is now; empty if there is none.
 
-        JAX remembers programs, and a sweep keeps results; this tells them apart where a value that the code reads has
-        changed.
+        JAX caches programs, and a sweep keeps results; both must notice when a value that the code reads has changed.
         """
         if self._program is not None or type(self).__module__.partition(".")[0] == "adom":
             return self._program or Program()
-        settled = [getattr(self, name) for name in (*self._common_static, *self.static_fields)]
+        static = [getattr(self, name) for name in (*self._common_static, *self.static_fields)]
 
         def rows(arrays: Any, x: Array, v: Array) -> Any:
-            one = self._unflatten((*settled, Program()), arrays)
-            return one.value_rows(x), one.gradient_rows(x), one.hessian_rows(x), one.exact_dual_gradient_rows(v, x)
+            copy = self._unflatten((*static, Program()), arrays)
+            return copy.value_rows(x), copy.gradient_rows(x), copy.hessian_rows(x), copy.exact_dual_gradient_rows(v, x)
 
         arrays = tuple(getattr(self, name) for name in self._common_arrays + self.array_fields)
         at = jax.ShapeDtypeStruct((self.nodes, self.dim), np.float64)
@@ -109,9 +109,9 @@ class Problem(ABC):
         self.mu, self.L = float(mu_nodes.min()), float(L_nodes.max())
 
     def block(self, first: int, end: int) -> Self:
-        """Return the problem of the nodes from `first` up to `end` alone, with the mu and L of all of them.
+        """Return the problem of the nodes from `first` up to `end` alone, with the mu and L of all nodes.
 
-        Every array of a problem has a leading axis of nodes; what has not knows how to take a block of itself.
+        Every array of a problem has a leading axis of nodes, or its own method `block`.
         """
 
         def part(value: Any) -> Any:
@@ -120,9 +120,9 @@ class Problem(ABC):
             return jax.tree.map(lambda leaf: leaf[first:end] if np.ndim(leaf) else leaf, value)
 
         arrays, static = self._flatten()
-        found = type(self)._unflatten(static, [part(value) for value in arrays])
-        found.nodes = end - first
-        return found
+        block = type(self)._unflatten(static, [part(value) for value in arrays])
+        block.nodes = end - first
+        return block
 
     @property
     def kappa(self) -> float:
@@ -151,7 +151,7 @@ class Problem(ABC):
         return jnp.moveaxis(columns, 0, -1)
 
     def _columns_at_once(self) -> int:
-        """Return how many columns of the Hessians may be computed together: each takes as much as the data."""
+        """Return how many columns of the Hessians to compute together: each takes as much memory as the data."""
         data = self.nodes * self.dim + sum(np.size(leaf) for leaf in jax.tree.leaves(self))
         return min(self.dim, max(1, AT_ONCE // data))
 
@@ -165,7 +165,7 @@ class Problem(ABC):
         with jax.enable_x64(True):
             return np.asarray(_mean_hessian(self, x))
 
-    def mean_hessian_product(self, x: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+    def mean_hessian_product(self, x: np.ndarray) -> HessianProduct:
         """Return the function v -> H v for the mean H of the Hessians at x, and the diagonal of H where it is cheap."""
 
         def product(v: np.ndarray) -> np.ndarray:
@@ -179,7 +179,7 @@ class Problem(ABC):
         return self.dim <= DENSE
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw what rounding may have added to the mean gradient by way of sums that were stored, in ulps."""
+        """Draw an error of the mean gradient, in ulps, from the rounding of stored sums."""
         return 0.0
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
@@ -229,7 +229,7 @@ class Problem(ABC):
         return self._minimum().error
 
     def warn_of_tol(self, tol: float) -> None:
-        """Warn of a tolerance on the error that lies below what x* is known to, unless that is mere rounding."""
+        """Warn of a tolerance below the accuracy of x*, unless that is rounding alone."""
         x, error = self._minimum()
         floor = self.nodes * error**2
         if tol < floor and error > ROUGH * float(np.linalg.norm(x)):
@@ -240,40 +240,42 @@ class Problem(ABC):
             )
 
     def _minimum(self) -> Minimum:
-        code = self.own_code()
-        if self._solution is None or self._solution[1] != code:
-            found = minimum(self.at_hand())
-            found.x.setflags(write=False)
-            self._solution = (found, code)
-            self._warn_of_inexact(found)
+        if self._solution is None or self._solution[1] != self.own_code():
+            self._warn_of_inexact(self._remember(minimum(self)))
+        assert self._solution is not None
         return self._solution[0]
 
-    def at_hand(self) -> Self:
-        """Return the problem as it is best asked for its means again and again."""
+    def _remember(self, known: Minimum) -> Minimum:
+        known.x.setflags(write=False)
+        self._solution = (known, self.own_code())
+        return known
+
+    def on_device(self) -> Self:
+        """Return the problem with its arrays where its means are computed again and again."""
         if self.on_host:
             return self
         with jax.enable_x64(True):
             there: Self = jax.device_put(self)
         return there
 
-    def _warn_of_inexact(self, found: Minimum) -> None:
-        length = float(np.linalg.norm(found.x))
-        if found.error <= INEXACT * length:
+    def _warn_of_inexact(self, known: Minimum) -> None:
+        length = float(np.linalg.norm(known.x))
+        if known.error <= INEXACT * length:
             return
         zero = np.zeros((self.nodes, self.dim))
         with jax.enable_x64(True):
             move = float(np.linalg.norm(np.asarray(self.gradient_rows(zero)), axis=-1).mean()) / self.L
-        if found.error <= INEXACT * max(length, move):
+        if known.error <= INEXACT * max(length, move):
             return  # x* is 0, or as good as 0 next to a single step
         warnings.warn(
-            f"x* of {self!r} is known to about {found.error:.1g} only, beside a length of {length:.3g}, so errors "
-            f"below {self.nodes * found.error**2:.1g} mean nothing: float64 gives no more at this condition number; "
+            f"x* of {self!r} is known to about {known.error:.1g} only, beside a length of {length:.3g}, so errors "
+            f"below {self.nodes * known.error**2:.1g} mean nothing: float64 gives no more at this condition number; "
             "scale the features or regularise more",
             stacklevel=4,
         )
 
     def weighting(self) -> dict[str, Any] | None:
-        """Return how many samples the nodes have and what counts alike; None for a problem that is not of samples."""
+        """Return how many samples the nodes have and how they are weighted; None for a problem without samples."""
         features = getattr(self, "features", None)
         return None if features is None else weighting(*features.weighed())
 
@@ -281,18 +283,18 @@ class Problem(ABC):
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
 
     def _facts(self) -> dict[str, Any]:
-        """Return what there is to know at a glance, for a notebook; nothing is computed for it."""
-        known = {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
-        return known | ({"weights": words} if (words := told(self.weighting())) else {})
+        """Return the rows of the notebook card; none of them is expensive."""
+        facts = {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
+        return facts | ({"weights": words} if (words := told(self.weighting())) else {})
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, "minimise the sum of f_i over the nodes", self._facts())
 
 
 def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:
-    """Return the solution of each; a problem that occurs often is asked once."""
-    found = {id(problem): problem.solution() for problem in {id(problem): problem for problem in problems}.values()}
-    return [found[id(problem)] for problem in problems]
+    """Return the solution of each; a problem that occurs several times is solved once."""
+    known = {id(problem): problem.solution() for problem in {id(problem): problem for problem in problems}.values()}
+    return [known[id(problem)] for problem in problems]
 
 
 def _spread(problem: Problem, x: Array) -> Array:
@@ -311,7 +313,7 @@ def _mean_hessian_product(problem: Problem, x: Array, v: Array) -> Array:
 
 @jax.jit
 def _mean_hessian(problem: Problem, x: Array) -> Array:
-    """Column after column, some at a time: those of all nodes might not fit at once."""
+    """Some columns at a time: those of all nodes might not fit at once."""
     columns = jnp.eye(problem.dim, dtype=x.dtype)
     some = problem._columns_at_once()
     return jax.lax.map(lambda e: _mean_hessian_product(problem, x, e), columns, batch_size=some)

@@ -1,4 +1,4 @@
-"""What a problem is made of, at the door: real, finite numbers of a size that can be computed with, and that fit."""
+"""Checks of the numbers that problems are made of: real, finite, not too large, and small enough together to fit."""
 
 import os
 from contextlib import suppress
@@ -11,17 +11,19 @@ import scipy.sparse as sp
 from ..errors import InputError, InputTypeError, shown
 
 LARGEST = 1e75
-"""The largest number in data; L holds squares of them, and methods multiply two such."""
+"""The largest number in data: L holds its square, and methods multiply two of those."""
 EXTREME = 1e150
-"""mu and L lie between 1 over this and this."""
+"""The largest mu and L; the smallest are 1 over this."""
 LARGEST_DIM = 2**31 - 1
+"""The most nodes, coordinates or classes."""
 VECTORS = 16
-"""How many numbers a run holds for each node and feature, about."""
+"""About how many numbers a run holds for each node and feature."""
 REAL = "fiub"
+"""The kinds of NumPy types that are real numbers."""
 
 
 def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
-    """Return finite float64 numbers; refuse all that is not made of real numbers, without a guess at what is meant.
+    """Return finite float64 numbers; refuse anything but real numbers, without guessing at a conversion.
 
     Examples
     --------
@@ -29,7 +31,7 @@ def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
     [1.0, 2.5]
     """
     array = as_array(name, values)
-    if array.dtype.kind == "O" and not any(one is None or isinstance(one, str | bytes) for one in array.flat):
+    if array.dtype.kind == "O" and not any(item is None or isinstance(item, str | bytes) for item in array.flat):
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
@@ -43,7 +45,7 @@ def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
 
 
 def as_array(name: str, values: Any) -> np.ndarray:
-    """Return a NumPy array; refuse what has gaps, what is sparse, and rows of unlike lengths."""
+    """Return a NumPy array; refuse masked and sparse values, and rows of unequal lengths."""
     if sp.issparse(values):
         raise InputTypeError(f"{name} must be a dense array, got a sparse one; give its toarray()")
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
@@ -60,30 +62,29 @@ def _kind(values: Any) -> str:
 
 
 def check_numbers(name: str, values: np.ndarray, largest: float = LARGEST) -> None:
-    """Refuse NaN, infinity, and numbers whose products overflow, naming the first place."""
-    found = flaw(values, largest)
-    if found is not None:
-        place = f"[{', '.join(map(str, found[0]))}]" if found[0] else ""
-        raise InputError(f"{name}{place} {found[1]}")
+    """Refuse NaN, infinity, and numbers whose products overflow, naming the first one."""
+    if bad := flaw(values, largest):
+        index, reason = bad
+        raise InputError(f"{name}{list(index) or ''} {reason}")
 
 
 def flaw(values: np.ndarray, largest: float = LARGEST) -> tuple[tuple[int, ...], str] | None:
-    """Return the place of the first number that cannot be computed with, and what is wrong with it; None if all can."""
+    """Return the index of the first unusable number and what is wrong with it; None if there is none."""
     if not values.size:
         return None
     if np.isfinite(values).all() and max(float(values.max()), -float(values.min())) <= largest:
         return None
     bad = ~(np.isfinite(values) & (np.abs(values) <= largest))
-    place = tuple(int(i) for i in np.argwhere(bad)[0])
-    value = values[place]
+    index = tuple(int(i) for i in np.argwhere(bad)[0])
+    value = values[index]
     if not np.isfinite(value):
-        return place, f"is {value}; all values must be finite: drop that sample or fill the value in"
+        return index, f"is {value}; all values must be finite: drop that sample or fill the value in"
     rule = f"numbers must be at most {largest:g} in size, as products of larger ones overflow: scale them down"
-    return place, f"is {value:.6g}; {rule}"
+    return index, f"is {value:.6g}; {rule}"
 
 
 def as_number(name: str, value: Any, example: float) -> float:
-    """Return a real number as a float; a whole one that is too large for it as infinity."""
+    """Return a real number as a float; a whole number too large for that becomes infinity."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputTypeError(f"{name} must be a number, got {shown(value)}; e.g. {name}={example:g}")
     try:
@@ -92,54 +93,33 @@ def as_number(name: str, value: Any, example: float) -> float:
         return np.inf if value > 0 else -np.inf
 
 
-def check_whole(name: str, value: Any, least: int = 1, remedy: str = "") -> int:
-    """Return a whole number; refuse what is none, or is too small or too large to count with."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(
-            f"{name} must be a whole number of at least {least}, got {shown(value)}; "
-            f"{remedy or f'e.g. {name}={max(least, 10)}'}"
-        )
-    if value > LARGEST_DIM:
-        raise InputError(f"{name} must be at most {LARGEST_DIM}, got {shown(value)}; give the number that is meant")
-    return int(value)
-
-
 def check_room(nodes: int, dim: int, of: Any = None) -> None:
     """Refuse a problem of which a run cannot fit into this machine's memory.
 
     `of` is what has so many features: a name for it, or the matrix.
     """
-    need, have = VECTORS * 8 * nodes * dim, memory()
-    if need <= have:
+    need = VECTORS * 8 * nodes * dim
+    if need <= memory():
         return
     what = of if isinstance(of, str) else f"{nodes} nodes x {dim} coordinates"
     if sp.issparse(of):
         what += f" ({np.unique(of.indices).size} of {of.shape[1]} features occur)"
-    raise InputError(
-        f"{what}: a run would hold about {_size(need)}, and this machine has {_size(have)}; leave out features that "
-        "never occur by numbering the others anew, or take fewer nodes or features"
-    )
+    remedy = "leave out features that never occur by numbering the others anew, or take fewer nodes or features"
+    check_memory(f"{what}: a run would hold about", need, remedy)
 
 
-def check_filled(nodes: int, samples: int, dim: int) -> None:
-    """Refuse dense nodes that do not fit into memory once they are filled up to the samples of the largest."""
-    need, have = 8 * nodes * samples * dim, memory()
+def check_memory(what: str, need: float, remedy: str) -> None:
+    """Refuse more bytes than this machine has."""
+    have = memory()
     if need > have:
-        raise InputError(
-            f"{nodes} nodes filled up to {samples} samples x {dim} features take {_size(need)}, and this machine has "
-            f"{_size(have)}; deal the samples out more evenly, or give them as scipy.sparse arrays"
-        )
-
-
-def _size(numbers: float) -> str:
-    return f"{numbers / 1e9:.3g} GB"
+        raise InputError(f"{what} {need / 1e9:.3g} GB, and this machine has {have / 1e9:.3g} GB; {remedy}")
 
 
 def memory() -> float:
-    """Return how many bytes of memory this process may have at most, infinity where nobody says."""
-    found = [np.inf]
-    with suppress(AttributeError, OSError, ValueError):  # not everywhere
-        found.append(float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES")))
-    with suppress(OSError, ValueError):  # a container's own limit; "max" is none
-        found.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(found)
+    """Return how many bytes of memory this process may have at most, infinity if unknown."""
+    limits = [np.inf]
+    with suppress(AttributeError, OSError, ValueError):  # not on every system
+        limits.append(float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES")))
+    with suppress(OSError, ValueError):  # a container's own limit; "max" means none
+        limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(limits)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from .. import native
 from ..errors import InputError
 from ..util import arrays
-from .checks import check_filled
+from .checks import check_memory
 
 Array = Any
 LARGE = 2**24
@@ -109,7 +109,7 @@ class SparseFeatures(NamedTuple):
 
     def block(self, first: int, end: int) -> "SparseFeatures":
         """Return the samples of some nodes alone."""
-        low, high = (int(self.node_start[place]) for place in (first, end))
+        low, high = int(self.node_start[first]), int(self.node_start[end])
         start, stop = int(self.start[low]), int(self.start[high])
         return SparseFeatures(
             arrays.like(np.asarray(self.value[start:stop])),
@@ -192,8 +192,7 @@ class Samples(NamedTuple):
             return np.asarray((self.matrix.T @ (sp.diags_array(weighted) @ self.matrix)).toarray())
         total, some = np.zeros((dim, dim)), max(1, 2**22 // dim)
         for start in range(0, samples, some):
-            rows = self.matrix[start : start + some]
-            rows = rows.toarray() if sp.issparse(rows) else rows
+            rows = dense(self.matrix[start : start + some])
             scales = weighted[start : start + some, None]
             if (scales >= 0).all():  # the product of a matrix with its own transpose takes half the time
                 half = rows * np.sqrt(scales)
@@ -208,36 +207,39 @@ def _pure_gradient(features: DenseFeatures | SparseFeatures, x: Array) -> Array:
     return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
 
 
-def dense_features(
-    features: np.ndarray,
-    signs: np.ndarray,
+def lay_out(
+    features: Any,
     counts: np.ndarray,
+    weights: np.ndarray,
+    signs: np.ndarray | None = None,
     longest: int | None = None,
-    weights: np.ndarray | None = None,
-) -> DenseFeatures:
-    """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i.
+) -> DenseFeatures | SparseFeatures:
+    """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i, each multiplied by its sign.
 
-    Every node is filled up to `longest` rows, by default those of the largest node. The weights of the samples are
-    those given, by default one over the samples of their node.
+    Dense nodes are filled up to `longest` rows, by default those of the largest node.
     """
+    signs = np.ones(features.shape[0]) if signs is None else signs
+    if sp.issparse(features):
+        return _sparse_layout(features, signs, counts, weights)
     nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
-    check_filled(nodes, m, dim)
-    if (counts == m).all():
-        signed = arrays.empty((nodes, m, dim))
+    check_memory(
+        f"{nodes} nodes filled up to {m} samples x {dim} features take",
+        8 * nodes * m * dim,
+        "deal the samples out more evenly, or give them as scipy.sparse arrays",
+    )
+    real = np.arange(m) < counts[:, None]  # all other rows are filling
+    signed, padded = arrays.zeros((nodes, m, dim)), np.zeros((nodes, m))
+    if real.all():
         np.multiply(features, signs[:, None], out=signed.reshape(nodes * m, dim))
-        return DenseFeatures(signed, np.full((nodes, m), 1.0 / m) if weights is None else weights.reshape(nodes, m))
-    node = np.repeat(np.arange(nodes), counts)
-    place = np.arange(features.shape[0]) - np.repeat(np.cumsum(counts) - counts, counts)
-    signed, filled = arrays.zeros((nodes, m, dim)), np.zeros((nodes, m))
-    signed[node, place] = features * signs[:, None]
-    filled[node, place] = 1.0 / counts[node] if weights is None else weights
-    return DenseFeatures(signed, filled)
+    else:
+        signed[real] = features * signs[:, None]
+    padded[real] = weights
+    return DenseFeatures(signed, padded)
 
 
-def sparse_features(
-    features: sp.csr_array, signs: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None
+def _sparse_layout(
+    features: sp.csr_array, signs: np.ndarray, counts: np.ndarray, weights: np.ndarray
 ) -> SparseFeatures:
-    """Lay out the non-zeros of (samples, dim) features, `counts[i]` consecutive rows for node i."""
     if features.nnz >= 2**31:
         raise InputError(f"the features have {features.nnz} non-zeros, and at most 2^31 - 1 fit; use fewer samples")
     per_sample = np.diff(features.indptr)
@@ -248,9 +250,14 @@ def sparse_features(
         start=features.indptr.astype(np.int32),
         node=np.repeat(np.arange(counts.size, dtype=np.int32), counts),
         node_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-        weights=np.repeat(1.0 / counts, counts) if weights is None else weights,
+        weights=weights,
         shape=np.empty((counts.size, features.shape[1], 0)),
     )
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """Return a dense array, whether it is sparse or not."""
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
 
 
 def largest_curvature(features: Any, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -258,12 +265,10 @@ def largest_curvature(features: Any, counts: np.ndarray, weights: np.ndarray | N
     if weights is not None:
         scale = np.sqrt(weights * np.repeat(counts, counts))[:, None]
         features = sp.csr_array(features.multiply(scale)) if sp.issparse(features) else features * scale
-    starts = np.cumsum(counts) - counts
     if isinstance(features, np.ndarray) and (counts == counts[0]).all():
         return _batched_curvature(features.reshape(counts.size, int(counts[0]), features.shape[1]))
-    return np.array(
-        [_node_curvature(features[start : start + count]) for start, count in zip(starts, counts, strict=True)]
-    )
+    starts = np.cumsum(counts) - counts
+    return np.array([_node_curvature(features[start : start + n]) for start, n in zip(starts, counts, strict=True)])
 
 
 def _batched_curvature(blocks: np.ndarray) -> np.ndarray:
@@ -284,14 +289,12 @@ def _node_curvature(block: Any) -> float:
         if block.nnz == 0:
             return 0.0
         if dim > block.nnz:  # features that do not occur would cost time and memory
-            occurring, places = np.unique(block.indices, return_inverse=True)
-            block = sp.csr_array((block.data, places, block.indptr), shape=(m, occurring.size))
-            dim = occurring.size
+            occurring, columns = np.unique(block.indices, return_inverse=True)
+            block, dim = sp.csr_array((block.data, columns, block.indptr), shape=(m, occurring.size)), occurring.size
     gram = block.T @ block if dim <= m else block @ block.T
     if sp.issparse(gram) and min(m, dim) > 1000:
         return _largest_eigenvalue(gram) / int(m)
-    gram = gram.toarray() if sp.issparse(gram) else gram
-    return max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) / int(m)
+    return max(float(np.linalg.eigvalsh(dense(gram))[-1]), 0.0) / int(m)
 
 
 def _largest_eigenvalue(gram: sp.csr_array) -> float:

@@ -1,22 +1,22 @@
 """l2-regularised logistic regression, the paper's problem (its equation for f_i in section 6)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit
 
-from ..errors import InputError, shown
-from .base import Array, Problem
-from .checks import as_number, check_room, check_whole
-from .features import DenseFeatures, SparseFeatures, dense_features, largest_curvature, sparse_features
-from .nodes import as_labels, check_features, check_longest, stack
+from ..errors import InputError
+from ..util.checks import check_whole
+from .base import Array
+from .checks import LARGEST_DIM
+from .linear_model import LinearModel, regulariser
+from .nodes import Stacked, as_labels, check_features, stack
 
 
-class LogisticRegression(Problem):
+class LogisticRegression(LinearModel):
     r"""Binary classification: each node holds samples a_ij with labels b_ij = -1 or +1.
 
     .. math:: f_i(x) = \frac{1}{m_i} \sum_j \log(1 + \exp(-b_{ij} a_{ij}^\top x)) + \frac{r}{2} \|x\|^2
@@ -44,9 +44,7 @@ class LogisticRegression(Problem):
 
     array_fields = ("features", "l2", "curvature")
     static_fields = ()
-    on_host = True
-    features: DenseFeatures | SparseFeatures
-    l2: float
+    steepest = 0.25
     curvature: np.ndarray  # (nodes,): L_i - r, which r may be too large to get back from L_i
 
     def __init__(
@@ -59,7 +57,7 @@ class LogisticRegression(Problem):
         kappa: float | None = None,
     ) -> None:
         matrix = check_features(features)
-        nodes = check_whole("nodes", nodes)
+        nodes = check_whole("nodes", nodes, most=LARGEST_DIM)
         if nodes > matrix.shape[0]:
             raise InputError(
                 f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
@@ -67,7 +65,8 @@ class LogisticRegression(Problem):
             )
         counts = np.full(nodes, matrix.shape[0] // nodes)
         counts[: matrix.shape[0] % nodes] += 1
-        self._build(matrix, as_labels(labels), counts, l2, kappa)
+        data = Stacked(matrix, as_labels(labels), counts)
+        self.curvature = self._build(data, l2, kappa, signs=_signs(data))
 
     @classmethod
     def from_nodes(
@@ -105,31 +104,8 @@ class LogisticRegression(Problem):
         """
         stacked = stack(data, weights)
         self = object.__new__(cls)
-        matrix, labels, counts, per_sample = stacked
-        self._build(matrix, labels, counts, l2, kappa, classes, check_longest(longest, counts), per_sample)
+        self.curvature = self._build(stacked, l2, kappa, signs=_signs(stacked, classes), longest=longest)
         return self
-
-    def _build(
-        self,
-        matrix: "np.ndarray | sp.csr_array",
-        labels: np.ndarray,
-        counts: np.ndarray,
-        l2: float | None,
-        kappa: float | None,
-        classes: tuple[float, float] | None = None,
-        longest: int | None = None,
-        weights: np.ndarray | None = None,
-    ) -> None:
-        signs = _signs(labels, matrix.shape[0], classes)
-        self.nodes, self.dim = int(counts.size), int(matrix.shape[1])
-        check_room(self.nodes, self.dim, matrix)
-        self.curvature = largest_curvature(matrix, counts, weights) / 4
-        self.l2 = regulariser(float(self.curvature.max()), l2, kappa)
-        self._set_constants(np.full(self.nodes, self.l2), self.l2 + self.curvature)
-        if sp.issparse(matrix):
-            self.features = sparse_features(matrix, signs, counts, weights)
-        else:
-            self.features = dense_features(matrix, signs, counts, longest, weights)
 
     def with_l2(self, l2: float) -> Self:
         """Return the same data, shared and not copied, with another regulariser."""
@@ -150,13 +126,8 @@ class LogisticRegression(Problem):
     def _regularised(self, l2: float | None, kappa: float | None) -> Self:
         arrays, static = self._flatten()
         other = type(self)._unflatten(static, arrays)
-        other.l2 = regulariser(float(self.curvature.max()), l2, kappa)
-        other._set_constants(np.full(self.nodes, other.l2), other.l2 + self.curvature)
+        other._regularise(regulariser(float(self.curvature.max()), l2, kappa), self.curvature)
         return other
-
-    def _facts(self) -> dict[str, Any]:
-        """Return what there is to know at a glance."""
-        return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}
 
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i); log(1 + e^-t) is computed without overflow for any margin t."""
@@ -164,49 +135,23 @@ class LogisticRegression(Problem):
         return self.features.mean(losses) + self.l2 / 2 * (x * x).sum(axis=-1)
 
     def gradient_rows(self, x: Array) -> Array:
-        """Return grad f_i(x_i)."""
+        """Return grad f_i(x_i), by a compiled kernel where there is one."""
         return self.features.logistic_gradient(x) + self.l2 * x
 
-    def _curvatures(self, x: Array) -> Array:
-        margins = self.features.margins(x)
-        return jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins)
+    def _slopes(self, margins: Array) -> Array:
+        return -_sigmoid(-margins)
 
-    def hessian_product_rows(self, x: Array, v: Array) -> Array:
-        """Return the Hessian of f_i at x_i times v_i."""
-        return self.features.weighted_mean(self._curvatures(x) * self.features.margins(v)) + self.l2 * v
-
-    def hessian_rows(self, x: Array) -> Array:
-        """Return the Hessians, shape (nodes, dim, dim)."""
-        if isinstance(self.features, SparseFeatures):
-            return super().hessian_rows(x)
-        return self.features.gram(self._curvatures(x)) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
-
-    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
-        """Return the mean of the gradients at one common x."""
-        samples = self.features.samples()
-        return samples.sums(-expit(-samples.margins(x))) + self.l2 * x
-
-    def mean_hessian(self, x: np.ndarray) -> np.ndarray:
-        """Return the mean of the Hessians at one common x."""
-        samples = self.features.samples()
-        return samples.gram(_curved(samples.margins(x))) + self.l2 * np.eye(self.dim)
-
-    def mean_hessian_product(self, x: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
-        """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H."""
-        samples = self.features.samples()
-        curved = _curved(samples.margins(x))
-        diagonal = samples.squares(curved) + self.l2
-        return lambda v: samples.sums(curved * samples.margins(v)) + self.l2 * v, diagonal
+    def _curvatures(self, margins: Array) -> Array:
+        return _sigmoid(margins) * _sigmoid(-margins)
 
 
-def _curved(margins: np.ndarray) -> np.ndarray:
-    """Return the second derivative of the logistic loss."""
-    curved: np.ndarray = expit(margins) * expit(-margins)
-    return curved
+def _sigmoid(margins: Array) -> Array:
+    return expit(margins) if isinstance(margins, np.ndarray) else jax.nn.sigmoid(margins)
 
 
-def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None) -> np.ndarray:
+def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> np.ndarray:
     """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1."""
+    labels, samples = data.labels, data.features.shape[0]
     if labels.shape != (samples,):
         raise InputError(
             f"labels must have shape ({samples},), one for every sample, got {labels.shape}; "
@@ -216,10 +161,10 @@ def _signs(labels: np.ndarray, samples: int, classes: tuple[float, float] | None
         smaller, larger = _check_classes(classes)
         strange = (labels != smaller) & (labels != larger)
         if strange.any():
-            place = int(np.argmax(strange))
+            sample = int(np.argmax(strange))
             raise InputError(
-                f"labels must be {smaller} or {larger}, got {labels[place]} for sample {place}; "
-                "mend the label, or give the classes that there are"
+                f"labels must be {smaller} or {larger}, got {labels[sample]} for sample {sample}; "
+                "correct the label, or give the classes that occur"
             )
         return np.where(labels == larger, 1.0, -1.0)
     values = np.unique(labels)
@@ -242,27 +187,3 @@ def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:
     if not ordered:
         raise InputError(f"classes must be two numbers, the smaller first, got {classes!r}; e.g. (-1, 1)")
     return smaller, larger
-
-
-def check_regulariser(l2: float | None, kappa: float | None) -> None:
-    """Refuse all but exactly one of l2 and kappa, within its range."""
-    if (l2 is None) == (kappa is None):
-        raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
-    if l2 is not None and not 0 < as_number("l2", l2, 1.0) < np.inf:
-        raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
-    if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
-        raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
-
-
-def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
-    """Return r: given, or such that (curvature + r) / r = kappa."""
-    check_regulariser(l2, kappa)
-    if l2 is not None:
-        return float(l2)
-    assert kappa is not None
-    if curvature == 0:
-        raise InputError(
-            "kappa cannot be chosen when every feature is zero, or so small that its square is: L = mu for any l2; "
-            "give l2 instead, or scale the features"
-        )
-    return curvature / (float(kappa) - 1)

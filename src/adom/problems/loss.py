@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
+from ..util.checks import check_whole
 from ..util.programs import Program, program, reading
 from .base import Array, Problem
-from .checks import EXTREME, as_array, as_numbers, check_numbers, check_room, check_whole
+from .checks import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room
 
 Loss = Callable[[Any, Any], Any]
 
@@ -160,7 +161,7 @@ def _scalar_loss(problem: LossProblem, dim: int) -> Exception | None:
 
 
 def _check_dim(problem: LossProblem, dim: int) -> int:
-    dim = check_whole("dim", dim, 1, "it is the length of x")
+    dim = check_whole("dim", dim, 1, "it is the length of x", LARGEST_DIM)
     check_room(problem.nodes, dim)
     wrong = _scalar_loss(problem, dim)
     if wrong is not None:

@@ -54,11 +54,12 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
     >>> found.x.round(12).tolist(), found.error < 1e-14
     ([0.25], True)
     """
+    problem = problem.on_device()
     x = np.zeros(problem.dim) if start is None else np.array(start, dtype=np.float64)
-    towards = np.zeros(problem.dim) if slope is None else slope
+    target = np.zeros(problem.dim) if slope is None else slope
 
     def gradient(x: np.ndarray) -> np.ndarray:
-        return np.asarray(problem.mean_gradient(x) - towards)
+        return np.asarray(problem.mean_gradient(x) - target)
 
     systems = _Systems(problem)
     g, solve, near = gradient(x), systems.at(x), False

@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError, InputTypeError
-from .checks import as_array, as_numbers, check_numbers, check_whole, flaw
+from ..util.checks import check_whole
+from .checks import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw
 
 Matrix = Any  # a float64 array, or a scipy.sparse.csr_array of float64
 
@@ -18,7 +19,17 @@ class Stacked(NamedTuple):
     features: Matrix
     labels: np.ndarray
     counts: np.ndarray  # samples of each node
-    weights: np.ndarray | None  # per sample, or None for 1 / counts
+    weights: np.ndarray | None = None  # per sample, or None for 1 / counts
+
+    def sample_weights(self) -> np.ndarray:
+        """Return the weight of every sample."""
+        return np.repeat(1.0 / self.counts, self.counts) if self.weights is None else self.weights
+
+    def summing(self, values: np.ndarray, group: Any = 0, groups: int = 1) -> sp.csr_array:
+        """Return the matrix that sums samples, times their values, over each node and group of samples."""
+        rows = np.repeat(np.arange(self.counts.size), self.counts) * groups + group
+        samples = np.arange(rows.size)
+        return sp.csr_array((values, (rows, samples)), shape=(self.counts.size * groups, rows.size))
 
 
 def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None) -> Stacked:
@@ -45,8 +56,7 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
             raise InputTypeError(
                 f"node {i} must be a pair (features, labels), got {type(pair).__name__}; give [(A, b), ...]"
             )
-        A, b = pair
-        block, label = check_features(A, f"node {i}'s features"), as_labels(b, f"node {i}'s labels")
+        block, label = check_features(pair[0], f"node {i}'s features"), as_labels(pair[1], f"node {i}'s labels")
         if block.shape[0] == 0:
             raise InputError(f"node {i} is empty; every node needs at least one sample: leave it out")
         if label.shape != (block.shape[0],):
@@ -98,17 +108,16 @@ def check_features(features: Any, name: str = "features") -> Matrix:
         _check_table(name, array)
         return array
     _check_table(name, features)
-    if features.dtype.kind not in "fiub":
+    if features.dtype.kind not in REAL:
         raise InputTypeError(f"{name} must be real numbers, got an array of {features.dtype}; convert them first")
     matrix = sp.csr_array(features, dtype=np.float64)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the arrays may be someone else's
+        matrix = matrix.copy()  # the arrays may be shared
         matrix.sum_duplicates()
-    found = flaw(matrix.data)
-    if found is not None:
-        (place,), reason = found
-        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
-        raise InputError(f"{name}[{row}, {matrix.indices[place]}] {reason}")
+    if bad := flaw(matrix.data):
+        (entry,), reason = bad
+        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+        raise InputError(f"{name}[{row}, {matrix.indices[entry]}] {reason}")
     return matrix
 
 
@@ -118,14 +127,13 @@ def _check_table(name: str, table: Any) -> None:
 
 
 def as_labels(labels: Any, name: str = "labels") -> np.ndarray:
-    """Return labels as an array of numbers or of text; refuse gaps, and mixtures of the two."""
+    """Return labels as an array of numbers or of text; refuse gaps and mixtures."""
     array = as_array(name, labels)
     if array.dtype.kind == "O":
-        kinds = {type(one) for one in array.flat}
-        if all(issubclass(kind, str) for kind in kinds):
+        if all(isinstance(label, str) for label in array.flat):
             return array.astype(str)
         array = as_numbers(name, array, np.inf)
-    if array.dtype.kind not in "fiubUS":
+    if array.dtype.kind not in REAL + "US":
         raise InputTypeError(f"{name} must be numbers or text, got an array of {array.dtype}; convert them first")
     if array.dtype.kind == "f":
         check_numbers(name, array, np.inf)
@@ -133,8 +141,8 @@ def as_labels(labels: Any, name: str = "labels") -> np.ndarray:
 
 
 def check_longest(longest: int | None, counts: np.ndarray) -> int | None:
-    """Refuse a number of rows to fill nodes up to that is below those of the largest node."""
+    """Refuse to fill nodes up to fewer rows than the largest node has."""
     if longest is None:
         return None
     remedy = f"node {np.argmax(counts)} has {counts.max()} samples; leave it out to have it counted"
-    return check_whole("longest", longest, int(counts.max()), remedy)
+    return check_whole("longest", longest, int(counts.max()), remedy, LARGEST_DIM)

@@ -1,7 +1,7 @@
-"""The dual oracle, grad F*(z) row by row, in its ways; inner gradients are always counted.
+"""The dual oracle: row i of grad F*(z) is argmin_x f_i(x) - <x, z_i>. Inner gradients are always counted.
 
-Row i of grad F*(z) is argmin_x f_i(x) - <x, z_i>. Every way but `exact` warm-starts at the previous round's
-answer, so an oracle has a memory; it is passed in and out, never hidden.
+Every kind but `exact` warm-starts at the previous round's answer, so an oracle has a memory; it is passed in and out,
+never hidden.
 """
 
 from typing import Any, NamedTuple
@@ -14,43 +14,41 @@ from .base import Array, Problem
 from .newton import conjugate_gradients
 from .oracle_spec import OracleSpec
 
+ACCURACY = 0.01
+"""The residual that `auto` accepts, relative to the distance that z moved in this round."""
+DECAY = 0.9
+"""Decay per round of the worst contraction and the longest step seen."""
+SLOW = 0.5
+"""A contraction above which the Hessian counts as out of date."""
+SHORTEST = 2.0**-30
+"""The shortest fraction of a step that is tried: if not even that reduces the residual, rounding is why."""
+NEAR_ROUNDING = 1e3
+"""A residual below this multiple of its rounding is given up as soon as one whole step fails."""
+INVERSE_DIM = 128
+"""The largest dim for which Hessians are inverted, at cubic cost; beyond, conjugate gradients solve the systems."""
+INVERSE_SIZE = 2**24
+"""The most numbers that the inverses of all nodes may hold together; beyond, conjugate gradients likewise."""
+
+
+class NewtonMemory(NamedTuple):
+    """Memory of `auto` from round to round; every row is its node's own."""
+
+    z: Array  # of the last round
+    residual: Array  # (rows,): |grad f(x) - z| before the last step, 0 if unknown
+    length: Array  # (rows,): of the last step
+    contraction: Array  # (rows,): the largest ratio of residuals after and before a step, lately
+    longest: Array  # (rows,): the longest step that this ratio was seen for
+    round: Array
+    refresh: Array  # the round in which nodes that spend more than one gradient refresh their Hessian
+    inverse: Array | None  # (rows, dim, dim): inverse Hessians from some rounds ago
+
 
 class Memory(NamedTuple):
-    """What the oracle keeps from round to round."""
+    """Memory of an oracle from round to round."""
 
     x: Array  # the last answer
     gradients: Array  # (rows,): gradients spent so far
-    kept: "Kept | None" = None  # for `auto` only
-
-
-class Kept(NamedTuple):
-    """What `auto` knows, node by node; nothing here needs another node."""
-
-    z: Array  # the last z asked for
-    residual: Array  # (rows,): |grad f(x) - z| before the last step that was taken, 0 where it is not known
-    length: Array  # (rows,): of that step
-    left: Array  # (rows,): the largest part of its residual that a step has left lately
-    reach: Array  # (rows,): the length of the longest of these steps
-    round: Array
-    due: Array  # the round in which nodes that take more than one gradient take a fresh Hessian
-    inverse: Array | None  # (rows, dim, dim): the inverse of a Hessian of f_i, as it was some rounds ago
-
-
-SHARE = 0.01
-"""The residual that `auto` leaves, as a part of the distance that z moved in this round."""
-FORGET = 0.9
-"""How much of what steps have left is remembered a round later."""
-SLOW = 0.5
-"""A step that leaves more than this of the residual says that the Hessian is out of date."""
-SHORTEST = 2.0**-30
-"""The shortest part of a step that is tried: if not even that reduces the residual, rounding is why."""
-HOPELESS = 1e3
-"""The residual, in units of its rounding, at which a whole step that fails says so already."""
-WIDEST = 128
-"""The most features for which Hessians are inverted, which takes time like their cube; beyond, systems are solved by
-conjugate gradients."""
-LARGEST = 2**24
-"""The most numbers that the inverses of all nodes may have; beyond, likewise."""
+    newton: NewtonMemory | None = None  # for `auto` only
 
 
 def start(zeros: Array, spec: OracleSpec) -> Memory:
@@ -61,13 +59,13 @@ def start(zeros: Array, spec: OracleSpec) -> Memory:
         return memory
 
     def nothing(*shape: int, dtype: Any = zeros.dtype) -> Array:
-        return jnp.zeros(shape, dtype=dtype)  # each in memory of its own, which an engine may give away
+        return jnp.zeros(shape, dtype=dtype)  # each has its own memory, which a compiled loop may overwrite
 
-    direct = dim <= WIDEST and rows * dim * dim <= LARGEST
+    direct = dim <= INVERSE_DIM and rows * dim * dim <= INVERSE_SIZE
     inverse = nothing(rows, dim, dim) if direct else None
-    known = (nothing(rows), nothing(rows), nothing(rows), nothing(rows))
+    history = (nothing(rows), nothing(rows), nothing(rows), nothing(rows))
     clock = (nothing(dtype=jnp.int32), nothing(dtype=jnp.int32))
-    return memory._replace(kept=Kept(nothing(rows, dim), *known, *clock, inverse))
+    return memory._replace(newton=NewtonMemory(nothing(rows, dim), *history, *clock, inverse))
 
 
 def dual_gradient(spec: OracleSpec, problem: Problem, memory: Memory, z: Array) -> Memory:
@@ -82,27 +80,27 @@ def dual_gradient(spec: OracleSpec, problem: Problem, memory: Memory, z: Array) 
     return memory._replace(x=x, gradients=memory.gradients + spec.steps)
 
 
-class _Steps(NamedTuple):
-    """Where the steps of one round are, node by node."""
+class _Iterate(NamedTuple):
+    """State of the Newton iteration within a round, row by row."""
 
     x: Array
     e: Array  # grad f(x) - z
     p: Array  # the next step
-    size: Array  # of e
-    left: Array
-    reach: Array
-    t: Array  # the part of the step that is tried
-    spent: Array
+    size: Array  # |e|
+    contraction: Array
+    longest: Array
+    t: Array  # the fraction of the step that is tried
+    gradients: Array
     active: Array
-    stale: Array  # whether a Hessian at x is wanted
+    stale: Array  # whether to refresh the Hessian at x first
     fresh: Array  # whether the inverse is that of the Hessian at x
     inverse: Array | None
 
     def expected(self) -> Array:
-        """Return the residual that the next step may leave, twice what steps have left lately."""
-        known = self.reach > 0
-        longer = jnp.maximum(1.0, _norm(self.p) / jnp.where(known, self.reach, 1.0))
-        return 2 * jnp.where(known, jnp.minimum(self.left * longer, SLOW), SLOW) * self.size
+        """Return the residual that the next step may leave: twice the worst contraction seen lately."""
+        known = self.longest > 0
+        longer = jnp.maximum(1.0, _norm(self.p) / jnp.where(known, self.longest, 1.0))
+        return 2 * jnp.where(known, jnp.minimum(self.contraction * longer, SLOW), SLOW) * self.size
 
 
 def _norm(rows: Array) -> Array:
@@ -110,66 +108,75 @@ def _norm(rows: Array) -> Array:
 
 
 def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
-    r"""Solve grad f(x) = z to a hundredth of the distance that z moved, by Newton steps with a Hessian that is kept.
+    """Solve grad f(x) = z to a hundredth of the distance that z moved, by Newton steps with a Hessian that is kept.
 
-    The residual e = grad f(x) - z says of which z + e the point x is the exact answer, so to the method z seems to be
-    off by e: by a hundredth of one round's movement. A step x - H^{-1} e with the Hessian of some rounds ago leaves a
-    part of e that is small wherever the Hessian has changed little, whatever kappa is. How small is measured at no
-    cost, at the latest when the next round's gradient is taken. So a node knows from the last rounds what a step of
-    some length leaves, and takes no gradient only to see that it was enough: a round costs one gradient once x has
-    settled.
+    The point x is the exact answer for z + e, where e = grad f(x) - z is the residual; so to the method, z seems to be
+    off by a hundredth of one round's movement. A step x - H^{-1} e with the Hessian of some rounds ago contracts e well
+    wherever the Hessian has changed little, whatever kappa is. The contraction is measured at no cost, at the latest
+    when the next round's gradient is taken. So a node can predict what a step of some length leaves, and takes no
+    gradient only to see that it was enough: a round costs one gradient once x has settled.
 
-    A node takes a fresh Hessian where a step leaves more than half of e and, if it still takes more than one gradient a
-    round, in rounds 0, 1, 2, 3, 4, 6, 8, 11, ..., a quarter further each time. A Hessian counts as one gradient. A step
-    that fails with the Hessian of the very same point is halved until e falls, as in any damped Newton method for
+    A node takes a fresh Hessian where a step leaves more than half of e and, if it still spends more than one gradient
+    a round, in rounds 0, 1, 2, 3, 4, 6, 8, 11, ..., a quarter further each time. A Hessian counts as one gradient. A
+    step that fails with the Hessian of the very same point is halved until e falls, as in any damped Newton method for
     strongly convex functions, which converges from everywhere.
     """
-    kept = memory.kept
-    assert kept is not None
+    past = memory.newton
+    assert past is not None
     e = problem.gradient_rows(memory.x) - z
     size = _norm(e)
     rounding = 4 * float(np.finfo(z.dtype).eps) * (size + _norm(z) + problem.L * _norm(memory.x))
-    enough = jnp.maximum(SHARE * _norm(z - kept.z), rounding)
+    enough = jnp.maximum(ACCURACY * _norm(z - past.z), rounding)
 
-    before = _norm(e + (z - kept.z))  # what the last round's last step left of its residual
-    known = kept.residual > 0
-    measured = jnp.where(before <= rounding, 0.0, jnp.where(known, before / kept.residual, SLOW / 2))
-    left = jnp.maximum(measured, FORGET * kept.left)
-    reach = jnp.maximum(jnp.where(known, kept.length, 0.0), FORGET * kept.reach)
+    left = _norm(e + (z - past.z))  # by the last round's last step, whose gradient is known only now
+    known = past.residual > 0
+    measured = jnp.where(left <= rounding, 0.0, jnp.where(known, left / past.residual, SLOW / 2))
+    contraction = jnp.maximum(measured, DECAY * past.contraction)
+    longest = jnp.maximum(jnp.where(known, past.length, 0.0), DECAY * past.longest)
 
-    p, spent = _direction(problem, memory.x, e, kept.inverse, size > rounding)
-    direct = kept.inverse is not None
+    p, products = _direction(problem, memory.x, e, past.inverse, size > rounding)
+    direct = past.inverse is not None
     none = jnp.zeros_like(size, dtype=bool)
-    s = _Steps(
-        memory.x,
-        e,
-        p,
-        size,
-        left,
-        reach,
-        none + 1.0,
-        memory.gradients + 1 + spent,
-        none,
-        none,
-        none | (not direct),
-        kept.inverse,
+    s = _Iterate(
+        x=memory.x,
+        e=e,
+        p=p,
+        size=size,
+        contraction=contraction,
+        longest=longest,
+        t=none + 1.0,
+        gradients=memory.gradients + 1 + products,
+        active=none,
+        stale=none,
+        fresh=none | (not direct),
+        inverse=past.inverse,
     )
     active = s.expected() > enough
-    due = kept.round >= kept.due
+    due = past.round >= past.refresh
     s = s._replace(active=active, stale=active & ((measured > SLOW) | due) & direct)
-    s = jax.lax.while_loop(lambda s: s.active.any(), lambda s: _further(problem, z, enough, rounding, s), s)
+    s = jax.lax.while_loop(lambda s: s.active.any(), lambda s: _iteration(problem, z, enough, rounding, s), s)
 
-    sure = (s.left <= SLOW) & (s.size > rounding)  # one more step costs no gradient, but must not only stir rounding
-    following = jnp.where(due, kept.round + kept.round // 4 + 1, kept.due)
-    kept = Kept(z, jnp.where(sure, s.size, 0.0), _norm(s.p), s.left, s.reach, kept.round + 1, following, s.inverse)
-    return Memory(jnp.where(sure[:, None], s.x - s.p, s.x), s.spent, kept)
+    # One more step costs no gradient, but must not only stir rounding.
+    safe = (s.contraction <= SLOW) & (s.size > rounding)
+    x = jnp.where(safe[:, None], s.x - s.p, s.x)
+    newton = NewtonMemory(
+        z=z,
+        residual=jnp.where(safe, s.size, 0.0),
+        length=_norm(s.p),
+        contraction=s.contraction,
+        longest=s.longest,
+        round=past.round + 1,
+        refresh=jnp.where(due, past.round + past.round // 4 + 1, past.refresh),
+        inverse=s.inverse,
+    )
+    return Memory(x, s.gradients, newton)
 
 
-def _further(problem: Problem, z: Array, enough: Array, rounding: Array, s: _Steps) -> _Steps:
-    """Take one more step at every node that needs one, or try a shorter one, or take a Hessian first."""
+def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _Iterate) -> _Iterate:
+    """Try a step at every active row, after refreshing its Hessian if that is stale; shorten the step if it fails."""
     fresh, inverse, p = s.fresh | s.stale, s.inverse, s.p
     if inverse is not None:
-        inverse = _refreshed(problem, inverse, s.x, s.stale)
+        inverse = _refresh(problem, inverse, s.x, s.stale)
         p, _ = _direction(problem, s.x, s.e, inverse, s.active)
     x = s.x - s.t[:, None] * p
     e = problem.gradient_rows(x) - z
@@ -177,39 +184,40 @@ def _further(problem: Problem, z: Array, enough: Array, rounding: Array, s: _Ste
     better = s.active & (size <= (1 - s.t / 4) * s.size)
     measured = size / s.size
     slow = s.active & ~(measured <= SLOW)
-    left = jnp.where(better, jnp.maximum(measured, s.left), s.left)
-    reach = jnp.where(better, jnp.maximum(_norm(p), s.reach), s.reach)
+    contraction = jnp.where(better, jnp.maximum(measured, s.contraction), s.contraction)
+    longest = jnp.where(better, jnp.maximum(_norm(p), s.longest), s.longest)
     x, e = (jnp.where(better[:, None], new, old) for new, old in ((x, s.x), (e, s.e)))
     size = jnp.where(better, size, s.size)
-    t = jnp.where(better | ~fresh, 1.0, jnp.where(s.size <= HOPELESS * rounding, 0.0, s.t / 2))
+    t = jnp.where(better | ~fresh, 1.0, jnp.where(s.size <= NEAR_ROUNDING * rounding, 0.0, s.t / 2))
 
     p, products = _direction(problem, x, e, inverse, better)
     p = jnp.where(better[:, None], p, s.p)
-    spent = s.spent + jnp.where(s.active, 1 + s.stale + products, 0)
-    s = _Steps(x, e, p, size, left, reach, t, spent, s.active, s.stale, fresh & (~better | (inverse is None)), inverse)
+    gradients = s.gradients + jnp.where(s.active, 1 + s.stale + products, 0)
+    fresh_at_x = fresh & (~better | (inverse is None))
+    s = _Iterate(x, e, p, size, contraction, longest, t, gradients, s.active, s.stale, fresh_at_x, inverse)
     active = s.active & (t > SHORTEST) & (~better | (s.expected() > enough))
     return s._replace(active=active, stale=active & slow & (better | ~fresh) & (inverse is not None))
 
 
 def _direction(problem: Problem, x: Array, e: Array, inverse: Array | None, wanted: Array) -> tuple[Array, Array]:
-    """Return H^{-1} e for every row, and the Hessian products that each row took; 0 where it is not wanted."""
+    """Return H^{-1} e for the wanted rows, and the Hessian products that each row took."""
     if inverse is not None:
         return jnp.einsum("nde,ne->nd", inverse, e), jnp.zeros(len(e), dtype=jnp.int32)
     e = jnp.where(wanted[:, None], e, 0.0)
-    return conjugate_gradients(lambda v: problem.hessian_product_rows(x, v), e, SHARE / 4)
+    return conjugate_gradients(lambda v: problem.hessian_product_rows(x, v), e, ACCURACY / 4)
 
 
-def _refreshed(problem: Problem, inverse: Array, x: Array, wanted: Array) -> Array:
-    """Return the inverses with those of some nodes taken anew, at x."""
+def _refresh(problem: Problem, inverse: Array, x: Array, wanted: Array) -> Array:
+    """Replace the inverse Hessians of the wanted rows by those at x."""
     unit = jnp.eye(problem.dim, dtype=x.dtype)
 
-    def renew(inverse: Array) -> Array:
+    def invert(inverse: Array) -> Array:
         factor = jnp.linalg.cholesky(problem.hessian_rows(x))
-        found = jax.scipy.linalg.cho_solve((factor, True), jnp.broadcast_to(unit, inverse.shape))
-        found = jnp.where(jnp.isfinite(found), found, unit / problem.L)  # a step of gradient descent
-        return jnp.where(wanted[:, None, None], found, inverse)
+        latest = jax.scipy.linalg.cho_solve((factor, True), jnp.broadcast_to(unit, inverse.shape))
+        latest = jnp.where(jnp.isfinite(latest), latest, unit / problem.L)  # a step of gradient descent
+        return jnp.where(wanted[:, None, None], latest, inverse)
 
-    return jax.lax.cond(wanted.any(), renew, lambda inverse: inverse, inverse)
+    return jax.lax.cond(wanted.any(), invert, lambda inverse: inverse, inverse)
 
 
 def gradient_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
@@ -220,7 +228,8 @@ def gradient_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
 
 def accelerated_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
     """T steps of Nesterov's method, the momentum starting afresh; one step of it is one of gradient descent."""
-    beta, step = _momentum(problem), 1 / problem.L
+    root = jnp.sqrt(problem.L / problem.mu)
+    beta, step = (root - 1) / (root + 1), 1 / problem.L
 
     def body(_: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
         x, y = pair
@@ -228,8 +237,3 @@ def accelerated_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array
         return x_next, x_next + beta * (x_next - x)
 
     return jax.lax.fori_loop(0, steps, body, (x, x))[0]
-
-
-def _momentum(problem: Problem) -> Array:
-    root = jnp.sqrt(problem.L / problem.mu)
-    return (root - 1) / (root + 1)

@@ -1,6 +1,5 @@
 """A problem seen from another point, with a linear term of its own at every node."""
 
-from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -8,40 +7,34 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.programs import Program
-from .base import Array, Problem
+from .base import Array, HessianProduct, Problem
 from .checks import EXTREME, as_numbers
 from .minimiser import Minimum
 
 
-class Moved(Problem):
+class Shifted(Problem):
     r"""Each node holds g_i(u) = f_i(c + u) - t_i'u, for the f_i of another problem.
 
-    Every method starts at 0, so a problem moved to c is how to start at c. A method's first steps also depend on how
+    Every method starts at 0, so to start at c is to shift the problem to c. A method's first steps also depend on how
     much the gradients of the nodes differ at the start. Tilts t_i that sum to zero leave the solution where it is, and
-    those that make the gradients at c equal take this transient away. A tilt that all nodes share moves the solution to
-    where the mean gradient of the f_i is that tilt: where the f_i have a penalty r x_j^2 / 2, the tilt r c_j makes it
-    r (x_j - c_j)^2 / 2, a proximal term.
-
-    Curvature stays what it was, and so do mu and L.
+    those that make the gradients at c equal remove this transient. A tilt that all nodes share moves the solution to
+    where the mean gradient of the f_i is that tilt: it turns a penalty r x_j^2 / 2 of the f_i into the proximal term
+    r (x_j - c_j)^2 / 2 for t_j = r c_j. The curvature, mu and L stay the same.
 
     Parameters
     ----------
     inner : Problem
         The f_i.
-    centre : array of shape (dim,)
-        c, the same for all nodes.
-    tilt : array of shape (nodes, dim)
-        The t_i.
-    solution : array of shape (dim,), optional
-        The minimiser of the sum of the g_i where it is known already.
-    solution_error : float
-        How exactly it is known, then.
+    centre, tilt : array of shape (dim,), array of shape (nodes, dim)
+        c, the same for all nodes, and the t_i.
+    solution, solution_error : array of shape (dim,), float
+        The minimiser of the sum of the g_i and how exactly it is known, if it is known already.
 
     Examples
     --------
     >>> from adom.problems.quadratic import Quadratic
     >>> inner = Quadratic([[[1.0]], [[3.0]]], [[1.0], [1.0]])
-    >>> Moved(inner, [2.0], [[0.25], [-0.25]]).solution().round(9).tolist()
+    >>> Shifted(inner, [2.0], [[0.25], [-0.25]]).solution().round(9).tolist()
     [-1.5]
     """
 
@@ -65,20 +58,17 @@ class Moved(Problem):
         self.inner, self.tilt = inner, tilt
         self.centre = np.broadcast_to(centre, tilt.shape)
         if solution is not None:
-            found = Minimum(np.array(solution, dtype=np.float64), float(solution_error))
-            found.x.setflags(write=False)
-            self._solution = (found, self.own_code())
+            self._remember(Minimum(np.array(solution, dtype=np.float64), float(solution_error)))
 
     def own_code(self) -> Program:
-        """Return what code of someone's own computes in the problem that is moved."""
+        """Return the user's own code in the problem that is shifted."""
         return self.inner.own_code()
 
     def weighting(self) -> dict[str, Any] | None:
-        """Return what there is to say of the samples of the problem that is moved."""
+        """Return the weights of the samples of the problem that is shifted."""
         return self.inner.weighting()
 
     def _facts(self) -> dict[str, Any]:
-        """Return what there is to know at a glance."""
         return {**self.inner._facts(), "of": type(self.inner).__name__}
 
     def value_rows(self, u: Array) -> Array:
@@ -105,22 +95,22 @@ class Moved(Problem):
         """Return the mean of the Hessians of the f_i at c + u."""
         return self.inner.mean_hessian(self.centre[0] + u)
 
-    def mean_hessian_product(self, u: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]:
+    def mean_hessian_product(self, u: np.ndarray) -> HessianProduct:
         """Return v -> H v for the mean H of the Hessians of the f_i at c + u, and its diagonal where it is cheap."""
         return self.inner.mean_hessian_product(self.centre[0] + u)
 
-    def at_hand(self) -> Self:
-        """Return it with the problem itself at hand."""
-        found = copy(self)
-        found.inner = self.inner.at_hand()
-        return found
+    def on_device(self) -> Self:
+        """Return it with the arrays of the problem itself where its means are computed."""
+        other = copy(self)
+        other.inner = self.inner.on_device()
+        return other
 
     def holds_hessian(self) -> bool:
         """Return whether the problem itself holds its mean Hessian."""
         return self.inner.holds_hessian()
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw it as the problem itself does."""
+        """Draw rounding as the problem itself does."""
         return self.inner.rounding(rng)
 
     @property

@@ -8,10 +8,7 @@ import numpy as np
 def weighting(counts: np.ndarray, totals: np.ndarray) -> dict[str, Any]:
     """Return the fewest and the most samples of a node, and what counts alike: "nodes", "samples" or "neither".
 
-    Parameters
-    ----------
-    counts, totals : array of shape (nodes,)
-        Each node's number of samples, and the sum of their weights.
+    `counts` has each node's number of samples, `totals` the sum of their weights.
 
     Examples
     --------
@@ -29,17 +26,15 @@ def _even(values: np.ndarray) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
-def told(weighed: dict[str, Any] | None) -> str:
-    """Return in words how nodes of different sizes are weighted; "" where there is nothing to say.
+def told(weights: dict[str, Any] | None) -> str:
+    """Say how nodes of different sizes are weighted; "" where there is nothing to say.
 
     Examples
     --------
     >>> told({"fewest": 100, "most": 169, "alike": "nodes"})
     'nodes count alike: 100 to 169 samples each, so a sample of a small node weighs more'
-    >>> told({"fewest": 100, "most": 100, "alike": "nodes"}), told(None)
-    ('', '')
     """
-    if not weighed or weighed.get("fewest") == weighed.get("most") or weighed.get("alike") != "nodes":
+    if not weights or weights.get("fewest") == weights.get("most") or weights.get("alike") != "nodes":
         return ""
-    sizes = f"{weighed['fewest']:,} to {weighed['most']:,} samples each"
+    sizes = f"{weights['fewest']:,} to {weights['most']:,} samples each"
     return f"nodes count alike: {sizes}, so a sample of a small node weighs more"

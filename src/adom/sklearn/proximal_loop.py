@@ -27,13 +27,13 @@ import pandas as pd
 from ..algorithms import Method, method_class
 from ..errors import InputError, shown
 from ..problems.base import Array, Problem
-from ..problems.checks import check_whole
 from ..problems.minimiser import minimum
-from ..problems.shifted import Moved
+from ..problems.shifted import Shifted
 from ..run.provenance import problem_described
 from ..run.result import Result
 from ..run.solve import make_method, solve
 from ..study.metrics import start_error
+from ..util.checks import check_whole
 
 REDUCTION = 0.01
 """What a run leaves of the distance to its own solution."""
@@ -157,13 +157,13 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, settings: Se
             apart = gradients(problem, centre) - tilt
             tilt = tilt + apart - apart.mean(axis=0)
         held = problem.mu * free * centre
-        known = minimum(problem.at_hand(), centre, held)
+        known = minimum(problem, centre, held)
         goal = known.x - centre
-        moved = Moved(problem, centre, tilt + held, goal, known.error)
+        shifted = Shifted(problem, centre, tilt + held, goal, known.error)
         asked = settings.tol * max(float(np.linalg.norm(known.x)), run.least)
         near = max(asked, known.error)
         target = max(REDUCTION * float(np.linalg.norm(goal)), near)
-        status, found = run(moved, target)
+        status, found = run(shifted, target)
         rows = rows if found is None else centre + found
         if found is None or status != "converged":
             break
@@ -217,18 +217,18 @@ class _Runs:
         self.least = max(SMALL * size / problem.L, 1e-150)
         self.last: Any = None
 
-    def __call__(self, moved: Moved, target: float) -> tuple[str, np.ndarray | None]:
+    def __call__(self, shifted: Shifted, target: float) -> tuple[str, np.ndarray | None]:
         """Run until the rows are within `target` of the solution (root mean square over the nodes).
 
         Returns the status and the rows, None where nothing came of it.
         """
-        network, tol = self.books.network, moved.nodes * target**2
+        network, tol = self.books.network, shifted.nodes * target**2
         while True:
             method = self._made()
             if not self.affords(0):
                 return "max_rounds", None
             result = solve(
-                moved,
+                shifted,
                 network,
                 self.method,
                 self.parameters,
@@ -240,7 +240,7 @@ class _Runs:
             )
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-            self.books.run(result, moved.dim, method.vectors_per_round)
+            self.books.run(result, shifted.dim, method.vectors_per_round)
             self.last = result
             if result.status == "diverged" and self.settings.parameters == "auto" and self.parameters == "unit":
                 self.parameters = "theory"

@@ -1,0 +1,147 @@
+"""Problems on samples: a loss of the margins a_ij'x, a linear term and an l2 penalty."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import InputError, shown
+from .base import Array, HessianProduct, Problem
+from .checks import as_number, check_room
+from .features import DenseFeatures, SparseFeatures, largest_curvature, lay_out
+from .nodes import Stacked, check_longest
+
+
+class LinearModel(Problem):
+    """f_i(x) = sum_j w_ij loss(a_ij'x) - t_i'x + r |x|^2 / 2.
+
+    A subclass gives the derivatives of the loss as functions of the margins, for arrays of JAX (one row a node) and of
+    NumPy (the samples of all nodes together) alike.
+    """
+
+    on_host = True
+    steepest: ClassVar[float] = 1.0
+    """The largest second derivative of the loss."""
+    features: DenseFeatures | SparseFeatures
+    l2: float
+
+    def _build(
+        self,
+        data: Stacked,
+        l2: float | None,
+        kappa: float | None = None,
+        *,
+        outputs: int = 1,
+        signs: np.ndarray | None = None,
+        longest: int | None = None,
+    ) -> np.ndarray:
+        """Set everything but the linear term; return the L_i without r. A feature has `outputs` coordinates of x."""
+        longest = check_longest(longest, data.counts)
+        self.nodes, self.dim = int(data.counts.size), outputs * int(data.features.shape[1])
+        check_room(self.nodes, self.dim, data.features)
+        curvature = self.steepest * largest_curvature(data.features, data.counts, data.weights)
+        self._regularise(regulariser(float(curvature.max()), l2, kappa), curvature)
+        self.features = lay_out(data.features, data.counts, data.sample_weights(), signs, longest)
+        return curvature
+
+    def _regularise(self, l2: float, curvature: np.ndarray) -> None:
+        self.l2 = l2
+        self._set_constants(np.full(self.nodes, l2), l2 + curvature)
+
+    def _linear(self) -> Array:
+        """Return the t_i, one row a node."""
+        return np.zeros((1, 1))
+
+    @abstractmethod
+    def _slopes(self, margins: Array) -> Array:
+        """Return the derivative of the loss for every sample."""
+
+    @abstractmethod
+    def _curvatures(self, margins: Array) -> Array:
+        """Return the second derivative of the loss for every sample."""
+
+    def _curvature_product(self, margins: Array) -> Callable[[Array], Array]:
+        """Return how the slopes change along a direction, as a function of the margins of that direction."""
+        curvatures = self._curvatures(margins)
+        return lambda along: curvatures * along
+
+    def _margins(self, x: Array) -> Array:
+        return self.features.margins(x)
+
+    def _sums(self, per_sample: Array) -> Array:
+        """Return the sum over each node's samples of w_ij per_sample a_ij."""
+        return self.features.weighted_mean(per_sample)
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}
+
+    def gradient_rows(self, x: Array) -> Array:
+        """Return grad f_i(x_i)."""
+        return self._sums(self._slopes(self._margins(x))) - self._linear() + self.l2 * x
+
+    def hessian_product_rows(self, x: Array, v: Array) -> Array:
+        """Return the Hessian of f_i at x_i times v_i."""
+        return self._sums(self._curvature_product(self._margins(x))(self._margins(v))) + self.l2 * v
+
+    def hessian_rows(self, x: Array) -> Array:
+        """Return the Hessians, shape (nodes, dim, dim)."""
+        if isinstance(self.features, SparseFeatures):
+            return super().hessian_rows(x)
+        return self.features.gram(self._curvatures(self._margins(x))) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
+
+    def _columns(self, x: np.ndarray) -> np.ndarray:
+        """Return one common x as the samples of all nodes multiply it."""
+        return x
+
+    def _flat(self, sums: np.ndarray) -> np.ndarray:
+        """Return sums over the samples of all nodes as one common x is written."""
+        return sums
+
+    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the gradients at one common x."""
+        samples = self.features.samples()
+        sums = self._flat(samples.sums(self._slopes(samples.margins(self._columns(x)))))
+        return np.asarray(sums - np.asarray(self._linear()).mean(axis=0) + self.l2 * x)
+
+    def mean_hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean of the Hessians at one common x."""
+        samples = self.features.samples()
+        return samples.gram(self._curvatures(samples.margins(x))) + self.l2 * np.eye(self.dim)
+
+    def mean_hessian_product(self, x: np.ndarray) -> HessianProduct:
+        """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H."""
+        samples = self.features.samples()
+        margins = samples.margins(self._columns(x))
+        bend = self._curvature_product(margins)
+        diagonal = [samples.squares(curvatures) for curvatures in np.atleast_2d(self._curvatures(margins).T)]
+
+        def product(v: np.ndarray) -> np.ndarray:
+            return self._flat(samples.sums(bend(samples.margins(self._columns(v))))) + self.l2 * v
+
+        return product, np.concatenate(diagonal) + self.l2
+
+
+def check_regulariser(l2: float | None, kappa: float | None) -> None:
+    """Refuse all but exactly one of l2 and kappa, within its range."""
+    if (l2 is None) == (kappa is None):
+        raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
+    if l2 is not None and not 0 < as_number("l2", l2, 1.0) < np.inf:
+        raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
+    if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
+        raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
+
+
+def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
+    """Return r: given, or such that (curvature + r) / r = kappa."""
+    check_regulariser(l2, kappa)
+    if l2 is not None:
+        return float(l2)
+    assert kappa is not None
+    if curvature == 0:
+        raise InputError(
+            "kappa cannot be chosen when every feature is zero, or so small that its square is: L = mu for any l2; "
+            "give l2 instead, or scale the features"
+        )
+    return curvature / (float(kappa) - 1)
