@@ -18,7 +18,7 @@ from adom.data.sample_files import parse_libsvm, read
 from adom.data.sets import DataSet
 from adom.data.shards import BY
 from adom.errors import InputError
-from adom.problems.logistic import DenseFeatures, SparseFeatures
+from adom.problems.features import DenseFeatures, SparseFeatures
 
 from .conftest import TOY, Page, Write, made, refusal
 
