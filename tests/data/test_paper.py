@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import adom
-from adom.data import checks, infectious, load, problem, readings, table2
-from adom.data.infectious import LINKS, MEMBERS, rows
+from adom.data import infectious, load, problem, readings, samples, table2
+from adom.data.infectious import LINKS, MEMBERS, PAPER_CHI, rows
 
 Real = Callable[..., Path]
 
@@ -27,7 +27,7 @@ def test_table_2(real: Real) -> None:
 
 def test_a_table_that_says_otherwise_is_not_agreed_with(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
     real("a6a", "w6a", "ijcnn1")
-    monkeypatch.setitem(checks.TABLE_2, "a6a", (11220, 123))
+    monkeypatch.setitem(samples.TABLE_2, "a6a", (11220, 123))
     assert table2()["agrees"].tolist() == [False, True, True]
 
 
@@ -70,7 +70,7 @@ def test_readings(real: Real) -> None:
     real("infectious_ct1")
     table = readings()
     assert table["chi"].round(2).tolist() == [232.64, 409.06, 245.46, 472.99, 149.45, 161.74, 73.64, 3440.13, 1.35]
-    near = table[(table["chi"] - checks.PAPER_CHI).abs() < 1]
+    near = table[(table["chi"] - PAPER_CHI).abs() < 1]
     assert near["reading"].tolist() == ["links weigh 1, its own"]
     assert table["not_connected"].tolist() == [0] * 7 + [4405, 0]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import adom
-from adom.data import fetch, folder, sets, state, store
+from adom.data import download, fetch, folder, sets, state
 from adom.data.sets import DataSet
 from adom.errors import InputError
 
@@ -74,8 +74,8 @@ def test_a_packed_file_is_kept_packed_and_checked_unpacked(home: Path, page: Pag
 def test_an_archive_is_kept_unpacked(home: Path, page: Page, archive: DataSet) -> None:
     assert sorted(fetch("net")) == [home / "net" / name for name in sorted(PARTS)]
     assert files(home) == sorted(f"net/{name}" for name in PARTS)  # not the files that nobody asked for
-    assert store.contents(archive) == PARTS
-    assert store.contents(archive, ["net_A.txt"]) == {"net_A.txt": PARTS["net_A.txt"]}
+    assert download.texts(archive) == PARTS
+    assert download.texts(archive, ["net_A.txt"]) == {"net_A.txt": PARTS["net_A.txt"]}
     assert state("net") == ("present", home / "net", "")
     assert page.asked == 1
 
@@ -95,7 +95,7 @@ def test_files_put_there_by_hand(home: Path, page: Page, toy: DataSet, place: st
 def test_an_archive_put_there_by_hand(home: Path, page: Page, archive: DataSet, place: str) -> None:
     (home / place).mkdir(parents=True)
     (home / place / "net.zip").write_bytes(page.files["/net.zip"])
-    assert store.contents(archive) == PARTS
+    assert download.texts(archive) == PARTS
     assert fetch("net") == [home / place / "net.zip"]
     assert state("net").status == "present"
     for name, text in PARTS.items():
@@ -109,7 +109,7 @@ def test_a_wrong_file_is_named_and_left_alone(home: Path, page: Page, toy: DataS
     (home / "toy").write_bytes(TOY.replace(b"0.5", b"0.6"))
     said = refusal("toy")
     assert said.startswith(f"{home / 'toy'} is not the toy of toy: its text must have sha256 {toy.pieces[0].sha256}")
-    assert said.endswith("; delete it to have it fetched anew")
+    assert said.endswith("; delete it to have it fetched again")
     assert page.asked == 0
     assert state("toy") == ("wrong", home / "toy", said)
     (home / "toy").write_bytes(TOY * 2)
@@ -199,7 +199,7 @@ def test_an_archive_with_paths_that_lead_out(home: Path, page: Page, archive: Da
 def test_archives_that_are_not_right(home: Path, page: Page, archive: DataSet) -> None:
     good = page.files["/net.zip"]
     page.files["/net.zip"] = good[: len(good) // 2]
-    assert "is no whole zip archive" in refusal("net")
+    assert "is not a whole zip archive" in refusal("net")
     page.files["/net.zip"] = zipped({"net_A.txt": PARTS["net_A.txt"]})
     assert "does not hold net_graph_indicator.txt" in refusal("net")
     page.files["/net.zip"] = zipped({**PARTS, "other/net_A.txt": b"twice"})
@@ -218,7 +218,7 @@ def test_a_member_with_a_damaged_body(home: Path, page: Page, archive: DataSet) 
     start = content.index(b"net/net_A.txt") + len("net/net_A.txt")
     content[start] ^= 0xFF
     page.files["/net.zip"] = bytes(content)
-    assert "is no whole zip archive" in refusal("net")
+    assert "is not a whole zip archive" in refusal("net")
 
 
 def test_names(home: Path) -> None:

@@ -32,11 +32,11 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
     They lie in ADOM_DATA if that is set, otherwise in the user's cache folder.
     The exit code is 1 if a file is not what it should be.
     """
-    from ..data.sets import SETS, named
-    from ..data.store import fetch, folder, state
+    from ..data.download import fetch, folder, state
+    from ..data.sets import SETS, find_set
     from . import output
 
-    chosen = [named(name) for name in names or SETS]
+    chosen = [find_set(name) for name in names or SETS]
     if download:
         for one in chosen:
             with output.busy(f"fetching {one.name}"):
@@ -59,7 +59,8 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
 
 def _check() -> dict[str, Any]:
     """Return the paper's figures beside those of the files, and whether they agree."""
-    from ..data.checks import PAPER_CHI, readings, table2
+    from ..data.infectious import PAPER_CHI, readings
+    from ..data.samples import table2
     from . import output
 
     with output.busy("reading the files"):

@@ -1,26 +1,25 @@
-"""The paper's data: fetched from their official pages, checked, kept, and dealt out to nodes.
+"""The paper's data, downloaded from their official pages and checked; samples split over nodes; shards.
 
 ==============================  ====================================================================
 `load`                          features and labels of a6a, w6a or ijcnn1
 `problem`                       the paper's problem on one of them
 `infectious`                    the network of infectious_ct1: 200 graphs on 50 nodes
-`split`, `shares`               samples dealt out to nodes: shuffled, contiguous, by label, Dirichlet
-`write_shards`, `Shards`        one file a node, each opened only where its node lives
-`fetch`, `state`, `folder`      the files: download what is missing, say what is there, and where
-`table2`, `readings`            the files against the paper's Table 2, and against its chi of about 232
+`split`, `shares`               samples split over nodes: shuffled, contiguous, by label, Dirichlet
+`write_shards`, `Shards`        one file a node, each opened only by the process that runs the node
+`fetch`, `state`, `folder`      the files: download missing ones, say which are there, and where
+`table2`, `readings`            the files compared with the paper's Table 2 and its chi of about 232
 ==============================  ====================================================================
 
-A file that is not there is downloaded once, with `pooch`, into ``$ADOM_DATA`` or the user's cache folder. Whatever
-is read, fetched or found, has the SHA-256 that is written down in `adom.data.sets`, or is refused.
+A missing file is downloaded once, with `pooch`, into ``$ADOM_DATA`` or the user's cache folder. Every file, downloaded
+or found, must have the SHA-256 listed in `adom.data.sets`.
 """
 
-from adom.data.checks import readings, table2
-from adom.data.infectious import infectious
-from adom.data.samples import load, problem
+from adom.data.download import fetch, folder, state
+from adom.data.infectious import infectious, readings
+from adom.data.samples import load, problem, table2
 from adom.data.sets import SETS, DataSet
 from adom.data.shards import Shards, write_shards
 from adom.data.splits import SPLITS, shares, split
-from adom.data.store import fetch, folder, state
 
 __all__ = [
     "SETS",

@@ -1,28 +1,32 @@
-"""The network of infectious_ct1: who met whom at a museum, 200 graphs on 50 nodes."""
+"""The network of infectious_ct1: who met whom at a museum, 200 graphs on 50 nodes; and its chi."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import store
-from .sets import named
+from . import download
+from .sets import find_set
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..networks import Network
 
 NAME = "infectious_ct1"
 LINKS, MEMBERS, TIMES = (f"{NAME}_{part}.txt" for part in ("A", "graph_indicator", "edge_attributes"))
 NODES = 50
 """Nodes of every graph."""
+PAPER_CHI = 232
+"""The paper's chi of infectious_ct1, about."""
 
 
 def infectious() -> "Network":
-    """Return the paper's real network, downloading it where it is not there yet.
+    """Return the paper's real network, downloading it if it is missing.
 
     Round k has the k-th graph of the file. Two people are linked in it if they met at any time; when and how often
     they met does not count. W is the Laplacian divided by its own largest eigenvalue. All graphs are connected as
-    they are. This is the reading that has the paper's chi of about 232: it is 232.645; `adom.data.readings` has
-    the others.
+    they are. This reading has chi 232.645, the paper's is about 232; `adom.data.readings` has the
+    others.
 
     Returns
     -------
@@ -31,13 +35,9 @@ def infectious() -> "Network":
     """
     from ..networks import from_contacts
 
-    return from_contacts(meetings(), window=1, nodes=NODES)
-
-
-def meetings() -> np.ndarray:
-    """Return each link of each graph once: rows (graph, u, v) with u < v, counted from 0."""
-    texts = store.contents(named(NAME), (LINKS, MEMBERS))
-    return np.unique(rows(texts[LINKS], texts[MEMBERS]), axis=0)
+    texts = download.texts(find_set(NAME), (LINKS, MEMBERS))
+    meetings = np.unique(rows(texts[LINKS], texts[MEMBERS]), axis=0)  # without who saw whom, and how often
+    return from_contacts(meetings, window=1, nodes=NODES)
 
 
 def rows(links: bytes, members: bytes) -> np.ndarray:
@@ -60,3 +60,81 @@ def rows(links: bytes, members: bytes) -> np.ndarray:
     owner = graph[ends[:, 0]]
     first = np.searchsorted(graph, owner)
     return np.column_stack([owner, np.sort(ends, axis=1) - first[:, None]])
+
+
+def readings() -> "pd.DataFrame":
+    """Return the chi that infectious_ct1 has under each plausible reading of its files.
+
+    Every reading but the last two takes the 200 graphs as the file has them. "Its own" means that each matrix is
+    divided by its own largest eigenvalue, the paper's words; otherwise the matrices stay as they are. The
+    eigenvalues are computed here, by LAPACK, not by `adom.networks`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a reading: its name, the number of graphs, how many of them are not connected (chains of links then
+        join their parts), the network's chi, and the median chi of its graphs.
+    """
+    import pandas as pd
+
+    texts = download.texts(find_set(NAME), (LINKS, MEMBERS, TIMES))
+    meetings = rows(texts[LINKS], texts[MEMBERS])
+    times = np.array(texts[TIMES].split(), dtype=np.int64)
+    counts = _counts(meetings)
+    links = np.minimum(counts, 1.0)
+    degrees = links.sum(axis=2)
+    metropolis = links / (1 + np.maximum(degrees[:, :, None], degrees[:, None, :]))
+    normalised = np.eye(NODES) - links / np.sqrt(degrees[:, :, None] * degrees[:, None, :])
+    moments, apart = _joined(_counts(np.column_stack([meetings[:, 0] * 1000 + times, meetings[:, 1:]])))
+    everybody = np.minimum(links.sum(axis=0, keepdims=True), 1.0)
+    table = [
+        _row("links weigh 1, its own", _laplacians(links), own=True),
+        _row("links weigh 1, as they are", _laplacians(links)),
+        _row("links weigh how often they occur, its own", _laplacians(counts), own=True),
+        _row("links weigh how often they occur, as they are", _laplacians(counts)),
+        _row("Metropolis weights, its own", _laplacians(metropolis), own=True),
+        _row("Metropolis weights, as they are", _laplacians(metropolis)),
+        _row("normalised Laplacian, its own", normalised, own=True),
+        {**_row("a graph a time stamp, joined, its own", _laplacians(moments), own=True), "not_connected": apart},
+        _row("all graphs as one", _laplacians(everybody)),
+    ]
+    return pd.DataFrame(table)
+
+
+def _counts(meetings: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrices that count the rows (graph, u, v); each meeting is listed from both sides."""
+    names, graph = np.unique(meetings[:, 0], return_inverse=True)
+    counts = np.zeros((len(names), NODES, NODES))
+    np.add.at(counts, (graph, meetings[:, 1], meetings[:, 2]), 0.5)
+    return counts + counts.transpose(0, 2, 1)
+
+
+def _laplacians(weights: np.ndarray) -> np.ndarray:
+    laplacians: np.ndarray = np.eye(NODES) * weights.sum(axis=2)[:, None] - weights
+    return laplacians
+
+
+def _joined(counts: np.ndarray) -> tuple[np.ndarray, int]:
+    """Link every pair that met, join the parts of each graph by a chain, and count the graphs that needed one."""
+    from ..networks.connect import join_in_chain
+
+    links = np.minimum(counts, 1.0)
+    apart = 0
+    for matrix in links:
+        chain = join_in_chain(NODES, np.argwhere(np.triu(matrix)).astype(np.int32))
+        matrix[chain[:, 0], chain[:, 1]] = matrix[chain[:, 1], chain[:, 0]] = 1.0
+        apart += bool(len(chain))
+    return links, apart
+
+
+def _row(reading: str, matrices: np.ndarray, *, own: bool = False) -> dict[str, object]:
+    values = np.linalg.eigvalsh(matrices)
+    low, high = values[:, 1], values[:, -1]
+    chis = high / low
+    return {
+        "reading": reading,
+        "graphs": len(matrices),
+        "not_connected": int((low < 1e-9 * high).sum()),
+        "chi": float(chis.max() if own else high.max() / low.min()),
+        "median": float(np.median(chis)),
+    }

@@ -1,4 +1,4 @@
-"""The manifest of a folder of shards: which file belongs to which node, and how it is known to be the right one.
+"""The manifest of a folder of shards: the file of each node, and its checksum.
 
 It is JSON, checked as a whole when it is read, and the only file that every machine needs. No name in it leads out
 of its folder.
@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from ..errors import InputError
-from ..util.files import open_regular
-from .sample_files import LARGEST_INDEX
+from ..problems.checks import LARGEST_DIM
+from ..util.files import content, kind
 
 NAME = "manifest.json"
 FORMAT: Final = "adom-shards-1"
@@ -43,13 +43,13 @@ Count = Annotated[int, Field(ge=0, le=MOST)]
 Label = Annotated[int, Field(ge=-(2**53), le=2**53)] | FiniteFloat  # a whole number is written without a point
 
 
-class _Checked(BaseModel):
+class _Strict(BaseModel):
     """Exactly the fields below, of exactly these types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Shard(_Checked):
+class Shard(_Strict):
     """The file of one node."""
 
     name: Annotated[str, AfterValidator(_plain)]
@@ -58,15 +58,15 @@ class Shard(_Checked):
     sha256: Sha256
 
 
-class Source(_Checked):
+class Source(_Strict):
     """The file that was split."""
 
     name: str
     sha256: Sha256
 
 
-class Manifest(_Checked):
-    """All that is known of the shards without opening one.
+class Manifest(_Strict):
+    """List of the shards.
 
     Attributes
     ----------
@@ -75,16 +75,16 @@ class Manifest(_Checked):
     classes : (smaller, larger)
         The two labels; the smaller one counts as -1.
     by : str
-        How samples were dealt out; with `seed`, and `alpha` where it is "dirichlet".
+        How samples were split, with `seed`, and `alpha` if it is "dirichlet".
     source : Source or None
-        None where there never was one file.
+        None if there never was one file.
     files : tuple of Shard
-        One a node, in the order of the nodes.
+        One for each node, in order.
     """
 
     format: Literal["adom-shards-1"]
     nodes: Annotated[int, Field(ge=1)]
-    dim: Annotated[int, Field(ge=1, le=LARGEST_INDEX)]
+    dim: Annotated[int, Field(ge=1, le=LARGEST_DIM)]
     classes: tuple[Label, Label]
     by: str
     seed: Annotated[int, Field(ge=0)] | None = None
@@ -111,31 +111,23 @@ class Manifest(_Checked):
 def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of a folder; nothing else is opened."""
     path = folder / NAME
-    try:
-        with open_regular(path) as file:
-            content = file.read(LARGEST + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    if kind(path) == "nothing":
         raise InputError(
             f"{folder} holds no {NAME}; give a folder that `adom split DATA --nodes N --out {folder}` wrote"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {path}: {reason}; check the path and its permissions") from None
-    if len(content) > LARGEST:
-        raise InputError(f"{path} is no manifest of shards: it has more than {LARGEST} bytes; split the data again")
+        )
     try:
-        return Manifest.model_validate_json(content)
+        return Manifest.model_validate_json(content(path, "check the path and its permissions", LARGEST))
     except ValidationError as error:
         raise InputError(
-            f"{path} is no manifest of shards: {_complaint(error)}; mend it, or split the data again"
+            f"{path} is not a manifest of shards: {_complaint(error)}; correct it, or split the data again"
         ) from None
 
 
 def _complaint(error: ValidationError) -> str:
-    """Return the first complaint in one line: the place, the rule, and the value if it is a short one."""
+    """Return the first error in one line: the field, the rule, and the value if it is short."""
     first: Any = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
+    name = ".".join(str(part) for part in first["loc"])
     rule = first["msg"].removeprefix("Value error, ")
     value = first["input"]
-    shown = f", got {value!r:.80}" if place and isinstance(value, str | int | float) else ""
-    return f"{place}: {rule}{shown}" if place else rule
+    got = f", got {value!r:.80}" if name and isinstance(value, str | int | float) else ""
+    return f"{name}: {rule}{got}" if name else rule

@@ -1,38 +1,39 @@
-"""Labelled samples from files: LIBSVM text, CSV and NumPy archives, packed or not; nothing is ever unpickled.
+"""Readers of labelled samples: LIBSVM text, CSV and NumPy archives, packed or not; nothing is ever unpickled.
 
-Whatever is wrong with a file is said in one line: the file, the line and column where there is one, and why.
+scikit-learn and NumPy parse. Only if they fail is the text read again, line by line, to name the first bad one.
 """
 
+import bz2
 import csv
+import gzip
 import io
+import lzma
 import os
 import re
 import zlib
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..problems.checks import LARGEST_DIM, REAL, check_room, memory
 from ..util.checked_json import Damaged
 from ..util.checked_npz import unpack
+from ..util.checks import check_whole
 from ..util.files import content as file_content
 
-PACKED = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
-"""How a packed file begins, and the module of the standard library that unpacks it."""
-SUFFIXES = {".bz2": "bz2", ".gz": "gzip", ".xz": "lzma"}
+PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+"""The first bytes of packed files, and what opens them."""
+SUFFIXES = (".bz2", ".gz", ".xz")
 ARCHIVE = b"PK\x03\x04"
-LARGEST_INDEX = LARGEST_DIM
 TEXT = 8
-"""The memory that text takes until it is numbers, in times its own size, at least."""
-ODD = (ValueError, TypeError, LookupError, OverflowError, MemoryError)
-"""What pieces of a sparse matrix that do not fit together may raise."""
-SAVED = "save one with numpy.savez(path, features=..., labels=...)"
-
-_NUMBER = rb"[+-]?(?:[0-9]{1,64}(?:\.[0-9]{0,64})?|\.[0-9]{1,64})(?:[eE][+-]?[0-9]{1,4})?"
-_PAIR = rb"([0-9]{1,18}):(" + _NUMBER + rb")"
-_SAMPLE = re.compile(rb"[ \t]*" + _NUMBER + rb"(?:[ \t]+" + _PAIR + rb")*[ \t\r]*")
+"""Parsing text takes at least this many times its size in memory."""
+SAVE = "save one with numpy.savez(path, features=..., labels=...)"
+LENIENT = re.compile(rb"_|qid")
+"""Spellings that scikit-learn accepts and LIBSVM does not."""
 
 
 def read(
@@ -44,8 +45,8 @@ def read(
     CSV              one sample a line; a first line of names, or of column numbers and names, is skipped
     NumPy archive    ``.npz`` with arrays ``features`` and ``labels`` (or ``X`` and ``y``); or the pieces that
                      `scipy.sparse.save_npz` writes, and labels
-    LIBSVM           all else: ``label index:value index:value ...``, indices from 1 and increasing; what
-                     follows a ``#`` is skipped
+    LIBSVM           all else: ``label index:value index:value ...``, indices from 1 and increasing; a ``#`` begins
+                     a comment
     ===============  ==================================================================================
 
     The first and the last may be packed by bzip2, gzip or xz.
@@ -75,16 +76,16 @@ def read(
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
     path = Path(path)
-    if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
-        raise InputError(f"features must be a whole number of at least 1, got {features!r}; leave it out to count")
+    if features is not None:
+        check_whole("features", features, remedy="leave it out to count them")
     content = file_content(path, "check the path and its permissions")
     if content.startswith(ARCHIVE) or path.suffix.lower() == ".npz":
         kind = "npz"
     else:
-        content = _unpack(path, content)
+        content = _unpacked(path, content)
         kind = "csv" if _is_csv(path, content) else "libsvm"
     if label is not None and kind != "csv":
-        raise InputError(f"label={label!r} names a column of a CSV file, and {path} is none; leave it out")
+        raise InputError(f"label={label!r} names a column of a CSV file, and {path} is not one; leave it out")
     if not content.strip():
         raise InputError(f"{path} is empty; give a file with at least one sample")
     if kind == "npz":
@@ -94,41 +95,38 @@ def read(
     return parse_libsvm(path, content, features)
 
 
-def _unpack(path: Path, content: bytes) -> bytes:
-    """Return the text of a packed file; text that was not packed is returned as it is."""
-    packer = next((name for magic, name in PACKED.items() if content.startswith(magic)), None)
-    named = SUFFIXES.get(path.suffix.lower())
-    if packer is None:
-        if named and content:
-            raise InputError(f"{path} is no {path.suffix} file although its name says so; rename it, or fetch it again")
-        return content.removeprefix(b"\xef\xbb\xbf")
-
-    import bz2
-    import gzip
-    import lzma
-
-    opened: Any = {"bz2": bz2.BZ2File, "gzip": gzip.GzipFile, "lzma": lzma.LZMAFile}[packer]
-    most = memory() / TEXT
+def unpack_text(content: bytes, most: float) -> bytes:
+    """Unpack bzip2, gzip or xz to little more than `most` bytes; return other bytes as they are. Raises `Damaged`."""
+    opener = next((opener for start, opener in PACKERS.items() if content.startswith(start)), None)
+    if opener is None:
+        return content
     text = bytearray()
     try:
-        with opened(io.BytesIO(content)) if packer != "gzip" else opened(fileobj=io.BytesIO(content)) as file:
-            while part := file.read(2**20):
+        with opener(io.BytesIO(content)) as file:
+            while len(text) <= most and (part := file.read(2**20)):
                 text += part
-                if len(text) > most:
-                    raise InputError(
-                        f"{path} unpacks to more than {most / 1e9:.2g} GB, too much for this machine; split it"
-                    )
     except (OSError, ValueError, EOFError, zlib.error, lzma.LZMAError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is cut short or damaged ({error}); fetch it again") from None
+        raise Damaged(f"is cut short or damaged ({error})") from None
     return bytes(text)
+
+
+def _unpacked(path: Path, content: bytes) -> bytes:
+    """Return the text of a file, packed or not."""
+    if content and path.suffix.lower() in SUFFIXES and not content.startswith(tuple(PACKERS)):
+        raise InputError(f"{path} is not a {path.suffix} file although its name says so; rename it, or fetch it again")
+    most = memory() / TEXT
+    try:
+        text = unpack_text(content, most)
+    except Damaged as error:
+        raise InputError(f"{path} {error}; fetch it again") from None
+    if text is not content and len(text) > most:
+        raise InputError(f"{path} unpacks to more than {most / 1e9:.2g} GB, too much for this machine; split it")
+    return text.removeprefix(b"\xef\xbb\xbf")
 
 
 def _is_csv(path: Path, content: bytes) -> bool:
     """Tell CSV from LIBSVM: by the suffix, or for .txt and none by the first line."""
-    suffixes = [s.lower() for s in path.suffixes if s.lower() not in SUFFIXES]
-    suffix = suffixes[-1] if suffixes else ""
+    suffix = next((s.lower() for s in reversed(path.suffixes) if s.lower() not in SUFFIXES), "")
     if suffix in ("", ".txt"):
         first = content.lstrip()[:65536].splitlines()[:1]
         return bool(first) and b"," in first[0] and b":" not in first[0]
@@ -136,89 +134,76 @@ def _is_csv(path: Path, content: bytes) -> bool:
 
 
 def parse_libsvm(path: Path | str, content: bytes, features: int | None) -> tuple[Any, np.ndarray]:
-    """Parse LIBSVM text: each line is checked as a whole, and the numbers are converted all at once.
-
-    `path` is what errors call it; see `read` for the rest.
-    """
+    """Parse LIBSVM text; `path` is its name in errors."""
     from scipy.sparse import csr_array
+    from sklearn.datasets import load_svmlight_file
 
-    labels: list[bytes] = []
-    indices: list[bytes] = []
-    values: list[bytes] = []
-    counts, lines = [0], []
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if b"#" in line:
-            line = line.partition(b"#")[0]  # noqa: PLW2901  # the rest of the line is a comment
-        if not _SAMPLE.fullmatch(line):
-            if not line.strip():
-                continue
-            raise InputError(f"{path}, line {number}: {_what_is_wrong(line)}")
-        fields = line.replace(b":", b" ").split()
-        labels.append(fields[0])
-        indices.extend(fields[1::2])
-        values.extend(fields[2::2])
-        counts.append(len(indices))
-        lines.append(number)
-    if not lines:
+    if LENIENT.search(content):
+        _check_lines(path, content, features)
+    try:
+        matrix, labels = load_svmlight_file(io.BytesIO(content), n_features=features, zero_based=False)
+    except (ValueError, OverflowError) as error:
+        _check_lines(path, content, features)
+        raise InputError(f"{path} is not LIBSVM text ({error}); expected lines `label index:value ...`") from None
+    if not (np.isfinite(matrix.data).all() and np.isfinite(labels).all()):
+        _check_lines(path, content, features)
+    if not len(labels):
         raise InputError(f"{path} holds no samples; expected lines `label index:value index:value ...`")
-
-    starts = np.array(counts, dtype=np.int64)
-    owner = np.repeat(np.arange(len(lines)), np.diff(starts))
-    columns = np.array(indices, dtype="S18").astype(np.int64)
-    data, signs = _floats(values), _floats(labels)
-
-    def refuse(bad: np.ndarray, reason: str, texts: list[bytes], of_samples: bool = False) -> None:
-        if bad.any():
-            place = int(np.argmax(bad))
-            line = lines[place if of_samples else owner[place]]
-            raise InputError(f"{path}, line {line}: {reason.format(texts[place].decode())}")
-
-    refuse(columns < 1, "index {} is too small: indices count from 1; add 1 to all of them", indices)
-    follows = np.zeros(len(columns), dtype=bool)
-    follows[1:] = (owner[1:] == owner[:-1]) & (columns[1:] <= columns[:-1])
-    refuse(follows, "index {} does not exceed the one before it; sort the line and drop duplicates", indices)
-    most = LARGEST_INDEX if features is None else features
-    refuse(columns > most, f"index {{}} exceeds the {most} features allowed; correct it or allow more", indices)
-    refuse(~np.isfinite(data), "value {} is too large for a 64-bit number; scale that feature", values)
-    refuse(~np.isfinite(signs), "label {} is too large for a 64-bit number", labels, of_samples=True)
-    width = features or int(columns.max(initial=0))
-    if width == 0:
-        raise InputError(f"{path} has no features in any of its {len(lines)} samples; give features= or other data")
-    highest = f"{path}, line {lines[owner[np.argmax(columns)]]}: index {width}" if not features else ""
-    check_room(1, width, highest or f"features={features}")
-    small = np.int32 if len(columns) <= LARGEST_INDEX else np.int64
-    matrix = csr_array((data, (columns - 1).astype(small), starts.astype(small)), shape=(len(lines), width))
-    return matrix, signs
+    if features is None and not matrix.nnz:
+        raise InputError(f"{path} has no features in any of its {len(labels)} samples; give features= or other data")
+    width = matrix.shape[1]
+    if features is None:
+        sample = int(np.searchsorted(matrix.indptr, matrix.indices.argmax(), side="right")) - 1
+        line, _ = next(islice(_samples(content), sample, None))
+    check_room(1, width, f"features={features}" if features else f"{path}, line {line}: index {width}")
+    small = np.int32 if matrix.nnz <= LARGEST_DIM else np.int64
+    indices, starts = matrix.indices.astype(small), matrix.indptr.astype(small)
+    return csr_array((matrix.data, indices, starts), shape=matrix.shape), labels
 
 
-def _floats(texts: list[bytes]) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return np.array(texts, dtype=bytes).astype(np.float64) if texts else np.zeros(0)
+def _samples(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers of the lines that hold samples, and their text without comments."""
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        sample = line.partition(b"#")[0].strip()
+        if sample:
+            yield number, sample
 
 
-def _what_is_wrong(line: bytes) -> str:
-    """Say why a line is no LIBSVM sample."""
-    label, *pairs = line.split()
-    if not re.fullmatch(_NUMBER, label):
+def _check_lines(path: Path | str, content: bytes, features: int | None) -> None:
+    """Refuse the first line that is not a LIBSVM sample."""
+    most = features or LARGEST_DIM
+    for number, line in _samples(content):
+        fault = _fault(line, most)
+        if fault:
+            raise InputError(f"{path}, line {number}: {fault}")
+
+
+def _fault(line: bytes, most: int) -> str:
+    """Say why a line is not a LIBSVM sample; "" if it is one."""
+    label, *pairs = (part.decode("utf-8", "backslashreplace") for part in line.split())
+    if not _is_number(label):
         return (
-            f"label {_shown(label)} is not a finite number; expected LIBSVM's `label index:value ...`, or a file whose "
+            f"label {shown(label)} is not a finite number; expected LIBSVM's `label index:value ...`, or a file whose "
             "name ends in .csv or .npz"
         )
+    before = 0
     for pair in pairs:
-        index, colon, value = pair.partition(b":")
+        index, colon, value = pair.partition(":")
         if not colon:
-            return f"{_shown(pair)} has no colon; expected index:value"
-        if not re.fullmatch(rb"[0-9]{1,18}", index):
-            return f"index {_shown(index)} is not a whole number; expected index:value with indices from 1"
-        if not re.fullmatch(_NUMBER, value):
-            return f"value {_shown(value)} of index {index.decode()} is not a finite number; correct or drop it"
-    return f"{_shown(line)} is no sample; expected `label index:value ...` separated by spaces"
-
-
-def _shown(text: bytes | str, most: int = 40) -> str:
-    """Return the text in quotes, cut short, without control characters."""
-    plain = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
-    return repr(plain if len(plain) <= most else plain[:most] + "...")
+            return f"{shown(pair)} has no colon; expected index:value"
+        if not (index.isascii() and index.isdigit()):
+            return f"index {shown(index)} is not a whole number; expected index:value with indices from 1"
+        if not _is_number(value):
+            return f"value {shown(value)} of index {index[:20]} is not a finite number; correct or drop it"
+        position = int(index[:19])
+        if position < 1:
+            return f"index {position} is too small: indices count from 1; add 1 to all of them"
+        if position <= before:
+            return f"index {position} does not exceed the one before it; sort the line and drop duplicates"
+        if position > most:
+            return f"index {position} exceeds the {most} features allowed; correct it or allow more"
+        before = position
+    return ""
 
 
 def _read_csv(
@@ -229,74 +214,73 @@ def _read_csv(
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise InputError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8") from None
-    first = text.lstrip().partition("\n")[0]
-    delimiter = next((mark for mark in ",;\t" if mark in first), ",")
-    rows, lines = [], []
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    first_line = text.lstrip().partition("\n")[0]
+    delimiter = next((mark for mark in ",;\t" if mark in first_line), ",")
+    stream = io.StringIO(text, newline="")
+    _, first = next(_rows(path, stream, delimiter), (0, []))
+    if not first:
+        raise InputError(f"{path} holds no samples, only separators; give a file with at least one")
+    header = first if _is_header(first, label) else None
+    rest = io.StringIO(stream.read() if header else text, newline="")
+    lines = [line for line in rest if line.strip(f"{delimiter}\"' \t\r\n")]
+    if not lines:
+        raise InputError(f"{path} holds a header and no samples; give a file with at least one")
+    width = len(first)
+    if width < 2:
+        raise InputError(f"{path} has one column only; expected features and labels, separated by commas")
+    if features not in (None, width - 1):
+        raise InputError(f"{path} has {width - 1} features beside the label, not {features}; leave that number out")
+    column = _label_column(path, label, header, width)
+    try:
+        table = np.loadtxt(lines, delimiter=delimiter, quotechar='"', comments=None, ndmin=2)
+    except ValueError as error:
+        _check_cells(path, text, delimiter, header, width)
+        raise InputError(f"{path} is not a table of numbers ({error}); mend it") from None
+    if table.shape[1] != width or not np.isfinite(table).all():
+        _check_cells(path, text, delimiter, header, width)
+    return np.delete(table, column, axis=1), table[:, column].copy()
+
+
+def _rows(path: Path, stream: io.StringIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line numbers and stripped cells, without lines that hold nothing."""
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
     try:
         for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append(row)
-                lines.append(reader.line_num)
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                yield reader.line_num, cells
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}; repair the quotes") from None
 
-    if not rows:
-        raise InputError(f"{path} holds no samples, only separators; give a file with at least one")
-    header = None
-    if _is_header(rows[0], label):
-        header = [cell.strip() for cell in rows.pop(0)]
-        lines.pop(0)
-    if not rows:
-        raise InputError(f"{path} holds a header and no samples; give a file with at least one")
-    width = len(header or rows[0])
-    if width < 2:
-        raise InputError(f"{path} has one column only; expected features and labels, separated by commas")
-    for place, row in enumerate(rows):  # before there is a table, which one long line could make huge
-        if len(row) != width:
-            raise InputError(
-                f"{path}, line {lines[place]}: {len(row)} columns, but {width} in the first line; mend the line"
-            )
-    table = np.empty((len(rows), width))
-    for place, row in enumerate(rows):
-        try:
-            table[place] = [_float(cell) for cell in row]
-        except ValueError:
-            column = next(c for c, cell in enumerate(row) if not _is_number(cell))
+
+def _check_cells(path: Path, text: str, delimiter: str, header: list[str] | None, width: int) -> None:
+    """Refuse the first line of another width, and the first cell that is not a finite number."""
+    for number, cells in islice(_rows(path, io.StringIO(text, newline=""), delimiter), bool(header), None):
+        if len(cells) != width:
+            raise InputError(f"{path}, line {number}: {len(cells)} columns, but {width} in the first line; mend it")
+        column = next((column for column, cell in enumerate(cells) if not _is_number(cell)), None)
+        if column is not None:
             name = f" ({header[column]})" if header else ""
             raise InputError(
-                f"{path}, line {lines[place]}, column {column + 1}{name}: {_shown(row[column])} is not a finite "
+                f"{path}, line {number}, column {column + 1}{name}: {shown(cells[column])} is not a finite "
                 "number; map it to one, fill it in, or drop the line"
-            ) from None
-    if features is not None and features != width - 1:
-        raise InputError(f"{path} has {width - 1} features beside the label, not {features}; leave that number out")
-    place = _label_column(path, label, header, width)
-    return np.delete(table, place, axis=1), table[:, place].copy()
-
-
-def _float(cell: str) -> float:
-    """Return a finite number; unlike `float`, refuse underscores."""
-    value = float(cell)
-    if "_" in cell or value - value != 0:
-        raise ValueError(cell)
-    return value
+            )
 
 
 def _is_number(cell: str) -> bool:
+    """Return whether a cell is a finite number; unlike for `float`, without underscores."""
     try:
-        _float(cell)
+        return "_" not in cell and bool(np.isfinite(float(cell)))
     except ValueError:
         return False
-    return True
 
 
-def _is_header(row: list[str], label: str | int | None) -> bool:
+def _is_header(cells: list[str], label: str | int | None) -> bool:
     """Tell names from numbers: no cell is a number, or only such as number the columns; or one is the label."""
-    numbers = [_is_number(cell) for cell in row]
-    if all(numbers):
+    numbers = {column: cell for column, cell in enumerate(cells) if _is_number(cell)}
+    if len(numbers) == len(cells):
         return False
-    numbered = all(cell.strip() == str(place) for place, cell in enumerate(row) if numbers[place])
-    return numbered or label in [cell.strip() for cell in row]
+    return all(cell == str(column) for column, cell in numbers.items()) or label in cells
 
 
 def _label_column(path: Path, label: str | int | None, header: list[str] | None, width: int) -> int:
@@ -317,57 +301,55 @@ def _label_column(path: Path, label: str | int | None, header: list[str] | None,
 
 def _read_npz(path: Path, content: bytes, features: int | None) -> tuple[Any, np.ndarray]:
     if not content.startswith(ARCHIVE):
-        raise InputError(f"{path} is no NumPy archive; {SAVED}")
+        raise InputError(f"{path} is not a NumPy archive; {SAVE}")
     try:
         most = int(min(memory() / 2, 2**62))
         arrays = unpack(io.BytesIO(content), most, ratio=1, kinds=REAL + "cUS")
+        matrix = next((arrays[name] for name in ("features", "X") if name in arrays), None)
         labels = next((arrays[name] for name in ("labels", "y") if name in arrays), None)
-        if not {"features", "X", "format"} & set(arrays):
-            raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}: {SAVED}")
+        if matrix is None and "format" not in arrays:
+            raise InputError(f"{path} has no array features or X; it has {', '.join(arrays) or 'nothing'}: {SAVE}")
         if labels is None:
-            raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}: {SAVED}")
-        found = _archived(path, arrays, labels)
+            raise InputError(f"{path} has no array labels or y; it has {', '.join(arrays)}: {SAVE}")
+        if matrix is None:
+            matrix = _sparse(path, arrays, labels)
     except InputError:
         raise
-    except (Damaged, *ODD) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, MemoryError) as error:
         reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise InputError(f"{path} is no whole archive of plain arrays ({reason}); save it again") from None
-    for name, array in (("features", found), ("labels", labels)):
+        raise InputError(f"{path} is not a whole archive of plain arrays ({reason}); save it again") from None
+    for name, array in (("features", matrix), ("labels", labels)):
         if array.dtype.kind not in REAL + ("US" if name == "labels" else ""):
             raise InputError(f"{name} in {path} must be real numbers, got {array.dtype}; convert them first")
-    if found.ndim != 2 or 0 in found.shape:
-        raise InputError(f"features in {path} must have shape (samples, features), got {found.shape}")
-    if labels.shape != (found.shape[0],):
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(f"features in {path} must have shape (samples, features), got {matrix.shape}")
+    if labels.shape != (matrix.shape[0],):
         raise InputError(
-            f"labels in {path} must have shape ({found.shape[0]},), one for every sample, got {labels.shape}"
+            f"labels in {path} must have shape ({matrix.shape[0]},), one for every sample, got {labels.shape}"
         )
-    if features is not None and features != found.shape[1]:
-        raise InputError(f"{path} has {found.shape[1]} features, not {features}; leave that number out")
-    return found.astype(np.float64), labels
+    if features is not None and features != matrix.shape[1]:
+        raise InputError(f"{path} has {matrix.shape[1]} features, not {features}; leave that number out")
+    return matrix.astype(np.float64), labels
 
 
-def _archived(path: Path, arrays: dict[str, np.ndarray], labels: np.ndarray) -> Any:
-    """Return the features of an archive, dense or sparse."""
-    for name in ("features", "X"):
-        if name in arrays:
-            return arrays[name]
-
+def _sparse(path: Path, arrays: dict[str, np.ndarray], labels: np.ndarray) -> Any:
+    """Return the matrix that `scipy.sparse.save_npz` wrote."""
     import scipy.sparse as sp
 
     layout = arrays["format"].astype("S8").item().decode("ascii", "replace")
     if layout not in ("csr", "csc", "coo"):
-        raise InputError(f"{path} holds a sparse matrix in format {layout[:8]!r}; save it as csr, csc or coo")
+        raise InputError(f"{path} holds a sparse matrix in format {layout!r}; save it as csr, csc or coo")
     rows, columns = (int(size) for size in arrays["shape"])
-    if labels.size != rows or not 0 < columns <= LARGEST_INDEX:  # before memory is taken for so many
+    if labels.size != rows or not 0 < columns <= LARGEST_DIM:  # before memory is taken for so many
         raise InputError(
             f"features in {path} of shape ({rows}, {columns}) do not fit its {labels.size} labels; save again"
         )
-    places = [arrays[name] for name in (("row", "col") if layout == "coo" else ("indices", "indptr"))]
-    if any(place.dtype.kind not in "iu" or place.ndim != 1 for place in places):
-        raise InputError(f"the places in the sparse matrix of {path} must be whole numbers; save it again")
+    positions = [arrays[name] for name in (("row", "col") if layout == "coo" else ("indices", "indptr"))]
+    if any(array.dtype.kind not in "iu" or array.ndim != 1 for array in positions):
+        raise InputError(f"the positions in the sparse matrix of {path} must be whole numbers; save it again")
     if layout == "coo":
-        return sp.coo_array((arrays["data"], tuple(places)), shape=(rows, columns)).tocsr()
+        return sp.coo_array((arrays["data"], tuple(positions)), shape=(rows, columns)).tocsr()
     make = sp.csr_array if layout == "csr" else sp.csc_array
-    matrix = make((arrays["data"], *places), shape=(rows, columns))
+    matrix = make((arrays["data"], *positions), shape=(rows, columns))
     matrix.check_format(full_check=True)
     return matrix.tocsr()

@@ -1,4 +1,4 @@
-"""The data sets: where they come from, and how their files are known to be the right ones."""
+"""The paper's data sets: where they come from, and the checksums of their files."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ TUDATASET = "https://www.chrsmrrs.com/graphkerneldatasets"
 
 @dataclass(frozen=True)
 class Piece:
-    """One text file of a data set; it may lie packed, the figures are of the text."""
+    """One text file of a data set; checksum and size are those of the unpacked text."""
 
     name: str
     sha256: str
@@ -73,13 +73,7 @@ _ALL = (
         802_800,
         122,
     ),
-    _libsvm(
-        "w6a",
-        "web pages",
-        "0db197939896da01e6677f8dc39fe824dffcb75c185bd681bb870d33c93c8f82",
-        1_202_812,
-        300,
-    ),
+    _libsvm("w6a", "web pages", "0db197939896da01e6677f8dc39fe824dffcb75c185bd681bb870d33c93c8f82", 1_202_812, 300),
     _libsvm(
         "ijcnn1.bz2",
         "IJCNN 2001 challenge, training and validation",
@@ -92,50 +86,33 @@ _ALL = (
         "face-to-face contacts at a museum, a network",
         f"{TUDATASET}/infectious_ct1.zip",
         "infectious_ct1",
-        (
-            Piece(
-                "infectious_ct1_A.txt",
-                "31a634ec463c96b2e51ebcdd705cd6a7605df1bf343d19820f1577775cd3f3ac",
-                987_976,
-            ),
-            Piece(
-                "infectious_ct1_graph_indicator.txt",
-                "7800f9938be8069f69c836747b9835146b1e47d1fa971078b74abf901a7d3f12",
-                34_600,
-            ),
-            Piece(
-                "infectious_ct1_edge_attributes.txt",
-                "148bdc1eec55330c738758323d61055adb97626e64b8be7374596a2abc84de7f",
-                261_864,
-            ),
-            Piece(
-                "infectious_ct1_graph_labels.txt",
-                "a364320cc96592a926a7875cdf235ba8d679a9721a68097757fd3b8ac8bafb8b",
-                400,
-            ),
-            Piece(
-                "infectious_ct1_node_labels.txt",
-                "dca29b79bc4f237fad247a64195979be5bdc2059febecf9b13b3d9b0bbfe804a",
-                80_789,
-            ),
+        tuple(
+            Piece(f"infectious_ct1_{part}.txt", sha256, size)
+            for part, sha256, size in (
+                ("A", "31a634ec463c96b2e51ebcdd705cd6a7605df1bf343d19820f1577775cd3f3ac", 987_976),
+                ("graph_indicator", "7800f9938be8069f69c836747b9835146b1e47d1fa971078b74abf901a7d3f12", 34_600),
+                ("edge_attributes", "148bdc1eec55330c738758323d61055adb97626e64b8be7374596a2abc84de7f", 261_864),
+                ("graph_labels", "a364320cc96592a926a7875cdf235ba8d679a9721a68097757fd3b8ac8bafb8b", 400),
+                ("node_labels", "dca29b79bc4f237fad247a64195979be5bdc2059febecf9b13b3d9b0bbfe804a", 80_789),
+            )
         ),
         "Oettershagen et al. 2020; Morris et al. 2020",
     ),
 )
 
-SETS: dict[str, DataSet] = {chosen.name: chosen for chosen in _ALL}
+SETS: dict[str, DataSet] = {data_set.name: data_set for data_set in _ALL}
 """All data sets by name."""
 
-SAMPLES = tuple(chosen.name for chosen in _ALL if chosen.features is not None)
+SAMPLES = tuple(data_set.name for data_set in _ALL if data_set.features is not None)
 """The names of those that are labelled samples."""
 
 
-def named(name: str) -> DataSet:
+def find_set(name: str) -> DataSet:
     """Return the data set of that name.
 
     Examples
     --------
-    >>> named("ijcnn1").file
+    >>> find_set("ijcnn1").file
     'ijcnn1.bz2'
     """
     if name not in SETS:

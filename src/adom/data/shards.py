@@ -1,40 +1,40 @@
-"""Data that stay home: one file a node, of which each process opens only those of its own nodes.
+"""Shards: one file of samples a node, so that each process opens only the files of its own nodes.
 
-A folder of shards has one LIBSVM file a node and a manifest. Whoever knows the manifest knows how many nodes and
-features there are, and how large the largest node is; the samples themselves are read by `Shards.open` alone. What it
-builds computes, node by node and to the bit, what the whole would.
+A folder of shards has one LIBSVM file a node and a manifest, which gives the numbers of nodes and features and the size
+of the largest node. Only `Shards.open` reads samples; for its nodes it computes the same bits as the whole problem.
 """
 
 import hashlib
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError, nearest
-from ..util.files import open_regular
+from ..util.checks import check_whole
+from ..util.files import atomic
+from ..util.files import content as file_content
+from ..util.text import format_exact
 from . import manifest
 from .manifest import Manifest, Shard, Source
 from .sample_files import parse_libsvm, read
 from .samples import load
 from .sets import SETS
-from .splits import MOST_CONCENTRATED, shares
+from .splits import CONCENTRATION, check_concentration, shares
 
 if TYPE_CHECKING:
     from ..problems.logistic import LogisticRegression
 
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
-"""The ways to split a file, and what `adom.data.split` calls them."""
-ALPHA = 0.5
-"""The usual concentration of a Dirichlet split."""
+"""The ways to split a file, and their names in `adom.data.split`."""
 DENSE = 0.4
 """The share of non-zeros above which samples are held densely."""
 UNKNOWN_L2 = 2.0**-120
-"""Stands for a regulariser that is not known yet. Next to any curvature it vanishes, so that L_nodes - l2, by which
-`with_l2` replaces it, is the curvature to the bit; 1 would cost a small curvature its last digits."""
-OURS = re.compile(r"node-[0-9]{5,}\.svm")
+"""Placeholder for a regulariser that is not known yet. It vanishes next to any curvature, so L_nodes - l2, which
+`with_l2` needs, is the curvature to the bit; 1 would cost a small curvature its last digits."""
+FILE_NAME = re.compile(r"node-[0-9]{5,}\.svm")
 
 
 def write_shards(
@@ -49,8 +49,8 @@ def write_shards(
 ) -> Path:
     r"""Split labelled samples into one LIBSVM file a node, and write a manifest of them.
 
-    Every file is written under another name and moved into place, the manifest last: a folder with a manifest is whole.
-    Numbers are written so that they read back to the bit; labels keep their values.
+    Every file is moved into place when it is whole, the manifest last: a folder with a manifest is whole. Numbers read
+    back to the bit; labels keep their values.
 
     Parameters
     ----------
@@ -59,16 +59,16 @@ def write_shards(
         name of a known data set, such as "a6a". "./a6a" is a file.
     nodes : int
     out : path
-        The folder; it is made if need be.
+        The folder; it is created if it is missing.
     by : str
-        "rows": in the order of the file, as evenly as it goes; "shuffled", "label" or "dirichlet": see
+        "rows": in the order of the file, as evenly as possible; "shuffled", "label" or "dirichlet": see
         `adom.data.split`.
     seed : int
         Of the shuffle and of the Dirichlet draw.
     alpha : float, optional
         Concentration of the Dirichlet distribution, 0.5 by default.
     overwrite : bool
-        Whether shards that the folder holds may be replaced. Their files that are no longer listed are removed.
+        Whether shards in the folder may be replaced. Their files that are no longer listed are removed.
 
     Returns
     -------
@@ -78,10 +78,10 @@ def write_shards(
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     file = Path(place, "four.svm")
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     file = Path(home, "four.svm")
     ...     _ = file.write_text("+1 1:0.5 3:2\n-1 2:1\n+1 1:1\n-1 3:4\n")
-    ...     folder = write_shards(file, 2, Path(place, "shards"))
+    ...     folder = write_shards(file, 2, Path(home, "shards"))
     ...     print(sorted(path.name for path in folder.iterdir()))
     ...     Shards(folder, l2=0.1).open(1, 2).nodes
     ['manifest.json', 'node-00000.svm', 'node-00001.svm']
@@ -91,49 +91,59 @@ def write_shards(
         raise InputError(f"samples cannot be split by {by!r}; {nearest(by, BY)}")
     if alpha is not None and by != "dirichlet":
         raise InputError(f"alpha={alpha!r} has no effect on a split by {by}; it belongs to dirichlet: leave it out")
-    alpha = ALPHA if alpha is None and by == "dirichlet" else alpha
-    if alpha is not None and not (isinstance(alpha, float | int) and 0 < alpha <= MOST_CONCENTRATED):
-        raise InputError(
-            f"alpha must be positive and at most {MOST_CONCENTRATED:g}, got {alpha!r}; "
-            "0.5 makes nodes fairly unlike, 100 nearly alike"
-        )
+    if by == "dirichlet":
+        alpha = CONCENTRATION if alpha is None else alpha
+        check_concentration("alpha", alpha)
     folder = Path(out)
-    _check_room(source, folder, overwrite)
-    given = _read_source(source)
-    dealt = shares(given.labels, nodes, BY[by], seed=seed, concentration=ALPHA if alpha is None else alpha)
-    _forget(folder)
-    files = tuple(_write_node(folder, node, given, rows) for node, rows in enumerate(dealt))
-    made = Manifest(
+    _check_folder(source, folder, overwrite)
+    features, labels, origin = _read_source(source)
+    classes = _two_classes(source, labels)
+    split = shares(labels, nodes, BY[by], seed=seed, concentration=alpha or CONCENTRATION)
+    try:  # no manifest may list files that are being replaced
+        (folder / manifest.NAME).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}; choose another place") from None
+    files = []
+    for node, rows in enumerate(split):
+        name, part = f"node-{node:05d}.svm", features[rows]
+        content = _libsvm(part, labels[rows])
+        _write(folder / name, content)
+        digest = hashlib.sha256(content).hexdigest()
+        files.append(Shard(name=name, samples=len(rows), nonzeros=int(part.nnz), sha256=digest))
+    listing = Manifest(
         format=manifest.FORMAT,
-        nodes=len(dealt),
-        dim=given.features.shape[1],
-        classes=given.classes,
+        nodes=len(split),
+        dim=features.shape[1],
+        classes=classes,
         by=by,
         seed=int(seed),
         alpha=alpha,
-        source=given.source,
-        files=files,
+        source=origin,
+        files=tuple(files),
     )
-    _write(folder / manifest.NAME, made.model_dump_json(indent=1).encode() + b"\n")
+    _write(folder / manifest.NAME, listing.model_dump_json(indent=1).encode() + b"\n")
     if overwrite:
         listed = {file.name for file in files}
         for path in folder.iterdir():
-            if OURS.fullmatch(path.name) and path.name not in listed:
+            if FILE_NAME.fullmatch(path.name) and path.name not in listed:
                 path.unlink(missing_ok=True)
     return folder
 
 
-class _Given(NamedTuple):
-    """What is to be split."""
+def _check_folder(source: str | os.PathLike[str], folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds shards already, and one whose files are to be split."""
+    if (folder / manifest.NAME).exists() and not overwrite:
+        raise InputError(
+            f"{folder} holds a {manifest.NAME} already; take another folder, or overwrite=True (--overwrite) "
+            "to replace its shards"
+        )
+    path = Path(source)
+    if FILE_NAME.fullmatch(path.name) and path.parent.resolve() == folder.resolve():
+        raise InputError(f"{path} would be overwritten by its own split; take another folder than {folder}")
 
-    features: Any
-    labels: np.ndarray
-    classes: tuple[int | float, int | float]
-    source: Source
 
-
-def _read_source(source: str | os.PathLike[str]) -> _Given:
-    """Read a data set or a file, and refuse what is no binary classification."""
+def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, Source]:
+    """Read a data set or a file: its features, labels and origin."""
     from scipy.sparse import csr_array
 
     if isinstance(source, str) and source in SETS:
@@ -147,49 +157,23 @@ def _read_source(source: str | os.PathLike[str]) -> _Given:
     matrix.sum_duplicates()  # an archive may list a feature twice, or out of order
     if labels.dtype.kind not in "fiub" or not (np.isfinite(labels).all() and np.isfinite(matrix.data).all()):
         raise InputError(f"features and labels in {source} must be finite numbers; drop the samples that are not")
-    values = np.unique(labels.astype(np.float64))
-    if values.size != 2:
-        shown = ", ".join(_text(value) for value in values[:5].tolist()) + (", ..." if values.size > 5 else "")
+    return matrix, labels.astype(np.float64), origin
+
+
+def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[int | float, int | float]:
+    """Return the two labels, the smaller first, as whole numbers where they are."""
+    values = np.unique(labels).tolist()
+    if len(values) != 2:
+        some = ", ".join(map(format_exact, values[:5])) + (", ..." if len(values) > 5 else "")
         raise InputError(
-            f"labels in {source} must be of exactly two classes, got {values.size}: {shown}; "
+            f"labels in {source} must be of exactly two classes, got {len(values)}: {some}; "
             "logistic regression here is binary: map or filter the classes first"
         )
-    smaller, larger = (int(value) if abs(value) < 2**53 and value.is_integer() else value for value in values.tolist())
-    return _Given(matrix, labels.astype(np.float64), (smaller, larger), origin)
-
-
-def _check_room(source: str | os.PathLike[str], folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that holds shards already, and one whose files are what is to be split."""
-    if (folder / manifest.NAME).exists() and not overwrite:
-        raise InputError(
-            f"{folder} holds a {manifest.NAME} already; take another folder, or overwrite=True (--overwrite) "
-            "to replace its shards"
-        )
-    path = Path(source)
-    if OURS.fullmatch(path.name) and path.parent.resolve() == folder.resolve():
-        raise InputError(f"{path} would be overwritten by its own split; take another folder than {folder}")
-
-
-def _forget(folder: Path) -> None:
-    """Remove the manifest of older shards: none may list files that are being replaced."""
-    try:
-        (folder / manifest.NAME).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror or error}; choose another place") from None
-
-
-def _write_node(folder: Path, node: int, given: _Given, rows: np.ndarray) -> Shard:
-    """Write the samples of a node; return what the manifest says of them."""
-    name, features = f"node-{node:05d}.svm", given.features[rows]
-    content = _libsvm(features, given.labels[rows])
-    _write(folder / name, content)
-    digest = hashlib.sha256(content).hexdigest()
-    return Shard(name=name, samples=len(rows), nonzeros=int(features.nnz), sha256=digest)
+    smaller, larger = (int(value) if abs(value) < 2**53 and value.is_integer() else value for value in values)
+    return smaller, larger
 
 
 def _write(path: Path, content: bytes) -> None:
-    from ..util.files import atomic
-
     with atomic(path) as partial:
         partial.write_bytes(content)
 
@@ -203,35 +187,24 @@ def _libsvm(features: Any, labels: np.ndarray) -> bytes:
     >>> _libsvm(csr_array([[0.1, 0.0], [0.0, 0.0]]), np.array([1.0, -1.0]))
     b'1 1:0.1\n-1\n'
     """
-    values = map(_text, features.data.tolist())
+    values = map(format_exact, features.data.tolist())
     pairs = [f"{index + 1}:{value}" for index, value in zip(features.indices.tolist(), values, strict=True)]
     starts = features.indptr.tolist()
     samples = zip(labels.tolist(), starts[:-1], starts[1:], strict=True)
-    return "".join(f"{' '.join([_text(label), *pairs[start:end]])}\n" for label, start, end in samples).encode()
-
-
-def _text(value: float) -> str:
-    """Return the shortest text that reads back as the same number.
-
-    Examples
-    --------
-    >>> _text(1.0), _text(0.1), _text(-2.5e-300), _text(1 / 3)
-    ('1', '0.1', '-2.5e-300', '0.3333333333333333')
-    """
-    return repr(value).removesuffix(".0")
+    return "".join(f"{' '.join([format_exact(label), *pairs[start:end]])}\n" for label, start, end in samples).encode()
 
 
 class Shards:
-    """Logistic regression on data that lie in one file a node, and are opened only where a node lives.
+    """Logistic regression on one file of samples a node, opened only by the process that runs the node.
 
-    Making one reads the manifest and no samples. With engine "mpi" every rank opens the files of its own nodes;
-    mu and L are then agreed on over the network.
+    Creating one reads the manifest and no samples. With engine "mpi" every rank opens the files of its own nodes;
+    the ranks then agree on mu and L over the network.
 
     Parameters
     ----------
     folder : path
-        What `write_shards` or `adom split` wrote. On each machine it has to hold the manifest, and the files of the
-        nodes that are opened there.
+        Written by `write_shards` or `adom split`. Each machine needs the manifest, and the files of the nodes that
+        are opened there.
     l2, kappa : float
         Exactly one, as for `LogisticRegression`: the regulariser itself, or the condition number that it is chosen to
         give.
@@ -243,11 +216,11 @@ class Shards:
     samples : array of shape (nodes,)
         How many samples each node has.
     dense : bool
-        Whether samples are held densely: it is decided over all nodes, so the same for each of them.
+        Whether samples are held densely; decided over all nodes, so the same for each of them.
     l2, kappa : float or None
         As given.
     manifest : Manifest
-        All that the folder says of its files.
+        The list of files.
     reading : Path
         The file that was opened last.
     """
@@ -267,28 +240,27 @@ class Shards:
     def open(self, first: int, end: int) -> "LogisticRegression":
         """Return the problem of the nodes from `first` up to `end`, opening their files and no others.
 
-        What it computes for a node is, to the bit, what `whole` computes for it.
+        It computes for a node the same bits as `whole`.
 
-        Its l2 is the one given. Where kappa was given that is not known before all nodes have been asked, and l2 is
-        a placeholder: replace it by ``with_l2(shards.regulariser(c))``, where c is the greatest of
-        ``block.L_nodes - block.l2`` over the nodes of all blocks.
+        Its l2 is the one given. If kappa was given, l2 depends on all nodes and is a placeholder here: replace it by
+        ``with_l2(shards.regulariser(c))``, where c is the greatest of ``block.L_nodes - block.l2`` over the nodes of
+        all blocks.
         """
-        for name, place in (("first", first), ("end", end)):
-            if isinstance(place, bool) or not isinstance(place, int | np.integer):
-                raise InputError(f"{name} must be a whole number, got {place!r}; nodes count from 0")
-        if not 0 <= first < end <= self.nodes:
+        first = check_whole("first", first, 0, "nodes count from 0")
+        end = check_whole("end", end, 1, "nodes count from 0")
+        if not first < end <= self.nodes:
             raise InputError(
-                f"nodes {first} up to {end} cannot be opened: {self.folder} has nodes 0 up to {self.nodes}, "
-                "and at least one must be asked for"
+                f"nodes {first} up to {end} cannot be opened: {self.folder} has nodes 0 up to {self.nodes}; "
+                "choose at least one of them"
             )
-        return self._built(int(first), int(end), UNKNOWN_L2 if self.l2 is None else self.l2, None)
+        return self._build(first, end, UNKNOWN_L2 if self.l2 is None else self.l2, None)
 
     def whole(self) -> "LogisticRegression":
         """Return the problem of all nodes, with the l2 or kappa given; all files must be there."""
-        return self._built(0, self.nodes, self.l2, self.kappa)
+        return self._build(0, self.nodes, self.l2, self.kappa)
 
     def weighting(self) -> dict[str, Any]:
-        """Return how many samples the nodes have and what counts alike."""
+        """Return how many samples the nodes have, and how much each weighs."""
         from ..problems.weighting import weighting
 
         return weighting(self.samples, np.ones(self.nodes))
@@ -305,7 +277,7 @@ class Shards:
 
         return regulariser(curvature, self.l2, self.kappa)
 
-    def _built(self, first: int, end: int, l2: float | None, kappa: float | None) -> "LogisticRegression":
+    def _build(self, first: int, end: int, l2: float | None, kappa: float | None) -> "LogisticRegression":
         from ..problems.logistic import LogisticRegression
 
         data = [self._read(node) for node in range(first, end)]
@@ -313,36 +285,30 @@ class Shards:
         return LogisticRegression.from_nodes(data, l2=l2, kappa=kappa, classes=self.manifest.classes, longest=longest)
 
     def _read(self, node: int) -> tuple[Any, np.ndarray]:
-        """Return the samples of a node, if its file is the one that the manifest means."""
+        """Read and check the samples of a node."""
         listed = self.manifest.files[node]
         path = self.reading = self.folder / listed.name
-        try:
-            with open_regular(path) as file:
-                content = file.read()
-        except OSError as error:
-            raise InputError(
-                f"cannot read {path}, the samples of node {node}: {error.strerror or error}; "
-                "copy it to this machine, or let another one hold the node"
-            ) from None
+        remedy = f"it holds the samples of node {node}: copy it to this machine, or let another one run the node"
+        content = file_content(path, remedy)
         got = hashlib.sha256(content).hexdigest()
         if got != listed.sha256:
             raise InputError(
-                f"{path} is not the file of node {node} that the manifest lists: its sha256 must be {listed.sha256}, "
+                f"{path} is not the file of node {node} in the manifest: its sha256 must be {listed.sha256}, "
                 f"got {got}; copy it again, or split the data again"
             )
         features, labels = parse_libsvm(path, content, self.dim)
-        found = (len(labels), int(features.nnz))
-        if found != (listed.samples, listed.nonzeros):
+        counts = (len(labels), int(features.nnz))
+        if counts != (listed.samples, listed.nonzeros):
             raise InputError(
-                f"{path} has {found[0]} samples and {found[1]} non-zeros, and the manifest says {listed.samples} and "
-                f"{listed.nonzeros} for node {node}; mend the manifest, or split the data again"
+                f"{path} has {counts[0]} samples and {counts[1]} non-zeros, and the manifest lists {listed.samples} "
+                f"and {listed.nonzeros} for node {node}; correct the manifest, or split the data again"
             )
         smaller, larger = self.manifest.classes
-        strange = labels[(labels != smaller) & (labels != larger)]
-        if strange.size:
+        other = labels[(labels != smaller) & (labels != larger)]
+        if other.size:
             raise InputError(
-                f"{path}, the samples of node {node}, has the label {_text(float(strange[0]))}, and the manifest's "
-                f"classes are {smaller} and {larger}; mend the file or the manifest"
+                f"{path}, the samples of node {node}, has the label {format_exact(float(other[0]))}, and the "
+                f"manifest's classes are {smaller} and {larger}; correct the file or the manifest"
             )
         return (features.toarray() if self.dense else features), labels
 

@@ -1,15 +1,17 @@
-"""Which sample goes to which node: alike nodes, or nodes as unlike as one likes."""
+"""Splits of samples over nodes, from alike nodes to very unlike ones."""
 
 import heapq
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
+from ..util.checks import check_whole
 
 SPLITS = ("contiguous", "shuffled", "label", "dirichlet")
-"""The ways to deal samples out to nodes."""
-MOST_CONCENTRATED = 1e6
+"""The ways to split samples over nodes."""
+CONCENTRATION, LARGEST_CONCENTRATION = 0.5, 1e6
 
 
 def split(
@@ -19,15 +21,15 @@ def split(
     how: str = "shuffled",
     *,
     seed: int = 0,
-    concentration: float = 0.5,
+    concentration: float = CONCENTRATION,
 ) -> list[tuple[Any, np.ndarray]]:
-    """Deal samples out to nodes, in the form that `LogisticRegression.from_nodes` takes.
+    """Split samples over nodes, in the form that `LogisticRegression.from_nodes` takes.
 
     ============  =========================================================================================
-    contiguous    in the order given, cut into pieces: what `LogisticRegression` does by itself
+    contiguous    in the order given, cut into pieces, as `LogisticRegression` does by itself
     shuffled      in random order, cut into pieces: the nodes are alike
     label         sorted by label, cut into pieces: nearly every node has one class only
-    dirichlet     each class dealt out in proportions drawn from a Dirichlet distribution (Hsu, Qi and Brown
+    dirichlet     each class split in proportions drawn from a Dirichlet distribution (Hsu, Qi and Brown
                   2019, arXiv:1909.06335): the smaller the concentration, the more unlike the nodes, in
                   classes and in numbers
     ============  =========================================================================================
@@ -64,12 +66,12 @@ def split(
             f"features of shape {matrix.shape} and labels of shape {values.shape} do not match; "
             "give (samples, features) and (samples,)"
         )
-    dealt = shares(values, nodes, how, seed=seed, concentration=concentration)
-    return [(matrix[rows], values[rows]) for rows in dealt]
+    split_rows = shares(values, nodes, how, seed=seed, concentration=concentration)
+    return [(matrix[rows], values[rows]) for rows in split_rows]
 
 
 def shares(
-    labels: Any, nodes: int, how: str = "shuffled", *, seed: int = 0, concentration: float = 0.5
+    labels: Any, nodes: int, how: str = "shuffled", *, seed: int = 0, concentration: float = CONCENTRATION
 ) -> list[np.ndarray]:
     """Return the rows that each node gets; see `split`.
 
@@ -83,15 +85,12 @@ def shares(
     values = np.asarray(labels)
     if values.ndim != 1:
         raise InputError(f"labels must have shape (samples,), got {values.shape}; give one for every sample")
-    if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 1:
-        raise InputError(f"nodes must be a whole number of at least 1, got {nodes!r}")
+    nodes, seed = check_whole("nodes", nodes), check_whole("seed", seed, 0)
     if nodes > len(values):
         raise InputError(
             f"{nodes} nodes cannot share {len(values)} samples: every node needs one at least; "
             f"use nodes={len(values)} or fewer"
         )
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
     if how == "contiguous":
         order = np.arange(len(values))
     elif how == "shuffled":
@@ -106,37 +105,42 @@ def shares(
 
 
 def _dirichlet(labels: np.ndarray, nodes: int, seed: int, concentration: float) -> list[np.ndarray]:
-    """Cut each class, shuffled, at the places that a Dirichlet draw gives."""
-    if not 0 < concentration <= MOST_CONCENTRATED:
-        raise InputError(
-            f"concentration must be positive and at most {MOST_CONCENTRATED:g}, got {concentration!r}; "
-            "0.5 makes nodes fairly unlike, 100 nearly alike"
-        )
+    """Split each class, shuffled, in the proportions of a Dirichlet draw."""
+    check_concentration("concentration", concentration)
     classes = np.unique(labels)
-    dealt: list[list[np.ndarray]] = [[] for _ in range(nodes)]
+    parts: list[list[np.ndarray]] = [[] for _ in range(nodes)]
     for value, spawned in zip(classes, np.random.SeedSequence(seed).spawn(len(classes)), strict=True):
         rng = np.random.default_rng(spawned)
         members = rng.permutation(np.flatnonzero(labels == value))
         proportions = rng.dirichlet(np.full(nodes, concentration))
         cuts = np.rint(np.cumsum(proportions)[:-1] * len(members)).astype(np.int64)
         for node, rows in enumerate(np.split(members, np.minimum(cuts, len(members)))):
-            dealt[node].append(rows)
-    return _none_empty([np.sort(np.concatenate(rows)) for rows in dealt])
+            parts[node].append(rows)
+    return _none_empty([np.sort(np.concatenate(rows)) for rows in parts])
 
 
-def _none_empty(dealt: list[np.ndarray]) -> list[np.ndarray]:
-    """Give each empty node the last sample of the node that has most at that moment.
+def check_concentration(name: str, value: Any) -> None:
+    """Refuse a concentration of the Dirichlet distribution that is not a positive number."""
+    if not (isinstance(value, Real) and 0 < float(value) <= LARGEST_CONCENTRATION):
+        raise InputError(
+            f"{name} must be positive and at most {LARGEST_CONCENTRATION:g}, got {shown(value)}; "
+            "0.5 makes nodes fairly unlike, 100 nearly alike"
+        )
+
+
+def _none_empty(parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Give each empty node the last sample of the node that has most.
 
     Examples
     --------
     >>> [rows.tolist() for rows in _none_empty([np.array([0, 1, 2]), np.array([], dtype=int)])]
     [[0, 1], [2]]
     """
-    most = [(-len(rows), node) for node, rows in enumerate(dealt)]
+    most = [(-len(rows), node) for node, rows in enumerate(parts)]
     heapq.heapify(most)
-    for node, rows in enumerate(dealt):
+    for node, rows in enumerate(parts):
         if not len(rows):
             size, rich = most[0]
-            dealt[node], dealt[rich] = dealt[rich][-1:], dealt[rich][:-1]
+            parts[node], parts[rich] = parts[rich][-1:], parts[rich][:-1]
             heapq.heapreplace(most, (size + 1, rich))
-    return dealt
+    return parts
