@@ -57,6 +57,7 @@ def on_ranks(rounds: int, pieces: int) -> None:
     import adom
     from adom.run.ranks import backend as ranks
     from adom.run.ranks import world as mpi
+    from adom.run.ranks.partition import Partition
     from common import paper_size
 
     problem, network, method = paper_size()
@@ -81,20 +82,20 @@ def on_ranks(rounds: int, pieces: int) -> None:
 
     results = [run() for _ in range(pieces)]
     best = min(one.history["seconds"].iloc[-1] for one in results) / rounds
-    timed(ranks.BlockOracle, "dual_gradient", "oracle")
+    timed(ranks.RankOracle, "dual_gradient", "oracle")
     timed(mpi.World, "exchange", "exchange")
     split = run()
     whole = split.history["seconds"].iloc[-1]
     wire = split.provenance["wire"]
-    blocks = ranks.Blocks(problem.nodes, wire["ranks"])
+    partition = Partition(problem.nodes, wire["ranks"])
     rows = links = 0
     for k in range(rounds):
         g = network.order[k % network.period]
         edges = network.edges(int(g))
-        ends = blocks.owner(edges)
+        ends = partition.owner(edges)
         cut = edges[ends[:, 0] != ends[:, 1]]
         links += 2 * len(cut)
-        both = {(int(u), int(o)) for (u, v) in cut for u, o in ((u, blocks.owner(v)), (v, blocks.owner(u)))}
+        both = {(int(u), int(o)) for (u, v) in cut for u, o in ((u, partition.owner(v)), (v, partition.owner(u)))}
         rows += len(both)
         if k == network.period - 1:
             break

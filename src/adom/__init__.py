@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from .problems.quadratic import Quadratic
     from .problems.softmax import SoftmaxRegression
     from .problems.squares import LeastSquares
-    from .run.checkpoints import Checkpoints
     from .run.constants import constants
+    from .run.ranks.checkpoints import Checkpoints
     from .run.result import Result, load
     from .run.solve import solve, solve_many
     from .run.theory import verify
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ADOM": "algorithms.adom",
-    "Checkpoints": "run.checkpoints",
+    "Checkpoints": "run.ranks.checkpoints",
     "Comparison": "study.compare",
     "Constants": "algorithms",
     "InputError": "errors",

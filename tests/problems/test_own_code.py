@@ -14,7 +14,7 @@ from adom.algorithms.base import Method
 from adom.errors import InputError
 from adom.problems.shifted import Shifted
 from adom.run.ranks.solve import on_one_rank
-from adom.run.solve import Request
+from adom.run.request import Request
 from adom.study.members import Asked, expand
 from adom.study.store import Budget, Keys
 from adom.util.programs import program

@@ -13,8 +13,8 @@ import pytest
 import adom
 from adom.data import write_shards
 from adom.errors import InputError
-from adom.run import checkpoints
-from adom.run.ranks.partition import Blocks
+from adom.run.ranks import checkpoints
+from adom.run.ranks.partition import Partition
 from support.damage import mutants
 
 NODES, RANKS = 5, 2
@@ -26,7 +26,7 @@ def rows(iteration):
 
 
 def write(folder, *iterations):
-    blocks = Blocks(NODES, RANKS)
+    blocks = Partition(NODES, RANKS)
     for iteration in iterations:
         for rank in range(RANKS):
             first, end = blocks.of(rank)
@@ -76,7 +76,7 @@ def test_a_file_in_another_ones_place_is_not_taken_for_it(tmp_path, kind):
     elif kind == "other iteration":
         shutil.copy(file(tmp_path, 10, 1), place)
     elif kind == "other run":
-        checkpoints.write(tmp_path, 20, 1, Blocks(NODES, RANKS), {"rows/x": rows(0)[2:]}, {**ABOUT, "clock": 8})
+        checkpoints.write(tmp_path, 20, 1, Partition(NODES, RANKS), {"rows/x": rows(0)[2:]}, {**ABOUT, "clock": 8})
     else:
         place.unlink()
         make = {"pipe": os.mkfifo, "folder": os.mkdir, "link to nowhere": lambda path: path.symlink_to("nowhere")}

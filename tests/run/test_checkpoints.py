@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -12,21 +11,19 @@ import pytest
 import adom
 from adom.algorithms import Constants
 from adom.errors import InputError
-from adom.run import checkpoints
-from adom.run.driver import Loop
-from adom.run.progress import Progress
-from adom.run.ranks import backend as ranks
+from adom.run.ranks import checkpoints
+from adom.run.ranks import peers as ranks
 from adom.run.ranks import solve as distributed
 from adom.run.ranks.agreement import Stop
 from adom.run.ranks.folder_lock import FolderLock
-from adom.run.ranks.partition import BlockGossip, Blocks, Rounds, flood_rounds
-from adom.run.recorder import Plan, Run
-from adom.run.solve import Request
+from adom.run.ranks.partition import Partition, RankGossip, RankRounds, flood_rounds
+from adom.run.recorder import History, Plan, Recorder
+from adom.run.request import Request
 from support import mpi_program
 
 
-def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64"):
-    return Request(oracle, rounds, tol, record_every, "mpi", dtype, False)
+def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64", **more):
+    return Request(oracle, rounds, tol, record_every, "mpi", dtype, False, **more)
 
 
 def solved(rounds=100, kept=None, method="adom", oracle="gd:1", problem=None, **more):
@@ -94,19 +91,19 @@ def shards(tmp_path):
 @pytest.mark.parametrize("a", [5.0, 50.0])
 def test_a_run_that_nobody_monitors_is_seen_to_diverge(shards, a, tol):
     given = (adom.Shards(shards, kappa=20.0), adom.networks.ring(6), "diging", {"a": a})
-    result = distributed.on_one_rank(*given, request(3000, tol, oracle="auto"), monitor=False)
+    result = distributed.on_one_rank(*given, request(3000, tol, oracle="auto", monitor=False))
     assert result.status == "diverged"
     assert result.message.startswith("the rows' squared norm reached ")
     assert list(result.history) == ["iteration", "round", "gradients", "floats_sent", "seconds"]
     assert np.isfinite(result.x).all()
-    fine = distributed.on_one_rank(*given[:3], "unit", request(300, tol, oracle="auto"), monitor=False)
+    fine = distributed.on_one_rank(*given[:3], "unit", request(300, tol, oracle="auto", monitor=False))
     assert fine.status == "max_rounds"
 
 
 def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
     """The old square of a float raised OverflowError where this one is infinite."""
     network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
-    gossip = BlockGossip(Rounds(network, Blocks(6, 1), 0, False, "float64"), ranks.Alone(6).exchange)
+    gossip = RankGossip(RankRounds(network, Partition(6, 1), 0, False, "float64"), ranks.Alone(6).exchange)
     for size in (1e150, 1e308, np.inf, np.nan):
         stop = Stop(1e-6, network, constants, steepest=1e300)
         with np.errstate(all="ignore"):
@@ -121,9 +118,9 @@ def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
     shards = adom.Shards(adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards"), l2=1.0)
 
     def ended(a, monitor=True):
-        alone, asked = ranks.Alone(6), request(60, oracle="auto")
+        alone, asked = ranks.Alone(6), request(60, oracle="auto", monitor=monitor)
         with jax.enable_x64(True):
-            one = distributed.run(alone, shards, adom.networks.ring(6), adom.DIGing(a=a), None, asked, None, monitor)
+            one = distributed.run(alone, shards, adom.networks.ring(6), adom.DIGing(a=a), None, asked, None)
         return one.status, one.message
 
     assert ended(0.01) == ("max_rounds", "")
@@ -133,22 +130,10 @@ def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
 
 
 def test_a_budget_that_is_spent_when_all_agree_to_stop_is_a_success():
-    one = SimpleNamespace(
-        x=np.zeros((3, 1)),
-        iteration=9,
-        seconds=0.0,
-        agreed=True,
-        gossip=SimpleNamespace(clock=9),
-        run=Run(Plan(rounds=9), adom.DIGing(a=1.0)),
-        world=ranks.Alone(3),
-        task=SimpleNamespace(
-            plan=Plan(rounds=9), block=SimpleNamespace(dim=1), kept=None, solution=None, monitor=False
-        ),
-    )
-    record = ranks.Record(9, 9, 9, one.x, np.zeros(3))
-    loop = Loop(one, Progress(9, "", False), SimpleNamespace(asked=False))
-    loop.before = (0, 0)
-    assert loop._pause([record], 1.0)[0] == "converged"
+    recorder = Recorder([History(Plan(rounds=9), adom.DIGing(a=1.0))], lambda member: None)
+    recorder.take(np.array([[[9.0, 9.0, 9.0, 9.0, 1.0, 1.0, 1.0]]]), "converged")
+    assert recorder.histories[0].status == "converged"
+    assert not recorder.going
 
 
 def test_two_generations_are_kept(tmp_path):
@@ -319,12 +304,12 @@ def test_checkpoints_check_their_numbers():
 def test_blocks_cover_all_nodes_once():
     for nodes in range(1, 20):
         for count in range(1, nodes + 1):
-            blocks = Blocks(nodes, count)
+            blocks = Partition(nodes, count)
             owners = blocks.owner(np.arange(nodes))
             assert [blocks.of(int(owner))[0] <= i < blocks.of(int(owner))[1] for i, owner in enumerate(owners)]
             assert min(end - first for first, end in map(blocks.of, range(count))) >= nodes // count
     with pytest.raises(InputError, match="5 ranks cannot share 4 nodes"):
-        Blocks(4, 5)
+        Partition(4, 5)
 
 
 def test_a_flood_takes_as_long_as_a_word_to_get_everywhere():

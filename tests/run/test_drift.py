@@ -10,7 +10,7 @@ from adom import native
 from adom.algorithms.adom import State
 from adom.run.local.gossip import DenseMatrices, PaddedMatrices, SparseMatrices
 from adom.run.local.graph_layout import Supply
-from adom.run.ranks.partition import Blocks, Rounds
+from adom.run.ranks.partition import Partition, RankRounds
 from support.reference import quadratics
 
 NODES, DIM = 6, 3
@@ -75,6 +75,6 @@ def test_a_rank_computes_products_from_differences_too(kernels, monkeypatch):
     monkeypatch.setattr(native, "usable", lambda backend="cpu": kernels)
     network = adom.networks.erdos_renyi(20, 0.3, graphs=3, seed=1)
     v = np.random.default_rng(0).integers(-99, 99, (20, 5)).astype(float)
-    plan = Rounds(network, Blocks(20, 1), 0, directed=False, dtype="float64").at(1)
+    plan = RankRounds(network, Partition(20, 1), 0, directed=False, dtype="float64").at(1)
     np.testing.assert_array_equal(plan.times(0, v), plan.times(0, v + 2.0**40))
     np.testing.assert_allclose(plan.times(0, v), network.matrix(1) @ v, atol=1e-11)

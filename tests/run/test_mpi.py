@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import adom
-from adom.run.ranks.partition import Blocks
+from adom.run.ranks.partition import Partition
 from support import mpi_program
 from support.ranks import needs_mpi, run, start
 
@@ -70,7 +70,7 @@ def test_only_neighbours_talk_once_a_round_with_the_rows_of_the_cut(tmp_path):
     ranks = 4
     code, out = run(ranks, "messages", tmp_path)
     assert code == 0, out
-    blocks = Blocks(mpi_program.NODES, ranks)
+    blocks = Partition(mpi_program.NODES, ranks)
     network = next(mpi_program.runs())[2]
     width = {"adom": 2, "mudag": 1}  # vectors a round
     for method, rounds in (("adom", 30), ("mudag", 12)):
@@ -180,6 +180,6 @@ def test_a_rank_in_trouble_ends_the_job_and_is_named(tmp_path, kind):
     }
     assert cause[kind] in out, out
     assert not re.search(r"rank [02] of 3 [^;]*; process \d+ on \S+\)[^;]*(;|:) (killed or crashed|rank)", out), out
-    from adom.run import checkpoints
+    from adom.run.ranks import checkpoints
 
     assert checkpoints.latest(tmp_path / "checkpoints", print) is not None

@@ -11,7 +11,7 @@ import scipy.sparse
 import adom
 from adom.errors import InputError
 from adom.problems.shifted import Shifted
-from adom.run.provenance import problem_described
+from adom.run.provenance import describe_problem
 from adom.util.files import atomic
 from support.reference import quadratics
 
@@ -112,7 +112,7 @@ def test_a_result_says_how_nodes_of_different_sizes_are_weighted(result, kind):
     def shown(counts, weights=None):
         data = [(kind(rng.standard_normal((count, 2))), np.arange(count)) for count in counts]
         problem = Shifted(adom.LeastSquares(data, l2=0.1, weights=weights), np.zeros(2), np.zeros((len(counts), 2)))
-        made = {**result.provenance, "problem": problem_described(problem)}
+        made = {**result.provenance, "problem": describe_problem(problem)}
         one = replace(result, provenance=json.loads(json.dumps(made)))
         words = "nodes count alike: 3 to 5 samples each, so a sample of a small node weighs more"
         comparison, card = adom.study.compare.Comparison({"adom": one}), problem.inner._repr_html_()

@@ -11,7 +11,7 @@ import numpy as np
 
 import adom
 from adom.algorithms import METHODS, method_class
-from adom.run.ranks import partition as blocks
+from adom.run.ranks import partition
 
 NODES = 13  # of which no number of ranks from 2 to 4 holds equal parts
 
@@ -87,13 +87,13 @@ def methods(folder, rounds, *chosen):
 def messages(folder):
     """Write down every message of rows: the round, the rank it goes to, and its rows."""
     seen = []
-    plain = blocks.BlockGossip._count
+    plain = partition.RankGossip._count_sent
 
     def count(self, sends):
         seen.extend((self.clock - 1, rank, *buffer.shape) for rank, buffer in sends)
         plain(self, sends)
 
-    blocks.BlockGossip._count = count
+    partition.RankGossip._count_sent = count
     _, problem, network, method, _ = next(runs())
     adom.solve(problem, network, method, "unit", ("gd", 1), rounds=30, engine="mpi", progress=False)
     mudag = len(seen)
@@ -122,7 +122,7 @@ def long(folder, rounds, pause="0", resume="no"):
 
 def trouble(folder, kind, rank):
     """One rank raises, hangs, or has a full disk, after the first checkpoint."""
-    oracle = __import__("adom.run.ranks.backend", fromlist=["BlockOracle"]).BlockOracle
+    oracle = __import__("adom.run.ranks.backend", fromlist=["RankOracle"]).RankOracle
     plain, calls = oracle.dual_gradient, [0]
 
     def fail(self, z):

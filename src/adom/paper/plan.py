@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
 from ..errors import InputError, nearest
-from ..study.tuning import Stages
+from ..run.tuning import Stages
 from .panels import FIGURES, FULL, QUICK, Size, panels
 from .runs import TUNE, VERIFY, Job, Panel
 

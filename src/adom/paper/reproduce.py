@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InputError, nearest
 from ..run.provenance import commit
-from ..run.solve import check_whole
+from ..util.checks import check_whole
 from .pages import pages, write_tables
 from .plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
 from .pool import Pool, Task

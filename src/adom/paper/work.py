@@ -15,10 +15,12 @@ from ..algorithms import Method, method_class
 from ..errors import InputError
 from ..networks import Network
 from ..problems.logistic import LogisticRegression
+from ..run.constants import make_method
 from ..run.endings import FINISHED
-from ..run.solve import Request, make_method, solve
+from ..run.request import Request
+from ..run.solve import solve
 from ..run.theory import verify
-from ..study.tuning import Stages, transferred, tune
+from ..run.tuning import Stages, transferred, tune
 from ..util.checked_json import read_checked, write_checked
 from .runs import TUNE, VERIFY, Job
 

@@ -1,11 +1,13 @@
-"""A problem and a network together: whether they fit, and the constants that theorems take from them."""
+"""Constants that theorems take from a problem and a network, and whether the two fit together."""
 
+from dataclasses import replace
 from typing import Any
 
-from ..algorithms import Constants
+from ..algorithms import Constants, Method
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
+from .request import method_from
 
 
 def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
@@ -13,9 +15,29 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 
     A directed network has no symmetric W; its chi stands in for lambda_max / lambda_min_plus.
     """
+    return Constants(problem.mu, problem.L, *spectrum(network), problem.nodes)
+
+
+def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
+    """Return the method that a name, a class or an instance asks for, with its parameters."""
+    check_pair(problem, network, directed=True)
+    return method_from(method, parameters, lambda: constants(problem, network))
+
+
+def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
+    """Return lambda_min_plus and lambda_max of a network; of a directed one, numbers whose ratio is its chi."""
     if isinstance(network, DirectedNetwork):
-        return Constants(problem.mu, problem.L, 1 / network.chi, 1.0, problem.nodes)
-    return Constants(problem.mu, problem.L, network.lambda_min_plus, network.lambda_max, problem.nodes)
+        return 1 / network.chi, 1.0
+    return network.lambda_min_plus, network.lambda_max
+
+
+ASSUMED = ("mu", "L", "chi")
+"""Constants that a sweep or a search may pretend to be other multiples of their own."""
+
+
+def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) -> Constants:
+    """Return constants with mu, L and chi multiplied, from which a method's parameters can be computed."""
+    return replace(true, mu=true.mu * mu, L=true.L * L, lambda_min_plus=true.lambda_min_plus / chi)
 
 
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:

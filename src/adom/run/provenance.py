@@ -19,7 +19,7 @@ CHI_NODES = 2000
 """Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""
 
 
-def circumstances(
+def describe_run(
     network: Network | DirectedNetwork, method: type[Method], spec: OracleSpec, protocol: Any, engine: str
 ) -> dict[str, Any]:
     """Return what provenance says of a run beside its problem, its method's parameters and its plan."""
@@ -29,17 +29,17 @@ def circumstances(
         "oracle": str(spec) if method.oracle == "dual" else None,
         "protocol": protocol,
         "engine": engine,
-        **_surroundings(),
+        **_environment(),
     }
 
 
-def method_described(method: Method) -> dict[str, Any]:
+def describe_method(method: Method) -> dict[str, Any]:
     """Return what provenance says of a method."""
     parameters = {name: float(value) for name, value in method.parameters().items()}
     return {"name": method.name, "title": method.title, "parameters": parameters}
 
 
-def problem_described(problem: Problem) -> dict[str, Any]:
+def describe_problem(problem: Problem) -> dict[str, Any]:
     """Return what provenance says of a problem."""
     return {
         "type": type(problem).__name__,
@@ -52,7 +52,7 @@ def problem_described(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _surroundings() -> dict[str, Any]:
+def _environment() -> dict[str, Any]:
     """Return what else a run depends on: versions, device, commit, time."""
     import jax
 

@@ -1,27 +1,35 @@
-"""What a run writes down: the plan it follows and the table that each of its members fills."""
+"""Records of a run: its plan, the table that each of its members fills, its status, and the result made of them."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..algorithms import Method
+from ..networks import DirectedNetwork, Network
+from ..problems.oracle_spec import OracleSpec
 from .endings import LOST, judge
+from .provenance import describe_method, describe_run
+from .result import Result
 
+Array = np.ndarray
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
-APART = 1e6  # growth of the nodes' squared disagreement that is no transient
+ITERATION, CLOCK, SECONDS, ERROR, CONSENSUS = 0, 1, 4, 5, 6
+APART = 1e6  # growth of the nodes' squared disagreement that is not a transient
 DIVERGED = 1e12  # growth of the squared distance that no transient of a converging method reaches
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to run, what to record and when to stop."""
+    """How long to run, how often to record and when to stop."""
 
     rounds: int
     record_every: int = 1
     tol: float | None = None
     dtype: str = "float64"
-    start_error: float = 0.0  # of the rows at 0, against which growth is judged
-    floor: float = 0.0  # the part of it below which rounding hides everything
+    start_error: float = 0.0  # of rows of zeros; growth is judged against it
+    floor: float = 0.0  # part of the start error that rounding may leave
 
     def next_chunk(self, iteration: int, pace: int, slots: int) -> tuple[int, int]:
         """Return how many records to make and how many steps each, about `pace` steps in all.
@@ -43,70 +51,148 @@ class Plan:
 
 
 @dataclass
-class Run:
-    """What becomes of one member of a run."""
+class History:
+    """Table and status of one member of a run."""
 
     plan: Plan
     method: Method
-    measure: str = "error"  # what stands in the column of errors; "" where nothing is measured
-    tables: list[np.ndarray] = field(default_factory=list)
+    measure: str = "error"  # name of the column of errors; "" where nothing is measured
+    tables: list[Array] = field(default_factory=list)
     status: str = ""
     message: str = ""
+    rows: Array | None = None  # at the last record
 
     @property
-    def table(self) -> np.ndarray:
+    def table(self) -> Array:
         """All records so far, one row each, in the order of `COLUMNS`."""
         return np.concatenate(self.tables) if self.tables else np.empty((0, len(COLUMNS)))
 
     @property
     def error(self) -> float:
-        """The error of the last record."""
-        return float(self.tables[-1][-1, 5]) if self.tables else np.inf
+        """Error of the last record."""
+        return float(self.tables[-1][-1, ERROR]) if self.tables else np.inf
 
-    def take(self, table: np.ndarray, interrupted: bool) -> int | None:
-        """Add a chunk of records up to the one that ends the run; return which was the last one taken.
+    def take(self, table: Array, final: bool) -> int | None:
+        """Add a chunk of records up to the one that ends the run; return the index of the last one taken.
 
-        Where the rounds are spent, the records so far say how it ended (`endings.judge`).
-        Records that fall between two that were asked for are dropped, unless the run ends there.
+        Records that fall between two that were asked for are dropped, unless the run ends there or this chunk is the
+        final one. Where the rounds are spent, the records so far decide the status (`endings.judge`).
         """
         if self.status:
             return None
-        iteration, clock, error = table[:, 0], table[:, 1], table[:, 5]
+        iteration, clock, error = table[:, ITERATION], table[:, CLOCK], table[:, ERROR]
         over = clock + self.method.rounds_of_step(iteration) > self.plan.rounds  # no further step fits
-        final = over.copy()
-        final[-1] |= interrupted
-        before = np.concatenate([[self.tables[-1][-1, 0] if self.tables else 0], iteration[:-1]])
-        kept = np.flatnonzero((iteration > before) & (final | (iteration % self.plan.record_every == 0)))
+        wanted = over | (iteration % self.plan.record_every == 0)
+        wanted[-1] |= final
+        before = np.concatenate([[self.tables[-1][-1, ITERATION] if self.tables else 0], iteration[:-1]])
+        kept = np.flatnonzero((iteration > before) & wanted)
         if kept.size == 0:
             return None
-        first = self.tables[0][0, 5] if self.tables else error[kept[0]]
+        first = self.tables[0][0, ERROR] if self.tables else error[kept[0]]
         limit = DIVERGED * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
         diverged = ~(error[kept] <= limit)
         converged = error[kept] <= self.plan.tol if self.plan.tol is not None else np.zeros_like(diverged)
         stops = np.flatnonzero(diverged | converged | over[kept])
         if stops.size:
-            stop = int(stops[0])
-            kept = kept[: stop + 1]
+            kept = kept[: stops[0] + 1]
         self.tables.append(table[kept])
-        if stops.size and diverged[stop]:
+        if stops.size and diverged[stops[0]]:
+            name = self.measure or "rows' squared norm"
             self.status = "diverged"
-            self.message = f"the {self.measure} reached {error[kept[-1]]:.3g} by round {int(clock[kept[-1]])}"
+            self.message = f"the {name} reached {error[kept[-1]]:.3g} by round {int(clock[kept[-1]])}"
         elif stops.size:
             self.end()
         return int(kept[-1])
 
     def end(self) -> None:
-        """Say how the run ended, by its records.
+        """Set status and message from the records.
 
-        Where nobody knows the error, the gradient at the mean row says nothing of nodes that run apart: their
-        disagreement is looked at as well.
+        Where the error is unknown, the gradient at the mean row does not show nodes that drift apart, so their
+        disagreement is judged as well.
         """
         plan, table = self.plan, self.table
-        self.status, self.message = judge(
-            table[:, 1], table[:, 5], plan.start_error, plan.tol, plan.floor, self.measure
-        )
-        apart = table[:, 6]
+        clock, apart = table[:, CLOCK], table[:, CONSENSUS]
+        self.status, self.message = judge(clock, table[:, ERROR], plan.start_error, plan.tol, plan.floor, self.measure)
         if self.measure == "gradient norm" and apart[-1] > APART * apart[0] > 0:
-            ending = judge(table[:, 1], apart, measure="disagreement of the nodes")
+            ending = judge(clock, apart, measure="disagreement of the nodes")
             if ending.status in LOST:
                 self.status, self.message = ending
+
+    def result(self, provenance: dict[str, Any]) -> Result:
+        """Return the result of a member that has ended."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.table, columns=COLUMNS)
+        frame = frame.astype({"iteration": int, "round": int, "floats_sent": int})
+        if not self.measure:
+            frame = frame.drop(columns=["error", "consensus"])
+        elif self.measure != "error":
+            frame = frame.rename(columns={"error": self.measure.replace(" ", "_")})
+        assert self.rows is not None
+        return Result(self.rows, frame, self.status, {**provenance, "message": self.message})
+
+
+class Recorder:
+    """Histories of all members of a run.
+
+    Parameters
+    ----------
+    histories : list of History
+    finished : callable
+        Called with the number of a member as soon as it has ended.
+    """
+
+    def __init__(self, histories: list[History], finished: Callable[[int], None]) -> None:
+        self.histories = histories
+        self.members = list(range(len(histories)))  # those that the backend still carries
+        self.seconds = 0.0
+        self._finished = finished
+        self._announced: set[int] = set()
+
+    @property
+    def going(self) -> list[int]:
+        """Positions, among the members that are carried, of those that have not ended."""
+        return [place for place, member in enumerate(self.members) if not self.histories[member].status]
+
+    def take(self, tables: Array, ending: str) -> list[int | None]:
+        """Add records of shape (members, records, columns); return the index of the last one taken by each member.
+
+        `ending` is the status of members that have to end here, "" where they may go on.
+        """
+        taken = []
+        for member, table in zip(self.members, tables, strict=True):
+            history = self.histories[member]
+            taken.append(history.take(table, bool(ending)))
+            if ending == "converged":  # the nodes have agreed so, even if the rounds are spent just then
+                history.status, history.message = ending, ""
+            history.status = history.status or ending
+        return taken
+
+    def keep_rows(self, taken: list[int | None], rows: Callable[[int, int], Array]) -> None:
+        """Keep the rows of the last records taken, `rows(record, place)`, and announce members that have ended."""
+        for place, (member, record) in enumerate(zip(self.members, taken, strict=True)):
+            history = self.histories[member]
+            if record is not None:
+                history.rows = rows(record, place)
+            if history.status and member not in self._announced:
+                self._announced.add(member)
+                self._finished(member)
+
+
+def describe(
+    history: History,
+    problem: dict[str, Any],
+    network: Network | DirectedNetwork,
+    oracle: OracleSpec,
+    protocol: Any,
+    engine: str,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the provenance of a member: method, problem, network, describe_run and plan."""
+    return {
+        "method": describe_method(history.method),
+        "problem": problem,
+        **describe_run(network, type(history.method), oracle, protocol, engine),
+        **asdict(history.plan),
+        **more,
+    }

@@ -38,7 +38,7 @@ class Request:
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
         check_whole("record_every", self.record_every)
-        if self.tol is not None and not (isinstance(self.tol, Real) and 0 < self.tol < inf):
+        if self.tol is not None and not (_is_number(self.tol) and 0 < self.tol < inf):
             raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
         if self.engine not in ENGINES:
             raise InputError(f"unknown engine {self.engine!r}; {nearest(self.engine, ENGINES)}")
@@ -56,6 +56,10 @@ class Request:
         if spec.kind != "auto":
             raise InputError(f"{method.title} uses gradients, not a dual oracle; leave the oracle {str(spec)!r} out")
         return OracleSpec("none")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def method_type(method: Any) -> type[Method]:
@@ -85,12 +89,12 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
     for name, value in values.items():
         if name not in names:
             raise InputError(f"{method.title} has no parameter {name!r}; {nearest(name, names, 'it has')}")
-        if isinstance(value, bool) or not isinstance(value, Real):
+        if not _is_number(value):
             raise InputTypeError(f"{name} must be a number, got {value!r}; leave it out for {protocol}'s value")
     return protocol, values
 
 
-def make_method(method: Any, parameters: Any, constants: Callable[[], Constants]) -> Method:
+def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]) -> Method:
     """Return the method asked for, with parameters from its protocol; a search starts from `unit`.
 
     `constants` is called only if the method is not an instance already.

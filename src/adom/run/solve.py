@@ -1,35 +1,24 @@
-"""`solve`: the door to the engines. It checks what it is given, makes the method, and runs it."""
+"""`solve` and `solve_many`: checks of what they are given, then the engine."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from importlib import import_module
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algorithms import Constants, Method, method_class
-from ..errors import InputError, InputTypeError, nearest
+from ..algorithms import Method
+from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem, solutions
-from ..problems.oracle_spec import OracleSpec, parse_oracle
-from .checkpoints import Checkpoints
-from .constants import check_pair, constants
-from .endings import rounding
-from .local import backend as local
-from .progress import Progress
-from .provenance import circumstances, method_described, problem_described
-from .recorder import COLUMNS, Plan, Run
+from ..problems.base import Problem
+from .constants import check_pair, make_method
+from .local.backend import run_settings
+from .ranks.checkpoints import Checkpoints
+from .request import TUNED, Request
 from .result import Result
+from .tuning import tune
 
 if TYPE_CHECKING:
     from ..data.shards import Shards
-
-PROTOCOLS = ("theory", "unit")
-SEARCHED = "tuned"
-"""The parameters that are found by running; the search lives above the engine and is loaded when it is asked for."""
-ENGINES = ("local", "mpi")
-DTYPES = ("float64", "float32")
 
 
 def solve(
@@ -94,23 +83,23 @@ def solve(
     >>> result.status
     'converged'
     """
-    request = Request(oracle, rounds, tol, record_every, engine, dtype, progress)
+    request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor)
     if engine == "mpi":
         from .ranks.solve import solve_on_ranks
 
-        extras = (checkpoints, patience, monitor)
-        return solve_on_ranks(problem, network, method, parameters, request, *extras)
+        return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
         raise InputError(f"checkpoints are written by engine 'mpi' alone, got engine={engine!r}; leave them out")
-    problem = problem if isinstance(problem, Problem) else whole(problem)
-    one = make_method(problem, network, method, "unit" if parameters == SEARCHED else parameters)
+    check_pair(problem, network, directed=True)
+    whole = problem if isinstance(problem, Problem) else problem.whole()
+    made = make_method(whole, network, method, parameters)
     if isinstance(method, Method):
-        return _solve([one], [problem], network, "given", request)[0]
-    if parameters != SEARCHED:
-        return _solve([one], [problem], network, parameters, request)[0]
-    best, way, found = import_module("adom.study.tuning").tune(problem, network, type(one), request)
-    result = _solve([best], [problem], network, SEARCHED, replace(request, oracle=way))[0]
-    return replace(result, provenance={**result.provenance, "tuning": found})
+        return run_settings([made], [whole], network, "given", request)[0]
+    if parameters != TUNED:
+        return run_settings([made], [whole], network, parameters, request)[0]
+    best, chosen_oracle, search = tune(whole, network, type(made), request)
+    result = run_settings([best], [whole], network, TUNED, replace(request, oracle=chosen_oracle))[0]
+    return replace(result, provenance={**result.provenance, "tuning": search})
 
 
 def solve_many(
@@ -166,159 +155,4 @@ def solve_many(
                 f"solve_many got {len(given)} values of {name} for {len(methods)} settings; give one, or one each"
             )
     request = Request(oracle, rounds, None, record_every, "local", dtype, progress)
-    return _solve(list(methods), problems, network, "given", request, tols, finished)
-
-
-def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
-    """Return the method that a name, a class or an instance asks for, with its parameters."""
-    check_pair(problem, network, directed=True)
-    return method_with(lambda: constants(problem, network), method, parameters)
-
-
-def method_type(method: Any) -> type[Method]:
-    """Return the class of the method that a name, a class or an instance asks for."""
-    if isinstance(method, Method):
-        return type(method)
-    if isinstance(method, type) and issubclass(method, Method):
-        return method
-    if isinstance(method, str):
-        return method_class(method)
-    raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}; e.g. 'adom'")
-
-
-def method_with(find_constants: Callable[[], Constants], method: Any, parameters: Any) -> Method:
-    """Return the method that is asked for; `find_constants` is asked if they are needed."""
-    if isinstance(method, Method):
-        return method
-    cls = method_type(method)
-    overrides = dict(parameters) if isinstance(parameters, dict) else {}
-    protocol = overrides.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
-    if protocol == SEARCHED:
-        raise InputError(f"tuned parameters take no values beside them, got {parameters!r}; give parameters='tuned'")
-    if protocol not in PROTOCOLS:
-        known = (*PROTOCOLS, SEARCHED)
-        raise InputError(
-            f"parameters must be one of {', '.join(known)} or a dict of values, got {protocol!r}; "
-            f"{nearest(protocol, known)}"
-        )
-    base: Method = getattr(cls, protocol)(find_constants())
-    unknown = set(overrides) - set(base.parameters())
-    if unknown:
-        odd = min(unknown, key=str)
-        raise InputError(f"{cls.title} has no parameter {odd!r}; {nearest(odd, base.parameters(), 'it has')}")
-    for name, value in overrides.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            raise InputTypeError(f"{name} must be a number, got {value!r}; leave it out for {protocol}'s value")
-    return replace(base, **overrides)  # type: ignore[type-var]  # every method is a dataclass
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a run is asked for beside the problem, the network and the method, checked."""
-
-    oracle: Any
-    rounds: int
-    tol: float | None
-    record_every: int
-    engine: str
-    dtype: str
-    progress: bool | None
-
-    def __post_init__(self) -> None:
-        check_whole("rounds", self.rounds)
-        check_whole("record_every", self.record_every)
-        if self.tol is not None and not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < np.inf):
-            raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
-        if self.engine not in ENGINES:
-            raise InputError(f"unknown engine {self.engine!r}; {nearest(self.engine, ENGINES)}")
-        if self.dtype not in DTYPES:
-            raise InputError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}; give its name")
-        parse_oracle(self.oracle)
-
-    def oracle_for(self, method: type[Method]) -> OracleSpec:
-        """Return the oracle for a method; a primal method has no use for one."""
-        spec = parse_oracle(self.oracle)
-        if method.oracle == "dual":
-            return spec
-        if spec.kind != "auto":
-            raise InputError(f"{method.title} uses gradients, not a dual oracle; leave the oracle {str(spec)!r} out")
-        return OracleSpec("none")
-
-
-def _solve(
-    methods: list[Method],
-    problems: list[Problem],
-    network: Network | DirectedNetwork,
-    protocol: Any,
-    request: Request,
-    tols: Sequence[float | None] | None = None,
-    finished: Callable[[int, Result], None] | None = None,
-) -> list[Result]:
-    import pandas as pd
-
-    cls = type(methods[0])
-    for problem in problems:
-        check_pair(problem, network, directed=cls.directed, title=cls.title)
-    spec = request.oracle_for(cls)
-    for method in methods:
-        check_budget(method, request.rounds)
-    plans = []
-    aims = tols or [request.tol] * len(methods)
-    for problem, answer, tol in zip(problems, solutions(problems), aims, strict=True):
-        request = replace(request, tol=tol)  # checks it
-        if tol is not None:
-            problem.warn_of_tol(tol)
-        start_error = problem.nodes * float((answer**2).sum())
-        floor = rounding(request.dtype, problem.kappa) ** 2
-        plans.append(Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor))
-    about = circumstances(network, cls, spec, protocol, request.engine)
-    results: dict[int, Result] = {}
-
-    def take(member: int, one: Run, rows: np.ndarray) -> None:
-        history = pd.DataFrame(one.table, columns=COLUMNS)
-        history = history.astype({"iteration": int, "round": int, "floats_sent": int})
-        provenance = {
-            "method": method_described(methods[member]),
-            "problem": problem_described(problems[member]),
-            **about,
-            **asdict(plans[member]),
-            "solution_error": problems[member].solution_error,
-            "message": one.message,
-        }
-        results[member] = Result(rows, history, one.status, provenance)
-        if finished is not None:
-            finished(member, results[member])
-
-    # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
-    alone = spec.kind == "auto" and not problems[0].closed_form
-    size = 1 if alone else len(methods)
-    for first in range(0, len(methods), size):
-        some = slice(first, first + size)
-        progress = Progress(plans[0].rounds, cls.title, request.progress)
-        finish = partial(lambda first, member, *ended: take(first + member, *ended), first)
-        local.run(problems[some], network, methods[some], spec, plans[some], progress, finish)
-    return [results[member] for member in range(len(methods))]
-
-
-def whole(problem: Any) -> Problem:
-    """Return all nodes of data that lie in one file a node; what is a problem already stays as it is."""
-    made = problem.whole() if hasattr(problem, "whole") else problem
-    if not isinstance(made, Problem):
-        check_pair(made, None)  # which refuses it
-    assert isinstance(made, Problem)
-    return made
-
-
-def check_budget(method: Method, rounds: int) -> None:
-    """Refuse a budget of rounds that does not cover the first step."""
-    first = int(method.rounds_of_step(0))
-    if rounds < first:
-        raise InputError(
-            f"rounds must be at least {first}, which one step of {method.title} takes here, got {rounds}; give more"
-        )
-
-
-def check_whole(name: str, value: Any) -> None:
-    """Refuse what is no whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}; e.g. {name}=100")
+    return run_settings(methods, problems, network, "given", request, tols, finished)

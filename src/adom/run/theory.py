@@ -35,11 +35,13 @@ from ..algorithms.adom import ADOM, State
 from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec
+from ..util.checks import check_whole
 from .constants import check_pair, constants
+from .driver import chunks
 from .local.jitted import Carry, Session
 from .progress import Progress
+from .recorder import Plan
 from .rounding import START, Drift, noise
-from .solve import check_whole
 
 Array = Any
 SLACK = 1e-6  # of a ratio: quadrature stays far below
@@ -153,19 +155,17 @@ def verify(
         before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
         start = _psi(session.problem, session.method, before, fixed)
         ratios: list[np.ndarray] = []
-        done, drift = 0, START
-        while done < rounds:
-            count = min(CHUNK, rounds - done, session.reach())
-            states, x = session.chunk(count, 1, rounds)
+        drift = START
+        for chunk in chunks(session, Plan(rounds)):
+            count, (states, x) = chunk.records, chunk.observed
             befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
-            numbers = done + np.arange(CHUNK)
+            numbers = chunk.begin + np.arange(CHUNK)
             about = (session.problem, session.method, spectrum, fixed, start, drift)
             sides, drifts = _sides(*about, befores, states, x, numbers)
             ratios.append(_ratios(_Sides(*(np.asarray(part)[:count] for part in sides))))
             drift = Drift(*(part[count - 1] for part in drifts))
             before = State(*(s[count - 1] for s in states))
-            done += count
-            bar.update(done, float(((x[count - 1] - fixed.x) ** 2).sum()))
+            bar.update(chunk.end, float(((x[count - 1] - fixed.x) ** 2).sum()))
     table = np.concatenate(ratios)
     return Verification(tuple(_row(name, column) for name, column in zip(STATEMENTS, table.T, strict=True)))
 

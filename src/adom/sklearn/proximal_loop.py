@@ -29,9 +29,10 @@ from ..errors import InputError, shown
 from ..problems.base import Array, Problem
 from ..problems.minimiser import minimum
 from ..problems.shifted import Shifted
-from ..run.provenance import problem_described
+from ..run.constants import make_method
+from ..run.provenance import describe_problem
 from ..run.result import Result
-from ..run.solve import make_method, solve
+from ..run.solve import solve
 from ..study.metrics import start_error
 from ..util.checks import check_whole
 
@@ -275,6 +276,6 @@ class _Runs:
 
 
 def summary(fit: Fit, problem: Problem, rows: np.ndarray, books: Books) -> Result:
-    """Return one result for all runs: the nodes' own models, one table, and the circumstances of the last run."""
-    provenance = {**fit.last.provenance, "problem": problem_described(problem), "stages": len(books.tables)}
+    """Return one result for all runs: the nodes' own models, one table, and the provenance of the last run."""
+    provenance = {**fit.last.provenance, "problem": describe_problem(problem), "stages": len(books.tables)}
     return replace(fit.last, x=rows, history=books.history, status=fit.status, provenance=provenance)

@@ -16,10 +16,11 @@ from ..errors import InputError, InputTypeError, nearest
 from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
-from ..run.constants import check_pair
+from ..run.constants import check_pair, make_method
 from ..run.endings import LOST
+from ..run.request import TUNED, Request, check_budget
 from ..run.result import Result
-from ..run.solve import SEARCHED, Request, check_budget, make_method, solve
+from ..run.solve import solve
 from ..util.cards import bold, bounds, card, curve, grid
 from ..util.files import atomic
 from . import metrics as outcomes
@@ -335,7 +336,7 @@ def _protocol(parameters: Any) -> Any:
 
 def _before_search(parameters: Any) -> Any:
     """Return the parameters, in place of tuned ones those that the search starts from."""
-    return "unit" if parameters == SEARCHED else parameters
+    return "unit" if parameters == TUNED else parameters
 
 
 def _name(result: Result) -> str:

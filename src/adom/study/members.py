@@ -13,13 +13,10 @@ from ..networks import DirectedNetwork, Network
 from ..networks.reseed import drawn_again
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
-from ..run.constants import check_pair, constants
-from ..run.solve import check_budget, make_method
+from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
+from ..run.request import check_budget
 from .compare import Member as Entry
 from .compare import read_members, with_settings
-
-ASSUMED = ("mu", "L", "chi")
-"""The constants that `assume` scales."""
 
 Axes = dict[str, list[float]]
 
@@ -162,11 +159,6 @@ def _method(
     except InputError as error:
         return None, str(error)
     return method, ""
-
-
-def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) -> Constants:
-    """Return constants with mu, L and chi multiplied, from which a method's parameters can be computed."""
-    return replace(true, mu=true.mu * mu, L=true.L * L, lambda_min_plus=true.lambda_min_plus / chi)
 
 
 def _assuming(entry: Entry, told: Constants) -> Method:

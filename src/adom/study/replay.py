@@ -111,7 +111,8 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
     steps, rounds = int(history["iteration"].iloc[-1]), int(history["round"].iloc[-1])
     if "error" in history and made.get("start_error"):
         near = history["error"].to_numpy(dtype=float) <= ENOUGH * float(made["start_error"])
-        steps = int(history["iteration"].iloc[int(np.argmax(near))]) if near.any() else steps
+        if near.any():
+            steps, rounds = (int(history[name].iloc[int(np.argmax(near))]) for name in ("iteration", "round"))
     seen = _run(problem, network, method, spec, steps, rounds, str(made.get("dtype", "float64")), progress)
     solution = np.asarray(problem.solution())
     _check_same(seen, result, solution)
@@ -192,27 +193,27 @@ def _run(
     """Make steps and keep the rows after some of them, evenly spread."""
     import jax
 
+    from ..run.driver import chunks
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
+    from ..run.recorder import Plan
 
     stride = min(STRIDE, max(1, -(-steps // (FRAMES - 1))))
     last = min(steps, stride * (FRAMES - 1))
     seen = [Seen(0, 0, np.zeros((problem.nodes, problem.dim)))]
+    plan = Plan(rounds, stride)
     with (
         jax.enable_x64(True),
         Session(problem, network, [method], spec, dtype=dtype, observe=observe_iterate) as session,
         Progress(last, "network", progress, "steps") as bar,
     ):
-        done = 0
-        while done < last:
-            goal = min(last, (done // stride + 1) * stride)
-            iteration, clock, _, _, rows = session.chunk(1, min(goal - done, session.reach()), rounds)
-            if int(iteration[0]) <= done:  # no further step fits into the rounds
+        for chunk in chunks(session, plan):
+            (iteration,), (clock,), _, _, (rows,) = chunk.observed
+            if chunk.end > chunk.begin and (chunk.end % stride == 0 or chunk.end == last):
+                seen.append(Seen(int(iteration), int(clock), np.asarray(rows, dtype=float)))
+            bar.update(chunk.end)
+            if chunk.end >= last:
                 break
-            done = int(iteration[0])
-            if done % stride == 0 or done == last:
-                seen.append(Seen(done, int(clock[0]), np.asarray(rows[0], dtype=float)))
-            bar.update(done)
     return seen
 
 

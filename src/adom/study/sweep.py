@@ -10,8 +10,10 @@ from ..errors import InputError
 from ..problems.base import Problem, solutions
 from ..run.endings import FINISHED
 from ..run.progress import Progress
+from ..run.request import Request
 from ..run.result import Result
-from ..run.solve import Request, check_whole, solve_many
+from ..run.solve import solve_many
+from ..util.checks import check_whole
 from .members import Asked, Member, expand, number
 from .store import Budget, Keys, Store
 from .sweep_result import Sweep

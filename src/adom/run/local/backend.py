@@ -1,11 +1,10 @@
 """The local engine: all nodes in one process, one compiled loop, on whatever device JAX has.
 
-Between chunks of the compiled loop the host computes the metrics (outside the timed part), reports progress,
-looks at the tolerance, dates divergence and obeys Ctrl-C. Chunks last a fraction of a second.
+Metrics are computed between chunks of the compiled loop, outside of the timed part.
 """
 
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,100 +14,131 @@ import numpy as np
 from ...algorithms import Method
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, solutions
-from ...problems.oracle_spec import OracleSpec
 from ...util.threads import one_thread
-from ..progress import Interrupt, Progress
-from ..recorder import Plan, Run
+from ..constants import check_pair
+from ..driver import Chunk, drive, slots
+from ..endings import rounding
+from ..progress import Progress
+from ..provenance import describe_problem
+from ..recorder import COLUMNS, History, Plan, Recorder, describe
+from ..request import Request, check_budget
+from ..result import Result
 from .jitted import Carry, Session
 
 Array = Any
-CHUNK_SECONDS = 0.2
-SNAPSHOT_BYTES = 2**25
 
 
-def run(
-    problems: Problem | Sequence[Problem],
-    network: Network | DirectedNetwork,
+def run_settings(
     methods: Sequence[Method],
-    spec: OracleSpec,
-    plans: Sequence[Plan],
-    progress: Progress,
-    finished: Callable[[int, Run, np.ndarray], None],
-) -> None:
-    """Run one or several settings of one method; hand over each one's records and last rows as soon as it ends.
+    problems: Sequence[Problem],
+    network: Network | DirectedNetwork,
+    protocol: Any,
+    request: Request,
+    tols: Sequence[float | None] | None = None,
+    finished: Callable[[int, Result], None] | None = None,
+) -> list[Result]:
+    """Run one or several settings of one method, each on its problem; hand each result over as soon as it is there."""
+    cls = type(methods[0])
+    for problem in problems:
+        check_pair(problem, network, directed=cls.directed, title=cls.title)
+    oracle = request.oracle_for(cls)
+    histories, provenances = [], []
+    each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), strict=True)
+    for method, problem, solution, tol in each:
+        check_budget(method, request.rounds)
+        request = replace(request, tol=tol)  # checks it
+        if tol is not None:
+            problem.warn_of_tol(tol)
+        start_error = problem.nodes * float((solution**2).sum())
+        floor = rounding(request.dtype, problem.kappa) ** 2
+        plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor)
+        histories.append(History(plan, method))
+        about = (describe_problem(problem), network, oracle, protocol, request.engine)
+        provenances.append(describe(histories[-1], *about, solution_error=problem.solution_error))
+    results: dict[int, Result] = {}
 
-    The plans differ in the tolerance and the error at the start only.
-    """
-    each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
-    runs = [Run(plan, method) for plan, method in zip(plans, methods, strict=True)]
-    plan = plans[0]
-    with jax.enable_x64(True), one_thread(), Interrupt() as interrupt:
-        answers = np.stack(solutions(each))
-        snapshot = np.dtype(plan.dtype).itemsize * each[0].nodes * each[0].dim * len(methods)
-        slots = max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // snapshot))
-        session = Session(problems, network, methods, spec, dtype=plan.dtype, slots=slots, observe=observe_iterate)
-        with progress, session:
-            _loop(session, runs, plan, slots, answers, progress, interrupt, finished)
+    def finish(member: int) -> None:
+        results[member] = histories[member].result(provenances[member])
+        if finished is not None:
+            finished(member, results[member])
+
+    # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
+    alone = oracle.kind == "auto" and not problems[0].closed_form
+    size = 1 if alone else len(methods)
+    for first in range(0, len(methods), size):
+        some = slice(first, first + size)
+        plan = histories[first].plan
+        recorder = Recorder(histories[some], lambda place, first=first: finish(first + place))  # type: ignore[misc]
+        progress = Progress(plan.rounds, cls.title, request.progress)
+        row_bytes = np.dtype(plan.dtype).itemsize * problems[0].nodes * problems[0].dim * size
+        with jax.enable_x64(True), one_thread():
+            session = Session(
+                problems[some],
+                network,
+                methods[some],
+                oracle,
+                dtype=plan.dtype,
+                slots=slots(plan, row_bytes),
+                observe=observe_iterate,
+            )
+            with session:
+                drive(LocalBackend(session, np.stack(solutions(problems[some]))), plan, recorder, progress)
+    return [results[member] for member in range(len(methods))]
 
 
-def _loop(
-    session: Session,
-    runs: list[Run],
-    plan: Plan,
-    slots: int,
-    answers: np.ndarray,
-    progress: Progress,
-    interrupt: Interrupt,
-    finished: Callable[[int, Run, np.ndarray], None],
-) -> None:
-    members = np.arange(len(runs))  # which of the runs the session still carries
-    last_rows: list[Any] = [None] * len(runs)
-    seconds, iteration, pace = 0.0, 0, 8
-    while True:
-        records, steps = plan.next_chunk(iteration, min(pace, session.reach()), slots)
-        records, steps = session.fit(records, steps)
-        session.prepare(records, steps)
-        began = perf_counter()
-        seen = session.chunk(records, steps, plan.rounds)
-        elapsed = perf_counter() - began
-        asked = interrupt.asked
+class LocalBackend:
+    """A session whose steps are recorded against the solutions of its problems."""
 
-        *columns, rows = seen
-        columns += _distances(rows, answers[members] if session.batched else answers[0])
-        counted, clocks, gradients, floats, error, consensus = (
-            np.asarray(c, dtype=float).reshape(slots, -1)[:records].T for c in columns
-        )
-        reached = int(counted.max())
-        times = seconds + elapsed * (counted - iteration) / max(1, reached - iteration)
-        table = np.stack([counted, clocks, gradients, floats, times, error, consensus], axis=-1)
-        if session.on_cpu:  # a view; elsewhere only what is taken travels
-            rows = np.asarray(rows)
-        for place, member in enumerate(members):
-            one = runs[member]
-            taken = one.take(table[place], asked)
-            if taken is not None:
-                last_rows[member] = np.array(rows[taken, place] if session.batched else rows[taken])
-            if one.status and last_rows[member] is not None:
-                finished(int(member), one, last_rows[member])
-                last_rows[member] = None
+    agreed = False
 
-        going = [place for place, member in enumerate(members) if not runs[member].status]
-        progress.update(int(clocks.max()), max(runs[member].error for member in members))
-        if asked or not going:
-            break
-        seconds, iteration = seconds + elapsed, reached
-        pace = int(np.clip(CHUNK_SECONDS / max(elapsed, 1e-9) * records * steps, 1, 8 * pace))
-        if session.batched and len(going) <= len(members) / 2 and len(going) > 1:
-            session.keep(going)
-            members = members[going]
-    for member in members:
-        if not runs[member].status:
-            runs[member].status = "interrupted"
-            finished(int(member), runs[member], last_rows[member])
+    def __init__(self, session: Session, solutions: np.ndarray) -> None:
+        self.session, self.solutions = session, solutions
+        self.fits, self.advance = session.fits, session.advance
+
+    @property
+    def iteration(self) -> int:
+        """Iterations made so far."""
+        return self.session.iteration
+
+    def measure(self, chunk: Chunk, members: list[int]) -> np.ndarray:
+        """Return the records of all members."""
+        iteration, clock, gradients, floats, rows = chunk.observed
+        solutions = self.solutions[members] if self.session.batched else self.solutions[0]
+        error, consensus = _distances(rows, solutions)
+        no_time = np.zeros_like(iteration)
+        columns = (iteration, clock, gradients, floats, no_time, error, consensus)
+        if self.session.on_cpu:  # a view; elsewhere only the rows that are kept travel
+            chunk.observed = np.asarray(rows)
+        else:
+            chunk.observed = rows
+        slots = len(rows)
+        tables = [np.asarray(column, dtype=float).reshape(slots, -1)[: chunk.records].T for column in columns]
+        assert len(tables) == len(COLUMNS)
+        return np.stack(tables, axis=-1)
+
+    def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
+        """Return what was taken: there are no other ranks."""
+        assert taken is not None
+        return taken
+
+    def rows(self, chunk: Chunk, record: int, place: int) -> np.ndarray:
+        """Return the rows of a record of one member."""
+        return np.array(chunk.observed[record, place] if self.session.batched else chunk.observed[record])
+
+    def anyone(self, asked: bool) -> bool:
+        """Return whether this process was asked to stop."""
+        return asked
+
+    def between(self, chunk: Chunk, recorder: Recorder) -> None:
+        """Drop members that have ended once they are half of those that are carried."""
+        going = recorder.going
+        if self.session.batched and 1 < len(going) <= len(recorder.members) / 2:
+            self.session.keep(going)
+            recorder.members = [recorder.members[place] for place in going]
 
 
 def observe_iterate(carry: Carry) -> tuple[Array, ...]:
-    """Observe the counters and the reported rows: what a result is made of."""
+    """Observe the counters and the reported rows."""
     return carry.iteration, carry.clock, carry.memory.gradients.mean(dtype=jnp.float64), carry.floats, carry.x
 
 

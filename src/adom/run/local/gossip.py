@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import native
+from ..contract import CountingGossip
 
 Array = Any
 
@@ -82,34 +83,27 @@ class Graphs(NamedTuple):
     lambda_max: Array
 
 
-class LocalGossip:
-    """The network as a step sees it; after the step the engine reads `clock` and `floats` off again."""
+class LocalGossip(CountingGossip):
+    """The network as a step sees it; after the step the loop reads `clock` and `floats`."""
 
     def __init__(self, graphs: Graphs, clock: Array, floats: Array) -> None:
-        self.graphs, self.clock, self.floats = graphs, clock, floats
+        super().__init__(clock, floats, graphs.lambda_max)
+        self.graphs = graphs
 
     def _round(self, width: int) -> Array:
         """Spend one round in which `width` numbers travel over every link; return its graph."""
         graph = self.graphs.order[(self.clock - self.graphs.first) % self.graphs.order.shape[0]]
-        self.clock = self.clock + 1
-        self.floats = self.floats + self.graphs.links[graph] * width
+        self.count(self.graphs.links[graph], width)
         return graph
 
     def __call__(self, *vectors: Array) -> Any:
         """Spend one round: every node sends its rows of all `vectors` over each of its links."""
         assert self.graphs.W is not None
-        mixed = self.graphs.W.times(self._round(sum(v.shape[-1] for v in vectors)), vectors)
-        return mixed[0] if len(vectors) == 1 else mixed
-
-    def average(self, *vectors: Array) -> Any:
-        """Spend one round of averaging: M(k) v = v - W(k) v / lambda_max for every vector."""
-        moved = self(*vectors)
-        if len(vectors) == 1:
-            return vectors[0] - moved / self.graphs.lambda_max
-        return tuple(v - w / self.graphs.lambda_max for v, w in zip(vectors, moved, strict=True))
+        products = self.graphs.W.times(self._round(sum(v.shape[-1] for v in vectors)), vectors)
+        return products[0] if len(vectors) == 1 else products
 
     def mix(self, v: Array, rounds: Array) -> Array:
-        """Spend `rounds` rounds of averaging."""
+        """Spend `rounds` rounds of averaging, in a loop of the compiled program."""
 
         def body(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             v, clock, floats = carry
@@ -130,6 +124,5 @@ class LocalGossip:
     def project(self, v: Array) -> Array:
         """Spend one round of full averaging, as if every node were linked with every other."""
         n = v.shape[0]
-        self.clock = self.clock + 1
-        self.floats = self.floats + n * (n - 1) * v.shape[-1]
+        self.count(n * (n - 1), v.shape[-1])
         return v - v.mean(axis=0)

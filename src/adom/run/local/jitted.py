@@ -12,6 +12,7 @@ shared, and so is the clock where every step is one round: the data is read once
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -24,7 +25,10 @@ from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.programs import reading
+from ..contract import CountingOracle
+from ..driver import Chunk
 from ..own_code import bare, own_code
+from ..recorder import Plan
 from .gossip import Graphs, LocalGossip
 from .graph_layout import Supply
 
@@ -39,7 +43,7 @@ STATIC_STEPS = 64
 
 
 class Carry(NamedTuple):
-    """What a run carries from step to step: the method's state and the engine's own books."""
+    """State of a run: the method's own and the counters."""
 
     state: Any
     memory: oracles.Memory
@@ -47,23 +51,6 @@ class Carry(NamedTuple):
     iteration: Array
     clock: Array  # communication rounds spent
     floats: Array  # numbers sent over links
-
-
-class LocalOracle:
-    """The problem as a step sees it; after the step the engine reads `memory` off again."""
-
-    def __init__(self, spec: OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
-        self.spec, self.problem, self.memory = spec, problem, memory
-
-    def gradient(self, x: Array) -> Array:
-        """Return grad F(x), one gradient a node."""
-        self.memory = self.memory._replace(gradients=self.memory.gradients + 1)
-        return self.problem.gradient_rows(x)
-
-    def dual_gradient(self, z: Array) -> Array:
-        """Return grad F*(z) in the way that was asked for."""
-        self.memory = oracles.dual_gradient(self.spec, self.problem, self.memory, z)
-        return self.memory.x
 
 
 def _register(cls: type[Method]) -> None:
@@ -97,18 +84,26 @@ class Kind(NamedTuple):
     code: str = ""  # the digest of a method that is not this package's
 
 
+def _oracle(problem: Problem, spec: OracleSpec, memory: oracles.Memory) -> CountingOracle:
+    return CountingOracle(problem.gradient_rows, partial(oracles.dual_gradient, spec, problem), memory)
+
+
+def _memory(oracle: CountingOracle) -> oracles.Memory:
+    return oracle.memory._replace(gradients=oracle.gradients) if oracle.calls else oracle.memory
+
+
 def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec) -> Carry:
-    oracle = LocalOracle(spec, problem, oracles.start(zeros, spec))
+    oracle = _oracle(problem, spec, oracles.start(zeros, spec))
     state = method.init(zeros, oracle)
     zero = jnp.zeros((), dtype=jnp.int64)
-    return Carry(state, oracle.memory, zeros, zero, zero, zero)
+    return Carry(state, _memory(oracle), zeros, zero, zero, zero)
 
 
 def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: OracleSpec) -> Carry:
-    oracle = LocalOracle(spec, problem, carry.memory)
+    oracle = _oracle(problem, spec, carry.memory)
     gossip = LocalGossip(graphs, carry.clock, carry.floats)
     state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
-    return Carry(state, oracle.memory, x, carry.iteration + 1, gossip.clock, gossip.floats)
+    return Carry(state, _memory(oracle), x, carry.iteration + 1, gossip.clock, gossip.floats)
 
 
 def _carry_axes(carry: Carry, method: Method, axis: int) -> Carry:
@@ -288,6 +283,26 @@ class Session:
         if self.batched:
             return self.method, self.carry.iteration
         return jax.tree.map(lambda leaf: leaf[None], self.method), self.carry.iteration[None]
+
+    @property
+    def iteration(self) -> int:
+        """Steps made so far; the most of any setting."""
+        return int(np.max(np.asarray(self.carry.iteration)))
+
+    def fits(self, plan: Plan) -> bool:
+        """Return whether the budget may cover one more step; each takes one round at least."""
+        return self.iteration < plan.rounds
+
+    def advance(self, plan: Plan, pace: int) -> Chunk:
+        """Make about `pace` steps and observe them at the plan's records."""
+        begin = self.iteration
+        records, steps = plan.next_chunk(begin, min(pace, self.reach()), self.kind.slots)
+        records, steps = self.fit(records, steps)
+        self.prepare(records, steps)
+        began = perf_counter()
+        observed = self.chunk(records, steps, plan.rounds)
+        seconds = perf_counter() - began
+        return Chunk(begin, self.iteration, seconds, records, observed)
 
     def fit(self, records: int, steps: int) -> tuple[int, int]:
         """Return what to make at once instead: on an accelerator one of a few sizes, each with its own program."""

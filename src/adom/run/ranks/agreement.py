@@ -17,14 +17,14 @@ import numpy as np
 
 from ...algorithms import Constants
 from ...networks import DirectedNetwork, Network
-from .partition import BlockGossip, flood_rounds
+from .partition import RankGossip, flood_rounds
 
 Array = np.ndarray
 SELDOM = 20
-"""Rounds from one look at the rows to the next, over those that a look takes."""
+"""RankRounds from one look at the rows to the next, over those that a look takes."""
 
 
-def greatest(gossip: BlockGossip, values: Array) -> Array:
+def greatest(gossip: RankGossip, values: Array) -> Array:
     """Return the greatest of all nodes' values, column by column; every rank gets the same."""
     found = gossip.greatest(values, flood_rounds(gossip.rounds.network, gossip.clock))
     return np.asarray(found[0])
@@ -62,13 +62,13 @@ class Stop:
         """Return whether it is time to look."""
         return clock >= self.next
 
-    def lasts(self, gossip: BlockGossip) -> int:
+    def lasts(self, gossip: RankGossip) -> int:
         """Return at most how many rounds a look takes."""
         network = gossip.rounds.network
         one = flood_rounds(network, gossip.clock)
         return one + self.averaging + flood_rounds(network, gossip.clock + one + self.averaging)
 
-    def reached(self, gossip: BlockGossip, x: Array, gradient: Array) -> bool:
+    def reached(self, gossip: RankGossip, x: Array, gradient: Array) -> bool:
         """Return whether the error is certainly at most tol; costs rounds."""
         began, c = gossip.clock, self.constants
         apart = c.L * _diagonal(greatest(gossip, np.concatenate([x, -x], axis=1)))

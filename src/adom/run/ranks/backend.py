@@ -1,127 +1,36 @@
-"""A run on one rank: its block of nodes, steps that talk to neighbouring ranks only, and what a checkpoint keeps of it.
+"""A run on one rank: steps on its block of nodes that talk to neighbouring ranks only.
 
-From one pause to the next (`adom.run.driver`) no rank waits for anyone but those its nodes share a link with.
+Within a chunk no rank waits for any but those its nodes share a link with. Between chunks the ranks send rank 0 the
+rows of their records; it computes the metrics and decides what to do next.
 """
 
-import hashlib
-import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from functools import cache, partial
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
-from ...errors import InputError
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ...util.programs import array_digest
-from .. import checkpoints
+from ..contract import CountingOracle
+from ..driver import Chunk, slots
+from ..endings import FINISHED
 from ..local.jitted import place
 from ..own_code import bare
-from ..recorder import COLUMNS, Plan, Run
+from ..recorder import COLUMNS, CONSENSUS, ERROR, History, Plan, Recorder
 from .agreement import Stop
-from .partition import BlockGossip, Blocks, Message
-from .watch import Words
+from .checkpoints import Checkpoints
+from .partition import RankGossip
+from .peers import Ranks
+from .resume import save
 
 Array = np.ndarray
-
-
-class Ranks(Protocol):
-    """What the loop needs of the ranks: `adom.run.ranks.world.World`, or a stand-in for a single one."""
-
-    rank: int
-    ranks: int
-    blocks: Blocks
-
-    def exchange(self, sends: Any, receives: Any) -> None:
-        """Send rows to ranks and receive rows from ranks."""
-
-    def collect(self, part: Array) -> list[Array] | None:
-        """Send an array to rank 0, which gets all ranks'."""
-
-    def tell(self, words: Array) -> None:
-        """Send an array from rank 0 to all."""
-
-    def meet(self) -> None:
-        """Wait until all ranks are here."""
-
-    def settled(self) -> None:
-        """Take note that the start is over."""
-
-    def busy(self, doing: Words) -> AbstractContextManager[None]:
-        """Let the others know that this rank lives while it does something that may take long."""
-
-
-class OwnError(InputError):
-    """Something that one rank alone refuses, such as its nodes' files: the others do not know of it."""
-
-
-@contextmanager
-def own_matter() -> Iterator[None]:
-    """Turn what is refused inside into an error of this rank."""
-    try:
-        yield
-    except InputError as error:
-        raise OwnError(str(error)) from None
-    except OSError as error:
-        raise OwnError(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")) from None
-
-
-class Alone:
-    """A single rank, without MPI: all nodes are its own."""
-
-    rank, ranks = 0, 1
-
-    def __init__(self, nodes: int) -> None:
-        self.blocks = Blocks(nodes, 1)
-
-    def exchange(self, sends: list[Message], receives: list[Message]) -> None:
-        """There is nobody."""
-        assert not sends
-        assert not receives
-
-    def collect(self, part: Array) -> list[Array]:
-        """Return the part as the only one."""
-        return [part]
-
-    def tell(self, words: Array) -> None:
-        """There is nobody."""
-
-    def meet(self) -> None:
-        """Everybody is here."""
-
-    def settled(self) -> None:
-        """Be as patient as before."""
-
-    def busy(self, doing: Words) -> AbstractContextManager[None]:
-        """Nobody asks."""
-        return nullcontext()
-
-
-def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
-    """Let rank 0 do something; return its number on all ranks. What it refuses, all ranks refuse."""
-    found, said = np.zeros(2, dtype=np.int64), b""
-    if world.rank == 0:
-        try:
-            with own_matter():
-                found[0] = work()
-        except InputError as error:
-            said = str(error).encode()
-            found[1] = len(said)
-    world.tell(found)
-    if found[1]:
-        words = np.frombuffer(said, dtype=np.uint8).copy() if world.rank == 0 else np.zeros(found[1], dtype=np.uint8)
-        world.tell(words)
-        raise InputError(bytes(words).decode(errors="replace"))
-    return int(found[0])
+STATUSES = ("", *FINISHED, "interrupted")
 
 
 @cache
@@ -129,7 +38,7 @@ def _programs(spec: OracleSpec, tree: Any) -> tuple[Any, Any]:
     """Return grad F and grad F* of problems of one structure, whose arrays come as a list."""
     gradient = jax.jit(lambda leaves, x: tree.unflatten(leaves).gradient_rows(x))
 
-    # What is kept is given away and comes back in place: it may be large, and hardly changes.
+    # The memory's Hessians are given away and come back in place: they are large and hardly change.
     @partial(jax.jit, donate_argnums=1)
     def dual(leaves: Any, kept: Any, x: Array, gradients: Array, z: Array) -> oracles.Memory:
         return oracles.dual_gradient(spec, tree.unflatten(leaves), oracles.Memory(x, gradients, kept), z)
@@ -137,30 +46,25 @@ def _programs(spec: OracleSpec, tree: Any) -> tuple[Any, Any]:
     return gradient, dual
 
 
-class BlockOracle:
-    """The problem as a step sees it on one rank; arrays are NumPy's outside."""
+class RankOracle(CountingOracle):
+    """The problem as a step sees it on one rank; its arrays are NumPy's outside."""
 
     def __init__(self, spec: OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
-        self.memory = memory
-        self.plain = 0  # gradients that every node has spent, beside those in the memory
-        # Taken apart once: JAX would do it at every call, in Python.
-        self._leaves, tree = jax.tree.flatten(problem)
-        self._gradient, self._dual_gradient = _programs(spec, tree)
-
-    def gradient(self, x: Array) -> Array:
-        """Return grad F(x), one gradient a node."""
-        self.plain += 1
-        return self.gradient_at(x)
+        leaves, tree = jax.tree.flatten(problem)  # once: JAX would do it at every call, in Python
+        gradient, dual = _programs(spec, tree)
+        super().__init__(
+            lambda x: np.asarray(gradient(leaves, x)),
+            lambda memory, z: dual(leaves, memory[2], memory[0], memory[1], z),
+            memory,
+        )
 
     def gradient_at(self, x: Array) -> Array:
         """Return grad F(x) for a record: not counted."""
-        return np.asarray(self._gradient(self._leaves, x))
+        return np.asarray(self._gradient(x))
 
     def dual_gradient(self, z: Array) -> Array:
         """Return grad F*(z) in the way that was asked for."""
-        x, gradients, kept = self.memory
-        self.memory = self._dual_gradient(self._leaves, kept, x, gradients, z)
-        return np.asarray(self.memory.x)
+        return np.asarray(super().dual_gradient(z))
 
     def compile(self, zeros: Array, dual: bool, plain: bool) -> None:
         """Compile what a step calls, so that no step's time contains it."""
@@ -168,15 +72,12 @@ class BlockOracle:
             self.gradient_at(zeros)
         if dual:
             x, gradients, kept = self.memory
-            jax.block_until_ready(self._dual_gradient(self._leaves, jax.tree.map(jnp.copy, kept), x, gradients, zeros))
-
-    def gradients(self) -> Array:
-        """Return the gradients that each node has spent so far."""
-        return np.asarray(self.memory.gradients) + self.plain
+            memory = oracles.Memory(x, gradients, jax.tree.map(jnp.copy, kept))
+            jax.block_until_ready(self._dual_gradient(memory, zeros))
 
 
 class Record(NamedTuple):
-    """What a rank keeps of one record until the next pause."""
+    """One rank's part of a record."""
 
     iteration: int
     clock: int
@@ -187,7 +88,7 @@ class Record(NamedTuple):
 
 @dataclass
 class Task:
-    """What to run, on the rows of this rank; all but the block is the same on every rank.
+    """A run, on the rows of one rank; all but the block is the same on every rank.
 
     Attributes
     ----------
@@ -196,205 +97,193 @@ class Task:
     solution : array, optional
         Where it is not known, the gradient at the mean is recorded instead of the error.
     monitor : bool
-        Whether metrics are computed at all; without a solution they can be left out.
+        Whether metrics are computed; without a solution they can be left out.
     settings : dict
-        What a checkpoint must have been made with to go on from it.
+        Settings in which a checkpoint must agree to go on from it.
     """
 
     block: Problem
     method: Method
-    spec: OracleSpec
+    oracle: OracleSpec
     plan: Plan
     solution: Array | None
     monitor: bool
     stop: Stop | None
-    kept: checkpoints.Checkpoints | None
+    checkpoints: Checkpoints | None
     settings: dict[str, Any] = field(default_factory=dict)
 
-
-class Ended(NamedTuple):
-    """What a run has come to; the same on every rank, but the rows, which are its own."""
-
-    run: Run
-    x: Array
-    wire: dict[str, Any]  # what was sent, summed over ranks
+    @property
+    def measure(self) -> str:
+        """Name of what is recorded as the error."""
+        return "error" if self.solution is not None else "gradient norm" if self.monitor else ""
 
 
-class RankRun:
+class RankBackend:
     """A run on one rank, under way."""
 
-    def __init__(self, world: Ranks, task: Task, gossip: BlockGossip) -> None:
+    def __init__(self, world: Ranks, task: Task, gossip: RankGossip) -> None:
         self.world, self.task, self.gossip = world, task, gossip
-        first, end = world.blocks.of(world.rank)
+        first, end = world.partition.of(world.rank)
         dtype = task.plan.dtype
         zeros = np.zeros((end - first, task.block.dim), dtype=dtype)
         self.method: Method = task.method
         if dtype != "float64":
             values = {name: np.dtype(dtype).type(value) for name, value in task.method.parameters().items()}
             self.method = bare(type(task.method), values.items())
-        self.oracle = BlockOracle(task.spec, place(task.block, dtype), oracles.start(jnp.asarray(zeros), task.spec))
+        memory = oracles.start(jnp.asarray(zeros), task.oracle)
+        self.oracle = RankOracle(task.oracle, place(task.block, dtype), memory)
         self.state = self.method.init(zeros, self.oracle)
         self.x: Array = zeros
         self.iteration = 0
-        self.seconds = 0.0
         self.agreed = False
-        measure = "error" if task.solution is not None else "gradient norm" if task.monitor else ""
-        self.run = Run(task.plan, task.method, measure)  # filled at rank 0
+        self.history = History(task.plan, task.method, task.measure)
+        """Filled at rank 0."""
+        self.digests: Array | None = None  # of the data, made when a checkpoint needs them
+        self.slots = slots(task.plan, np.dtype(dtype).itemsize * world.partition.nodes * (task.block.dim + 1))
+        self.saved = perf_counter()
+        self._save_now = self._crossed = False  # whether a checkpoint is due, by the clock on the wall or by rounds
         dual = self.method.oracle == "dual"
         self.oracle.compile(zeros, dual, not dual or task.solution is None)
 
     # Steps
 
-    def fits(self) -> bool:
+    def fits(self, plan: Plan) -> bool:
         """Return whether the budget covers one more step."""
-        return bool(self.gossip.clock + self.method.rounds_of_step(self.iteration) <= self.task.plan.rounds)
+        return bool(self.gossip.clock + self.method.rounds_of_step(self.iteration) <= plan.rounds)
 
-    def advance(self, steps: int, slots: int) -> list[Record]:
-        """Make some steps, fewer if the run is over or `slots` records are full; return the records."""
-        plan, records = self.task.plan, []
-        for _ in range(steps):
-            state = self.method.renewed(self.state, self.iteration)
-            self.state, x = self.method.step(state, self.oracle, self.gossip)
-            self.x = np.asarray(x)
-            self.iteration += 1
-            self._look()
-            over = self.agreed or not self.fits()
-            if over or self.iteration % plan.record_every == 0:
-                records.append(self._record())
-            if over or len(records) == slots:
-                return records
+    def advance(self, plan: Plan, pace: int) -> Chunk:
+        """Make about `pace` steps, fewer if the run is over, all slots are full or a checkpoint is due."""
+        begin, began = self.iteration, perf_counter()
+        records: list[Record] = []
+        due = self._next_checkpoint()
+        with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges, as its records say
+            while len(records) < self.slots:
+                state = self.method.renewed(self.state, self.iteration)
+                self.state, x = self.method.step(state, self.oracle, self.gossip)
+                self.x = np.asarray(x)
+                self.iteration += 1
+                self._agree_to_stop()
+                over = self.agreed or not self.fits(plan)
+                if over or self.iteration % plan.record_every == 0:
+                    records.append(self._record())
+                if over or self.iteration - begin >= pace or self.gossip.clock >= due:
+                    break
+        self._crossed = self.gossip.clock >= due
         if not records:
-            records.append(self._record())  # rank 0 drops it, unless the run is interrupted here
-        return records
+            records.append(self._record())  # dropped, unless the run is interrupted here
+        return Chunk(begin, self.iteration, perf_counter() - began, len(records), records)
 
     def _record(self) -> Record:
-        return Record(self.iteration, self.gossip.clock, self.gossip.floats, self.x, self.oracle.gradients())
+        gradients = np.asarray(self.oracle.memory.gradients) + self.oracle.calls
+        return Record(self.iteration, self.gossip.clock, self.gossip.floats, self.x, gradients)
 
-    def _look(self) -> None:
+    def _agree_to_stop(self) -> None:
         stop = self.task.stop
         if stop is None or not stop.due(self.gossip.clock):
             return
         if self.gossip.clock + stop.lasts(self.gossip) <= self.task.plan.rounds:
             self.agreed = stop.reached(self.gossip, self.x, self.oracle.gradient(self.x))
 
-    # Checkpoints
+    def _next_checkpoint(self) -> float:
+        """Return the round at which a checkpoint is due next, where rounds decide that."""
+        kept = self.task.checkpoints
+        if kept is None or kept.every_rounds is None:
+            return float("inf")
+        return float((self.gossip.clock // kept.every_rounds + 1) * kept.every_rounds)
 
-    @cached_property
-    def _data(self) -> Array:
-        """The digests of the nodes' data, one row each: the same however nodes are spread over ranks."""
-        blocks = (self.task.block.block(node, node + 1) for node in range(len(self.x)))
-        found = ["".join(map(array_digest, jax.tree.leaves(one))).encode() for one in blocks]
-        return np.stack([np.frombuffer(hashlib.sha256(text).digest(), dtype=np.uint8) for text in found])
+    # Between chunks
 
-    def _leaves(self) -> list[Any]:
-        leaves: list[Any] = jax.tree.leaves((self.state, self.oracle.memory))
-        return leaves
+    def anyone(self, asked: bool) -> bool:
+        """Return, at rank 0, whether any rank was asked to stop."""
+        flags = np.zeros((1, len(self.x), 1))
+        flags[0, 0, 0] = asked
+        parts = self.world.collect(flags)
+        return parts is not None and any(part[0, 0, 0] for part in parts)
 
-    def save(self) -> None:
-        """Write this rank's part of a checkpoint; when all have, older generations are forgotten."""
-        kept, world = self.task.kept, self.world
-        assert kept is not None
-        arrays = {"rows/x": self.x, "rows/data": self._data}
-        for number, leaf in enumerate(self._leaves()):
-            array = np.asarray(leaf)
-            arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
-        if world.rank == 0:
-            arrays["one/table"] = self.run.table
-        about = {
-            "settings": self.task.settings,
-            "clock": self.gossip.clock,
-            "floats": self.gossip.floats,
-            "plain": self.oracle.plain,
-            "seconds": self.seconds,
-            "look": self.task.stop.next if self.task.stop is not None else None,
-        }
-        with own_matter(), world.busy(f"writing a checkpoint to {kept.path}"):
-            checkpoints.write(kept.path, self.iteration, world.rank, world.blocks, arrays, about)
-        world.meet()  # nothing older is given up before all have written
-        if world.rank == 0:
-            checkpoints.forget(kept.path)
+    def measure(self, chunk: Chunk, members: list[int]) -> Array | None:
+        """Return the table of a chunk's records at rank 0, None elsewhere."""
+        records: list[Record] = chunk.observed
+        with np.errstate(over="ignore", invalid="ignore"):
+            metrics = self._metrics(records)
+        if metrics is None:
+            return None
+        table = np.zeros((1, len(records), len(COLUMNS)))
+        table[0, :, :2] = [(record.iteration, record.clock) for record in records]
+        table[0, :, 3] = [record.floats for record in records]
+        table[0, :, 2], table[0, :, ERROR], table[0, :, CONSENSUS] = metrics
+        return table
 
-    def restore(self, generation: Path) -> None:
-        """Go on from a checkpoint, whatever number of ranks has written it."""
-        first, end = self.world.blocks.of(self.world.rank)
-        with own_matter(), self.world.busy(f"reading {generation}"):
-            arrays, about = checkpoints.read(generation, first, end)
-        unsaid = _compare(about["settings"], self.task.settings, generation)
-        unsaid += self._compare_data(arrays.get("rows/data"), generation)
-        if unsaid and self.world.rank == 0:
-            words = f"adom: {generation} is of an earlier version and does not say {', nor '.join(unsaid)}"
-            print(f"{words}: give the same as then, it is not checked", file=sys.stderr, flush=True)
-        if about["clock"] > self.task.plan.rounds:
-            raise InputError(
-                f"{generation} is at round {about['clock']}, beyond the budget of rounds={self.task.plan.rounds}; "
-                "give more rounds, or another folder to start afresh"
-            )
-        structure: Any = jax.tree.structure((self.state, self.oracle.memory))
-        leaves = []
-        for number, leaf in enumerate(self._leaves()):
-            array = _array(arrays, f"rows/{number}" if np.ndim(leaf) else f"one/{number}", np.asarray(leaf), generation)
-            leaves.append(jnp.asarray(array) if isinstance(leaf, jax.Array) else _like(leaf, array))
-        self.state, self.oracle.memory = structure.unflatten(leaves)
-        self.x, self.oracle.plain = _array(arrays, "rows/x", self.x, generation), about["plain"]
-        self.gossip.clock, self.gossip.floats = about["clock"], about["floats"]
-        self.iteration, self.seconds = int(generation.name.rpartition("-")[2]), about["seconds"]
-        if self.task.stop is not None and about["look"] is not None:
-            self.task.stop.next = about["look"]
-        if self.world.rank == 0:
-            table = checkpoints.of_rank_0(generation).get("one/table", np.empty(0))
-            if table.ndim != 2 or table.shape[1] != len(COLUMNS) or table.dtype != np.float64:
-                raise OwnError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
-            self.run.tables = [table] if len(table) else []
+    def _metrics(self, records: list[Record]) -> tuple[Array, Array, Array] | None:
+        """Return gradients a node, error (or the gradient at the mean) and consensus of records, at rank 0.
 
-    def _compare_data(self, before: Array | None, generation: Path) -> list[str]:
-        """Refuse other data of any node, on all ranks; return in words what cannot be compared."""
-        if before is None:
-            return ["which data it had"]
-        same = before.shape == self._data.shape
-        other = (before != self._data).any(axis=1) if same else np.ones(len(self._data), dtype=bool)
-        found = self.world.collect(other.astype(np.float64)[None])
+        Without monitoring the squared norm of the rows, one number a node, stands in for the error: it shows when a
+        run diverges.
+        """
+        task = self.task
+        gradients = np.stack([record.gradients for record in records]).astype(np.float64)
+        if not task.monitor:
+            squares = np.stack([np.square(record.x, dtype=np.float64).sum(axis=1) for record in records])
+            parts = self.world.collect(np.stack([gradients, squares], axis=-1))
+            if parts is None:
+                return None
+            numbers = np.concatenate(parts, axis=1)
+            return numbers[..., 0].mean(axis=1), numbers[..., 1].sum(axis=1), np.zeros(len(records))
+        counts = self.world.collect(gradients)
+        parts = self.world.collect(np.stack([record.x for record in records]))
+        mean = np.empty((len(records), task.block.dim), dtype=task.plan.dtype)
+        rows = None if parts is None else np.concatenate(parts, axis=1).astype(np.float64)
+        if rows is not None:
+            mean[:] = rows.mean(axis=1)
+        error = None
+        if task.solution is None:
+            error = self._gradient_norms(mean)
+        if rows is None or counts is None:
+            return None
+        if task.solution is not None:
+            error = ((rows - task.solution) ** 2).sum(axis=(1, 2))
+        assert error is not None
+        consensus = ((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
+        return np.concatenate(counts, axis=1).mean(axis=1), error, consensus
 
-        def look() -> int:
-            assert found is not None
-            nodes = np.flatnonzero(np.concatenate(found, axis=1)[0])
-            if nodes.size:
-                raise InputError(
-                    f"{generation.parent} was written with other data of node {nodes[0]}; "
-                    "give the same data to go on, or another folder to start afresh"
-                )
-            return 0
+    def _gradient_norms(self, points: Array) -> Array | None:
+        """Return, at rank 0, the norms of the mean of all nodes' gradients at points that rank 0 knows."""
+        self.world.tell(points)
+        own = len(self.x)
+        gradients = [self.oracle.gradient_at(np.repeat(point[None], own, axis=0)) for point in points]
+        parts = self.world.collect(np.stack(gradients))
+        return None if parts is None else np.linalg.norm(np.concatenate(parts, axis=1).mean(axis=1), axis=1)
 
-        at_rank_0(self.world, look)
-        return []
+    def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
+        """Tell all ranks the status, the last record taken, the time of the chunk, and whether to save."""
+        words = np.zeros(4)
+        if taken is not None:
+            kept, record = self.task.checkpoints, taken[0]
+            save = kept is not None and perf_counter() - self.saved >= kept.seconds
+            status = STATUSES.index(self.history.status)
+            words[:] = status, -1 if record is None else record, chunk.seconds, save
+        self.world.tell(words)
+        self.world.settled()
+        self.history.status = STATUSES[int(words[0])]
+        chunk.seconds, self._save_now = float(words[2]), bool(words[3])
+        return [None if words[1] < 0 else int(words[1])]
 
+    def rows(self, chunk: Chunk, record: int, place: int) -> Array:
+        """Return this rank's rows of a record."""
+        return np.asarray(chunk.observed[record].x)
 
-def _like(leaf: Any, array: Array) -> Any:
-    """Return an array, or the plain number that it stands for."""
-    return array.item() if not isinstance(leaf, np.ndarray | np.generic) else array
+    def between(self, chunk: Chunk, recorder: Recorder) -> None:
+        """Write a checkpoint where one is due."""
+        if self._save_now or self._crossed:
+            save(self, recorder.seconds)
+            self.saved = perf_counter()
 
-
-def _array(arrays: dict[str, Array], name: str, like: Array, generation: Path) -> Array:
-    """Return an array of a checkpoint, if it has the shape and the kind of the one whose place it takes."""
-    found = arrays.get(name)
-    fits = found is not None and found.shape == like.shape and found.dtype.kind in "fiub"
-    if found is None or not fits or (found.ndim and found.dtype != like.dtype):
-        kind = "nothing" if found is None else f"{found.dtype} of shape {found.shape}"
-        raise OwnError(f"{generation} has {kind} as {name}, not {like.dtype} of shape {like.shape}; remove it")
-    return found
-
-
-SINCE = {"code": "what code of one's own computed", "records": "what was recorded"}
-"""What checkpoints of earlier versions do not say, beside the digests of their data."""
-
-
-def _compare(before: dict[str, Any], now: dict[str, Any], generation: Path) -> list[str]:
-    """Refuse to go on with other settings; return in words what cannot be compared."""
-    plain = json.loads(json.dumps(now))
-    missing = [name for name in SINCE if name not in before]
-    for name in sorted({*before, *plain} - {*missing}):
-        if before.get(name) != plain.get(name):
-            raise InputError(
-                f"{generation.parent} was written with {name} = {before.get(name)!r}, now it is {plain.get(name)!r}; "
-                "give the same settings to go on, or another folder to start afresh"
-            )
-    return [SINCE[name] for name in missing]
+    def sent(self) -> dict[str, Any]:
+        """Return what all ranks have sent, on every rank."""
+        part = np.zeros((1, len(self.x), 2))
+        part[0, 0] = self.gossip.messages, self.gossip.bytes
+        parts = self.world.collect(part)
+        total = np.zeros(2)
+        if parts is not None:
+            total[:] = sum(part[0, 0] for part in parts)
+        self.world.tell(total)
+        return {"ranks": self.world.ranks, "messages": int(total[0]), "bytes": int(total[1])}

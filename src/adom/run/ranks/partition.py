@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from ... import native
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
+from ..contract import CountingGossip
 from ..local.graph_layout import by_receiver, weighted_arcs
 
 Array = np.ndarray
@@ -25,15 +26,15 @@ PLAN_BYTES = 2**28
 """What the plans of rounds may take; older ones are made again when their graph returns."""
 
 
-class Blocks:
+class Partition:
     """Which rank holds which nodes: consecutive ones, as even as it goes.
 
     Examples
     --------
-    >>> blocks = Blocks(nodes=10, ranks=3)
-    >>> [blocks.of(rank) for rank in range(3)]
+    >>> partition = Partition(nodes=10, ranks=3)
+    >>> [partition.of(rank) for rank in range(3)]
     [(0, 3), (3, 6), (6, 10)]
-    >>> blocks.owner(np.array([0, 3, 9])).tolist()
+    >>> partition.owner(np.array([0, 3, 9])).tolist()
     [0, 1, 2]
     """
 
@@ -58,7 +59,7 @@ class Blocks:
 
         Examples
         --------
-        >>> Blocks(10, 3).name(1), Blocks(3, 3).name(2)
+        >>> Partition(10, 3).name(1), Partition(3, 3).name(2)
         ('nodes 3 to 5', 'node 2')
         """
         first, end = self.of(rank)
@@ -88,14 +89,14 @@ class RoundPlan(NamedTuple):
         return product
 
 
-class Rounds:
+class RankRounds:
     """The plans of a rank's rounds, made once and kept while there is room.
 
     Parameters
     ----------
     network : Network or DirectedNetwork
         The same on every rank: each derives W(k) by itself.
-    blocks : Blocks
+    partition : Partition
     rank : int
     directed : bool
         Whether R and C are wanted instead of W.
@@ -103,9 +104,9 @@ class Rounds:
     """
 
     def __init__(
-        self, network: Network | DirectedNetwork, blocks: Blocks, rank: int, directed: bool, dtype: str
+        self, network: Network | DirectedNetwork, partition: Partition, rank: int, directed: bool, dtype: str
     ) -> None:
-        self.network, self.blocks, self.rank, self.directed, self.dtype = network, blocks, rank, directed, dtype
+        self.network, self.partition, self.rank, self.directed, self.dtype = network, partition, rank, directed, dtype
         self._plans: OrderedDict[int, RoundPlan] = OrderedDict()
         self._bytes = 0
 
@@ -133,7 +134,7 @@ class Rounds:
         return found
 
     def _make(self, g: int) -> RoundPlan:
-        first, end = self.blocks.of(self.rank)
+        first, end = self.partition.of(self.rank)
         arcs, weighted = weighted_arcs(self.network, g, self.directed)
         sender, receiver = arcs[:, 0], arcs[:, 1]
         inside = (receiver >= first) & (receiver < end)
@@ -141,11 +142,11 @@ class Rounds:
 
         foreign = np.unique(sender[inside & ~own_sender])  # by number, and so by rank
         receives, place = [], end - first
-        for rank, count in zip(*np.unique(self.blocks.owner(foreign), return_counts=True), strict=True):
+        for rank, count in zip(*np.unique(self.partition.owner(foreign), return_counts=True), strict=True):
             receives.append((int(rank), place, place + int(count)))
             place += int(count)
         leaving = ~inside & own_sender
-        pairs = np.unique(np.stack([self.blocks.owner(receiver[leaving]), sender[leaving]], axis=1), axis=0)
+        pairs = np.unique(np.stack([self.partition.owner(receiver[leaving]), sender[leaving]], axis=1), axis=0)
         sends = [(int(rank), pairs[pairs[:, 0] == rank, 1] - first) for rank in np.unique(pairs[:, 0])]
 
         own = np.arange(first, end)
@@ -165,30 +166,28 @@ class Rounds:
         return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), place)
 
 
-class BlockGossip:
-    """The network as a step sees it on one rank: `adom.algorithms.base.Gossip` on a block of rows."""
+class RankGossip(CountingGossip):
+    """The network as a step sees it on one rank."""
 
-    def __init__(self, rounds: Rounds, exchange: Exchange, clock: int = 0, floats: int = 0) -> None:
-        self.rounds, self.exchange = rounds, exchange
-        self.clock, self.floats = clock, floats
-        self.messages = self.bytes = 0
-        """What this rank has sent."""
+    def __init__(self, rounds: RankRounds, exchange: Exchange, clock: int = 0, floats: int = 0) -> None:
         network = rounds.network
-        self.lambda_max = network.lambda_max if isinstance(network, Network) and not rounds.directed else 1.0
+        scale = network.lambda_max if isinstance(network, Network) and not rounds.directed else 1.0
+        super().__init__(clock, floats, scale)
+        self.rounds, self.exchange = rounds, exchange
+        self.messages = self.bytes = 0  # sent by this rank
 
     def _arrived(self, rows: Array) -> tuple[RoundPlan, Array]:
         """Spend one round in which the rows that others need travel; return its plan, and own and foreign rows."""
         plan = self.rounds.at(self.clock)
-        self.clock += 1
-        self.floats += plan.links * rows.shape[1]
+        self.count(plan.links, rows.shape[1])
         everything = np.empty((plan.rows, rows.shape[1]), dtype=rows.dtype)
         everything[: len(rows)] = rows
         sends = [(rank, rows[chosen]) for rank, chosen in plan.sends]
-        self._count(sends)
+        self._count_sent(sends)
         self.exchange(sends, [(rank, everything[first:end]) for rank, first, end in plan.receives])
         return plan, everything
 
-    def _count(self, sends: Sequence[Message]) -> None:
+    def _count_sent(self, sends: Sequence[Message]) -> None:
         self.messages += len(sends)
         self.bytes += sum(buffer.nbytes for _, buffer in sends)
 
@@ -202,19 +201,6 @@ class BlockGossip:
         width = vectors[0].shape[1]
         return tuple(mixed[:, place : place + width] for place in range(0, mixed.shape[1], width))
 
-    def average(self, *vectors: Array) -> Any:
-        """Spend one round of averaging: M(k) v = v - W(k) v / lambda_max for every vector."""
-        moved = self(*vectors)
-        if len(vectors) == 1:
-            return vectors[0] - moved / self.lambda_max
-        return tuple(v - w / self.lambda_max for v, w in zip(vectors, moved, strict=True))
-
-    def mix(self, v: Array, rounds: Any) -> Array:
-        """Spend `rounds` rounds of averaging."""
-        for _ in range(int(rounds)):
-            v = self.average(v)
-        return v
-
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
         plan, everything = self._arrived(np.concatenate([pulled, pushed], axis=1))
@@ -223,17 +209,16 @@ class BlockGossip:
 
     def project(self, v: Array) -> Array:
         """Spend one round of full averaging: as on the complete graph, all rows go to all ranks."""
-        blocks = self.rounds.blocks
-        n, rank = blocks.nodes, self.rounds.rank
-        self.clock += 1
-        self.floats += n * (n - 1) * v.shape[1]
+        partition = self.rounds.partition
+        n, rank = partition.nodes, self.rounds.rank
+        self.count(n * (n - 1), v.shape[1])
         everyone = np.empty((n, v.shape[1]), dtype=v.dtype)
-        first, end = blocks.of(rank)
+        first, end = partition.of(rank)
         everyone[first:end] = v
-        others = [other for other in range(blocks.ranks) if other != rank]
+        others = [other for other in range(partition.ranks) if other != rank]
         sends = [(other, np.ascontiguousarray(v)) for other in others]
-        self._count(sends)
-        self.exchange(sends, [(other, everyone[slice(*blocks.of(other))]) for other in others])
+        self._count_sent(sends)
+        self.exchange(sends, [(other, everyone[slice(*partition.of(other))]) for other in others])
         return np.asarray(v - everyone.mean(axis=0))
 
     def greatest(self, values: Array, rounds: int) -> Array:

@@ -24,9 +24,9 @@ import numpy as np
 
 from ...errors import NEEDS_MPI, InputError
 from . import watch
-from .backend import OwnError
 from .marks import LEFT, RUNNING, Marks
-from .partition import Blocks, Message
+from .partition import Message, Partition
+from .peers import RankError
 
 try:
     import mpi4py
@@ -143,7 +143,7 @@ class World:
     def __init__(self, nodes: int, patience: float = 10.0) -> None:
         self.comm = MPI.COMM_WORLD
         self.rank, self.ranks = self.comm.Get_rank(), self.comm.Get_size()
-        self.blocks = Blocks(nodes, self.ranks)
+        self.partition = Partition(nodes, self.ranks)
         self._usual_patience = patience
         self._settled = False
         self._rounds = 0
@@ -199,7 +199,7 @@ class World:
     ) -> None:
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
-        if kind is None or (issubclass(kind, InputError) and not issubclass(kind, OwnError)):
+        if kind is None or (issubclass(kind, InputError) and not issubclass(kind, RankError)):
             self._leave()
             if isinstance(error, InputError):
                 error.of_all_ranks = True
@@ -210,7 +210,7 @@ class World:
             words = f"{self.name(self.rank)}: interrupted"
         else:
             words = f"{self.name(self.rank)}: {kind.__name__}: {error}"
-            if issubclass(kind, OwnError):
+            if issubclass(kind, RankError):
                 words = f"{self.name(self.rank)}: {error}"
             elif not issubclass(kind, OSError | MemoryError):
                 import traceback
@@ -227,7 +227,7 @@ class World:
     def name(self, rank: int) -> str:
         """Return a rank in words, with its nodes and where it runs."""
         where = f"; process {self._peers[rank][1]} on {self._peers[rank][0]}" if self._peers else ""
-        return f"rank {rank} of {self.ranks} ({self.blocks.name(rank)}{where})"
+        return f"rank {rank} of {self.ranks} ({self.partition.name(rank)}{where})"
 
     def abort(self, words: str) -> None:
         """Say why, and end all ranks."""
@@ -263,7 +263,7 @@ class World:
         if self.rank:
             self._gather(np.ascontiguousarray(part), [], "records")
             return None
-        rows = np.diff(self.blocks.starts)
+        rows = np.diff(self.partition.starts)
         parts = [part, *(np.empty((part.shape[0], count, *part.shape[2:]), part.dtype) for count in rows[1:])]
         self._gather(part, parts[1:], "records")
         return parts
@@ -288,7 +288,7 @@ class World:
 
     def meet(self) -> None:
         """Wait until all ranks are here."""
-        self.collect(np.zeros((1, self.blocks.of(self.rank)[1] - self.blocks.of(self.rank)[0])))
+        self.collect(np.zeros((1, self.partition.of(self.rank)[1] - self.partition.of(self.rank)[0])))
         self.tell(np.zeros(1))
 
     def _wait(self, requests: list[Any], peers: list[int], what: str) -> None:

@@ -21,10 +21,9 @@ from ..algorithms import Constants, Method
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..run.constants import constants
-from ..run.solve import Request, check_budget
-from .members import ASSUMED, assumed
-from .sweep import sweep
+from .constants import ASSUMED, assumed, constants
+from .local.backend import run_settings
+from .request import TUNED, Request, check_budget
 
 Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
@@ -43,7 +42,7 @@ RULE = "fewest rounds to the target error; ties, and candidates that do not reac
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting that was tried, and how it did."""
+    """One setting and how well it did."""
 
     name: str  # "unit", "theory", or "" for one that was drawn
     factors: tuple[float, ...]
@@ -54,7 +53,7 @@ class Candidate:
 
     @property
     def score(self) -> tuple[float, float]:
-        """The less, the better."""
+        """Lower is better."""
         return self.rounds, self.error
 
 
@@ -178,51 +177,37 @@ def _points(stage: int, count: int) -> np.ndarray:
 
 
 def _run(
-    drawn: list[Candidate],
+    candidates: list[Candidate],
     problem: Problem,
     network: Network | DirectedNetwork,
     request: Request,
     start: float,
     batch: int,
 ) -> list[Candidate]:
-    """Run candidates as one sweep; those whose first step does not fit into the rounds are not run."""
-    able = {
-        place: one.method
-        for place, one in enumerate(drawn)
-        if one.method is not None and int(one.method.rounds_of_step(0)) <= request.rounds
-    }
-    if not able:
-        return drawn
-    methods = [(str(place), method) for place, method in able.items()]
-    done = sweep(
-        problem,
-        network,
-        methods,
-        oracles=request.oracle,
-        rounds=request.rounds,
-        tol=request.tol,
-        record_every=request.record_every,
-        dtype=request.dtype,
-        batch=batch,
-        progress=request.progress,
-    )
-    if done.interrupted:
-        raise KeyboardInterrupt
-    found = list(drawn)
-    for row in done.table.to_dict("records"):
-        one = drawn[int(row["label"])]
-        to_target = float(row["rounds_to_target"])
-        last = float(row["error"]) / start if start > 0 else float(row["error"])
-        lost = row["status"] == "diverged" or not np.isfinite(last)  # one that grows is ranked by where it ended
-        found[int(row["label"])] = Candidate(
-            one.name,
-            one.factors,
-            one.method,
-            np.inf if np.isnan(to_target) else to_target,
-            np.inf if lost else last,
-            str(row["status"]),
-        )
-    return found
+    """Run candidates, at most `batch` at the same time; those whose first step does not fit are not run."""
+    done = list(candidates)
+    able = [
+        index
+        for index, candidate in enumerate(candidates)
+        if candidate.method is not None and int(candidate.method.rounds_of_step(0)) <= request.rounds
+    ]
+    for first in range(0, len(able), batch):
+        some = able[first : first + batch]
+        methods = [method for index in some if (method := candidates[index].method) is not None]
+        results = run_settings(methods, [problem] * len(some), network, TUNED, request)
+        for index, result in zip(some, results, strict=True):
+            if result.status == "interrupted":
+                raise KeyboardInterrupt
+            last = result.history.iloc[-1]
+            error = float(last["error"]) / start if start > 0 else float(last["error"])
+            lost = result.status == "diverged" or not np.isfinite(error)  # one that grows is ranked by where it ended
+            done[index] = replace(
+                candidates[index],
+                rounds=float(last["round"]) if result.status == "converged" else np.inf,
+                error=np.inf if lost else error,
+                status=result.status,
+            )
+    return done
 
 
 def _account(best: Candidate, tried: list[Candidate], stages: Stages) -> dict[str, Any]:

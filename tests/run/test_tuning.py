@@ -8,8 +8,8 @@ import pytest
 import adom
 from adom.algorithms import METHODS, method_class
 from adom.errors import InputError
-from adom.run.solve import Request
-from adom.study import tuning
+from adom.run import tuning
+from adom.run.request import Request
 from support.reference import quadratics
 
 ROUNDS = 150

@@ -19,11 +19,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..util.checked_json import MOST_TEXT, Damaged, read_json
-from ..util.checked_npz import unpack
-from ..util.files import atomic, open_regular
-from .ranks.partition import Blocks
+from ...errors import InputError
+from ...util.checked_json import MOST_TEXT, Damaged, read_json
+from ...util.checked_npz import unpack
+from ...util.files import atomic, open_regular
+from .partition import Partition
 
 FORMAT = "adom-checkpoint-2"
 EARLIER = "adom-checkpoint-1"
@@ -78,16 +78,27 @@ class Checkpoints:
 
 
 def write(
-    folder: Path, iteration: int, rank: int, blocks: Blocks, arrays: Mapping[str, np.ndarray], about: Any
+    folder: Path, iteration: int, rank: int, partition: Partition, arrays: Mapping[str, np.ndarray], about: Any
 ) -> None:
     """Write one rank's file of a generation; arrays whose names begin with `ROWS` have one row a node of it."""
     archive = io.BytesIO()
     np.savez(archive, allow_pickle=False, **arrays)
-    header = {"format": FORMAT, "iteration": iteration, "rows": blocks.of(rank), "nodes": blocks.nodes, "about": about}
+    header = {
+        "format": FORMAT,
+        "iteration": iteration,
+        "rows": partition.of(rank),
+        "nodes": partition.nodes,
+        "about": about,
+    }
     content = json.dumps(header).encode() + b"\n" + archive.getvalue()
-    target = folder / f"iteration-{iteration:012d}" / f"rank-{rank}-of-{blocks.ranks}.ckpt"
+    target = generation(folder, iteration) / f"rank-{rank}-of-{partition.ranks}.ckpt"
     with atomic(target) as partial, partial.open("wb") as file:
         file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def generation(folder: Path, iteration: int) -> Path:
+    """Return the folder of a generation."""
+    return folder / f"iteration-{iteration:012d}"
 
 
 def forget(folder: Path, kept: int = KEPT) -> None:
@@ -163,9 +174,9 @@ def read(generation: Path, first: int, end: int) -> tuple[dict[str, np.ndarray],
     parts: list[dict[str, np.ndarray]] = []
     about: dict[str, Any] = {}
     paths = files(generation)
-    blocks = Blocks(_read(paths[0])[0]["nodes"], len(paths))
+    partition = Partition(_read(paths[0])[0]["nodes"], len(paths))
     for rank, path in enumerate(paths):
-        low, high = blocks.of(rank)
+        low, high = partition.of(rank)
         if low < end and high > first:
             header, archive = _read(path)
             about, within = header["about"], slice(max(first, low) - low, min(end, high) - low)
@@ -224,8 +235,8 @@ def _check_header(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarr
     rank, ranks = int(match[1]), int(match[2])
     if not 0 <= rank < ranks <= nodes:
         raise Damaged(f"rank {rank} of {ranks} has no part of {nodes} nodes")
-    rows = list(Blocks(nodes, ranks).of(rank))
-    if header.get("rows") != rows or path.parent.name != f"iteration-{iteration:012d}":
+    rows = list(Partition(nodes, ranks).of(rank))
+    if header.get("rows") != rows or path.parent != generation(path.parent.parent, iteration):
         raise Damaged("it is the file of another rank or another iteration")
     for name, array in arrays.items():
         if name.startswith(ROWS) and (array.ndim == 0 or len(array) != rows[1] - rows[0]):

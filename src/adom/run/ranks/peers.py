@@ -1,0 +1,112 @@
+"""Ranks as the engine needs them: messages, errors of one rank, and a stand-in for a single rank without MPI."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
+
+import numpy as np
+
+from ...errors import InputError
+from .partition import Message, Partition
+from .watch import Words
+
+Array = np.ndarray
+
+
+class RankError(InputError):
+    """Bad input of one rank alone, such as its nodes' files: the others do not know of it."""
+
+
+@contextmanager
+def rank_errors() -> Iterator[None]:
+    """Turn bad input and failing files inside a block into errors of this rank."""
+    try:
+        yield
+    except InputError as error:
+        raise RankError(str(error)) from None
+    except OSError as error:
+        raise RankError(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")) from None
+
+
+class Ranks(Protocol):
+    """All ranks of a job: `adom.run.ranks.world.World`, or `Alone`."""
+
+    rank: int
+    ranks: int
+    partition: Partition
+
+    def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
+        """Send rows to ranks and receive rows from ranks."""
+
+    def collect(self, part: Array) -> list[Array] | None:
+        """Send an array to rank 0, which gets those of all ranks."""
+
+    def tell(self, words: Array) -> None:
+        """Send an array from rank 0 to all."""
+
+    def meet(self) -> None:
+        """Wait until all ranks are here."""
+
+    def settled(self) -> None:
+        """Note that the start is over."""
+
+    def busy(self, doing: Words) -> AbstractContextManager[None]:
+        """Show signs of life while this rank does something that may take long."""
+
+
+class Alone:
+    """A single rank that holds all nodes, without MPI."""
+
+    rank, ranks = 0, 1
+
+    def __init__(self, nodes: int) -> None:
+        self.partition = Partition(nodes, 1)
+
+    def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
+        """Exchange nothing."""
+        assert not sends
+        assert not receives
+
+    def collect(self, part: Array) -> list[Array]:
+        """Return the part as the only one."""
+        return [part]
+
+    def tell(self, words: Array) -> None:
+        """Tell nobody."""
+
+    def meet(self) -> None:
+        """Wait for nobody."""
+
+    def settled(self) -> None:
+        """Change nothing."""
+
+    def busy(self, doing: Words) -> AbstractContextManager[None]:
+        """Change nothing."""
+        return nullcontext()
+
+
+def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
+    """Let rank 0 work; return its number on all ranks. If it refuses, all ranks do."""
+    answer, message = np.zeros(2, dtype=np.int64), b""
+    if world.rank == 0:
+        try:
+            with rank_errors():
+                answer[0] = work()
+        except InputError as error:
+            message = str(error).encode()
+            answer[1] = len(message)
+    world.tell(answer)
+    if answer[1]:
+        raise InputError(tell_bytes(world, message, int(answer[1])).decode(errors="replace"))
+    return int(answer[0])
+
+
+def tell_bytes(world: Ranks, text: bytes, size: int | None = None) -> bytes:
+    """Return rank 0's bytes on all ranks; their number is told first where it is not known."""
+    if size is None:
+        count = np.array([len(text)], dtype=np.int64)
+        world.tell(count)
+        size = int(count[0])
+    buffer = np.frombuffer(text, dtype=np.uint8).copy() if world.rank == 0 else np.zeros(size, dtype=np.uint8)
+    world.tell(buffer)
+    return bytes(buffer)

@@ -1,0 +1,143 @@
+"""Saving a run on one rank to a checkpoint, and going on from one that any number of ranks has written."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import InputError
+from ...util.programs import array_digest
+from ..recorder import COLUMNS
+from . import checkpoints
+from .peers import RankError, at_rank_0, rank_errors
+
+if TYPE_CHECKING:
+    from .backend import RankBackend
+
+Array = np.ndarray
+UNSAID = {"code": "what code of one's own computed", "records": "what was recorded"}
+"""Settings that checkpoints of earlier versions do not say, in words."""
+
+
+def save(run: "RankBackend", seconds: float) -> None:
+    """Write this rank's part of a checkpoint; when all ranks have, remove older generations."""
+    kept, world = run.task.checkpoints, run.world
+    assert kept is not None
+    arrays = {"rows/x": run.x, "rows/data": _data_digests(run)}
+    for number, leaf in enumerate(jax.tree.leaves((run.state, run.oracle.memory))):
+        array = np.asarray(leaf)
+        arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
+    if world.rank == 0:
+        arrays["one/table"] = run.history.table
+    about = {
+        "settings": run.task.settings,
+        "clock": run.gossip.clock,
+        "floats": run.gossip.floats,
+        "plain": run.oracle.calls,
+        "seconds": seconds,
+        "look": run.task.stop.next if run.task.stop is not None else None,
+    }
+    with rank_errors(), world.busy(f"writing a checkpoint to {kept.path}"):
+        checkpoints.write(kept.path, run.iteration, world.rank, world.partition, arrays, about)
+    world.meet()  # nothing older is removed before all have written
+    if world.rank == 0:
+        checkpoints.forget(kept.path)
+
+
+def restore(run: "RankBackend", generation: Path) -> float:
+    """Go on from a checkpoint, whatever number of ranks has written it; return the seconds spent before."""
+    task, world = run.task, run.world
+    first, end = world.partition.of(world.rank)
+    with rank_errors(), world.busy(f"reading {generation}"):
+        arrays, about = checkpoints.read(generation, first, end)
+    unsaid = _compare_settings(about["settings"], task.settings, generation)
+    unsaid += _compare_data(run, arrays.get("rows/data"), generation)
+    if unsaid and world.rank == 0:
+        words = f"adom: {generation} is of an earlier version and does not say {', nor '.join(unsaid)}"
+        print(f"{words}: give the same as then, it is not checked", file=sys.stderr, flush=True)
+    if about["clock"] > task.plan.rounds:
+        raise InputError(
+            f"{generation} is at round {about['clock']}, beyond the budget of rounds={task.plan.rounds}; "
+            "give more rounds, or another folder to start afresh"
+        )
+    leaves, structure = jax.tree.flatten((run.state, run.oracle.memory))
+    restored = []
+    for number, leaf in enumerate(leaves):
+        name = f"rows/{number}" if np.ndim(leaf) else f"one/{number}"
+        array: Any = _array(arrays, name, np.asarray(leaf), generation)
+        if isinstance(leaf, jax.Array):
+            array = jnp.asarray(array)
+        elif not isinstance(leaf, np.ndarray | np.generic):
+            array = array.item()
+        restored.append(array)
+    run.state, run.oracle.memory = jax.tree.unflatten(structure, restored)
+    run.x, run.oracle.calls = _array(arrays, "rows/x", run.x, generation), about["plain"]
+    run.gossip.clock, run.gossip.floats = about["clock"], about["floats"]
+    run.iteration = int(generation.name.rpartition("-")[2])
+    if task.stop is not None and about["look"] is not None:
+        task.stop.next = about["look"]
+    if world.rank == 0:
+        table = checkpoints.of_rank_0(generation).get("one/table", np.empty(0))
+        if table.ndim != 2 or table.shape[1] != len(COLUMNS) or table.dtype != np.float64:
+            raise RankError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
+        run.history.tables = [table] if len(table) else []
+    return float(about["seconds"])
+
+
+def _data_digests(run: "RankBackend") -> Array:
+    """Return digests of the nodes' data, one row each: the same however nodes are spread over ranks."""
+    if run.digests is None:
+        nodes = (run.task.block.block(node, node + 1) for node in range(len(run.x)))
+        texts = ["".join(map(array_digest, jax.tree.leaves(node))).encode() for node in nodes]
+        run.digests = np.stack([np.frombuffer(hashlib.sha256(text).digest(), dtype=np.uint8) for text in texts])
+    return run.digests
+
+
+def _compare_data(run: "RankBackend", before: Array | None, generation: Path) -> list[str]:
+    """Refuse other data of any node, on all ranks; return in words what cannot be compared."""
+    if before is None:
+        return ["which data it had"]
+    now = _data_digests(run)
+    differs = (before != now).any(axis=1) if before.shape == now.shape else np.ones(len(now), dtype=bool)
+    parts = run.world.collect(differs.astype(np.float64)[None])
+
+    def check() -> int:
+        assert parts is not None
+        nodes = np.flatnonzero(np.concatenate(parts, axis=1)[0])
+        if nodes.size:
+            raise InputError(
+                f"{generation.parent} was written with other data of node {nodes[0]}; "
+                "give the same data to go on, or another folder to start afresh"
+            )
+        return 0
+
+    at_rank_0(run.world, check)
+    return []
+
+
+def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: Path) -> list[str]:
+    """Refuse to go on with other settings; return in words what cannot be compared."""
+    now = json.loads(json.dumps(now))
+    missing = [name for name in UNSAID if name not in before]
+    for name in sorted({*before, *now} - {*missing}):
+        if before.get(name) != now.get(name):
+            raise InputError(
+                f"{generation.parent} was written with {name} = {before.get(name)!r}, now it is {now.get(name)!r}; "
+                "give the same settings to go on, or another folder to start afresh"
+            )
+    return [UNSAID[name] for name in missing]
+
+
+def _array(arrays: dict[str, Array], name: str, like: Array, generation: Path) -> Array:
+    """Return an array of a checkpoint, if it has the shape and the kind of the one that it replaces."""
+    array = arrays.get(name)
+    fits = array is not None and array.shape == like.shape and array.dtype.kind in "fiub"
+    if array is None or not fits or (array.ndim and array.dtype != like.dtype):
+        kind = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise RankError(f"{generation} has {kind} as {name}, not {like.dtype} of shape {like.shape}; remove it")
+    return array
