@@ -137,15 +137,15 @@ def test_choices_are_those_of_the_library() -> None:
     from adom.data.splits import SPLITS as LIBRARY_SPLITS
     from adom.paper.panels import FIGURES
     from adom.plot.curves import AXES
-    from adom.run.solve import DTYPES as LIBRARY_DTYPES
-    from adom.run.solve import ENGINES as LIBRARY_ENGINES
-    from adom.run.solve import PROTOCOLS, SEARCHED
+    from adom.run.request import DTYPES as LIBRARY_DTYPES
+    from adom.run.request import ENGINES as LIBRARY_ENGINES
+    from adom.run.request import PROTOCOLS, TUNED
 
     assert tuple(SAMPLES) == DATA_SETS
     assert tuple(LIBRARY_SPLITS) == SPLITS
     assert tuple(LIBRARY_DTYPES) == DTYPES
     assert tuple(LIBRARY_ENGINES) == ENGINES
-    assert (*PROTOCOLS, SEARCHED) == PARAMETERS
+    assert (*PROTOCOLS, TUNED) == PARAMETERS
     assert tuple(BY) == split.BY
     assert tuple(FIGURES) == reproduce.FIGURES
     assert set(AXES) | {"all"} == set(plot.AXES)

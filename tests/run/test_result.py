@@ -115,7 +115,7 @@ def test_a_result_says_how_nodes_of_different_sizes_are_weighted(result, kind):
         made = {**result.provenance, "problem": describe_problem(problem)}
         one = replace(result, provenance=json.loads(json.dumps(made)))
         words = "nodes count alike: 3 to 5 samples each, so a sample of a small node weighs more"
-        comparison, card = adom.study.compare.Comparison({"adom": one}), problem.inner._repr_html_()
+        comparison, card = adom.Comparison({"adom": one}), problem.inner._repr_html_()
         said = [
             words in text for text in (repr(one), one._repr_html_(), repr(comparison), comparison._repr_html_(), card)
         ]
