@@ -15,7 +15,7 @@ from adom.errors import InputError
 from adom.problems.shifted import Shifted
 from adom.run.ranks.solve import on_one_rank
 from adom.run.request import Request
-from adom.study.members import Asked, expand
+from adom.study.members import SweepSpec, expand
 from adom.study.store import Budget, Keys
 from adom.util.programs import program
 
@@ -124,7 +124,7 @@ def test_a_sweep_finds_only_results_of_the_same_loss(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2  # found again, though it is another function object
 
     def key(problem):
-        member = expand(problem, NETWORK, Asked(methods=adom.DIGing(a=0.3)), 9)[0]
+        member = expand(problem, NETWORK, SweepSpec(methods=adom.DIGing(a=0.3)), 9)[0]
         return Keys(Budget(9, 1, "float64")).key(member, None)
 
     tilt = CENTRES - MEAN

@@ -181,7 +181,7 @@ def test_networks_are_drawn_again_or_given(problem):
     assert found.table["chi"].tolist() == [one.chi for one in nets]
     with pytest.raises(InputError, match="nothing in it is random; leave seeds out"):
         adom.sweep(problem, nets[0], seeds=[1, 2])
-    with pytest.raises(InputError, match="seeds must be whole numbers of at least 0, got -1"):
+    with pytest.raises(InputError, match="seeds must be a whole number of at least 0, got -1"):
         adom.sweep(problem, adom.networks.geometric(5, 0.5), seeds=[-1])
 
 
@@ -203,7 +203,7 @@ def test_quadratics_have_no_kappas_to_choose(network):
         ({"factors": {"eta": ["x"]}}, r"factors\['eta'\] must be a number, got 'x'"),
         ({"factors": [1, 2]}, "factors must be a dict of lists"),
         ({"factors": {"eta": []}}, "is empty"),
-        ({"factors": {"mudag": {"K": [1]}}}, "factors names 'mudag', which is no method of this sweep"),
+        ({"factors": {"mudag": {"K": [1]}}}, "factors names 'mudag', which is none of the methods"),
         ({"factors": {"adom": {"K": [1]}}}, "factors: adom has no parameter 'K'"),
         ({"factors": {"eta": 1}, "grid": {"eta": 1}}, "eta is given in two of grid, factors and settings"),
         ({"assume": {"kappa": 1}}, "assume scales the constants mu, L, chi, got 'kappa'"),
@@ -215,7 +215,7 @@ def test_quadratics_have_no_kappas_to_choose(network):
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"batch": 0}, "batch must be a whole number"),
         ({"rtol": 2}, r"rtol must lie in \(0, 1\]"),
-        ({"rtol": 0.1, "tol": 0.1}, "leaves no place for tol"),
+        ({"rtol": 0.1, "tol": 0.1}, "excludes tol"),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(problem, network, monkeypatch, given, message):

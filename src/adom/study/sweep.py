@@ -1,9 +1,10 @@
-"""`sweep`: many settings, batched so that the data is read once for many of them, and resumed where it was left."""
+"""`sweep`: many settings in batches that share the data, resumed where they were interrupted."""
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..errors import InputError
@@ -14,12 +15,12 @@ from ..run.request import Request
 from ..run.result import Result
 from ..run.solve import solve_many
 from ..util.checks import check_whole
-from .members import Asked, Member, expand, number
+from .members import Member, SweepSpec, expand, number
 from .store import Budget, Keys, Store
 from .sweep_result import Sweep
 
 UNEVEN = 2.0
-"""How many times longer one member's steps may be than another's in a batch, where steps take several rounds."""
+"""Ratio of the longest step to the shortest in a batch, of methods whose steps take several rounds."""
 
 
 def sweep(
@@ -44,11 +45,11 @@ def sweep(
     folder: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Sweep:
-    """Run every combination of what is given in lists, many at a time.
+    """Run every combination of the settings given in lists, many at a time.
 
     Each member gets the result that `adom.solve` would give it; one that diverges does not disturb the rest, and one
     whose parameters the method's own rules refuse is left out and listed in `Sweep.refused`. Everything else is checked
-    before the first member runs. Ctrl-C ends the sweep; what was done is returned.
+    before the first member runs. Ctrl-C ends the sweep and returns the members finished so far.
 
     Parameters
     ----------
@@ -60,9 +61,9 @@ def sweep(
         The base: "theory", "unit" or a dict as in `adom.solve`, or a dict from methods to such; a list of bases runs
         all of them. An instance is its own base.
     grid : dict, optional
-        Parameter -> values to take in place of the base's: ``{"eta": [0.1, 0.2], "tau": [0.01, 0.02]}`` is four
-        combinations. It applies to those methods that have the parameter. ``{"adom": {...}, "mudag": {...}}`` gives
-        each method its own.
+        Parameter -> values that replace the base's: ``{"eta": [0.1, 0.2], "tau": [0.01, 0.02]}`` is four combinations.
+        It applies to those methods that have the parameter. ``{"adom": {...}, "mudag": {...}}`` gives each method its
+        own.
     factors : dict, optional
         Likewise, parameter -> multiples of the base's value.
     assume : dict, optional
@@ -71,11 +72,11 @@ def sweep(
     settings : list of dict, optional
         Explicit combinations, each a dict of values that replace the base's.
     oracles : str, tuple or list
-        Ways to get grad F*, for dual methods.
+        Dual oracles as in `adom.solve`, for dual methods.
     kappas : list of float, optional
         The same data with the regulariser that gives each condition number.
     seeds : list of int, optional
-        The network, and nothing else, drawn again with each seed.
+        The network, and nothing else, drawn anew with each seed.
     rounds, tol, record_every, dtype
         As in `adom.solve`, for every member.
     rtol : float, optional
@@ -83,8 +84,8 @@ def sweep(
     batch : int
         The most members that run at the same time.
     folder : path, optional
-        Every member is saved there as soon as it has finished; those that are there already are not run again. A loss
-        or method of your own counts as the same if it computes the same; one for which this cannot be told is refused.
+        Every member is saved there as soon as it has finished; members found there are not run again. A loss or method
+        of your own counts as the same if it computes the same; one for which this cannot be decided is refused.
     progress : bool, optional
         Show members done and time left; by default only on a terminal.
 
@@ -93,125 +94,120 @@ def sweep(
     >>> import adom
     >>> problem = adom.Quadratic([[[1.0]], [[2.0]], [[3.0]]], [[1.0], [0.0], [0.0]])
     >>> network = adom.networks.ring(3)
-    >>> found = adom.sweep(problem, network, factors={"eta": [0.5, 1, 50]}, rounds=300, tol=1e-9)
-    >>> found.table[["factor_eta", "status"]].values.tolist()
+    >>> sweep = adom.sweep(problem, network, factors={"eta": [0.5, 1, 50]}, rounds=300, tol=1e-9)
+    >>> sweep.table[["factor_eta", "status"]].values.tolist()
     [[0.5, 'converged'], [1.0, 'converged'], [50.0, 'diverged']]
-    >>> found.best()["factor_eta"].tolist()
+    >>> sweep.best()["factor_eta"].tolist()
     [1.0]
     """
     request = Request("auto", rounds, tol, record_every, "local", dtype, progress)
     check_whole("batch", batch)
     if rtol is not None and (tol is not None or not 0 < number("rtol", rtol) <= 1):
-        raise InputError(f"rtol must lie in (0, 1] and leaves no place for tol, got {rtol!r} and tol={tol!r}; give one")
-    members = expand(
-        problem, network, Asked(methods, parameters, grid, factors, assume, settings, oracles, kappas, seeds), rounds
-    )
-    if all(one.refused for one in members):
+        raise InputError(f"rtol must lie in (0, 1] and excludes tol, got {rtol!r} and tol={tol!r}; give one")
+    spec = SweepSpec(methods, parameters, grid, factors, assume, settings, oracles, kappas, seeds)
+    members = expand(problem, network, spec, rounds)
+    runnable = [member for member in members if not member.refused]
+    if not runnable:
         raise InputError(members[0].refused)
-
     tols = _tolerances(members, tol, rtol)
     keys = Keys(Budget(int(rounds), int(record_every), dtype))
-    able = [one for one in members if not one.refused]
-    names = {one.number: keys.key(one, tol if rtol is None else {"rtol": rtol}) for one in able}
+    names = {member.number: keys.key(member, tol if rtol is None else {"rtol": rtol}) for member in runnable}
     if folder is not None and keys.hidden:
         raise InputError(f"results are kept in a folder by what gave them, and {keys.hidden}; leave folder out")
-    store = Store.at(folder)
-    results = {one.number: found for one in able if (found := store.find(names[one.number])) is not None}
-    interrupted = False
-    with Progress(len(able), "sweep", progress, "members") as bar:
-        bar.update(len(results))
-
-        def finished(member: Member, result: Result) -> None:
-            if result.status not in FINISHED:
-                return
-            made = _described(member, names[member.number], result)
-            results[member.number] = made
-            store.keep(names[member.number], made)
-            bar.update(len(results))
-
-        try:
-            for group in _batches([one for one in able if one.number not in results], batch):
-                if not _run(group, tols, request, finished):
-                    interrupted = True
-                    break
-        except KeyboardInterrupt:  # before or between rounds
-            interrupted = True
-            if not results:
-                raise
+    results, interrupted = _run(runnable, names, Store.at(folder), tols, request, batch)
     return Sweep(tuple(members), dict(sorted(results.items())), tols, interrupted)
 
 
 def _tolerances(members: Sequence[Member], tol: float | None, rtol: float | None) -> dict[int, float | None]:
-    """Return the error at which each member may stop: the one given, or a part of the error at its start."""
+    """Return the error at which each member may stop: `tol`, or a part of the error at its start."""
     if rtol is None:
-        return {one.number: tol for one in members}
-    problems = [one.problem for one in members]
+        return {member.number: tol for member in members}
+    problems = [member.problem for member in members]
     starts = [p.nodes * float((x**2).sum()) for p, x in zip(problems, solutions(problems), strict=True)]
-    return {one.number: rtol * start or None for one, start in zip(members, starts, strict=True)}
+    return {member.number: rtol * start or None for member, start in zip(members, starts, strict=True)}
 
 
 def _run(
-    group: Sequence[Member],
+    members: Sequence[Member],
+    keys: dict[int, str],
+    store: Store,
     tols: dict[int, float | None],
     request: Request,
-    finished: Callable[[Member, Result], None],
-) -> bool:
-    """Run members of one batch; return whether all of them came to their end."""
-    first = group[0]
-    methods = [one.method for one in group if one.method is not None]
-    aims = [tol for one in group if (tol := tols[one.number]) is not None]
-    results = solve_many(
-        [one.problem for one in group],
-        first.network,
-        methods,
-        first.oracle or "auto",
-        request.rounds,
-        aims if len(aims) == len(group) else None,
-        request.record_every,
-        dtype=request.dtype,
-        progress=False,
-        finished=lambda place, result: finished(group[place], result),
-    )
-    return all(one.status in FINISHED for one in results)
+    batch: int,
+) -> tuple[dict[int, Result], bool]:
+    """Return the results of members, stored or run now, by number; and whether Ctrl-C ended the sweep."""
+    stored = {member.number: store.find(keys[member.number]) for member in members}
+    results = {number: result for number, result in stored.items() if result is not None}
+    with Progress(len(members), "sweep", request.progress, "members") as bar:
+        bar.update(len(results))
+
+        def keep(member: Member, result: Result) -> None:
+            if result.status in FINISHED:
+                key = keys[member.number]
+                results[member.number] = _described(member, key, result)
+                store.keep(key, results[member.number])
+                bar.update(len(results))
+
+        try:
+            for group in _batches([member for member in members if member.number not in results], batch):
+                aims = [tol for member in group if (tol := tols[member.number]) is not None]
+                ended = solve_many(
+                    [member.problem for member in group],
+                    group[0].network,
+                    [member.method for member in group if member.method is not None],
+                    group[0].oracle or "auto",
+                    request.rounds,
+                    aims if len(aims) == len(group) else None,
+                    request.record_every,
+                    dtype=request.dtype,
+                    progress=False,
+                    finished=partial(lambda group, index, result: keep(group[index], result), group),
+                )
+                if any(result.status not in FINISHED for result in ended):
+                    return results, True
+        except KeyboardInterrupt:  # before or between rounds
+            if not results:
+                raise
+            return results, True
+    return results, False
 
 
 def _batches(members: Sequence[Member], most: int) -> Iterator[list[Member]]:
-    """Put members together that can run as one: the same method, oracle and network."""
+    """Yield groups of members that can run as one: of the same method, oracle and network."""
     groups: dict[Any, list[Member]] = {}
-    for one in members:
-        groups.setdefault((one.cls, one.oracle, one.place), []).append(one)
+    for member in members:
+        groups.setdefault((member.cls, member.oracle, member.place), []).append(member)
     for group in groups.values():
         for part in _even(group):
             count = math.ceil(len(part) / most)
-            for place in range(count):
-                yield part[place * len(part) // count : (place + 1) * len(part) // count]
+            for index in range(count):
+                yield part[index * len(part) // count : (index + 1) * len(part) // count]
 
 
 def _even(group: list[Member]) -> Iterator[list[Member]]:
-    """Keep members apart whose steps differ much in length: a batch waits for the longest in every step."""
+    """Separate members whose steps differ much in length: a batch waits for the longest in every step."""
     if group[0].cls.rounds_per_step is not None:
         yield group
         return
-    lengths = {one.number: float(one.method.rounds_of_step(16)) for one in group if one.method is not None}
+    lengths = {member.number: float(member.method.rounds_of_step(16)) for member in group if member.method is not None}
     part: list[Member] = []
-    for one in sorted(group, key=lambda one: lengths[one.number]):
-        if part and lengths[one.number] > UNEVEN * lengths[part[0].number]:
+    for member in sorted(group, key=lambda member: lengths[member.number]):
+        if part and lengths[member.number] > UNEVEN * lengths[part[0].number]:
             yield part
             part = []
-        part.append(one)
+        part.append(member)
     yield part
 
 
 def _described(member: Member, key: str, result: Result) -> Result:
-    """Return the result with what the sweep knows about it: its base, what was varied, and its key."""
+    """Return the result with its base, its settings and its key in the provenance."""
     protocol = member.protocol
     if protocol != "given" and (member.values or member.factors or member.assume):
         assert member.method is not None
         changed = {name: float(value) for name, value in member.method.parameters().items()}
         if not member.assume:
             changed = {name: changed[name] for name in {**member.values, **member.factors}}
-        base = protocol if isinstance(protocol, dict) else {"protocol": protocol}
-        protocol = {**base, **changed}
-    varied = {"values": member.values, "factors": member.factors, "assume": member.assume}
-    told = {"key": key, "label": member.label, "base": member.protocol, **varied}
-    return replace(result, provenance={**result.provenance, "protocol": protocol, "sweep": told})
+        protocol = {**(protocol if isinstance(protocol, dict) else {"protocol": protocol}), **changed}
+    settings = {"values": member.values, "factors": member.factors, "assume": member.assume}
+    sweep = {"key": key, "label": member.label, "base": member.protocol, **settings}
+    return replace(result, provenance={**result.provenance, "protocol": protocol, "sweep": sweep})

@@ -1,4 +1,4 @@
-"""What a sweep leaves: its members' results, one tidy table, the best of it, a picture."""
+"""The result of a sweep: its members' results, a table of them, a ranking, a figure."""
 
 import os
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from ..run.provenance import CHI_NODES
 from ..run.result import Result
 from ..util.cards import card, grid
 from ..util.files import atomic
-from . import metrics as outcomes
 from .members import Member
+from .metrics import COSTS, metrics, relative, smallest_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from ..plot.display import Figure
 
 SHOWN = 5
-"""Members of a sweep that a notebook shows."""
+"""Members that a notebook shows."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The outcome of a sweep.
+    """The result of a sweep.
 
     Attributes
     ----------
     members : tuple of Member
-        All that the sweep consists of, in order.
+        All members, in order.
     results : dict
-        Number of a member -> `Result`, for those that came to their end.
+        Number of a member -> `Result`, for those that finished.
     tols : dict
-        Number of a member -> the error it was to stop at, or None.
+        Number of a member -> the error to stop at, or None.
     interrupted : bool
-        Whether it was ended before its time.
+        Whether it was ended by Ctrl-C.
     """
 
     members: tuple[Member, ...]
@@ -51,55 +51,53 @@ class Sweep:
     @property
     def refused(self) -> dict[int, str]:
         """Number of a member -> why it could not run."""
-        return {one.number: one.refused for one in self.members if one.refused}
+        return {member.number: member.refused for member in self.members if member.refused}
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a member: what it is, how it ran, what it cost in all, and what it cost to reach the target.
+        """One row per member: its settings, how it ended, its costs, and its costs to reach the target.
 
-        The columns are member, method, label, protocol (the base), oracle, kappa, chi, network (its place) and seed;
-        every hyper-parameter by its name; ``factor_...`` and ``assume_...`` for what was multiplied; then status
-        ("refused" and "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds,
-        error, relative_error, target, and rounds_to_target, gradients_to_target, floats_sent_to_target,
-        seconds_to_target: those of the first record at the target. The target is the error to stop at, over that at
-        the start; without one it is the smallest power of ten that at least one member reached.
+        The columns are member, method, label, protocol (the base), oracle, kappa, chi, network (its index) and seed;
+        every hyper-parameter by its name; ``factor_...`` and ``assume_...`` for factors; then status ("refused" and
+        "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds, error,
+        relative_error, target, and rounds_to_target, gradients_to_target, floats_sent_to_target, seconds_to_target:
+        those of the first record at the target. The target is the error to stop at, over that at the start; without
+        one it is the smallest power of ten that at least one member reached.
         """
         import pandas as pd
 
-        without = all(tol is None for tol in self.tols.values())
-        shared = outcomes.reached_by_one(self.results.values()) if without else float("nan")
-        about = pd.DataFrame([_about(one) for one in self.members])
-        settings = pd.DataFrame([_settings(one) for one in self.members], index=about.index)
-        ends = []
-        for one in self.members:
-            result, tol = self.results.get(one.number), self.tols[one.number]
+        shared = np.nan
+        if all(tol is None for tol in self.tols.values()):
+            shared = smallest_target(self.results.values())
+        about = pd.DataFrame([_about(member) for member in self.members])
+        settings = pd.DataFrame([_settings(member) for member in self.members], index=about.index)
+        rows: list[dict[str, Any]] = []
+        for member in self.members:
+            result, tol = self.results.get(member.number), self.tols[member.number]
             if result is None:
-                ends.append({"status": "refused" if one.refused else "interrupted"})
+                rows.append({"status": "refused" if member.refused else "interrupted"})
             else:
-                target = shared if tol is None else outcomes.relative(tol, result)
-                ends.append(outcomes.outcome(result, tol, target))
-        outcome = pd.DataFrame(ends, index=about.index)
-        clashing = {name: f"parameter_{name}" for name in settings if name in about or name in outcome}
-        return pd.concat([about, settings.rename(columns=clashing), outcome], axis=1)
+                rows.append(metrics(result, tol, shared if tol is None else relative(tol, result)))
+        ends = pd.DataFrame(rows, index=about.index)
+        clashing = {name: f"parameter_{name}" for name in settings if name in about or name in ends}
+        return pd.concat([about, settings.rename(columns=clashing), ends], axis=1)
 
     @property
     def varied(self) -> list[str]:
-        """The columns of the table in which members were made to differ, the parameters first."""
+        """The columns of the table that were varied, the parameters first."""
         axes: dict[str, None] = {}
-        for one in self.members:
-            names = [f"factor_{name}" for name in one.factors] + [f"assume_{name}" for name in one.assume]
-            axes |= dict.fromkeys([*one.values, *names])
+        for member in self.members:
+            axes |= dict.fromkeys([*member.values, *_factors(member)])
         axes |= dict.fromkeys(("kappa", "oracle", "protocol", "seed", "network", "label"))
         counts = self.table[list(axes)].nunique()
-        found = [name for name in axes if counts[name] > 1]
-        return [name for name in found if name != "network" or "seed" not in found]
+        varied = [name for name in axes if counts[name] > 1]
+        return [name for name in varied if name != "network" or "seed" not in varied]
 
     def best(self, each: str | Sequence[str] | None = None, by: str = "rounds_to_target") -> "pd.DataFrame":
-        """Return the rows that did best, best first: all in all, or one for each value of some columns.
+        """Return the best row, or the best for each value of some columns, best first.
 
-        Fewest rounds (or what `by` names) to the target come first; ties, and those that did not reach it, are
-        ranked by their last error. Runs that diverged or were growing come last, also where they met the target on
-        their way.
+        Fewest rounds (or the cost `by`) to the target come first; ties, and members that did not reach it, are ranked
+        by their last error. Runs that diverged or were growing come last, even if they met the target on their way.
 
         Parameters
         ----------
@@ -116,8 +114,8 @@ class Sweep:
         return ranked.groupby(columns, dropna=False, sort=False).head(1) if columns else ranked.head(1)
 
     def ranking(self, by: str = "rounds_to_target") -> "pd.DataFrame":
-        """Return the table of those that ran, best first."""
-        known = [f"{cost}_to_target" for cost in outcomes.COSTS]
+        """Return the rows of members with a result, best first."""
+        known = [f"{cost}_to_target" for cost in COSTS]
         if by not in known:
             raise InputError(f"by must be one of {', '.join(known)}, got {by!r}")
         done = self.table[self.table["member"].isin(list(self.results))]
@@ -139,19 +137,18 @@ class Sweep:
         Parameters
         ----------
         x, y : str, optional
-            Columns; by default the first that were varied for all methods, two where there are two, or else the
-            methods themselves.
+            Columns; by default the first one or two that were varied for all methods, or else the methods themselves.
         value : str
             A column of costs to reach the target. Where other columns were varied too, the best of them is shown,
             and over seeds the median.
         style : str, optional
-            "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
+            "column", "page" or "slide": width and text size; see `adom.styles`.
         """
         from ..plot.sweeps import sweep_figure
 
         axes = [name for name in self.varied if name not in {"seed", "network", "label"}]
         common = [name for name in axes if self.table[name].notna().all()]
-        numbers = [name for name in common if _numeric(self.table, name)]
+        numbers = [name for name in common if self.table[name].dtype.kind in "if"]
         if x is None:
             x = next((name for name in [*numbers, *common] if name != y), "label")
             y = y or next((name for name in numbers if name != x and x in numbers), None)
@@ -169,20 +166,20 @@ class Sweep:
 
     @property
     def _states(self) -> str:
-        """How many members there are, and how they ended."""
+        """Number of members, and how they ended."""
         counts = self.table["status"].value_counts()
         return f"{len(self.members)} members: " + ", ".join(f"{count} {status}" for status, count in counts.items())
 
     @property
     def _weighting(self) -> str:
-        return next((one.weighting for one in self.results.values()), "")
+        return next((result.weighting for result in self.results.values()), "")
 
     def _repr_html_(self) -> str:
         if not self.results:
             return card("Sweep", self._states, {})
         ranked = self.ranking()
         best = ranked.head(SHOWN)
-        costs = [f"{cost}_to_target" for cost in outcomes.COSTS]
+        costs = [f"{cost}_to_target" for cost in COSTS]
         columns = ["member", "label", *(name for name in self.varied if name != "label"), "status", *costs]
         table = grid([name.replace("_", " ") for name in columns], best[columns].to_numpy(dtype=object).tolist())
         reached = int((ranked["rounds_to_target"].notna()).sum())
@@ -191,7 +188,7 @@ class Sweep:
             "target reached": f"by {reached}, at a relative error of {best['target'].iloc[0]:.3g}",
             "best by rounds": f"{len(best)} of {len(ranked)}",
         }
-        facts |= {"weights": words} if (words := self._weighting) else {}
+        facts |= {"weights": self._weighting} if self._weighting else {}
         return card("Sweep", self._states, facts, below=table)
 
     def __repr__(self) -> str:
@@ -204,28 +201,28 @@ class Sweep:
         return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took}{extra})"
 
 
-def _about(one: Member) -> dict[str, Any]:
-    """Return what a member is, for the table."""
+def _about(member: Member) -> dict[str, Any]:
+    """Return the first columns of the table."""
+    network = member.network
     return {
-        "member": one.number,
-        "method": one.cls.name,
-        "label": one.label,
-        "protocol": one.base,
-        "oracle": one.oracle,
-        "kappa": one.problem.kappa,
-        "chi": one.network.chi if one.network.chi_known or one.network.nodes <= CHI_NODES else None,
-        "network": one.place,
-        "seed": one.network.recipe.get("seed"),
+        "member": member.number,
+        "method": member.cls.name,
+        "label": member.label,
+        "protocol": member.base,
+        "oracle": member.oracle,
+        "kappa": member.problem.kappa,
+        "chi": network.chi if network.chi_known or network.nodes <= CHI_NODES else None,
+        "network": member.place,
+        "seed": network.recipe.get("seed"),
     }
 
 
-def _settings(one: Member) -> dict[str, float]:
-    """Return a member's hyper-parameters, and what was multiplied on the way to them."""
-    parameters = one.values if one.method is None else one.method.parameters()
-    found = {name: float(value) for name, value in parameters.items()}
-    found |= {f"factor_{name}": value for name, value in one.factors.items()}
-    return found | {f"assume_{name}": value for name, value in one.assume.items()}
+def _settings(member: Member) -> dict[str, float]:
+    """Return a member's hyper-parameters and the factors that led to them."""
+    parameters = member.values if member.method is None else member.method.parameters()
+    return {name: float(value) for name, value in parameters.items()} | _factors(member)
 
 
-def _numeric(table: "pd.DataFrame", name: str) -> bool:
-    return name in table and table[name].dtype.kind in "if"
+def _factors(member: Member) -> dict[str, float]:
+    scaled = {f"factor_{name}": value for name, value in member.factors.items()}
+    return scaled | {f"assume_{name}": value for name, value in member.assume.items()}
