@@ -18,7 +18,7 @@ from adom import page
 from adom.errors import InputError
 from adom.page.content import Content, Figure, Line, Panel, Run
 from adom.page.curves import DECADE, FLOOR, LETTERS, coded, letters
-from adom.page.layout import DARK, _looks, data
+from adom.page.layout import DARK, data, looks
 from adom.plot.style import COLOURS
 from support.made_page import EVIL, WORSE, content, falling, line, run
 
@@ -97,10 +97,10 @@ def test_where_the_solution_is_unknown_the_gradient_norm_is_shown():
 
 def test_colours_are_those_of_the_methods_and_variants_differ_in_the_dash():
     lines = [line("a", "apm", 0.1), line("b", "adom", 0.1), line("c", "adom", 0.1, variant="exact")]
-    assert _looks(lines) == [[5, 0, 5], [0, 0, 0], [0, 1, 0]]
-    alike = _looks([line("a", "adom", 0.1), line("b", "adom", 0.1)])
+    assert looks(lines) == [[5, 0, 5], [0, 0, 0], [0, 1, 0]]
+    alike = looks([line("a", "adom", 0.1), line("b", "adom", 0.1)])
     assert alike[0][0] != alike[1][0]
-    assert len({COLOURS[one[0]] for one in _looks([line("", "", 0.1)] * 11)}) == 11
+    assert len({COLOURS[one[0]] for one in looks([line("", "", 0.1)] * 11)}) == 11
     assert len(DARK) == len(COLOURS) == len(set(DARK))
 
 

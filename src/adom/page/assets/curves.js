@@ -12,7 +12,7 @@ const switched = new Map();  // label -> whether it is on; it holds in all panel
 
 const figureNow = () => DATA.figures[state.figure];
 const panelsNow = () => figureNow().pages[state.protocol];
-const panelNow = () => panelsNow().find((one) => one.name === state.panel) || panelsNow()[0];
+const panelNow = () => panelsNow().find((panel) => panel.name === state.panel) || panelsNow()[0];
 const isOn = (line) => (switched.has(line.label) ? switched.get(line.label) : !line.off);
 
 function measures(lines) {
@@ -21,7 +21,7 @@ function measures(lines) {
 
 function startCurves() {
   const select = $("figure");
-  DATA.figures.forEach((one, number) => select.append(make("option", {value: number}, one.title)));
+  DATA.figures.forEach((figure, number) => select.append(make("option", {value: number}, figure.title)));
   select.addEventListener("change", () => { state.figure = Number(select.value); chooseFigure(); remember(); });
   $("figure-field").hidden = DATA.figures.length < 2;
   $("up-log").addEventListener("change", (event) => { state.upLog = event.target.checked; refresh(); });
@@ -35,7 +35,7 @@ function startCurves() {
   chooseFigure();
 }
 
-/** Make the choices fit the figure: its protocols, its panels, the measures that it has. */
+/** Offer the figure's protocols, panels and measures. */
 function chooseFigure() {
   const protocols = Object.keys(figureNow().pages);
   if (!protocols.includes(state.protocol)) state.protocol = protocols.includes("unit") ? "unit" : protocols[0];
@@ -55,7 +55,7 @@ function choosePanel(name) {
   const panel = panelNow();
   const known = measures(panel.lines);
   if (!known.includes(state.up)) state.up = known[0] || "";
-  radios($("up"), measures(panelsNow().flatMap((one) => one.lines)).map((one) => [one, UP[one][0], !known.includes(one)]), state.up,
+  radios($("up"), measures(panelsNow().flatMap(({lines}) => lines)).map((name) => [name, UP[name][0], !known.includes(name)]), state.up,
     (chosen) => { state.up = chosen; refresh(); });
   const timed = (axis) => axis === "round" || panel.lines.some((line) => line.costs[axis][1]);
   if (!timed(state.across)) state.across = "round";
@@ -68,9 +68,9 @@ function choosePanel(name) {
   refresh();
 }
 
-/** Draw everything that the state decides. */
+/** Draw everything that depends on the state. */
 function refresh() {
-  if ($("curves").hidden) return;  // a figure needs the width of its place; `chooseTab` comes back
+  if ($("curves").hidden) return;  // a figure needs the width of its element; `chooseTab` comes back
   if (!state.asked) state.acrossLog = $("across-log").checked = spread();
   drawPanels();
   drawLegend();
@@ -78,7 +78,7 @@ function refresh() {
   drawPlot();
 }
 
-/** Whether some curves reach so much farther than others that these would be lost on a linear axis. */
+/** Whether some curves are so much longer than others that the short ones would be lost on a linear axis. */
 function spread() {
   const ends = panelNow().lines.filter((line) => isOn(line) && line.heights[state.up] && !line.diverged)
     .map((line) => decoded(line).x[state.across]?.at(-1)).filter((end) => end > 0);
@@ -91,28 +91,28 @@ function drawPlot() {
   const empty = !panel.lines.length ? panel.reason || "This panel has no runs."
     : !shownLines.length ? "All methods are switched off; switch one on below." : "";
   element.classList.toggle("bare", Boolean(empty));
-  const said = [];
-  if (shownLines.some((line) => line.seeds > 1)) said.push("Lines are medians over seeds at equal rounds, bands go from the least to the greatest.");
-  if (shownLines.some((line) => line.diverged)) said.push("A cross: diverged, or growing in the end.");
-  $("seeds").textContent = empty ? "" : said.join(" ");
+  const notes = [];
+  if (shownLines.some((line) => line.seeds > 1)) notes.push("Lines are medians over seeds at equal rounds; bands go from the least to the greatest.");
+  if (shownLines.some((line) => line.diverged)) notes.push("A cross: diverged, or growing at the end.");
+  $("seeds").textContent = empty ? "" : notes.join(" ");
   if (empty) {
-    place(element, () => empty);
+    showIn(element, () => empty);
     element.setAttribute("aria-label", empty);
     return;
   }
   element.setAttribute("aria-label", `${panel.title}: ${UP[state.up][1]} against ${DATA.axes[state.across]}, `
-    + `${shownLines.length} curves; the table below says where they end`);
-  const each = shownLines.map((line) => {
+    + `${shownLines.length} curves; the table below lists where they end`);
+  const lines = shownLines.map((line) => {
     const {x, y} = decoded(line);
     return {...y[state.up], x: x[state.across] || x.round.map(() => NaN), label: line.label, look: line.look, diverged: line.diverged};
   });
-  place(element, () => drawLines(element, each, {
+  showIn(element, () => drawLines(element, lines, {
     xlabel: DATA.axes[state.across].split(",")[0], xshort: ACROSS[state.across], ylabel: UP[state.up][1], xlog: state.acrossLog, ylog: state.upLog,
     height: Math.round(Math.min(540, Math.max(340, 0.62 * element.clientWidth))),
   }));
 }
 
-/** All panels of the figure, small, at their places; the heights of all are on one scale. */
+/** Draw all panels of the figure as small pictures in their grid, with one scale of heights. */
 function drawPanels() {
   const panels = panelsNow(), box = $("panels");
   const focused = box.contains(document.activeElement) ? document.activeElement.dataset.name : null;
@@ -120,14 +120,14 @@ function drawPanels() {
   box.hidden = panels.length < 2;
   box.parentElement.classList.toggle("several", panels.length > 1);
   if (panels.length < 2) return;
-  const columns = 1 + Math.max(...panels.map((one) => one.column));
+  const columns = 1 + Math.max(...panels.map(({column}) => column));
   box.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
   const on = (panel) => panel.lines.filter((line) => isOn(line) && line.heights[state.up]);
-  const [low, high] = reach(panels.flatMap((one) => on(one).map((line) => decoded(line).y[state.up].middle)), state.upLog, false);
+  const [low, high] = extent(panels.flatMap((panel) => on(panel).map((line) => decoded(line).y[state.up].middle)), state.upLog, false);
   for (const panel of panels) {
     const picture = make("svg", {viewBox: "0 0 100 64", "aria-hidden": "true", preserveAspectRatio: "none"});
     const lines = on(panel).map((line) => [line, decoded(line).x[state.across]]).filter(([, x]) => x);
-    const [x0, x1] = reach(lines.map(([, x]) => x), state.acrossLog, true);
+    const [x0, x1] = extent(lines.map(([, x]) => x), state.acrossLog, true);
     for (const [line, x] of lines) {
       const path = trace(x, decoded(line).y[state.up].middle, [x0, x1, state.acrossLog], [low, high, state.upLog]);
       picture.append(make("path", {d: path, fill: "none", stroke: colours()[line.look[0]], "stroke-width": 2, "vector-effect": "non-scaling-stroke"}));
@@ -146,9 +146,9 @@ function drawPanels() {
 function trace(x, y, [x0, x1, xlog], [y0, y1, ylog]) {
   const part = (value, low, high, log) => (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
   let path = "", pen = "M";
-  x.forEach((one, i) => {
-    if (!Number.isFinite(y[i]) || (xlog && one <= 0) || (ylog && y[i] <= 0)) { pen = "M"; return; }
-    path += `${pen}${(100 * part(one, x0, x1, xlog)).toFixed(1)},${(62 - 60 * part(y[i], y0, y1, ylog)).toFixed(1)}`;
+  x.forEach((value, i) => {
+    if (!Number.isFinite(y[i]) || (xlog && value <= 0) || (ylog && y[i] <= 0)) { pen = "M"; return; }
+    path += `${pen}${(100 * part(value, x0, x1, xlog)).toFixed(1)},${(62 - 60 * part(y[i], y0, y1, ylog)).toFixed(1)}`;
     pen = "L";
   });
   return path;
@@ -173,7 +173,7 @@ function switchAll(on) {
   refresh();
 }
 
-/** Where the curves end, as a table: what a picture says to those who cannot see it. */
+/** List the ends of the curves in a table, for those who cannot see the picture. */
 function drawEnds() {
   const panel = panelNow(), table = $("ends");
   table.replaceChildren();

@@ -1,4 +1,4 @@
-// Curves and motion as the page holds them, back into numbers.
+// Decoding of curves and motion.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -6,7 +6,7 @@ const VALUE = new Map([...LETTERS].map((letter, number) => [letter, number]));
 
 /** Whole numbers from letters: second differences in base 64, each with a sign bit and "more follows" bits. */
 function numbers(text) {
-  const found = [];
+  const values = [];
   let change = 0, weight = 1, slope = 0, last = 0;
   for (const letter of text) {
     const value = VALUE.get(letter);
@@ -15,21 +15,21 @@ function numbers(text) {
     if (value & 32) continue;
     slope += change % 2 ? -(change - 1) / 2 : change / 2;
     last += slope;
-    found.push(last);
+    values.push(last);
     change = 0;
     weight = 1;
   }
-  return found;
+  return values;
 }
 
-/** A height from thousandths of a decade; 0 at the floor, and NaN where nothing is known. */
+/** A height from thousandths of a decade; 0 at the floor, NaN where unknown. */
 function height(steps) {
   const decades = steps / DATA.decade;
   if (decades < DATA.floor) return NaN;
   return decades <= DATA.floor ? 0 : 10 ** decades;
 }
 
-/** A line with numbers in place of letters; done once. */
+/** The numbers of a line, decoded once. */
 function decoded(line) {
   if (line.known) return line.known;
   const rounds = numbers(line.rounds);
@@ -43,8 +43,8 @@ function decoded(line) {
     y[name] = {middle: steps.map(height)};
     if (below) {
       const down = numbers(below), up = numbers(above);
-      y[name].low = steps.map((one, i) => height(one - down[i]));
-      y[name].high = steps.map((one, i) => height(one + up[i]));
+      y[name].low = steps.map((step, i) => height(step - down[i]));
+      y[name].high = steps.map((step, i) => height(step + up[i]));
     }
   }
   line.known = {x, y};
@@ -53,12 +53,12 @@ function decoded(line) {
 
 /** The links of a graph as pairs of nodes, from the bits of all pairs. */
 function links(text, nodes) {
-  const bytes = atob(text), found = [];
+  const bytes = atob(text), pairs = [];
   let bit = 0;
   for (let u = 0; u < nodes; u++) {
     for (let v = u + 1; v < nodes; v++, bit++) {
-      if ((bytes.charCodeAt(bit >> 3) >> (bit & 7)) & 1) found.push([u, v]);
+      if ((bytes.charCodeAt(bit >> 3) >> (bit & 7)) & 1) pairs.push([u, v]);
     }
   }
-  return found;
+  return pairs;
 }

@@ -13,7 +13,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Fill a fieldset with radio buttons; `pick` is called with the name of the one chosen. */
+/** Fill a fieldset with radio buttons; `pick` is called with the chosen name. */
 function radios(fieldset, options, chosen, pick) {
   for (const old of fieldset.querySelectorAll("label")) old.remove();
   for (const [name, text, off] of options) {
@@ -40,7 +40,7 @@ function shown(value) {
 }
 
 function raised(number) {
-  return String(number).replace(/[-0-9]/g, (one) => (one === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(one)]));
+  return String(number).replace(/[-0-9]/g, (digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]));
 }
 
 const dark = () => document.documentElement.dataset.theme === "dark";

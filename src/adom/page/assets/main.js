@@ -7,22 +7,22 @@ let tab = "curves";
 function chooseTab(name) {
   tab = name;
   if (name !== "network" && player.timer) stop();
-  for (const one of TABS) {
-    const chosen = one === name;
-    $(one).hidden = !chosen;
-    $(`tab-${one}`).setAttribute("aria-selected", String(chosen));
-    $(`tab-${one}`).tabIndex = chosen ? 0 : -1;
+  for (const other of TABS) {
+    const chosen = other === name;
+    $(other).hidden = !chosen;
+    $(`tab-${other}`).setAttribute("aria-selected", String(chosen));
+    $(`tab-${other}`).tabIndex = chosen ? 0 : -1;
   }
   draw();
 }
 
-/** Draw what is in sight; a figure needs the width of its place. */
+/** Draw the visible tab; a figure needs the width of its element. */
 function draw() {
   if (tab === "curves") refresh();
   if (tab === "network") drawMotion();
 }
 
-/** Write down where we are, so that the address leads here again. */
+/** Keep the state in the address. */
 function remember() {
   const parts = tab === "curves" ? [tab, figureNow().name, state.protocol, state.panel] : [tab];
   history.replaceState(null, "", `#${parts.map(encodeURIComponent).join("/")}`);
@@ -32,7 +32,7 @@ function follow() {
   const parts = location.hash.slice(1).split("/").map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
   if (!present().includes(parts[0])) return false;
   if (parts[0] === "curves" && parts.length > 1) {
-    const at = DATA.figures.findIndex((one) => one.name === parts[1]);
+    const at = DATA.figures.findIndex(({name}) => name === parts[1]);
     if (at >= 0) {
       state.figure = at;
       if (parts[2] in figureNow().pages) state.protocol = parts[2];

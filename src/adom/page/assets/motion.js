@@ -1,4 +1,4 @@
-// The tab of the network: links that come and go, nodes coloured by their distance to the solution.
+// The network tab: links that come and go, nodes coloured by their distance to the solution.
 
 const motion = DATA.motion;
 const player = {frame: 0, timer: null, sources: null, mapper: null, known: null};
@@ -10,15 +10,14 @@ function startMotion() {
   player.known = {
     links: motion.graphs.map((text) => links(text, motion.nodes)),
     places: motion.places.map((text) => {
-      const both = numbers(text);
-      return {x: both.slice(0, motion.nodes), y: both.slice(motion.nodes)};
+      const coordinates = numbers(text);
+      return {x: coordinates.slice(0, motion.nodes), y: coordinates.slice(motion.nodes)};
     }),
     distances: motion.distances.map((text) => numbers(text).map((steps) => steps / DATA.decade)),
   };
-  const all = player.known.distances.flat();
-  player.known.span = spanOf(all);
+  player.known.span = spanOf(player.known.distances.flat());
   $("motion-title").textContent = motion.title;
-  $("changes").checked = changing() < 200;  // in every frame; of more the eye makes nothing
+  $("changes").checked = changing() < 200;  // per frame; more would be a blur
   $("still-field").hidden = motion.places.length < 2;
   const slider = $("frame");
   slider.max = motion.rounds.length - 1;
@@ -31,11 +30,11 @@ function startMotion() {
 }
 
 function spanOf(logs) {
-  const low = logs.reduce((a, b) => Math.min(a, b), Infinity), high = logs.reduce((a, b) => Math.max(a, b), -Infinity);
-  return [low, Math.max(high, low + 0.01)];
+  const low = Math.min(...logs);
+  return [low, Math.max(...logs, low + 0.01)];
 }
 
-/** How many links come and go from one frame to the next, typically. */
+/** The median number of links that change from one frame to the next. */
 function changing() {
   const counts = motion.rounds.map((_, frame) => compared(frame)).map(({come, gone}) => come.length + gone.length);
   return counts.sort((a, b) => a - b)[counts.length >> 1];
@@ -49,8 +48,8 @@ function compared(frame) {
   const code = ([u, v]) => u * motion.nodes + v;
   const nowCodes = new Set(now.map(code)), beforeCodes = new Set(before.map(code));
   return {
-    now, kept: now.filter((one) => beforeCodes.has(code(one))),
-    come: now.filter((one) => !beforeCodes.has(code(one))), gone: before.filter((one) => !nowCodes.has(code(one))),
+    now, kept: now.filter((link) => beforeCodes.has(code(link))),
+    come: now.filter((link) => !beforeCodes.has(code(link))), gone: before.filter((link) => !nowCodes.has(code(link))),
   };
 }
 
@@ -71,7 +70,7 @@ function stop() {
   $("motion-said").setAttribute("aria-live", "polite");
 }
 
-/** Whether the nodes lie elsewhere in every graph. */
+/** Whether every graph has its own positions of the nodes. */
 const moving = () => player.known.places.length > 1 && !$("still").checked;
 
 const placesOf = (frame) => player.known.places[moving() ? motion.graph[frame] : 0];
@@ -83,7 +82,7 @@ function segments(pairs, at) {
   };
 }
 
-/** What a frame shows; a link that is gone is drawn only where its ends are still where they were. */
+/** The data of a frame; a link that is gone is drawn only if its ends have not moved. */
 function picture(frame) {
   const at = placesOf(frame), marked = $("changes").checked, {now, kept, come, gone} = compared(frame);
   const distance = player.known.distances[frame];
@@ -91,12 +90,12 @@ function picture(frame) {
     kept: segments(marked ? kept : now, at),
     come: segments(marked ? come : [], at),
     gone: segments(marked && !moving() ? gone : [], at),
-    nodes: {x: at.x, y: at.y, distance, node: at.x.map((_, i) => String(i)), said: distance.map((log) => shown(10 ** log))},
+    nodes: {x: at.x, y: at.y, distance, node: at.x.map((_, i) => String(i)), text: distance.map((log) => shown(10 ** log))},
     counts: [now.length, come.length, gone.length],
   };
 }
 
-/** Show a frame in the figure that is there. */
+/** Show a frame in the present figure. */
 function show(frame) {
   player.frame = frame;
   const {counts, ...parts} = picture(frame);
@@ -104,7 +103,7 @@ function show(frame) {
     [player.mapper.low, player.mapper.high] = $("alone").checked ? spanOf(player.known.distances[frame]) : player.known.span;
     for (const [name, data] of Object.entries(parts)) player.sources[name].data = data;
   }
-  for (const one of document.querySelectorAll("#links .change")) one.hidden = !$("changes").checked;
+  for (const key of document.querySelectorAll("#links .change")) key.hidden = !$("changes").checked;
   $("gone-key").hidden ||= moving();
   const round = motion.rounds[frame];
   $("frame").value = String(frame);
@@ -112,15 +111,15 @@ function show(frame) {
   $("round").textContent = `round ${round.toLocaleString("en")} of ${motion.rounds[motion.rounds.length - 1].toLocaleString("en")}`;
   const sorted = [...player.known.distances[frame]].sort((a, b) => a - b);
   const middle = sorted[sorted.length >> 1], far = sorted[sorted.length - 1];
-  const said = `${counts[0]} links, ${counts[1]} of them new, ${counts[2]} gone; distance to the solution: `
+  const text = `${counts[0]} links, ${counts[1]} of them new, ${counts[2]} gone; distance to the solution: `
     + `median ${shown(10 ** middle)}, farthest ${shown(10 ** far)} (node ${player.known.distances[frame].indexOf(far)})`;
-  $("motion-said").textContent = `After round ${round}: ${said}.`;
-  $("graph").setAttribute("aria-label", `The network after round ${round}: ${said}`);
+  $("motion-said").textContent = `After round ${round}: ${text}.`;
+  $("graph").setAttribute("aria-label", `The network after round ${round}: ${text}`);
 }
 
 function drawMotion() {
   if (!motion) return;
-  place($("graph"), () => {
+  showIn($("graph"), () => {
     const side = Math.round(Math.min(640, $("graph").clientWidth || 600));
     const figure = canvas({
       height: side + 90, x_range: new Bokeh.Range1d({start: -40, end: 1040}), y_range: new Bokeh.Range1d({start: -40, end: 1040}),
@@ -129,7 +128,7 @@ function drawMotion() {
     figure.outline_line_color = null;
     const {counts, ...parts} = picture(player.frame);
     player.sources = Object.fromEntries(Object.entries(parts).map(([name, data]) => [name, new Bokeh.ColumnDataSource({data})]));
-    const many = Math.max(...player.known.links.map((some) => some.length));
+    const many = Math.max(...player.known.links.map(({length}) => length));
     const thin = Math.min(1, Math.max(0.4, 15 / Math.sqrt(many)));  // so that the nodes stay in sight
     const looks = {
       gone: {line_color: ink("gone"), line_width: 1.5 * thin, line_dash: {value: [3, 3]}, line_alpha: 0.7},
@@ -145,7 +144,7 @@ function drawMotion() {
       source: player.sources.nodes, size: Math.max(9, Math.min(18, 300 / Math.sqrt(motion.nodes) / 3)), name: "nodes",
       fill_color: {field: "distance", transform: mapper}, line_color: ink("ink"), line_width: 1,
     });
-    figure.add_tools(new Bokeh.HoverTool({renderers: [nodes], tooltips: [["node", "@node"], ["distance", "@said"]]}));
+    figure.add_tools(new Bokeh.HoverTool({renderers: [nodes], tooltips: [["node", "@node"], ["distance", "@text"]]}));
     figure.add_layout(new Bokeh.ColorBar({
       color_mapper: mapper, title: "distance to x*, power of ten", orientation: "horizontal", height: 14,
       title_text_color: ink("ink"), major_label_text_color: ink("ink"), title_text_font_size: "13px", title_text_font_style: "normal",

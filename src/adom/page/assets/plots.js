@@ -1,4 +1,4 @@
-// Drawing with BokehJS: one figure at a time in one place, in the page's colours.
+// Drawing with BokehJS, in the page's colours.
 
 const MARKS = [
   ["circle", "M0,-4A4,4 0 1 1 0,4A4,4 0 1 1 0,-4Z"],
@@ -13,56 +13,46 @@ const MARKS = [
   ["triangle_pin", "M0,-5Q1,0 4.5,3.5Q0,2 -4.5,3.5Q-1,0 0,-5Z"],
   ["square_x", "M-3.5,-3.5H3.5V3.5H-3.5ZL3.5,3.5M3.5,-3.5L-3.5,3.5"],
 ];
-/** The marks of lines, as BokehJS calls them and as a path for the legend. */
+/** The marks of lines: BokehJS' names, and paths for the legend. */
 
-const places = new Map();
+const slots = new Map();  // element -> the figure in it and the next one
 
-/** Show a figure, or a text, in place of what was there; of several asked for at a time only the last is made. */
-function place(element, build) {
-  const about = places.get(element) || {view: null, wanted: null, busy: false};
-  places.set(element, about);
-  about.wanted = build;
-  if (about.busy) return about.busy;
-  about.busy = (async () => {
-    await null;  // what is asked for in one go is made once, and `busy` is set before it is unset
-    try {
-      while (about.wanted) {
-        const next = about.wanted;
-        about.wanted = null;
-        const made = next();
-        clear(about);
-        if (typeof made === "string") {
-          element.replaceChildren(make("p", {}, made));
-        } else {
-          element.replaceChildren();
-          about.view = await Bokeh.Plotting.show(made, element);
-        }
+/** Replace the content of an element by a figure or a text; of several requests at a time only the last is drawn. */
+function showIn(element, build) {
+  const slot = slots.get(element) || {view: null, next: null, busy: false};
+  slots.set(element, slot);
+  slot.next = build;
+  if (!slot.busy) fill(element, slot);
+}
+
+async function fill(element, slot) {
+  slot.busy = true;
+  try {
+    await null;  // several requests in one go are drawn once
+    while (slot.next) {
+      const build = slot.next;
+      slot.next = null;
+      const content = build();
+      if (slot.view) {
+        Bokeh.documents.splice(Bokeh.documents.indexOf(slot.view.model.document), 1);
+        slot.view.remove();
       }
-    } finally {
-      about.busy = false;
+      const text = typeof content === "string";
+      element.replaceChildren(...(text ? [make("p", {}, content)] : []));
+      slot.view = text ? null : await Bokeh.Plotting.show(content, element);
     }
-  })();
-  return about.busy;
+  } finally {
+    slot.busy = false;
+  }
 }
 
-function clear(about) {
-  if (!about.view) return;
-  const old = about.view.model.document;
-  about.view.remove();
-  const at = Bokeh.documents.indexOf(old);
-  if (at >= 0) Bokeh.documents.splice(at, 1);
-  about.view = null;
-}
-
-/** A figure without curves, in the page's colours. */
+/** An empty figure in the page's colours. */
 function canvas(options) {
   const figure = Bokeh.Plotting.figure({
-    sizing_mode: "stretch_width", tools: "", toolbar_location: "above", min_border: 4, output_backend: "canvas", ...options,
+    sizing_mode: "stretch_width", tools: "pan,box_zoom,wheel_zoom,reset", toolbar_location: "above", min_border: 4, output_backend: "canvas", ...options,
   });
-  for (const tool of [new Bokeh.PanTool(), new Bokeh.BoxZoomTool(), new Bokeh.WheelZoomTool(), new Bokeh.ResetTool(), new Bokeh.SaveTool({filename: "adom"})]) {
-    figure.add_tools(tool);
-  }
-  // Nothing is on at first, so that a finger or a wheel on the figure moves the page.
+  figure.add_tools(new Bokeh.SaveTool({filename: "adom"}));
+  // No tool is active at first, so that a finger or a wheel on the figure moves the page.
   Object.assign(figure.toolbar, {logo: null, active_drag: null, active_scroll: null, active_tap: null});
   Object.assign(figure, {
     background_fill_color: ink("paper"), border_fill_color: ink("paper"), outline_line_color: ink("line"),
@@ -78,22 +68,13 @@ function canvas(options) {
   return figure;
 }
 
-/** How large numbers along an axis are written: a factor and its name. */
-function unit(largest) {
-  const known = [[1e12, "trillions"], [1e9, "billions"], [1e6, "millions"], [1e4, "thousands"]];
-  const [limit, name] = known.find(([limit]) => largest >= limit) || [1, ""];
-  return limit === 1e4 ? [1e3, name] : [limit, name];
-}
-
-/** Where the values of all lines lie, with a margin; on a logarithmic scale only positive values count. */
-function reach(values, log, fromZero) {
+/** The range of all values, with a margin; on a logarithmic scale only positive values count. */
+function extent(values, log, fromZero) {
   let low = Infinity, high = -Infinity;
-  for (const some of values) {
-    for (const one of some) {
-      if (!Number.isFinite(one) || (log && one <= 0)) continue;
-      if (one < low) low = one;
-      if (one > high) high = one;
-    }
+  for (const value of values.flat()) {
+    if (!Number.isFinite(value) || (log && value <= 0)) continue;
+    low = Math.min(low, value);
+    high = Math.max(high, value);
   }
   if (low > high) return log ? [0.1, 10] : [0, 1];
   if (log) {
@@ -104,67 +85,47 @@ function reach(values, log, fromZero) {
   return low === high ? [low - 1, high + 1] : [Math.min(0, low), high + 0.04 * (high - low)];
 }
 
-/** Draw lines: `each` has x, middle, low, high, label, look and diverged. */
-function drawLines(element, each, {xlabel, xshort, ylabel, xlog, ylog, height}) {
-  const largest = each.reduce((so, one) => Math.max(so, ...one.x.filter(Number.isFinite)), 0);
-  const [factor, named] = xlog ? [1, ""] : unit(largest);
-  const xs = each.map((one) => one.x.map((x) => (xlog && x <= 0 ? NaN : x / factor)));
-  const cut = (values) => values.map((y) => (ylog && y <= 0 ? NaN : y));
-  const ys = each.map((one) => cut(one.middle));
-  const [x0, x1] = reach(xs, xlog, true);
-  const [y0, y1] = reach(each.flatMap((one, i) => (one.low ? [ys[i], cut(one.low), one.high] : [ys[i]])), ylog, false);
+/** Draw lines with x, middle, low, high, label, look and diverged. */
+function drawLines(element, lines, {xlabel, xshort, ylabel, xlog, ylog, height}) {
+  const drawable = (values, log) => values.map((value) => (log && value <= 0 ? NaN : value));
+  const [x0, x1] = extent(lines.map((line) => line.x), xlog, true);
+  const [y0, y1] = extent(lines.flatMap((line) => [line.middle, line.low || [], line.high || []]), ylog, false);
   const figure = canvas({
     height,
     x_axis_type: xlog ? "log" : "linear", y_axis_type: ylog ? "log" : "linear",
     x_range: new Bokeh.Range1d({start: x0, end: x1}), y_range: new Bokeh.Range1d({start: y0, end: y1}),
-    x_axis_label: named ? `${xlabel} (${named})` : xlabel, y_axis_label: ylabel,
+    x_axis_label: xlabel, y_axis_label: ylabel,
   });
-  const drawn = each.map((one, number) => {
-    const colour = colours()[one.look[0]];
-    const dash = DATA.dashes[one.look[1]].map((part) => Math.round(2.2 * part));
-    const x = xs[number], y = ys[number];
-    if (one.low) band(figure, x, cut(one.low), cut(one.high), colour);
+  if (!xlog) figure.below[0].formatter = new Bokeh.NumeralTickFormatter({format: "0.[00]a"});
+  const renderers = lines.map((line, number) => {
+    const colour = colours()[line.look[0]];
+    const x = drawable(line.x, xlog), y = drawable(line.middle, ylog);
+    if (line.low) figure.varea(x, drawable(line.low, ylog), drawable(line.high, ylog), {fill_color: colour, fill_alpha: 0.16});
     const source = new Bokeh.ColumnDataSource({data: {
-      x, y, label: x.map(() => one.label), said: x.map((_, i) => `${shown(one.x[i])} ${xshort}: ${shown(one.middle[i])}`),
+      x, y, label: x.map(() => line.label), text: x.map((_, i) => `${shown(line.x[i])} ${xshort}: ${shown(line.middle[i])}`),
     }});
-    const line = figure.line({field: "x"}, {field: "y"}, {
-      source, line_color: colour, line_width: 2.2, line_dash: dash, line_join: "round", name: one.label,
+    const renderer = figure.line({field: "x"}, {field: "y"}, {
+      source, line_color: colour, line_width: 2.2, line_join: "round", name: line.label,
+      line_dash: DATA.dashes[line.look[1]].map((part) => Math.round(2.2 * part)),
     });
-    marks(figure, x, y, colour, MARKS[one.look[2]][0], number / each.length, x0, x1, xlog);
-    if (one.diverged) {
-      const last = y.findLastIndex((value, i) => Number.isFinite(value) && Number.isFinite(x[i]));
-      if (last >= 0) figure.scatter([x[last]], [y[last]], {marker: "x", size: 14, line_width: 4, line_color: colour});
-    }
-    return line;
+    const known = x.map((_, i) => i).filter((i) => Number.isFinite(x[i]) && Number.isFinite(y[i]));
+    const marked = marks(known.map((i) => (xlog ? Math.log(x[i]) : x[i])), number / lines.length).map((i) => known[i]);
+    const points = (indices, look) => figure.scatter(indices.map((i) => x[i]), indices.map((i) => y[i]), look);
+    points(marked, {marker: MARKS[line.look[2]][0], size: 9, fill_color: colour, line_color: ink("paper"), line_width: 1});
+    if (line.diverged) points(known.slice(-1), {marker: "x", size: 14, line_width: 4, line_color: colour});
+    return renderer;
   });
   figure.add_tools(new Bokeh.HoverTool({
-    renderers: drawn, line_policy: "nearest", attachment: "horizontal",
-    tooltips: [["", "@label"], ["", "@said"]],
+    renderers, line_policy: "nearest", attachment: "horizontal", tooltips: [["", "@label"], ["", "@text"]],
   }));
   return figure;
 }
 
-/** The band between the least and the greatest of the seeds. */
-function band(figure, x, low, high, colour) {
-  const known = x.map((_, i) => i).filter((i) => [x[i], low[i], high[i]].every(Number.isFinite));
-  const at = (values) => known.map((i) => values[i]);
-  figure.varea(at(x), at(low), at(high), {fill_color: colour, fill_alpha: 0.16});
-}
-
-/** A few marks along a line, each line at its own places, so that lines can be told apart without their colours. */
-function marks(figure, x, y, colour, marker, phase, x0, x1, xlog) {
-  const across = xlog ? (value) => Math.log(value / x0) / Math.log(x1 / x0) : (value) => (value - x0) / (x1 - x0);
-  const known = x.map((_, i) => i).filter((i) => Number.isFinite(x[i]) && Number.isFinite(y[i]));
-  if (!known.length) return;
-  const begin = across(x[known[0]]), span = across(x[known[known.length - 1]]) - begin;
-  const chosen = new Set([0.06, 0.31, 0.56, 0.81].map((part) => {
-    const wanted = begin + (part + 0.16 * phase) * span;
-    return known.reduce((best, i) => (Math.abs(across(x[i]) - wanted) < Math.abs(across(x[best]) - wanted) ? i : best));
-  }));
-  const at = [...chosen];
-  figure.scatter(at.map((i) => x[i]), at.map((i) => y[i]), {
-    marker, size: 9, fill_color: colour, line_color: ink("paper"), line_width: 1,
-  });
+/** Indices of a few marks along a line, each line at its own positions, so that lines differ without their colours. */
+function marks(x, phase) {
+  if (!x.length) return [];
+  const nearest = (wanted) => x.reduce((best, value, i) => (Math.abs(value - wanted) < Math.abs(x[best] - wanted) ? i : best), 0);
+  return [...new Set([0.06, 0.31, 0.56, 0.81].map((part) => nearest(x[0] + (part + 0.16 * phase) * (x.at(-1) - x[0]))))];
 }
 
 /** A line and a mark for a legend. */

@@ -1,4 +1,4 @@
-// The tab of runs: a table that can be filtered and sorted, and where each run comes from.
+// The tab of runs: a table with a filter, sorting and details of each run.
 
 const PAGE = 100;
 const table = {sort: -1, up: true, limit: PAGE, found: []};
@@ -33,7 +33,7 @@ function sortBy(at) {
   find();
 }
 
-/** Find the rows that have every word of the filter in some cell, in order. */
+/** Find and sort the rows that contain every word of the filter. */
 function find() {
   const {columns, rows} = DATA.runs;
   const wanted = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -46,7 +46,7 @@ function find() {
     const sign = table.up ? 1 : -1;
     table.found.sort((a, b) => {
       const [x, y] = [cell(a, table.sort), cell(b, table.sort)];
-      if (x === null || y === null) return (x === null) - (y === null) || a - b;  // what is not known comes last
+      if (x === null || y === null) return (x === null) - (y === null) || a - b;  // unknown values come last
       return sign * (typeof x === "number" ? x - y : x.localeCompare(y)) || a - b;
     });
   }
@@ -71,7 +71,7 @@ function list() {
   $("more").hidden = kept <= table.limit;
 }
 
-/** Open or close the row that says where a run comes from. */
+/** Open or close the details of a run. */
 function toggle(row, line, button) {
   const opened = button.getAttribute("aria-expanded") === "true";
   button.setAttribute("aria-expanded", String(!opened));
