@@ -59,9 +59,15 @@ def _section(cls: type[Method]) -> str:
     return (
         f"## {cls.title}\n\n{summary}\n\n{_mathematics(body).strip()}\n\n"
         f"**Parameters.**\n{_parameters(parameters)}\n"
-        f"- `theory`: {_first(cls.theory)}\n- `unit`: {_first(cls.unit)}\n\n"
+        f"{_protocols(cls)}\n\n"
         f"**Source.** {_linked(' '.join(references.split()))}\n"
     )
+
+
+def _protocols(cls: type[Method]) -> str:
+    if cls.theory == cls.unit:
+        return f"- `theory` and `unit`: {_first(cls.theory)}"
+    return f"- `theory`: {_first(cls.theory)}\n- `unit`: {_first(cls.unit)}"
 
 
 def _mathematics(body: str) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .problems.quadratic import Quadratic
     from .problems.softmax import SoftmaxRegression
     from .problems.squares import LeastSquares
+    from .run.cite import cite
     from .run.constants import constants
     from .run.ranks.checkpoints import Checkpoints
     from .run.result import Result, load
@@ -55,6 +56,7 @@ _HOME = {
     "SoftmaxRegression": "problems.softmax",
     "Sweep": "study.sweep_result",
     "algorithms": "algorithms",
+    "cite": "run.cite",
     "from_loss": "problems.loss",
     "compare": "study.compare",
     "constants": "run.constants",
@@ -85,6 +87,7 @@ __all__ = [
     "Sweep",
     "__version__",
     "algorithms",
+    "cite",
     "compare",
     "constants",
     "data",

@@ -1,3 +1,7 @@
+import inspect
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,6 +31,14 @@ def test_follows_an_independent_transcription_of_algorithm_2():
         state, x = method.step(state, oracle, gossip)
         for ours, theirs in ((x, g), (state.z, z), (state.z_f, z_f), (state.m, m)):
             np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_the_page_of_notation_quotes_the_code():
+    page = (Path(__file__).parents[2] / "docs" / "notation.md").read_text()
+    rows = page.partition("## ADOM, line by line")[2].partition("\n## ")[0]
+    quoted = re.findall(r"`([^`]+ = [^`]+)`", rows)
+    assert len(quoted) == 7
+    assert all(code in inspect.getsource(ADOM.step) for code in quoted)
 
 
 def test_theory_is_theorem_1_and_unit_drops_its_sevens():

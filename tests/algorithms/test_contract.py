@@ -1,6 +1,8 @@
 """What every method of the table must satisfy, whatever it computes."""
 
 import ast
+import inspect
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +70,17 @@ def test_table_says_what_the_command_line_and_the_docs_need(name):
     assert cls.title
     assert cls.complexity
     assert "arXiv:" in cls.reference
+
+
+@every_method
+def test_lines_of_step_carry_the_numbers_of_their_formulas(name):
+    comments = " ".join(re.findall("#.*", inspect.getsource(method_class(name).step)))
+    if name in ("adom", "pngd"):  # the paper's lines, from where its loop begins
+        assert re.findall(r"line (\d)", comments) == list({"adom": "45678", "pngd": "456"}[name])
+    else:
+        numbers = re.findall(r"\\qquad \((\d)\)", method_class(name).__doc__)
+        assert numbers
+        assert re.findall(r"\((\d)\)", comments) == numbers
 
 
 @every_method

@@ -10,6 +10,7 @@ import pytest
 import adom
 from adom.data import infectious, load, problem, readings, samples, table2
 from adom.data.infectious import LINKS, MEMBERS, PAPER_CHI, rows
+from adom.run.cite import INFECTIOUS
 
 Real = Callable[..., Path]
 
@@ -64,6 +65,7 @@ def test_infectious_has_the_papers_figures(real: Real) -> None:
         assert nx.utils.graphs_equal(network.graph(k), nx.Graph(graphs[k]))
     values = np.array([np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float)) for graph in graphs])
     assert network.chi == pytest.approx((values[:, -1] / values[:, 1]).max())
+    assert network.recipe["sha256"] == INFECTIOUS  # by which adom.cite knows it
 
 
 def test_readings(real: Real) -> None:

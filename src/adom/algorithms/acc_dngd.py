@@ -22,10 +22,10 @@ class AccDNGD(Method):
     With a = (mu eta)^(1/2) and M = I - W / lambda_max:
 
     .. math::
-        x^{k+1} &= M(k) y^k - \eta s^k \\
-        v^{k+1} &= (1 - a) M(k) v^k + a M(k) y^k - (\eta / a) s^k \\
-        y^{k+1} &= (x^{k+1} + a v^{k+1}) / (1 + a) \\
-        s^{k+1} &= M(k) s^k + \nabla F(y^{k+1}) - \nabla F(y^k)
+        x^{k+1} &= M(k) y^k - \eta s^k \qquad (1) \\
+        v^{k+1} &= (1 - a) M(k) v^k + a M(k) y^k - (\eta / a) s^k \qquad (2) \\
+        y^{k+1} &= (x^{k+1} + a v^{k+1}) / (1 + a) \qquad (3) \\
+        s^{k+1} &= M(k) s^k + \nabla F(y^{k+1}) - \nabla F(y^k) \qquad (4)
 
     ``x`` takes the gradient steps, ``v`` carries the momentum, ``y`` is where gradients are taken and what is
     reported; ``s`` tracks the average gradient: its rows sum to those of grad F(y) throughout. It was made and proved
@@ -89,9 +89,9 @@ class AccDNGD(Method):
         v, y, s, g = state
         eta, a = self.eta, self.a
         M_v, M_y, M_s = gossip.average(v, y, s)
-        x = M_y - eta * s
-        v = (1 - a) * M_v + a * M_y - (eta / a) * s
-        y = (x + a * v) / (1 + a)
+        x = M_y - eta * s  # (1)
+        v = (1 - a) * M_v + a * M_y - (eta / a) * s  # (2)
+        y = (x + a * v) / (1 + a)  # (3)
         g_next = oracle.gradient(y)
-        s = M_s + g_next - g
+        s = M_s + g_next - g  # (4)
         return State(v, y, s, g_next), y

@@ -23,10 +23,10 @@ class AccGT(Method):
     With theta = (mu a)^(1/2) / 2 and M = I - W / lambda_max:
 
     .. math::
-        y^k     &= \theta z^k + (1 - \theta) x^k \\
-        s^k     &= M(k) s^{k-1} + \nabla F(y^k) - \nabla F(y^{k-1}) \\
-        z^{k+1} &= \frac{M(k) (\frac{\mu a}{\theta} y^k + z^k) - \frac{a}{\theta} s^k}{1 + \mu a / \theta} \\
-        x^{k+1} &= \theta z^{k+1} + (1 - \theta) M(k) x^k
+        y^k     &= \theta z^k + (1 - \theta) x^k \qquad (1) \\
+        s^k     &= M(k) s^{k-1} + \nabla F(y^k) - \nabla F(y^{k-1}) \qquad (2) \\
+        z^{k+1} &= \frac{M(k) (\frac{\mu a}{\theta} y^k + z^k) - \frac{a}{\theta} s^k}{1 + \mu a / \theta} \qquad (3) \\
+        x^{k+1} &= \theta z^{k+1} + (1 - \theta) M(k) x^k \qquad (4)
 
     ``x`` is the averaged sequence and what is reported, ``z`` carries the momentum, ``y`` is where gradients are taken;
     ``s`` tracks the average gradient: its rows sum to those of grad F(y). The first step takes s = grad F(y).
@@ -68,19 +68,16 @@ class AccGT(Method):
         self._require("lie in (0, 1)", lambda v: (v > 0) & (v < 1), "theta")
 
     @classmethod
-    def theory(cls, constants: Constants) -> Self:
-        """Unit's: the source's bound has this order; its absolute constant was not at hand."""
-        return cls.unit(constants)
-
-    @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """a = 1 / (L chi^3), with chi counted as 2 where it is less.
+        """a = 1 / (L chi^3), with chi counted as 2 where it is less; the order of the source's bound.
 
         On nearly complete graphs 1 / L is too long a step: s is the average gradient plus how much the node's own has
         changed, which averaging has had no round to spread.
         """
         a = 1 / (constants.L * max(constants.chi, 2.0) ** 3)
         return cls(a=a, mu=constants.mu, theta=sqrt(constants.mu * a) / 2)
+
+    theory = unit
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """x^0 = z^0 = 0; with s and the gradient before the first at 0, the first s is grad F(y^0)."""
@@ -92,10 +89,10 @@ class AccGT(Method):
         a, theta = self.a, self.theta
         pull = self.mu * a / theta
 
-        y = theta * z + (1 - theta) * x
+        y = theta * z + (1 - theta) * x  # (1)
         g_next = oracle.gradient(y)
         M_s, M_yz, M_x = gossip.average(s, pull * y + z, x)
-        s = M_s + g_next - g
-        z = (M_yz - a / theta * s) / (1 + pull)
-        x = theta * z + (1 - theta) * M_x
+        s = M_s + g_next - g  # (2)
+        z = (M_yz - a / theta * s) / (1 + pull)  # (3)
+        x = theta * z + (1 - theta) * M_x  # (4)
         return State(x, z, s, g_next), x

@@ -27,14 +27,14 @@ class ADOMPlus(Method):
 
     .. math::
         x_g &= \tau_1 x + (1 - \tau_1) x_f, \quad y_g = \sigma_1 y + (1 - \sigma_1) y_f,
-               \quad z_g = \sigma_1 z + (1 - \sigma_1) z_f \\
-        g   &= \nabla F(x_g) - \nu x_g \\
-        x^+ &= x + \eta \alpha (x_g - x^+) - \eta (g - y^+) \\
-        y^+ &= y + \theta \beta (g - y^+) - \theta ((y_g + z_g) / \nu + x^+) \\
-        h   &= (\gamma / \nu) (y_g + z_g) + m \\
-        z^+ &= z + \gamma \delta (z_g - z) - W(k) h, \qquad m^+ = h - W(k) h \\
+               \quad z_g = \sigma_1 z + (1 - \sigma_1) z_f \qquad (1) \\
+        g   &= \nabla F(x_g) - \nu x_g \qquad (2) \\
+        x^+ &= x + \eta \alpha (x_g - x^+) - \eta (g - y^+) \qquad (3) \\
+        y^+ &= y + \theta \beta (g - y^+) - \theta ((y_g + z_g) / \nu + x^+) \qquad (4) \\
+        h   &= (\gamma / \nu) (y_g + z_g) + m \qquad (5) \\
+        z^+ &= z + \gamma \delta (z_g - z) - W(k) h, \qquad m^+ = h - W(k) h \qquad (6) \\
         x_f^+ &= x_g + \tau_2 (x^+ - x), \quad y_f^+ = y_g + \sigma_2 (y^+ - y),
-               \quad z_f^+ = z_g - \zeta W(k) (y_g + z_g)
+               \quad z_f^+ = z_g - \zeta W(k) (y_g + z_g) \qquad (7)
 
     ``x`` is primal, ``y`` its dual, ``z`` the multiplier of consensus (its rows sum to zero throughout), ``m`` what the
     network has not let through yet; f and g mark the sequences of gradient steps and of extrapolation, as in ADOM. The
@@ -130,23 +130,25 @@ class ADOMPlus(Method):
         x, x_f, y, y_f, z, z_f, m = state
         eta, theta, alpha, beta, nu = self.eta, self.theta, self.alpha, self.beta, self.nu
 
-        x_g = x_f + self.tau_1 * (x - x_f)  # written so that rounding ends where x and x_f meet
+        x_g = x_f + self.tau_1 * (x - x_f)  # (1), written so that rounding ends where x and x_f meet
         y_g = y_f + self.sigma_1 * (y - y_f)
         z_g = z_f + self.sigma_1 * (z - z_f)
-        g = oracle.gradient(x_g) - nu * x_g
+        yz = y_g + z_g
+        g = oracle.gradient(x_g) - nu * x_g  # (2)
 
-        # The two implicit lines: A x' = b_x + eta y' and B y' = b_y - theta x'.
+        # (3) and (4) as a linear system: A x' = b_x + eta y' and B y' = b_y - theta x'.
         A, B = 1 + eta * alpha, 1 + theta * beta
         b_x = x + eta * alpha * x_g - eta * g
-        b_y = y + theta * beta * g - theta / nu * (y_g + z_g)
+        b_y = y + theta * beta * g - theta / nu * yz
         y_next = (A * b_y - theta * b_x) / (A * B + eta * theta)
         x_next = (b_x + eta * y_next) / A
 
-        h = self.gamma / nu * (y_g + z_g) + m
-        M_h, M_yz = gossip.average(h, y_g + z_g)  # M v = v - W v
-        z = z + (self.gamma * self.delta * (z_g - z) - (h - M_h))
+        h = self.gamma / nu * yz + m  # (5)
+        M_h, M_yz = gossip.average(h, yz)
+        W_h, W_yz = h - M_h, yz - M_yz  # gossip(h, yz) would not scale W to lambda_max = 1
+        z = z + (self.gamma * self.delta * (z_g - z) - W_h)  # (6)
         m = M_h
-        z_f = z_g - self.zeta * (y_g + z_g - M_yz)
-        x_f = x_g + self.tau_2 * (x_next - x)
+        x_f = x_g + self.tau_2 * (x_next - x)  # (7)
         y_f = y_g + self.sigma_2 * (y_next - y)
+        z_f = z_g - self.zeta * W_yz
         return State(x_next, x_f, y_next, y_f, z, z_f, m), x_g

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Self
 
-from .base import Array, Constants, Gossip, Method, Number, Oracle
+from .base import Array, Constants, Gossip, Method, Number, Oracle, at_least, ceiling
 
 
 class State(NamedTuple):
@@ -22,8 +22,8 @@ class APM(Method):
     With momentum a = (mu / L)^(1/2):
 
     .. math::
-        y^k     &= x^k + \frac{1 - a}{1 + a} (x^k - x^{k-1}) \\
-        x^{k+1} &= \mathrm{mix}(y^k - \nabla F(y^k) / L, T_k), \qquad T_k = \max(1, \lceil k a \chi \rceil)
+        y^k     &= x^k + \frac{1 - a}{1 + a} (x^k - x^{k-1}) \qquad (1) \\
+        x^{k+1} &= \mathrm{mix}(y^k - \nabla F(y^k) / L, T_k), \qquad T_k = \max(1, \lceil k a \chi \rceil) \qquad (2)
 
     with k = 0, 1, ... Nothing tracks the average gradient, so the averaging has to become as exact as the error wanted:
     T_k grows, which makes the rounds grow like log^2(1/eps). Every inner round moves the network on by one.
@@ -72,15 +72,11 @@ class APM(Method):
         a = sqrt(1 / constants.kappa)
         return cls(step_size=1 / constants.L, a=a, growth=a * constants.chi)
 
-    @classmethod
-    def unit(cls, constants: Constants) -> Self:
-        """Theory's: it has no absolute constants to drop."""
-        return cls.theory(constants)
+    unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
         """T_k = max(1, ceil(k growth))."""
-        T = -((-k * self.growth) // 1)  # rounded up
-        return T + (T < 1) * (1 - T)
+        return at_least(1, ceiling(k * self.growth))
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """x^0 = x^{-1} = 0."""
@@ -89,6 +85,6 @@ class APM(Method):
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
         """T_k rounds of one vector."""
         x, x_before, k = state
-        y = x + (1 - self.a) / (1 + self.a) * (x - x_before)
-        x_next = gossip.mix(y - self.step_size * oracle.gradient(y), self.rounds_of_step(k))
+        y = x + (1 - self.a) / (1 + self.a) * (x - x_before)  # (1)
+        x_next = gossip.mix(y - self.step_size * oracle.gradient(y), self.rounds_of_step(k))  # (2)
         return State(x_next, x, k + 1), x_next

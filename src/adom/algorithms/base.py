@@ -1,4 +1,4 @@
-"""What every method shares: the constants it is built from and the contract it keeps with an engine.
+"""Base of all methods: the constants they are built from and their contract with an engine.
 
 A method is a frozen dataclass of hyper-parameters with two constructors, `Method.theory` and `Method.unit`,
 and two pure functions, `Method.init` and `Method.step`. A step is only arithmetic on arrays of shape
@@ -13,7 +13,6 @@ from math import sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from ..errors import InputError
-from ..util.cards import card
 
 Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
 Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch
@@ -57,7 +56,7 @@ class Gossip(Protocol):
 
 @dataclass(frozen=True)
 class Constants:
-    """What a theorem may use: the functions' mu and L, the network's spectrum and size.
+    """Constants that a theorem may use: the functions' mu and L, the network's spectrum and size.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class Constants:
         if not 0 < self.lambda_min_plus <= self.lambda_max < float("inf"):
             raise InputError(
                 "the spectrum must satisfy 0 < lambda_min_plus <= lambda_max < inf, got "
-                f"{self.lambda_min_plus!r} and {self.lambda_max!r}; a connected network has such a one"
+                f"{self.lambda_min_plus!r} and {self.lambda_max!r}; every connected network has one"
             )
 
     @property
@@ -116,6 +115,28 @@ def small_gain_step(J: float, chi: float, mu: float) -> float:
     root = sqrt(J * J + (1 - d * d) * J)
     gap = (J * J * (1 - d * d) + (1 - d * d) * J) / (root + d * J)
     return 1.5 * gap**2 / (mu * J * (J + 1) ** 2)
+
+
+def ceiling(v: Number) -> Number:
+    """Return v rounded up, for a float or an array of any library.
+
+    Examples
+    --------
+    >>> ceiling(2.0), ceiling(2.1)
+    (2.0, 3.0)
+    """
+    return -(-v // 1)
+
+
+def at_least(least: float, v: Number) -> Number:
+    """Return max(least, v), for a float or an array of any library.
+
+    Examples
+    --------
+    >>> at_least(1, 0.5), at_least(1, 3.0)
+    (1.0, 3.0)
+    """
+    return v + (v < least) * (least - v)
 
 
 class Method:
@@ -174,7 +195,9 @@ class Method:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass
 
     def _repr_html_(self) -> str:
+        from ..util.cards import card  # late: only notebooks show it
+
         values = {name: f"{len(v)} values" if hasattr(v, "__len__") else v for name, v in self.parameters().items()}
-        about = {"rounds to epsilon": "complexity", "reference": "reference"}
-        known = {name: getattr(self, place) for name, place in about.items() if hasattr(self, place)}
-        return card(self.title, f"a {self.oracle} method", {**values, **known})
+        rows = {"rounds to epsilon": "complexity", "reference": "reference"}
+        about = {title: getattr(self, name) for title, name in rows.items() if hasattr(self, name)}
+        return card(self.title, f"a {self.oracle} method", {**values, **about})

@@ -20,8 +20,8 @@ class DIGing(Method):
     r"""Every node descends along its own estimate of the average gradient.
 
     .. math::
-        x^{k+1} &= M(k) x^k - a s^k \\
-        s^{k+1} &= M(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k)
+        x^{k+1} &= M(k) x^k - a s^k \qquad (1) \\
+        s^{k+1} &= M(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k) \qquad (2)
 
     with M = I - W / lambda_max. ``s`` tracks the average gradient: its rows sum to those of grad F(x) throughout.
 
@@ -74,7 +74,7 @@ class DIGing(Method):
         """One round of two vectors."""
         x, s, g = state
         M_x, M_s = gossip.average(x, s)
-        x = M_x - self.a * s
+        x = M_x - self.a * s  # (1)
         g_next = oracle.gradient(x)
-        s = M_s + g_next - g
+        s = M_s + g_next - g  # (2)
         return State(x, s, g_next), x

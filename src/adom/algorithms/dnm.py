@@ -19,8 +19,8 @@ class DNM(Method):
     r"""Nesterov's method on the dual with the current W(k) in place of the projection.
 
     .. math::
-        y^{k+1} &= z^k - \theta W(k) \nabla F^*(z^k) \\
-        z^{k+1} &= y^{k+1} + \beta (y^{k+1} - y^k)
+        y^{k+1} &= z^k - \theta W(k) \nabla F^*(z^k) \qquad (1) \\
+        z^{k+1} &= y^{k+1} + \beta (y^{k+1} - y^k) \qquad (2)
 
     ``y`` takes the gradient steps, ``z`` extrapolates; the rows of both sum to zero throughout. On a network that
     does not change it is Nesterov's method in the norm of W and takes (chi kappa)^(1/2) log(1/eps) rounds. Its proof
@@ -66,10 +66,7 @@ class DNM(Method):
         root = sqrt(constants.chi * constants.kappa)
         return cls(theta=constants.mu / constants.lambda_max, beta=(root - 1) / (root + 1))
 
-    @classmethod
-    def unit(cls, constants: Constants) -> Self:
-        """Theory's: its formulas have no absolute constants to drop."""
-        return cls.theory(constants)
+    unit = theory
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """y^0 = z^0 = 0."""
@@ -79,6 +76,6 @@ class DNM(Method):
         """One round of one vector."""
         y, z = state
         g = oracle.dual_gradient(z)
-        y_next = z - self.theta * gossip(g)
-        z = y_next + self.beta * (y_next - y)
+        y_next = z - self.theta * gossip(g)  # (1)
+        z = y_next + self.beta * (y_next - y)  # (2)
         return State(y_next, z), g

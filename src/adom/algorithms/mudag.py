@@ -23,8 +23,8 @@ class Mudag(Method):
     With momentum a = (mu / L)^(1/2):
 
     .. math::
-        x^{k+1} &= \mathrm{mix}(y^k + x^k - y^{k-1} - (\nabla F(y^k) - \nabla F(y^{k-1})) / L, K) \\
-        y^{k+1} &= x^{k+1} + \frac{1 - a}{1 + a} (x^{k+1} - x^k)
+        x^{k+1} &= \mathrm{mix}(y^k + x^k - y^{k-1} - (\nabla F(y^k) - \nabla F(y^{k-1})) / L, K) \qquad (1) \\
+        y^{k+1} &= x^{k+1} + \frac{1 - a}{1 + a} (x^{k+1} - x^k) \qquad (2)
 
     ``x`` takes the gradient steps, ``y`` extrapolates. The differences track the average gradient: the mean of the rows
     of x obeys x' = y - (mean gradient) / L. All nodes start at one point, y^{-1} = y^0 = x^0, and the gradient before
@@ -71,17 +71,14 @@ class Mudag(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """K = ceil(chi log kappa); the source gives its order only, so this is `unit` as well."""
+        """K = ceil(chi log kappa); the source gives its order only."""
         return cls(
             step_size=1 / constants.L,
             a=sqrt(1 / constants.kappa),
             K=max(1, ceil(constants.chi * log(constants.kappa))),
         )
 
-    @classmethod
-    def unit(cls, constants: Constants) -> Self:
-        """Theory's."""
-        return cls.theory(constants)
+    unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
         """K, whatever the step."""
@@ -95,6 +92,6 @@ class Mudag(Method):
         """K rounds of one vector."""
         x, y, y_before, g_before = state
         g = oracle.gradient(y)
-        x_next = gossip.mix(y + x - y_before - self.step_size * (g - g_before), self.K)
-        y_next = x_next + (1 - self.a) / (1 + self.a) * (x_next - x)
+        x_next = gossip.mix(y + x - y_before - self.step_size * (g - g_before), self.K)  # (1)
+        y_next = x_next + (1 - self.a) / (1 + self.a) * (x_next - x)  # (2)
         return State(x_next, y_next, y, g), x_next

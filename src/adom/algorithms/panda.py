@@ -20,9 +20,9 @@ class PANDA(Method):
     r"""Dual gradient ascent in which every node tracks the average of the primal points.
 
     .. math::
-        x^{k+1} &= \nabla F^*(y^k) \\
-        s^{k+1} &= M(k) s^k + x^{k+1} - x^k \\
-        y^{k+1} &= y^k - c (x^{k+1} - s^{k+1})
+        x^{k+1} &= \nabla F^*(y^k) \qquad (1) \\
+        s^{k+1} &= M(k) s^k + x^{k+1} - x^k \qquad (2) \\
+        y^{k+1} &= y^k - c (x^{k+1} - s^{k+1}) \qquad (3)
 
     with M = I - W / lambda_max. ``s`` tracks the average of the rows of x (their sums agree throughout), so x - s
     estimates the dual gradient P x, and the rows of ``y`` keep summing to zero. It is DIGing on the dual.
@@ -79,7 +79,7 @@ class PANDA(Method):
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
         """One round of one vector."""
         x, s, y = state
-        x_next = oracle.dual_gradient(y)
-        s = gossip.average(s) + x_next - x
-        y = y - self.c * (x_next - s)
+        x_next = oracle.dual_gradient(y)  # (1)
+        s = gossip.average(s) + x_next - x  # (2)
+        y = y - self.c * (x_next - s)  # (3)
         return State(x_next, s, y), x_next

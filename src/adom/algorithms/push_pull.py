@@ -19,8 +19,8 @@ class PushPull(Method):
     r"""Iterates are pulled by a row-stochastic R(k), tracked gradients pushed by a column-stochastic C(k).
 
     .. math::
-        x^{k+1} &= R(k) (x^k - a s^k) \\
-        s^{k+1} &= C(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k)
+        x^{k+1} &= R(k) (x^k - a s^k) \qquad (1) \\
+        s^{k+1} &= C(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k) \qquad (2)
 
     R keeps a consensus a consensus, C keeps the sum: the rows of ``s`` sum to those of grad F(x) throughout. Both are
     built from the same directed graph, R_ij = 1 / (1 + in-degree of i) and C_ij = 1 / (1 + out-degree of j) where j
@@ -59,14 +59,11 @@ class PushPull(Method):
         self._require_positive("a")
 
     @classmethod
-    def theory(cls, constants: Constants) -> Self:
-        """Unit's: the source's bound cannot be computed from these constants."""
-        return cls.unit(constants)
-
-    @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """a = 1 / (L chi^2), as for DIGing."""
+        """a = 1 / (L chi^2), as for DIGing; the source's bound cannot be computed from these constants."""
         return cls(a=1 / (constants.L * constants.chi**2))
+
+    theory = unit
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """x^0 = 0, s^0 = grad F(x^0)."""
@@ -76,7 +73,7 @@ class PushPull(Method):
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
         """One round of two vectors."""
         x, s, g = state
-        x, C_s = gossip.push_pull(x - self.a * s, s)
+        x, C_s = gossip.push_pull(x - self.a * s, s)  # (1)
         g_next = oracle.gradient(x)
-        s = C_s + g_next - g
+        s = C_s + g_next - g  # (2)
         return State(x, s, g_next), x
