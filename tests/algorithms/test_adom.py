@@ -36,7 +36,7 @@ def test_follows_an_independent_transcription_of_algorithm_2():
 def test_the_page_of_notation_quotes_the_code():
     page = (Path(__file__).parents[2] / "docs" / "notation.md").read_text()
     rows = page.partition("## ADOM, line by line")[2].partition("\n## ")[0]
-    quoted = re.findall(r"`([^`]+ = [^`]+)`", rows)
+    quoted = re.findall(r"\| `([^`\n]+ = [^`\n]+)`", rows)
     assert len(quoted) == 7
     assert all(code in inspect.getsource(ADOM.step) for code in quoted)
 
