@@ -2,8 +2,8 @@
 
 import pytest
 
-from adom.cli.advice import advice
 from adom.cli.exit_codes import Exit, of_run
+from adom.cli.solve import advice
 from adom.run.endings import FINISHED
 from support.drawn import made
 

@@ -109,21 +109,6 @@ def test_interrupting_keeps_what_was_done(adom: Any, monkeypatch: pytest.MonkeyP
     assert load("out/compare/pngd.npz").status == "interrupted"
 
 
-def test_bad_input(refused: Any) -> None:
-    Path("blocked").touch()
-    Path("far.toml").write_text("[run]\nengine = 'mpi'\n")
-    Path("typo.toml").write_text("[compare]\nmethod = 'adom'\n")
-    assert "unknown method 'adm'; did you mean 'adom'?" in refused("compare", "--methods", "pngd,adm")
-    assert "--methods names 'adom' twice" in refused("compare", "--methods", "adom,adom")
-    assert "--methods ' , ' names no method" in refused("compare", "--methods", " , ")
-    assert "engine 'mpi' cannot compare methods" in refused("compare", "far.toml")
-    assert "unknown key 'method'; did you mean 'methods'?" in refused("compare", "typo.toml")
-    assert "unknown oracle 'gd'; did you mean 'gd:1'?" in refused("compare", "--oracle", "gd")
-    assert "do not suit PNGD, which has" in refused("compare", *TWO, "--parameters", "unit,step=1")
-    assert "cannot make the folder blocked/out" in refused("compare", *TWO, "--out", "blocked/out")
-    assert "--methods" in refused("compare", "--method", "adom")
-
-
 def test_the_budget_is_shared_with_solve() -> None:
     problem = package.Quadratic([[[2.0]], [[2.0]]], [[2.0], [2.0]])  # x* = 1 at both nodes: the start is 2
     relative = settle(None, {"run": {"rounds": 7, "rtol": 1e-3, "record_every": 2}}, USUAL)

@@ -62,7 +62,7 @@ def test_contacts_alone_name_the_kind_and_bring_the_nodes() -> None:
         ("[problem]\nnods = 3\n", "config.toml, [problem]: unknown key 'nods'; did you mean 'nodes'?"),
         ("[run]\nepochs = 3\n", "[run]: unknown key 'epochs'; known: method"),
         ("[problm]\nnodes = 3\n", "unknown table [problm]; did you mean 'problem'?"),
-        ("nodes = 3\n", "config.toml: nodes stands in no table; write [problem] on a line above it"),
+        ("nodes = 3\n", "config.toml: nodes is not in a table; write [problem] on a line above it"),
         ("fog = 3\n", "unknown table [fog]"),
         ("problem = 3\n", "problem must be a table, got 3"),
         ("[problem]\nnodes = '3'\n", "nodes must be a whole number, got '3'; e.g. nodes = 100"),
@@ -71,7 +71,7 @@ def test_contacts_alone_name_the_kind_and_bring_the_nodes() -> None:
         ("[problem]\nkappa = 'x'\n", "kappa must be a number, got 'x'"),
         ("[network]\nrepair = 1\n", "repair must be true or false, got 1"),
         ("[run]\nmethod = 1\n", "method must be text in quotes, got 1"),
-        ("[problem\n", "config.toml is no TOML: Expected ']'"),
+        ("[problem\n", "config.toml is not a TOML file: Expected ']'"),
         ("[problem]\nsamples = 0\n", "samples must be at least 1, got 0"),
         ("[run]\nrounds = -5\n", "rounds must be at least 1, got -5"),
         ("[run]\nrtol = nan\n", "rtol must be a finite number, got nan"),
@@ -244,7 +244,7 @@ def test_methods_are_a_list_or_text_in_both_tables() -> None:
 
 
 def test_a_path_that_config_toml_cannot_hold_is_refused() -> None:
-    with pytest.raises(InputError, match=r"--data 'caf\\udce9' is no name in UTF-8"):
+    with pytest.raises(InputError, match=r"--data 'caf\\udce9' is not a name in UTF-8"):
         settle(None, {"problem": {"data": "caf\udce9"}}, USUAL)
 
 

@@ -69,13 +69,6 @@ def test_version(adom: Any) -> None:
     assert adom("--version").out == f"adom {package.__version__}\n"
 
 
-def test_unknown_commands_and_options_suggest_the_nearest(refused: Any) -> None:
-    assert "'solve'" in refused("solv")
-    assert "--rounds" in refused("solve", "--rouns", "5")
-    assert "adom --help" in refused("--nonsense")
-    assert "missing RESULT.npz...: files that runs saved" in refused("plot")
-
-
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, adom: Any) -> None:
     def broken(self: Any, context: Any) -> Any:
         raise ZeroDivisionError("a bug")

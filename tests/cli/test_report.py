@@ -70,13 +70,6 @@ def test_a_comparison_and_a_sweep(adom: Any) -> None:
 
 
 def test_refusals(refused: Any, done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "there is no file or folder nowhere; give result files" in refused("report", "nowhere")
-    assert "missing RESULTS...: result files, or folders" in refused("report")
-    assert "its suffix must be one of .html, .htm; e.g. --out page.html" in refused(
-        "report", done.folder, "-o", "page.png"
-    )
-    Path("empty").mkdir()
-    assert "the folder empty has no results" in refused("report", "empty")
     Path("blocked").touch()
     assert "cannot make the folder blocked: it is a file" in refused("report", done.folder, "-o", "blocked/page.html")
     monkeypatch.setattr(page, "find_spec", lambda name: None)

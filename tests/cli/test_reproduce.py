@@ -30,16 +30,3 @@ def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
     entries = {one["claim"]: one for one in again["ledger"]}
     assert entries.keys() >= {"chi", "kap", "T"}
     assert (entries["chi"]["verdict"], entries["chi"]["full_run"]) == ("not judged", "partly, 11 of 16 panels")
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["kapa"], "error: no figure is called 'kapa'; did you mean 'kappa'? known: network, slow2, kappa"),
-        (["kappa/d7"], "error: figure kappa has no panel 'd7'"),
-        (["--protocols", "best"], "error: unknown protocol 'best'; known: theory, unit, tuned"),
-        (["--seeds", "0"], "error: --seeds must be at least 1, got 0"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(refused, tmp_path, given, said):
-    assert refused("reproduce", *given, "--out", tmp_path).startswith(said)

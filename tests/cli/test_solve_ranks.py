@@ -139,14 +139,14 @@ def test_without_mpirun_the_remedy_is_named(monkeypatch, tmp_path):
 def test_a_rank_has_one_thread_unless_told_otherwise(monkeypatch):
     for name in (*starting.PLACES, *starting.ONE_THREAD, "XLA_FLAGS"):
         monkeypatch.delenv(name, raising=False)
-    starting.calm()
+    starting.prepare()
     assert "OMP_NUM_THREADS" not in starting.os.environ
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
     monkeypatch.setenv("MKL_NUM_THREADS", "2")
     for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "JAX_CPU_ENABLE_ASYNC_DISPATCH", "XLA_FLAGS"):
         monkeypatch.setenv(name, "")  # so that it is taken away again
         monkeypatch.delenv(name)
-    starting.calm()
+    starting.prepare()
     assert starting.rank() == 3
     assert starting.os.environ["OMP_NUM_THREADS"] == "1"
     assert starting.os.environ["MKL_NUM_THREADS"] == "2"

@@ -68,24 +68,3 @@ def test_shards_are_replaced_only_when_asked(adom: Any, refused: Any) -> None:
     assert Path("shards/manifest.json").read_text() == before
     assert adom("split", "data.svm", "--nodes", 3, "--overwrite").code == 0
     assert len(list(Path("shards").iterdir())) == 4
-
-
-def test_refusals(refused: Any) -> None:
-    assert "missing DATA: LIBSVM" in refused("split", "--nodes", 3)
-    assert "missing --nodes: number of nodes" in refused("split", "data.svm")
-    assert "--nodes must be a whole number, got 'many'; e.g. --nodes 100" in refused(
-        "split", "data.svm", "--nodes", "many"
-    )
-    assert "--nodes must be at least 1, got 0" in refused("split", "data.svm", "--nodes", 0)
-    assert "101 nodes cannot share 100 samples" in refused("split", "data.svm", "--nodes", 101)
-    assert "cannot read none.svm" in refused("split", "none.svm", "--nodes", 3)
-    assert "known: rows, shuffled, label, dirichlet" in refused("split", "data.svm", "--nodes", 3, "--by", "class")
-    assert "--alpha 0.3 has no effect" in refused("split", "data.svm", "--nodes", 3, "--alpha", 0.3)
-    assert "--alpha must be above 0, got 0.0" in refused(
-        "split", "data.svm", "--nodes", 3, "--by", "dirichlet", "--alpha", 0
-    )
-    assert "is a network, not samples" in refused("split", "infectious_ct1", "--nodes", 3)
-    assert not Path("shards").exists()
-    assert "cannot write" in refused("split", "data.svm", "--nodes", 3, "--out", "data.svm")
-    Path("three.svm").write_text("1 1:1\n2 1:1\n3 1:1\n")
-    assert "exactly two classes, got 3: 1, 2, 3" in refused("split", "three.svm", "--nodes", 3)

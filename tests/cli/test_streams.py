@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import typer
 
+from adom.algorithms import METHODS, method_class
 from adom.cli import output
 from adom.cli.main import EXAMPLES, START, app
-from adom.cli.settings import DATA_SETS, DTYPES, ENGINES, PARAMETERS, SPLITS
 
 GROUP: Any = typer.main.get_command(app)
 TINY = ["--nodes", 4, "--samples", 5, "--dim", 4, "--kappa", 10, "--network", "ring"]
@@ -83,22 +83,27 @@ def test_engine_mpi_says_so_where_it_is_alone(capsys: Any, monkeypatch: pytest.M
     from adom.cli import ranks
     from adom.cli.config import settle
     from adom.cli.settings import USUAL
-    from adom.cli.solve import _check_early
+    from adom.cli.solve import check
 
     alone = settle(None, {"run": {"engine": "mpi"}}, USUAL)
-    _check_early(alone)
+    check(alone)
     said = capsys.readouterr()
     assert (said.out, said.err.partition(";")[0]) == ("", "engine mpi in one process only")
     monkeypatch.setattr(ranks, "rank", lambda: 0)
-    _check_early(alone)
+    check(alone)
     assert capsys.readouterr().err == ""
 
 
-def test_words_that_do_not_fit_side_by_side_stand_below_each_other(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    assert adom("methods").out.startswith("name: adom\ntitle: ADOM\noracle: dual\n")
-    monkeypatch.setenv("COLUMNS", "120")
-    assert "name: adom" not in adom("methods").out
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_word_is_broken_and_no_column_squeezed(columns: int, adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = adom("methods").out
+    assert max(map(len, out.splitlines())) <= columns
+    words = out.split()
+    for cls in map(method_class, METHODS):
+        assert cls.reference.split()[-1] in words  # the arXiv number
+        assert set(cls.complexity.split()) <= set(words)
+    assert ("  oracle: dual\n" in out) == (columns == 40)  # each row a list
 
 
 def test_where_to_start_fits_and_is_right() -> None:
@@ -128,27 +133,6 @@ def _check_options(words: list[str]) -> None:
     command.make_context(words[0], list(words[1:]), resilient_parsing=True)
     known = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
     assert {word for word in words if word.startswith("-")} <= known
-
-
-def test_choices_are_those_of_the_library() -> None:
-    from adom.cli import plot, reproduce, split
-    from adom.data.sets import SAMPLES
-    from adom.data.shards import BY
-    from adom.data.splits import SPLITS as LIBRARY_SPLITS
-    from adom.paper.panels import FIGURES
-    from adom.plot.curves import AXES
-    from adom.run.request import DTYPES as LIBRARY_DTYPES
-    from adom.run.request import ENGINES as LIBRARY_ENGINES
-    from adom.run.request import PROTOCOLS, TUNED
-
-    assert tuple(SAMPLES) == DATA_SETS
-    assert tuple(LIBRARY_SPLITS) == SPLITS
-    assert tuple(LIBRARY_DTYPES) == DTYPES
-    assert tuple(LIBRARY_ENGINES) == ENGINES
-    assert (*PROTOCOLS, TUNED) == PARAMETERS
-    assert tuple(BY) == split.BY
-    assert tuple(FIGURES) == reproduce.FIGURES
-    assert set(AXES) | {"all"} == set(plot.AXES)
 
 
 @pytest.mark.parametrize(("quiet", "said"), [(False, "warning: x* is known to about 0.1 only\n"), (True, "")])

@@ -1,17 +1,17 @@
 """From settings to a network, a problem and parameters."""
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.sets import SAMPLES
 from ..errors import InputError, nearest
+from ..run.request import Request, read_parameters
 from ..util import files
 from .defaults import kinds
 from .output import busy
-from .settings import DATA_SETS, PARAMETERS, Config
+from .settings import KINDS, Config
 
 if TYPE_CHECKING:
     from ..algorithms import Method
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..problems.logistic import LogisticRegression
 
 MOST_NUMBERS = 2**31
-"""The most numbers that synthetic data may hold (16 GB)."""
+"""Limit on the size of synthetic data (16 GB)."""
 MOST_KAPPA = 1e15
-"""Beyond, mu is lost beside L in rounding."""
+"""Beyond this, mu is lost beside L in rounding."""
 
 
 def both(config: Config) -> "tuple[Network, LogisticRegression]":
@@ -34,14 +34,14 @@ def both(config: Config) -> "tuple[Network, LogisticRegression]":
     if table.data is not None:
         check_file(table.data)
     with busy("building the network and the problem"):
-        built = network(config)
-        made = problem(config, built.nodes)
-    if made.kappa > MOST_KAPPA:
+        on_network = network(config)
+        to_solve = problem(config, on_network.nodes)
+    if to_solve.kappa > MOST_KAPPA:
         raise InputError(
-            f"l2 = {table.l2!r} makes kappa = {made.kappa:.3g}, beyond the {MOST_KAPPA:g} that float64 can tell apart; "
+            f"l2 = {table.l2!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} that float64 allows; "
             "take a larger --l2, or give --kappa"
         )
-    return built, made
+    return on_network, to_solve
 
 
 def network(config: Config) -> "Network":
@@ -50,12 +50,12 @@ def network(config: Config) -> "Network":
 
     table = config.network
     chosen = kinds(str(table.kind))
-    # Those that bring their own number of nodes come first: the others take it over.
-    made: dict[str, Network] = {}
+    # Kinds that bring their own number of nodes come first: the others take it over.
+    by_kind: dict[str, Network] = {}
     for kind in sorted(set(chosen), key=lambda kind: kind not in ("contacts", "infectious")):
-        nodes = next(iter(made.values())).nodes if made else config.problem.nodes
-        made[kind] = _member(kind, config, nodes)
-    members = [made[kind] for kind in chosen]
+        nodes = next(iter(by_kind.values())).nodes if by_kind else config.problem.nodes
+        by_kind[kind] = _member(kind, config, nodes)
+    members = [by_kind[kind] for kind in chosen]
     if len(members) > 1:
         whole = networks.alternate(members, **({} if table.every is None else {"every": table.every}))
     elif table.every is not None and members[0].period > 1:
@@ -76,6 +76,7 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     from .. import networks
 
     table, seed = config.network, _seed(config)
+    values = {name: getattr(table, name) for name in KINDS[kind]}
     if kind == "contacts":
         return networks.from_contacts(table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair))
     if kind == "infectious":
@@ -83,24 +84,20 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
 
         return infectious()
     assert nodes is not None, "only a contact list brings its own number"
-    graphs = table.graphs or 1
     if kind == "geometric":
-        radius = None if table.chi is not None and "waypoint" in str(table.kind) else table.radius
-        return networks.geometric(nodes, radius, chi=table.chi, graphs=graphs, seed=seed)
-    if kind == "waypoint":
-        assert table.radius is not None
-        assert table.speed is not None
-        return networks.waypoint(nodes, table.radius, graphs=graphs, speed=table.speed, seed=seed)
+        if table.chi is not None and "waypoint" in str(table.kind):
+            values["radius"] = None
+        return networks.geometric(nodes, seed=seed, **values)
     if kind == "erdos-renyi":
-        assert table.probability is not None
-        return networks.erdos_renyi(nodes, table.probability, graphs=graphs, seed=seed)
-    if kind == "expander":
-        assert table.degree is not None
-        return networks.expander(nodes, table.degree, graphs=graphs, seed=seed)
+        return networks.erdos_renyi(nodes, values.pop("probability"), seed=seed, **values)
     if kind == "torus":
         return networks.torus(*_grid(nodes))
-    still = {"ring": networks.ring, "star": networks.star, "path": networks.path, "complete": networks.complete}
-    return still[kind](nodes)
+    if kind == "waypoint":
+        return networks.waypoint(nodes, seed=seed, **values)
+    if kind == "expander":
+        return networks.expander(nodes, seed=seed, **values)
+    classic = {"ring": networks.ring, "star": networks.star, "path": networks.path, "complete": networks.complete}
+    return classic[kind](nodes)
 
 
 def _grid(nodes: int) -> tuple[int, int]:
@@ -128,7 +125,7 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
     table = config.problem
     if table.shards is not None:
         return shards(config).whole()
-    features, labels = _given(config, nodes) if table.data is not None else _synthetic(config, nodes)
+    features, labels = _synthetic(config, nodes) if table.data is None else _samples(config, nodes)
     if table.split in (None, "contiguous"):
         return LogisticRegression(features, labels, nodes, l2=table.l2, kappa=table.kappa)
     from ..data.splits import split
@@ -139,18 +136,17 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
 
 
 def shards(config: Config) -> "Shards":
-    """Return the data that lie in one file a node, none of which is opened yet."""
+    """Return data in one file per node, none of them opened yet."""
     from ..data.shards import Shards
 
     table = config.problem
     return Shards(str(table.shards), l2=table.l2, kappa=table.kappa)
 
 
-def _given(config: Config, nodes: int) -> tuple[Any, Any]:
-    """Return the samples of a known data set or of a file, as many as are asked for."""
+def _samples(config: Config, nodes: int) -> tuple[Any, Any]:
+    """Read as many samples of a known data set or of a file as the nodes need."""
     from ..data.sample_files import read
     from ..data.samples import load
-    from ..data.sets import SAMPLES
 
     table = config.problem
     if table.data in SAMPLES:
@@ -179,8 +175,8 @@ def _given(config: Config, nodes: int) -> tuple[Any, Any]:
 
 
 def check_file(data: str) -> None:
-    """Refuse data that are neither a file nor a known set, before a network is built."""
-    if data in DATA_SETS or files.kind(data) in ("file", "folder"):
+    """Refuse data that are neither a file nor a known data set."""
+    if data in SAMPLES or files.kind(data) in ("file", "folder"):
         return
     if files.kind(data) == "other":
         raise InputError(f"cannot read {data}: it is a pipe or a device; write its content to a file first")
@@ -188,7 +184,7 @@ def check_file(data: str) -> None:
         raise InputError(f"{data} is a network, not samples; give --network infectious")
     remedy = "check the path and its permissions"
     if not Path(data).suffix:  # then a data set may have been meant
-        remedy = f"as a data set: {nearest(data, DATA_SETS)}"
+        remedy = f"as a data set: {nearest(data, SAMPLES)}"
     try:
         Path(data).stat()
         why = "No such file or directory"
@@ -214,66 +210,45 @@ def _check_synthetic(config: Config, nodes: int) -> tuple[int, int]:
 
 
 def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
-    table = config.problem
     samples, dim = _check_synthetic(config, nodes)
 
     from sklearn.datasets import make_classification
 
-    features, labels = make_classification(n_samples=nodes * samples, n_features=dim, random_state=table.seed)
-    return features, labels
+    return tuple(make_classification(n_samples=nodes * samples, n_features=dim, random_state=config.problem.seed))
 
 
-def check_run(config: Config, methods: "Sequence[type[Method]]") -> None:
-    """Refuse a wrong oracle or wrong parameters of these methods before anything is built, and before JAX is loaded."""
-    check_oracle(config.run.oracle)
-    check_parameters(config.run.parameters, methods)
+def check_run(
+    config: Config, methods: "Sequence[type[Method]]", texts: Sequence[str] = (), *, every: bool = True
+) -> Request:
+    """Refuse a wrong request or wrong parameters before anything is built.
 
-
-def check_oracle(text: str) -> None:
-    """Refuse what is no oracle."""
-    if not re.fullmatch("auto|exact|a?gd:0*[1-9][0-9]{0,8}", text):
-        close = nearest(text, ("auto", "exact", "gd:1", "agd:1")).partition("known")[0]
-        raise InputError(
-            f"unknown oracle {text!r}; {close}known: auto, exact, gd:T and agd:T with T inner steps, such as gd:1"
-        )
-
-
-def check_parameters(text: str, methods: "Sequence[type[Method]]") -> None:
-    """Refuse parameters that are neither a protocol's nor the methods' own."""
-    given = parameters(text)
-    values = dict(given) if isinstance(given, dict) else {}
-    protocol = values.pop("protocol", "theory") if values else given
-    if protocol not in PARAMETERS:
-        raise InputError(f"unknown parameters {protocol!r}; {nearest(protocol, PARAMETERS)}, or values as in eta=0.1")
-    if values and protocol == "tuned":
-        raise InputError(f"parameters {text!r}: tuned ones take no values beside them; give tuned alone")
-    for method in methods:
-        known = [field.name for field in fields(method)]  # type: ignore[arg-type]  # every method is a dataclass
-        odd = next((name for name in values if name not in known), None)
-        if odd is not None and len(methods) > 1:
-            raise InputError(
-                f"parameters {text!r} do not suit {method.title}, which has {', '.join(known)}; "
-                "name the methods that they suit with --methods"
-            )
-        if odd is not None:
-            raise InputError(f"{method.title} has no parameter {odd!r}; {nearest(odd, known, 'it has')}")
+    `texts` are parameters in place of the run's; unless `every` method must have them, their names are not checked.
+    """
+    run = config.run
+    for text in texts or (run.parameters,):
+        chosen = parameters(text)
+        if isinstance(chosen, dict) and not every:
+            chosen = {"protocol": chosen.get("protocol", "theory")}
+        for method in methods:
+            try:
+                read_parameters(method, chosen)
+            except InputError as error:
+                if len(methods) == 1 or "has no parameter" not in str(error):
+                    raise
+                raise InputError(f"{error}; name the methods that have it with --methods") from None
+    return Request(run.oracle, run.rounds, run.tol, run.record_every, run.engine, run.dtype)
 
 
 def budget(config: Config, problem: "Problem | Shards") -> dict[str, Any]:
-    """Return how long to run, when to stop and what to record, as `adom.solve` and `adom.compare` take it."""
+    """Return rounds, tolerance, records and precision as arguments of `adom.solve` and `adom.compare`."""
     run, tol = config.run, config.run.tol
-    if tol is None and hasattr(problem, "solution"):  # where data stay home, nobody knows the error at the start
+    if tol is None and hasattr(problem, "solution"):  # shards do not know it
         tol = run.rtol * problem.nodes * float((problem.solution() ** 2).sum()) or None
-    return {
-        "rounds": run.rounds,
-        "tol": tol,
-        "record_every": run.record_every,
-        "dtype": run.dtype,
-    }
+    return {"rounds": run.rounds, "tol": tol, "record_every": run.record_every, "dtype": run.dtype}
 
 
 def parameters(text: str) -> str | dict[str, Any]:
-    """Read "unit", "theory", "eta=0.1,tau=0.2" or "unit,eta=0.1" in the form that `adom.solve` takes.
+    """Read "unit", "eta=0.1,tau=0.2" or "unit,eta=0.1" in the form that `adom.solve` takes.
 
     Examples
     --------
@@ -282,18 +257,18 @@ def parameters(text: str) -> str | dict[str, Any]:
     """
     if "=" not in text:
         return text.strip()
-    found: dict[str, Any] = {}
-    for number, part in enumerate(text.split(",")):
+    values: dict[str, Any] = {}
+    for position, part in enumerate(text.split(",")):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals and number == 0:
-            found["protocol"] = name
+        if not equals and position == 0:
+            values["protocol"] = name
             continue
         try:
-            found[name] = float(value)
+            values[name] = float(value)
         except ValueError:
-            found[name] = math.nan
-        if not name or not math.isfinite(found[name]):
+            values[name] = math.nan
+        if not name or not math.isfinite(values[name]):
             raise InputError(
                 f"parameters must read name=value,... with finite numbers, got {part.strip()!r}; e.g. unit,eta=0.1"
             )
-    return found
+    return values

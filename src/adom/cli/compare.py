@@ -1,9 +1,11 @@
 """`adom compare`: run several methods on the same problem and network, side by side."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..algorithms import METHODS, method_class
 from ..errors import InputError
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
@@ -19,53 +21,53 @@ def compare(
 ) -> int:
     """Run several methods on the same problem and network.
 
-    Each gets the same budget of communication rounds. The table says what
-    each has cost in all, and what it cost to reach the error they aim at.
-    Writes table.csv, comparison.png, config.toml and one .npz file a method.
+    Each gets the same budget of communication rounds. The table lists the
+    final error of each method and its cost to reach a common target. Writes
+    table.csv, comparison.png, config.toml and one .npz file per method.
     """
     from . import build, output
-    from .config import settle
+    from .config import settle, write_toml
 
     settings = settle(config, flags, USUAL)
-    names = _check_early(settings)
+    names = _check(settings)
     output.folder(out)
     network, problem = build.both(settings)
 
     from .. import compare as compare_methods
     from ..problems.weighting import told
+    from ..study.compare import file_names
 
-    found = compare_methods(
-        problem,
-        network,
-        names,
-        build.parameters(settings.run.parameters),
-        settings.run.oracle,
-        **build.budget(settings, problem),
-    )
-    if found.table["rounds_to_target"].isna().all():
-        found = replace(found, tol=None)  # compare by what one of them did reach
-    files = _save(found, settings, out)
+    parameters, budget = build.parameters(settings.run.parameters), build.budget(settings, problem)
+    comparison = compare_methods(problem, network, names, parameters, settings.run.oracle, **budget)
+    if comparison.table["rounds_to_target"].isna().all():
+        comparison = replace(comparison, tol=None)  # compare by an error that one of them did reach
+    comparison.save(out)
+    write_toml(settings, out / "config.toml", "compare")
+    results = {label: str(out / name) for label, name in file_names(comparison.results).items()}
+    kinds = {"table": "table.csv", "figure": "comparison.png", "config": "config.toml"}
+    files = {kind: str(out / name) for kind, name in kinds.items()}
     about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
     if json:
-        made = {"target": found.target, "rows": _rows(found), "skipped": found.skipped}
-        output.as_json({**about, **made, "interrupted": found.interrupted, "files": files})
+        more = {"target": comparison.target, "rows": _rows(comparison), "skipped": comparison.skipped}
+        all_files = {**files, "results": results}
+        output.as_json({**about, **more, "interrupted": comparison.interrupted, "files": all_files})
     else:
-        _print(found, settings, about, files)
-    if words := told(problem.weighting()):
-        output.note(words)
+        _print(comparison, settings, about)
+        output.wrote(*files.values(), f"{len(results)} result files .npz")
+    if weights := told(problem.weighting()):
+        output.note(weights)
     reasons: dict[str, list[str]] = {}
-    for label, reason in found.skipped.items():
+    for label, reason in comparison.skipped.items():
         reasons.setdefault(reason, []).append(label)
     for reason, labels in reasons.items():
         output.note(f"{', '.join(labels)} did not run: {reason}")
-    if found.interrupted:
+    if comparison.interrupted:
         output.note("interrupted; what was done so far is saved")
-    return Exit.INTERRUPTED if found.interrupted else Exit.DONE
+    return Exit.INTERRUPTED if comparison.interrupted else Exit.DONE
 
 
-def _check_early(settings: Config) -> list[str] | None:
-    """Refuse wrong methods, oracle or parameters before anything is built; return the names of the methods."""
-    from ..algorithms import METHODS, method_class
+def _check(settings: Config) -> list[str] | None:
+    """Refuse a wrong request before anything is built; return the names of the methods, None for all."""
     from . import build
 
     if settings.run.engine != "local":
@@ -81,58 +83,34 @@ def _check_early(settings: Config) -> list[str] | None:
     return None if text is None else names
 
 
-def _save(found: "Comparison", settings: Config, out: Path) -> dict[str, Any]:
-    """Write everything that a comparison leaves; return the files by kind, those of the methods by label."""
-    from ..study.compare import file_names
-    from .config import write_toml
-
-    found.save(out)
-    write_toml(settings, out / "config.toml", "compare")
-    return {
-        "table": str(out / "table.csv"),
-        "figure": str(out / "comparison.png"),
-        "config": str(out / "config.toml"),
-        "results": {label: str(out / name) for label, name in file_names(found.results).items()},
-    }
-
-
-def _rows(found: "Comparison") -> list[dict[str, Any]]:
-    """Return the rows of the table, and what else there is to say about each method."""
+def _rows(comparison: "Comparison") -> list[dict[str, Any]]:
+    """Return the rows of the table, with parameters and message of each run."""
     rows = []
-    for row, one in zip(found.table.to_dict("records"), found.results.values(), strict=True):
-        method = one.provenance["method"]
-        more: dict[str, Any] = {
-            "method": method["name"],
-            "title": method["title"],
-            "parameters": method["parameters"],
-        }
-        more |= {"oracle": one.provenance["oracle"], "message": one.message}
+    for row, result in zip(comparison.table.to_dict("records"), comparison.results.values(), strict=True):
+        method = result.provenance["method"]
+        more = {"method": method["name"], "title": method["title"], "parameters": method["parameters"]}
+        more |= {"oracle": result.provenance["oracle"], "message": result.message}
         rows.append({str(name): value for name, value in row.items()} | more)
     return rows
 
 
-def _print(found: "Comparison", settings: Config, about: dict[str, Any], files: dict[str, Any]) -> None:
-    from .output import lines, number, short, table
+def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) -> None:
+    from ..util.text import format_short
+    from .output import number, table
 
-    aim = "any error below it" if found.target != found.target else f"{found.target:.3g} of it"
-    used = {one.provenance["oracle"] for one in found.results.values()} - {None}
+    target = "any lower error" if math.isnan(comparison.target) else f"{comparison.target:.3g}"
+    used = {result.provenance["oracle"] for result in comparison.results.values()} - {None}
     oracle = ", ".join(sorted(used)) or settings.run.oracle
     ends = ("error", "rounds", "gradients", "floats", "seconds")
     rows = []
-    for row in _rows(found):
-        costs = [short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients", "floats_sent", "seconds")]
+    for row in _rows(comparison):
+        costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients", "floats_sent", "seconds")]
         rows.append((row["title"], row["status"], f"{row['relative_error']:.1e}", *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "
         f"chi {number(about['chi'])}; parameters {settings.run.parameters}, dual oracle {oracle}\n"
-        f"error: the last one over the start; then what it took to reach {aim}",
+        f"final relative error; cost to reach {target}",
         ("method", "status", *ends),
         rows,
         numbers=ends,
-    )
-    last = files["results"].values()
-    lines(
-        "wrote",
-        *(f"  {files[kind]}" for kind in ("table", "figure", "config")),
-        f"  {len(last)} result files .npz",
     )

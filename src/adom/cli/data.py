@@ -1,4 +1,4 @@
-"""`adom data`: the data sets, where they are, and whether they are what the paper used."""
+"""`adom data`: the data sets, where they are, and whether they are the ones that the paper used."""
 
 from typing import Annotated, Any
 
@@ -6,8 +6,15 @@ import typer
 
 from .completion import one_of
 from .exit_codes import Exit
-from .options import AsJson
-from .settings import DATA_SETS
+from .options import AsJson, switch
+
+
+def known_sets() -> list[str]:
+    """Names of all data sets."""
+    from ..data.sets import SETS
+
+    return list(SETS)
+
 
 Names = Annotated[
     list[str] | None,
@@ -15,19 +22,15 @@ Names = Annotated[
         metavar="[NAME]...",
         help="a6a, w6a, ijcnn1 or infectious_ct1; left out: all of them.",
         show_default=False,
-        autocompletion=one_of((*DATA_SETS, "infectious_ct1")),
+        autocompletion=one_of(known_sets),
     ),
 ]
-Download = Annotated[
-    bool, typer.Option("--download", metavar="", help="Fetch what is missing from the official pages.")
-]
-Check = Annotated[
-    bool, typer.Option("--check", metavar="", help="Hold all files against the paper's Table 2 and its chi.")
-]
+Download = Annotated[bool, switch("--download", "Download missing files from the official pages.")]
+Check = Annotated[bool, switch("--check", "Compare all files with the paper's Table 2 and its chi.")]
 
 
 def data(names: Names = None, download: Download = False, check: Check = False, json: AsJson = False) -> int:
-    """List the data sets: whether they are there, whole, and where.
+    """List the data sets: whether they are present and intact, and where.
 
     They lie in ADOM_DATA if that is set, otherwise in the user's cache folder.
     The exit code is 1 if a file is not what it should be.
@@ -38,27 +41,27 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
 
     chosen = [find_set(name) for name in names or SETS]
     if download:
-        for one in chosen:
-            with output.busy(f"fetching {one.name}"):
-                fetch(one.name)
-    states = {one.name: state(one.name) for one in chosen}
+        for data_set in chosen:
+            with output.busy(f"fetching {data_set.name}"):
+                fetch(data_set.name)
+    states = {data_set.name: state(data_set.name) for data_set in chosen}
     checked = _check() if check else None
     if json:
         listed = {
-            one.name: {**states[one.name]._asdict(), "url": one.url, "what": one.what, "reference": one.reference}
-            for one in chosen
+            each.name: {**states[each.name]._asdict(), "url": each.url, "what": each.what, "reference": each.reference}
+            for each in chosen
         }
         output.as_json({"folder": folder(), "sets": listed, **(checked or {})})
     else:
         _print(chosen, states, checked)
-    wrong = [found.message for found in states.values() if found.status == "wrong"]
+    wrong = [file.message for file in states.values() if file.status == "wrong"]
     for message in wrong:
         output.note(message)
     return Exit.FAILED if wrong or (checked and not checked["agrees"]) else Exit.DONE
 
 
 def _check() -> dict[str, Any]:
-    """Return the paper's figures beside those of the files, and whether they agree."""
+    """Compare the paper's figures with those of the files."""
     from ..data.infectious import PAPER_CHI, readings
     from ..data.samples import table2
     from . import output
@@ -80,10 +83,10 @@ def _print(chosen: list[Any], states: dict[str, Any], checked: dict[str, Any] | 
     output.table(
         "",
         ("name", "what", "state", "where"),
-        [(one.name, one.what, words[states[one.name].status], states[one.name].path) for one in chosen],
+        [(each.name, each.what, words[states[each.name].status], states[each.name].path) for each in chosen],
     )
-    if any(found.status == "absent" for found in states.values()):
-        output.lines("adom data --download fetches what is absent; a run that needs it does so by itself.")
+    if any(file.status == "absent" for file in states.values()):
+        output.lines("adom data --download fetches absent files; a run that needs one does so by itself.")
     if checked is None:
         return
     output.table(

@@ -1,67 +1,54 @@
-"""Completes settings by what is usual, and refuses those that contradict each other or would have no effect."""
+"""Defaults for settings that were not given, and refusals of those that contradict each other or have no effect."""
 
 import math
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 from ..data.infectious import NODES as INFECTIOUS
 from ..errors import InputError, nearest
-from .options import flag
-from .settings import KINDS, NetworkTable, Tables
+from .settings import KINDS, SETTINGS, Tables
 
 
-class Given(NamedTuple):
-    """What was given by flags and by a file, and by flags alone."""
+class UserSettings(NamedTuple):
+    """Settings given by options and a file together, and those given by options."""
 
     tables: Tables
     flags: Tables
 
-    def say(self, table: str, name: str) -> str:
+    def describe(self, table: str, name: str) -> str:
         """Return a setting as it was given: "--chi 30" on the command line, "chi = 30.0" in a file."""
-        value = self.tables[table][name]
+        value, flag = self.tables[table][name], SETTINGS[table, name].flag
         if name not in self.flags.get(table, {}):
             return f"{name} = {value!r}"
-        return flag(table, name) if value is True else f"{flag(table, name)} {shown(value)}"
-
-
-def shown(value: Any) -> str:
-    """Return a value as people write it on a command line.
-
-    Examples
-    --------
-    >>> shown(30.0), shown(1e-10), shown(4294967296), shown("ring")
-    ('30', '1e-10', '4294967296', 'ring')
-    """
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+        return flag if value is True else f"{flag} {value:.15g}" if isinstance(value, float) else f"{flag} {value}"
 
 
 def kinds(text: str) -> list[str]:
-    """Return the kinds that `--network` names.
+    """Return the kinds of network that `--network` names.
 
     Examples
     --------
     >>> kinds("ring, star")
     ['ring', 'star']
     """
-    found = [part.strip().lower().replace("_", "-") for part in text.split(",")]
-    for part in found:
-        if part not in KINDS:
-            raise InputError(f"unknown network {part!r}; {nearest(part, KINDS)}")
-    return found
+    names = [part.strip().lower().replace("_", "-") for part in text.split(",")]
+    for name in names:
+        if name not in KINDS:
+            raise InputError(f"unknown network {name!r}; {nearest(name, KINDS)}")
+    return names
 
 
 def common() -> set[str]:
-    """Return the settings that belong to every kind of network."""
-    return {field.name for field in fields(NetworkTable)}.difference(*KINDS.values())
+    """Return the settings that every kind of network has."""
+    return {name for table, name in SETTINGS if table == "network"}.difference(*KINDS.values())
 
 
-def belonging(kind: str) -> set[str]:
-    """Return the settings that belong to some of the kinds named."""
-    return {name for part in kinds(kind) for name in KINDS[part]}
+def belonging(text: str) -> set[str]:
+    """Return the settings of the kinds that `--network` names."""
+    return {name for kind in kinds(text) for name in KINDS[kind]}
 
 
-def complete(given: Given, usual: Tables) -> None:
-    """Complete the settings in place, where what is usual applies; refuse those that would have no effect."""
+def complete(given: UserSettings, usual: Tables) -> None:
+    """Fill in defaults in place; refuse settings that would have no effect."""
     problem, network, run = (given.tables[table] for table in ("problem", "network", "run"))
     _check_rivals(given)
     _check_engine(given)
@@ -85,14 +72,15 @@ def complete(given: Given, usual: Tables) -> None:
             raise InputError("network contacts needs a contact list; give one with --contacts FILE")
     if "infectious" in chosen and problem.setdefault("nodes", INFECTIOUS) != INFECTIOUS:
         raise InputError(
-            f"{given.say('problem', 'nodes')} does not fit network infectious, which has {INFECTIOUS}; leave it out"
+            f"{given.describe('problem', 'nodes')} does not fit network infectious, which has {INFECTIOUS} nodes; "
+            "leave it out"
         )
     allowed = belonging(kind) | ({"graphs"} if "failing" in network else set())
     for name in network:
         if name not in allowed and name not in common():
-            owners = ", ".join(one for one, names in KINDS.items() if name in names)
+            owners = ", ".join(owner for owner, names in KINDS.items() if name in names)
             raise InputError(
-                f"{given.say('network', name)} has no effect on network {kind}; "
+                f"{given.describe('network', name)} has no effect on network {kind}; "
                 f"it belongs to {owners}: leave it out, or change --network"
             )
     for name, value in defaults.items():
@@ -105,47 +93,48 @@ def complete(given: Given, usual: Tables) -> None:
     ranks, nodes = given.tables["mpi"].get("ranks"), problem.get("nodes")
     if ranks and nodes and ranks > nodes:
         raise InputError(
-            f"{given.say('mpi', 'ranks')} cannot share {nodes} nodes: each rank needs one at least; "
+            f"{given.describe('mpi', 'ranks')} cannot share {nodes} nodes: each rank needs one at least; "
             f"take --ranks {nodes} or fewer"
         )
 
 
-def _check_rivals(given: Given) -> None:
+def _check_rivals(given: UserSettings) -> None:
     """Refuse settings that exclude each other, and those that need another one."""
-    problem, network, flags = given.tables["problem"], given.tables["network"], given.flags
-    for table, one, other in (("problem", "kappa", "l2"), ("network", "radius", "chi")):
-        kind = str(network.get("kind", ""))
-        both = {one, other} <= given.tables[table].keys()
-        if both and not (table == "network" and "waypoint" in kind):  # which takes a radius beside geometric's chi
-            raise InputError(f"{given.say(table, one)} and {given.say(table, other)} exclude each other; give one")
-    if {"tol", "rtol"} <= flags.get("run", {}).keys():
-        raise InputError(f"{given.say('run', 'tol')} and {given.say('run', 'rtol')} exclude each other; give one")
-    how = problem.get("split", "contiguous")
-    if "concentration" in problem and how != "dirichlet":
+    problem, network = given.tables["problem"], given.tables["network"]
+    rivals = [("problem", "kappa", "l2", problem), ("run", "tol", "rtol", given.flags.get("run", {}))]
+    if "waypoint" not in str(network.get("kind", "")):  # which takes a radius beside geometric's chi
+        rivals.append(("network", "radius", "chi", network))
+    for table, name, rival, values in rivals:
+        if {name, rival} <= values.keys():
+            raise InputError(
+                f"{given.describe(table, name)} and {given.describe(table, rival)} exclude each other; give one"
+            )
+    split = problem.get("split", "contiguous")
+    if "concentration" in problem and split != "dirichlet":
         raise InputError(
-            f"{given.say('problem', 'concentration')} has no effect on split {how}; it belongs to dirichlet: "
+            f"{given.describe('problem', 'concentration')} has no effect on split {split}; it belongs to dirichlet: "
             "leave it out, or give --split dirichlet"
         )
     if "label" in problem and not {"data", "shards"} & problem.keys():
-        raise InputError(f"{given.say('problem', 'label')} names a column of a file; give the file with --data")
+        raise InputError(f"{given.describe('problem', 'label')} names a column of a file; give the file with --data")
 
 
-def _check_engine(given: Given) -> None:
+def _check_engine(given: UserSettings) -> None:
     """Refuse settings of engine mpi with another engine, and those that need another one."""
     mpi, run = given.tables["mpi"], given.tables["run"]
     engine = run.get("engine", "local")
     if mpi and engine != "mpi":
-        raise InputError(f"{flag('mpi', next(iter(mpi)))} has no effect on engine {engine}; give --engine mpi")
+        raise InputError(f"{SETTINGS['mpi', next(iter(mpi))].flag} has no effect on engine {engine}; give --engine mpi")
     for name in ("every_rounds", "every_seconds", "resume"):
         if name in mpi and "checkpoints" not in mpi:
-            raise InputError(f"{flag('mpi', name)} needs a folder; give one with --checkpoints DIR")
+            raise InputError(f"{SETTINGS['mpi', name].flag} needs a folder; give one with --checkpoints DIR")
     if mpi.get("unwatched") and "shards" not in given.tables["problem"]:
         raise InputError("--no-monitor has no effect without --shards; leave it out")
     if engine == "mpi" and run.get("parameters") == "tuned":
         raise InputError("--parameters tuned runs many settings, which engine mpi does not; tune with --engine local")
 
 
-def _fill_from_shards(given: Given) -> None:
+def _fill_from_shards(given: UserSettings) -> None:
     """Take the number of nodes from the shards, and refuse what they have of their own."""
     from ..data.shards import Shards
 
@@ -153,12 +142,12 @@ def _fill_from_shards(given: Given) -> None:
     for name in ("data", "label", "samples", "split", "concentration", "dim"):
         if name in problem:
             raise InputError(
-                f"{given.say('problem', name)} has no effect on shards, which have their own; leave it out"
+                f"{given.describe('problem', name)} has no effect on shards, which have their own; leave it out"
             )
     nodes = Shards(problem["shards"], l2=1.0).nodes
     if problem.setdefault("nodes", nodes) != nodes:
         raise InputError(
-            f"{given.say('problem', 'nodes')} does not fit {problem['shards']}, which has {nodes}; leave it out"
+            f"{given.describe('problem', 'nodes')} does not fit {problem['shards']}, which has {nodes}; leave it out"
         )
 
 

@@ -1,4 +1,4 @@
-"""What typer says of a wrong command line, in our words: the value, the rule and the remedy."""
+"""Errors of typer and of the library, worded for the command line: the value, the rule and the remedy."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from ..errors import closest
 
 
 def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
-    """Return one line for a usage error of typer's; `words` are those that were typed after `adom`."""
+    """Return one line for a usage error of typer; `words` are those typed after `adom`."""
     command = next((word for word in words if word in commands), "")
     where = error.ctx.command_path if error.ctx else f"adom {command}".strip()
     kind, option = type(error).__name__, getattr(error, "option_name", "")
@@ -40,11 +40,13 @@ PYTHON = (
     (r"use repair=True", "give --repair, or a longer --window"),
     (r"overwrite=True \(--overwrite\)", "--overwrite"),
     (r"give a file that Result\.save wrote", "give one that `adom solve` wrote, such as out/result.npz"),
+    (r"or a dict of values, got", "or values as in eta=0.1, got"),
+    (r"give parameters='tuned'", "give tuned alone"),
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave that number out", "leave --dim out"),
     (r"^alpha=", "--alpha "),
 )
-"""Remedies that the library words for Python, and how they are called on the command line."""
+"""Remedies that the library words for Python, and their names on the command line."""
 
 
 def in_flags(message: str) -> str:
@@ -61,13 +63,13 @@ def in_flags(message: str) -> str:
 
 
 def _unknown_option(error: Any, option: str, words: Sequence[str], where: str) -> str:
-    """Name the option as it was typed, also -rounds, of which typer says -r, and the nearest that there is."""
+    """Name the option as it was typed, also -rounds, which typer calls -r, and suggest the closest."""
     if not option.startswith("--"):
         option = next((word for word in words if word.startswith(option)), option)
     option = option.partition("=")[0]
     params = error.ctx.command.params if error.ctx else []
-    known = [name for one in params for name in (*one.opts, *one.secondary_opts) if name.startswith("--")]
-    meant = closest(option.strip("-"), [name.strip("-") for name in known])  # dashes are what all have in common
+    known = [name for each in params for name in (*each.opts, *each.secondary_opts) if name.startswith("--")]
+    meant = closest(option.strip("-"), [name.strip("-") for name in known])  # dashes would make all alike
     close = f"did you mean --{meant}? " if meant else ""
     return f"unknown option {option}; {close}{where} --help lists the options"
 

@@ -1,4 +1,4 @@
-"""The command `adom`: its parts, and what becomes of bad input, of Ctrl-C, and of bugs."""
+"""The command `adom`: its commands, and how bad input, Ctrl-C and bugs end it."""
 
 import errno
 import os
@@ -14,9 +14,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import InputError, nearest
-from . import completion, output, ranks
-from . import error_text as usage
+from . import completion, error_text, output, ranks
 from .compare import compare
+from .completion import INSTALL, SHOW
 from .data import data
 from .exit_codes import MEANING, Exit
 from .ledger import ledger
@@ -72,20 +72,20 @@ EXAMPLES = {
     plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
     report: "adom report out/compare -o report.html",
 }
-"""A line that works, for the help of every command."""
+"""A call that works, for the help of every command."""
 
 
 class EndError(Exception):
-    """A command ends before its time, with a code and perhaps a word."""
+    """Early end of a command, with an exit code and perhaps a message."""
 
-    def __init__(self, code: Exit, word: str = "") -> None:
-        super().__init__(word)
+    def __init__(self, code: Exit, message: str = "") -> None:
+        super().__init__(message)
         self.code = code
 
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """Give Ctrl-C and a reader that went away our codes, before typer gives them its own."""
+    """Give Ctrl-C and a closed pipe our exit codes, before typer gives them its own."""
     try:
         yield
     except KeyboardInterrupt:
@@ -99,7 +99,7 @@ def _ending() -> Iterator[None]:
 
 
 class Help:
-    """Commands whose --help does not say that it is a <bool>."""
+    """Mixin for commands whose --help is not listed as a <bool>."""
 
     def get_help_option(self, context: Any) -> Any:
         """Return the option --help."""
@@ -110,37 +110,37 @@ class Help:
 
 
 class Command(Help, TyperCommand):
-    """One command, whose help names arguments as we do and not by their types in Python."""
+    """Command whose help shows the names of arguments, not their types in Python."""
 
     def collect_usage_pieces(self, context: Any) -> list[str]:
-        """Return what the line of usage is made of."""
-        shown = [(one.metavar or one.name, one.required) for one in self._arguments()]
-        return ["[OPTIONS]", *(name if required or name[0] == "[" else f"[{name}]" for name, required in shown)]
+        """Return the parts of the usage line."""
+        names = [(argument.metavar or argument.name, argument.required) for argument in self._arguments()]
+        return ["[OPTIONS]", *(name if required or name[0] == "[" else f"[{name}]" for name, required in names)]
 
     def get_params(self, context: Any) -> list[Any]:
         """Return options and arguments."""
-        for one in self._arguments():
-            one.display_type_rich = lambda **_: ""  # typer would say <list[Path]>
+        for argument in self._arguments():
+            argument.display_type_rich = lambda **_: ""  # typer would print <list[Path]>
         return super().get_params(context)
 
     def _arguments(self) -> list[Any]:
-        return [one for one in self.params if one.param_type_name == "argument"]
+        return [parameter for parameter in self.params if parameter.param_type_name == "argument"]
 
 
 class OneLine(Help, TyperGroup):
-    """Commands whose bad input ends in one line on stderr and exit code 2; any other error is a bug."""
+    """Group of commands whose bad input ends in one line on stderr and exit code 2; any other error is a bug."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command; exit with its code, or return it where `standalone_mode` is off."""
         standalone = extra.pop("standalone_mode", True)
         extra["standalone_mode"] = False  # so that errors arrive here
-        given = args[0] if args else extra.get("args")
+        words = args[0] if args else extra.get("args")
         try:
             code = super().main(*args, **extra)
         except InputError as error:
-            code = _refuse(usage.in_flags(str(error)), error.of_all_ranks)
+            code = _refuse(error_text.in_flags(str(error)), error.of_all_ranks)
         except UsageError as error:
-            code = _refuse(usage.explain(error, sys.argv[1:] if given is None else given, self.commands))
+            code = _refuse(error_text.explain(error, sys.argv[1:] if words is None else words, self.commands))
         except (EndError, typer.Abort) as end:
             if str(end) and not ranks.rank():
                 output.note(str(end))
@@ -158,21 +158,21 @@ class OneLine(Help, TyperGroup):
         return code
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Take care of the flags of completion, which may be followed by the name of a shell; parse the rest."""
-        if args and args[0] in (completion.INSTALL, completion.SHOW) and not context.resilient_parsing:
-            print(completion.offer(args[0], args[1] if len(args) > 1 else None))
+        """Handle the options of completion, which may be followed by the name of a shell; parse the rest."""
+        if args and args[0] in (INSTALL, SHOW) and not context.resilient_parsing:
+            print(completion.offer(args[0], args[1] if len(args) > 1 else completion.present_shell()))
             raise typer.Exit
         return super().parse_args(context, args)
 
     def resolve_command(self, context: Any, args: list[str]) -> Any:
-        """Return the command that is called, or say which may be meant."""
+        """Return the command that is called, or suggest the closest."""
         known = self.commands
         if args and args[0] not in known and not args[0].startswith("-") and not context.resilient_parsing:
             raise InputError(f"unknown command {args[0]!r}; {nearest(args[0], known)}")
         return super().resolve_command(context, args)
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Return the context of a call, which prints the help where it is asked for."""
+        """Parse a call; --help prints and ends here."""
         with _ending():
             return super().make_context(*args, **extra)
 
@@ -193,12 +193,12 @@ TROUBLES = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
     *(errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP),
 )
-"""Errors of the machine that are no bugs of ours."""
+"""Errors of the machine that are not bugs of ours."""
 
 
 def _refuse(message: str, of_all_ranks: bool = False) -> int:
     rank = ranks.rank()
-    if rank and not of_all_ranks:  # rank 0 says the same, unless this rank alone has the trouble
+    if rank and not of_all_ranks:  # rank 0 prints the same, unless this rank alone has the trouble
         time.sleep(1.0)
         message = f"rank {rank}: {message}"
     if not (rank and of_all_ranks):
@@ -209,7 +209,7 @@ def _refuse(message: str, of_all_ranks: bool = False) -> int:
 app = typer.Typer(
     name="adom",
     cls=OneLine,
-    add_completion=False,  # OneLine has its own, for which no shell has to be guessed
+    add_completion=False,  # typer's takes no name of a shell; see completion.py
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: " + "; ".join(f"{code.value} {words}" for code, words in MEANING.items()) + ".",
@@ -233,13 +233,11 @@ def start(
     ] = False,
     install: Annotated[
         bool,
-        typer.Option(
-            completion.INSTALL, metavar="[SHELL]", help="Let the Tab key complete commands in bash, zsh or fish."
-        ),
+        typer.Option(INSTALL, metavar="[SHELL]", help="Let the Tab key complete commands in bash, zsh or fish."),
     ] = False,
     show: Annotated[
         bool,
-        typer.Option(completion.SHOW, metavar="[SHELL]", help="Print the script that does so, to place it yourself."),
+        typer.Option(SHOW, metavar="[SHELL]", help="Print the script that does so, to place it yourself."),
     ] = False,
 ) -> None:
     """Decentralized convex optimization over changing networks."""
@@ -249,8 +247,8 @@ def start(
 
 def run() -> None:
     """Run the command line; the entry point of the installed command."""
-    ranks.calm()
-    output.settle_streams()
+    ranks.prepare()
+    output.prepare_streams()
     output.plain_warnings(quiet=bool(ranks.rank()))
     try:
         code = app(prog_name="adom", standalone_mode=False)
@@ -259,7 +257,7 @@ def run() -> None:
         code = Exit.UNREAD
     except OSError as error:
         code = _bug(error) if error.errno not in TROUBLES else _refuse(f"cannot write the output: {error.strerror}")
-    except Exception as error:  # the last that can be done for a bug
+    except Exception as error:  # a bug: its traceback and a line that asks for a report
         code = _bug(error)
     if code != Exit.DONE:
         output.mute()
@@ -267,7 +265,7 @@ def run() -> None:
 
 
 def _bug(error: Exception) -> int:
-    """Say what is to be said of an error that no rule foresaw."""
+    """Report an error that no rule foresaw."""
     import traceback
 
     wanted = os.environ.get("JAX_PLATFORMS")

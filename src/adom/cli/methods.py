@@ -1,4 +1,4 @@
-"""`adom methods`: the one table of methods, for reading."""
+"""`adom methods`: the table of methods."""
 
 from .exit_codes import Exit
 from .options import AsJson
@@ -13,17 +13,14 @@ def methods(json: AsJson = False) -> int:
     from ..algorithms import METHODS, method_class
     from . import output
 
-    found = {name: method_class(name) for name in METHODS}
+    classes = {name: method_class(name) for name in METHODS}
     if json:
         fields = ("title", "oracle", "vectors_per_round", "rounds_per_step", "complexity", "reference")
-        output.as_json({name: {field: getattr(cls, field) for field in fields} for name, cls in found.items()})
+        output.as_json({name: {field: getattr(cls, field) for field in fields} for name, cls in classes.items()})
         return Exit.DONE
     output.table(
         "",
-        ("name", "title", "oracle", "vectors a round", "rounds to error eps", "reference"),
-        [
-            (name, cls.title, cls.oracle, cls.vectors_per_round, cls.complexity, cls.reference)
-            for name, cls in found.items()
-        ],
+        ("name", "oracle", "vectors per round", "rounds to error eps", "reference"),
+        [(name, cls.oracle, cls.vectors_per_round, cls.complexity, cls.reference) for name, cls in classes.items()],
     )
     return Exit.DONE

@@ -30,8 +30,8 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
         chis = _chi_summary(built)
         picture = save(network_picture(built), out / "network.png")
     if json:
-        rests = {"chi_rests_on": _rests_on(built), "chi_rounds": chis}
-        output.as_json({**described, **rests, "recipe": built.recipe, "files": {"picture": picture}})
+        more = {"chi_rests_on": _rests_on(built), "chi_rounds": chis, "recipe": built.recipe}
+        output.as_json({**described, **more, "files": {"picture": picture}})
         return Exit.DONE
     show = output.number
     spans = [
@@ -53,19 +53,19 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
             ("chi by round", ", ".join(f"{name} {show(value)}" for name, value in chis.items())),
         ],
     )
-    output.lines("wrote", f"  {picture}")
+    output.wrote(picture)
     return Exit.DONE
 
 
 def _rests_on(built: Any) -> str:
-    """Say which graphs chi was computed from."""
+    """Return which graphs chi was computed from."""
     if built.held:
         return "over all rounds"
     return f"over {len(built.examined)} of its graphs: an estimate" if len(built.examined) else "as it was given"
 
 
 def _chi_summary(built: Any) -> dict[str, float]:
-    """Return how chi is distributed over the rounds of a period, each graph by itself."""
+    """Summarise chi over the rounds of a period, each graph by itself."""
     import numpy as np
 
     low, high = built.spectrum[built.order].T

@@ -1,8 +1,10 @@
-"""What the commands print: data on stdout, everything else on stderr."""
+"""Output of the commands: data on stdout, everything else on stderr."""
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,15 +14,18 @@ from typing import Any, Literal
 
 from ..errors import InputError
 from ..util import files
+from ..util.text import format_number, json_ready
 
 LONGEST_NAME = 255
 """Bytes of a file's name, on every system that is in use."""
+TEXT_WIDTH = 20
+"""Least width of a column of text in a table."""
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
     """Print a table on stdout; the columns named in `numbers` are flush right.
 
-    Where words would not fit side by side, each row becomes a list of its cells.
+    No word is broken and no column squeezed: where the columns do not fit side by side, each row becomes a list.
     """
     from rich import box
     from rich.console import Console
@@ -29,24 +34,55 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
 
     console = Console()
     cells = [[str(cell) for cell in row] for row in rows]
-    if len(columns) > 2 and sum(map(_longest_word, zip(columns, *cells, strict=True))) > console.width - 3 * len(
-        columns
-    ):
-        lines(*([title, ""] if title else []))
+    widths = _widths([*zip(columns, *cells, strict=True)], console.width - 3 * len(columns) - 1)
+    if len(columns) > 2 and not widths:
+        lines(*([*wrapped(title), ""] if title else []))
         for row in cells:
-            lines(*(f"{column}: {cell}" for column, cell in zip(columns, row, strict=True)), "")
+            lines(*wrapped(row[0]), *(line for pair in zip(columns[1:], row[1:], strict=True) for line in _item(*pair)))
+            lines("")
         return
     grid = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
-    for number, column in enumerate(columns):
+    for index, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
-        grid.add_column(column, style="bold" if number == 0 else None, overflow="fold", justify=justify)
+        width = widths[index] if widths else None
+        grid.add_column(column, style="bold" if index == 0 else None, overflow="fold", justify=justify, width=width)
     for row in cells:
         grid.add_row(*map(escape, row))
     console.print(grid)
 
 
-def _longest_word(column: Sequence[str]) -> int:
-    return min(12, max(len(word) for cell in column for word in (cell.split() or [""])))
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Share the room among columns, each at least as wide as its words and `TEXT_WIDTH`; [] if it is too small.
+
+    A column is its header, which may be wrapped, and its cells.
+
+    Examples
+    --------
+    >>> _widths([["name", "adom"], ["words", "a sentence of some length"]], 26)
+    [4, 22]
+    >>> _widths([["name", "adom"], ["words", "a sentence of some length"]], 23)
+    []
+    """
+    words = [max(len(word) for cell in column for word in (cell.split() or [""])) for column in columns]
+    natural = [max(word, *map(len, cells)) for word, (_, *cells) in zip(words, columns, strict=True)]
+    widths = [max(word, min(width, TEXT_WIDTH)) for word, width in zip(words, natural, strict=True)]
+    if sum(widths) > room:
+        return []
+    for _ in range(room - sum(widths)):
+        index = max(range(len(widths)), key=lambda column: natural[column] - widths[column])
+        widths[index] += natural[index] > widths[index]
+    return widths
+
+
+def _item(name: str, text: str) -> list[str]:
+    return wrapped(f"{name}: {text}", "  ", "    ") if text else []
+
+
+def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    """Return the lines of a text wrapped to the terminal's width between words, with what each line begins with."""
+    wrapper = textwrap.TextWrapper(shutil.get_terminal_size().columns, first, rest)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(text) or [""]
 
 
 def lines(*texts: object) -> None:
@@ -55,25 +91,18 @@ def lines(*texts: object) -> None:
         print(text)
 
 
+def wrote(*paths: object) -> None:
+    """Print which files were written."""
+    lines("wrote", *(f"  {path}" for path in paths))
+
+
 def as_json(content: dict[str, Any]) -> None:
-    """Print one JSON object on stdout; what JSON has no number for becomes null."""
-    print(json.dumps(_plain(content), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and value - value != 0:
-        return None
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+    """Print one JSON object on stdout; numbers that are not finite become null."""
+    print(json.dumps(json_ready(content), allow_nan=False, default=str))
 
 
 def folder(path: Path, option: str = "--out") -> None:
-    """Make a folder, and refuse one that cannot be written to before any work is done."""
+    """Make a folder; refuse one that cannot be written to, before any work is done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -88,7 +117,7 @@ def folder(path: Path, option: str = "--out") -> None:
 
 
 def file(path: Path, suffixes: Sequence[str], option: str) -> None:
-    """Refuse a file to write whose suffix is not one of those, or whose place cannot be written to."""
+    """Refuse a file to write with another suffix, or in a place that cannot be written to."""
     if path.suffix.lower() not in suffixes:
         raise InputError(
             f"cannot write {path}: its suffix must be one of {', '.join(suffixes)}; "
@@ -103,27 +132,29 @@ def file(path: Path, suffixes: Sequence[str], option: str) -> None:
 
 
 def results(paths: Sequence[Path]) -> None:
-    """Refuse files that are certainly no results, before anything is loaded that could read them."""
+    """Refuse files that are certainly not results, before the code that reads them is loaded."""
     import zipfile
 
     for path in paths:
-        what = files.kind(path)
-        if what == "folder":
-            found = next(iter(sorted(path.glob("*.npz"))), None)
-            remedy = f"give the file in it, {found}" if found else "give a file that `adom solve` wrote, out/result.npz"
+        kind = files.kind(path)
+        if kind == "folder":
+            inside = next(iter(sorted(path.glob("*.npz"))), None)
+            remedy = (
+                f"give the file in it, {inside}" if inside else "give a file that `adom solve` wrote, out/result.npz"
+            )
             raise InputError(f"{path} is a folder, not a result; {remedy}")
-        if what == "file" and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
+        if kind == "file" and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
             raise InputError(f"{path} is not a whole result file; give one that `adom solve` wrote, out/result.npz")
 
 
 def note(text: str) -> None:
-    """Print one line on stderr, unless that is full or gone; the exit code says the rest."""
+    """Print one line on stderr, unless that is full or closed."""
     with suppress(OSError):
         print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
 
 
-def settle_streams() -> None:
-    """Let no character, and no stream that is closed, be the end of a command."""
+def prepare_streams() -> None:
+    """Keep going where a stream is closed or cannot print a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller
@@ -133,7 +164,7 @@ def settle_streams() -> None:
 
 
 def plain_warnings(quiet: bool = False) -> None:
-    """Print our own warnings as one line without the place in the code; where others say the same, not at all."""
+    """Print our own warnings as one line without the place in the code, or not at all."""
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -146,12 +177,12 @@ def plain_warnings(quiet: bool = False) -> None:
 
 
 def flush() -> None:
-    """Write out what is buffered, so that trouble with it shows while it can be dealt with."""
+    """Write out what is buffered, while trouble with it can still be reported."""
     sys.stdout.flush()
 
 
 def mute() -> None:
-    """Send what may still be written to stdout nowhere: nobody reads it, or it cannot be written."""
+    """Discard what may still be written to stdout."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # no file at all, as in tests
@@ -159,41 +190,24 @@ def mute() -> None:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show on a terminal what is being done."""
+def busy(doing: str) -> Iterator[None]:
+    """Show a spinner on a terminal."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(doing):
         yield
 
 
 def number(value: float) -> str:
-    """Return a number for people to read.
+    """Format a number for people.
 
     Examples
     --------
-    >>> number(1234567), number(30.7154), number(1.23456e-9), number(100.0)
-    ('1,234,567', '30.72', '1.235e-09', '100')
+    >>> number(1234567), number(30.7154), number(1.23456e-9), number(1e8)
+    ('1,234,567', '30.72', '1.235e-09', '100,000,000')
     """
-    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
-        return f"{int(value):,}"
-    return f"{value:.4g}"
-
-
-def short(value: float) -> str:
-    """Return a count in four or five characters.
-
-    Examples
-    --------
-    >>> short(987), short(12_345), short(1_234_567_890), short(7.25), short(float("nan"))
-    ('987', '12.3k', '1.23G', '7.25', '-')
-    """
-    if value - value != 0:
-        return "-"
-    if abs(value) < 1e4:
-        return f"{value:.4g}" if value == int(value) else f"{value:.3g}"
-    factor, unit = next(pair for pair in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= pair[0])
-    return f"{value / factor:.3g}{unit}"
+    whole = isinstance(value, float) and value.is_integer() and value < 1e15
+    return format_number(int(value) if whole else value, 4)

@@ -10,7 +10,12 @@ from .completion import one_of
 from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
-AXES = ("round", "gradients", "floats_sent", "seconds", "all")
+
+def axes() -> tuple[str, ...]:
+    """Quantities that runs can be drawn against."""
+    from ..plot.curves import AXES
+
+    return (*AXES, "all")
 
 
 def plot(
@@ -21,7 +26,7 @@ def plot(
             "--axis",
             metavar="AXIS",
             help="round, gradients, floats_sent, seconds, or all: a picture of each.",
-            autocompletion=one_of(AXES),
+            autocompletion=one_of(axes),
         ),
     ] = "round",
     output: Annotated[
@@ -35,8 +40,8 @@ def plot(
     """Draw saved runs in one figure; nothing is run."""
     from . import output as printed
 
-    if axis not in AXES:
-        raise InputError(f"unknown axis {axis!r}; {nearest(axis, AXES)}")
+    if axis not in axes():
+        raise InputError(f"unknown axis {axis!r}; {nearest(axis, axes())}")
     printed.results(results)
     printed.file(output, (".png", ".pdf", ".svg"), "--output")
 
@@ -49,5 +54,5 @@ def plot(
     if json:
         printed.as_json({"runs": len(runs), "axis": axis, "files": {"figure": written}})
     else:
-        printed.lines("wrote", f"  {written}")
+        printed.wrote(written)
     return Exit.DONE

@@ -33,7 +33,7 @@ CODE = "ADOM_EXIT_CODE"
 """Names the file in which rank 0 leaves its exit code to `start`: launchers make a fuss of any code but 0."""
 
 
-def calm() -> None:
+def prepare() -> None:
     """Give a rank one thread, unless its user says otherwise: there are as many ranks as cores, or more.
 
     And let it take SIGUSR1, which launchers pass on, for Ctrl-C, which they answer by killing the ranks.

@@ -1,15 +1,21 @@
-"""Every setting of a run, once: its type, its default, its rule and its help.
+"""Settings of a run, each described once: type, default, limits and help.
 
-The flags of the commands, the tables of a configuration file and its validation are all made from the
-classes here. ``None`` means "not given"; what is then taken stands in `USUAL` and in `adom.cli.defaults`.
+Command-line options, the tables of a configuration file and the checks of both are made from the classes here.
+``None`` means "not given"; the value then taken stands in `USUAL` or in `adom.cli.defaults`.
 """
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, get_args
+
+from ..algorithms import METHODS
+from ..errors import InputError, nearest, shown
+from ..run.request import DTYPES, ENGINES, PROTOCOLS, TUNED
 
 Tables = dict[str, dict[str, Any]]
 """Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
-
+Values = Sequence[str] | Callable[[], Sequence[str]]
+"""Names to choose from, or a function that imports them when they are needed."""
 
 KINDS: dict[str, tuple[str, ...]] = {
     "geometric": ("radius", "chi", "graphs"),
@@ -24,243 +30,231 @@ KINDS: dict[str, tuple[str, ...]] = {
     "contacts": ("contacts", "window", "repair"),
     "infectious": (),
 }
-"""The kinds of network, and the settings that belong to each alone."""
+"""Kinds of network, and the settings that belong to each alone."""
+PARAMETERS = (*PROTOCOLS, TUNED)
+ORACLES = ("auto", "exact", "gd:1", "gd:10", "agd:10")
+"""Some oracles, for completion."""
 
-# The library has these too, but loads NumPy or JAX with them; a test holds the two together.
-DATA_SETS = ("a6a", "w6a", "ijcnn1")
-SPLITS = ("contiguous", "shuffled", "label", "dirichlet")
-PARAMETERS = ("theory", "unit", "tuned")
-ORACLES = ("auto", "exact", "gd:1", "gd:10", "agd:10")  # the last three are examples
-DTYPES = ("float64", "float32")
-ENGINES = ("local", "mpi")
+
+def data_sets() -> tuple[str, ...]:
+    """Names of the data sets with samples."""
+    from ..data.sets import SAMPLES
+
+    return tuple(SAMPLES)
+
+
+def splits() -> tuple[str, ...]:
+    """Ways to split samples among nodes."""
+    from ..data.splits import SPLITS
+
+    return SPLITS
+
+
+def setting(text: str, default: Any = None, **more: Any) -> Any:
+    """Describe a field: its help, default, limits as pydantic names them, and what else `Setting` has."""
+    limits = {name: more.pop(name) for name in ("ge", "gt", "le") if name in more}
+    return field(default=default, metadata={"help": text, "limits": limits, **more})
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What there is to say about a setting beside its type and default."""
+    """Description of one setting."""
 
-    help: str
-    flag: str = ""  # by default --name, with - for _
-    least: float | None = None
-    above: float | None = None  # as `least`, but itself not allowed
-    most: float | None = None
-    choices: tuple[str, ...] = ()  # what it must be one of
-    example: Any = None  # where there is no default that would be one
+    table: str
+    name: str
+    kind: Any
+    default: Any
+    flag: str
+    example: Any
+    help: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    choices: Values = ()
+    completions: Values = ()
+    several: bool = False  # separated by commas
 
-    def broken(self, value: float) -> str:
-        """Return the rule that a number breaks, in words; "" where it breaks none.
+    def check(self, value: Any, called: str, example: str) -> None:
+        """Refuse a value of the wrong type, outside its limits or not among its choices."""
+        check_value(value, self.kind, called, example, **self.limits)
+        choices = self.choices() if callable(self.choices) else self.choices
+        if choices and value not in choices:
+            raise InputError(f"unknown {self.name} {shown(value)}; {nearest(value, choices)}")
 
-        Examples
-        --------
-        >>> rule = Setting("", above=0, most=1)
-        >>> rule.broken(0.5), rule.broken(0), rule.broken(2), rule.broken(float("nan"))
-        ('', 'above 0', 'at most 1', 'a finite number')
-        """
-        if value - value != 0:
-            return "a finite number"
-        if self.least is not None and value < self.least:
-            return f"at least {self.least:.10g}"
-        if self.above is not None and value <= self.above:
-            return f"above {self.above:.10g}"
-        return "" if self.most is None or value <= self.most else f"at most {self.most:.10g}"
+
+TYPES: dict[Any, tuple[str, Any]] = {
+    int: ("a whole number", 100),
+    float: ("a number", 0.5),
+    bool: ("true or false", True),
+    str: ("text in quotes", "..."),
+    list[int]: ("a list of whole numbers", [0, 1, 2]),
+    list[float]: ("a list of numbers", [0.5, 1, 2]),
+    list[str]: ("a list of texts in quotes", ["...", "..."]),
+    list[dict[str, float]]: ("a list of tables of numbers", [{"eta": 0.1}]),
+    dict[str, Any]: ("a table of lists", {"eta": [0.5, 1, 2]}),
+}
+"""Types of settings in words, and an example of each."""
+LIMITS = {
+    "greater_than_equal": "at least {ge:.10g}",
+    "greater_than": "above {gt:.10g}",
+    "less_than_equal": "at most {le:.10g}",
+    "finite_number": "a finite number",
+}
+"""Limits in words, by the name that pydantic gives to the error."""
+
+
+def check_value(value: Any, kind: Any, called: str, example: str, **limits: float) -> None:
+    """Refuse a value that is not of a type or breaks a limit; `called` is its name as the user gave it.
+
+    Examples
+    --------
+    >>> check_value(2.0, float, "--share", "--share 0.5", gt=0, le=1)
+    Traceback (most recent call last):
+    adom.errors.InputError: --share must be at most 1, got 2; e.g. --share 0.5
+    """
+    from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(
+            Annotated[kind, Field(**limits)], config=ConfigDict(strict=True, allow_inf_nan=False)
+        ).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        given, limit = first["input"], LIMITS.get(first["type"])
+        rule = TYPES[kind][0] if limit is None or kind not in (int, float) else limit.format(**first.get("ctx", {}))
+        if limit is None and rule == "a number" and isinstance(given, int) and not isinstance(given, bool):
+            rule = "a number below 1e308"
+        got = f"{given:.15g}" if limit and isinstance(given, float) else shown(given)
+        raise InputError(f"{called} must be {rule}, got {got}; e.g. {example}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemTable:
     """``[problem]``: logistic regression on a file or on synthetic data."""
 
-    data: Annotated[
-        str | None,
-        Setting(
-            "a6a, w6a or ijcnn1 (`adom data`), or a LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; "
-            "left out: synthetic data."
-        ),
-    ] = None
-    shards: Annotated[
-        str | None,
-        Setting("Folder that `adom split` wrote: with engine mpi every rank opens its own nodes' files only."),
-    ] = None
-    label: Annotated[str | None, Setting("Label column of a CSV file, name or number; left out: the last.")] = None
-    nodes: Annotated[
-        int | None, Setting("Number of nodes; contact lists and infectious bring their own.", least=2, example=100)
-    ] = None
-    samples: Annotated[
-        int | None, Setting("Samples per node; left out, a file is shared out to its end.", least=1, example=100)
-    ] = None
-    split: Annotated[
-        str | None,
-        Setting(
-            "How samples are dealt out to nodes: contiguous, shuffled, label or dirichlet; left out: contiguous.",
-            choices=SPLITS,
-        ),
-    ] = None
-    concentration: Annotated[
-        float | None,
-        Setting(
-            "How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike.",
-            above=0,
-            most=1e6,
-            example=0.5,
-        ),
-    ] = None
-    dim: Annotated[int | None, Setting("Number of features; a file has its own.", least=1, example=40)] = None
-    kappa: Annotated[
-        float | None, Setting("Condition number L/mu, reached by choosing l2.", above=1, most=1e15, example=100)
-    ] = None
-    l2: Annotated[
-        float | None, Setting("The regulariser itself, instead of kappa.", above=0, most=1e12, example=0.1)
-    ] = None
-    seed: Annotated[int, Setting("Seed of synthetic data, the split and the network.", least=0, most=2**32 - 1)] = 0
+    data: str | None = setting(
+        "a6a, w6a or ijcnn1 (`adom data`), or a LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; "
+        "left out: synthetic data.",
+        completions=data_sets,
+    )
+    shards: str | None = setting(
+        "Folder that `adom split` wrote: with engine mpi every rank opens its own nodes' files only."
+    )
+    label: str | None = setting("Label column of a CSV file, name or number; left out: the last.")
+    nodes: int | None = setting("Number of nodes; contact lists and infectious bring their own.", ge=2, example=100)
+    samples: int | None = setting("Samples per node; left out, a file is split to its end.", ge=1, example=100)
+    split: str | None = setting(
+        "How samples are split among nodes: contiguous, shuffled, label or dirichlet; left out: contiguous.",
+        choices=splits,
+    )
+    concentration: float | None = setting(
+        "How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike.", gt=0, le=1e6, example=0.5
+    )
+    dim: int | None = setting("Number of features; a file has its own.", ge=1, example=40)
+    kappa: float | None = setting("Condition number L/mu, reached by choosing l2.", gt=1, le=1e15, example=100)
+    l2: float | None = setting("The regulariser itself, instead of kappa.", gt=0, le=1e12, example=0.1)
+    seed: int = setting("Seed of synthetic data, the split and the network.", 0, ge=0, le=2**32 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkTable:
     """``[network]``: one kind of graph, or several in turn."""
 
-    kind: Annotated[
-        str | None,
-        Setting(
-            "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus, contacts or "
-            "infectious; several, separated by commas, take turns.",
-            flag="--network",
-        ),
-    ] = None
-    radius: Annotated[
-        float | None,
-        Setting(
-            "Link points of the unit square closer than this (geometric, waypoint).", above=0, most=10, example=0.3
-        ),
-    ] = None
-    chi: Annotated[
-        float | None, Setting("Choose the radius for this condition number (geometric).", least=1, example=30)
-    ] = None
-    graphs: Annotated[
-        int | None,
-        Setting("Graphs drawn before they repeat; fewer beyond 150 nodes.", least=1, most=10**7, example=1000),
-    ] = None
-    probability: Annotated[
-        float | None, Setting("Probability of each link (erdos-renyi).", least=0, most=1, example=0.1)
-    ] = None
-    degree: Annotated[int | None, Setting("Links of each node, an even number (expander).", least=2, example=4)] = None
-    speed: Annotated[
-        float | None, Setting("Distance that a node walks in a round (waypoint).", above=0, example=0.02)
-    ] = None
-    contacts: Annotated[str | None, Setting("File with one contact `t u v` a line.")] = None
-    window: Annotated[
-        int | None, Setting("Time that makes up one round of a contact list.", least=1, most=2**62, example=20)
-    ] = None
-    repair: Annotated[bool | None, Setting("Join the components of contact graphs that fall apart.")] = None
-    failing: Annotated[
-        float | None,
-        Setting("Probability that a link fails in a round, on any network.", least=0, most=1, example=0.1),
-    ] = None
-    every: Annotated[
-        int | None, Setting("Rounds to stay with each graph, or each kind, before the next.", least=1, example=20)
-    ] = None
-    seed: Annotated[
-        int | None, Setting("Seed of the network, where it should differ.", flag="--network-seed", least=0, example=1)
-    ] = None
+    kind: str | None = setting(
+        "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus, contacts or "
+        "infectious; several, separated by commas, take turns.",
+        flag="--network",
+        completions=tuple(KINDS),
+        several=True,
+    )
+    radius: float | None = setting(
+        "Link points of the unit square closer than this (geometric, waypoint).", gt=0, le=10, example=0.3
+    )
+    chi: float | None = setting("Choose the radius for this condition number (geometric).", ge=1, example=30)
+    graphs: int | None = setting(
+        "Graphs drawn before they repeat; fewer beyond 150 nodes.", ge=1, le=10**7, example=1000
+    )
+    probability: float | None = setting("Probability of each link (erdos-renyi).", ge=0, le=1, example=0.1)
+    degree: int | None = setting("Links of each node, an even number (expander).", ge=2, example=4)
+    speed: float | None = setting("Distance that a node walks in a round (waypoint).", gt=0, example=0.02)
+    contacts: str | None = setting("File with one contact `t u v` a line.")
+    window: int | None = setting(
+        "Length of time that makes up one round of a contact list.", ge=1, le=2**62, example=20
+    )
+    repair: bool | None = setting("Join the components of contact graphs that fall apart.")
+    failing: float | None = setting(
+        "Probability that a link fails in a round, on any network.", ge=0, le=1, example=0.1
+    )
+    every: int | None = setting("Rounds to stay with each graph, or each kind, before the next.", ge=1, example=20)
+    seed: int | None = setting("Seed of the network, where it should differ.", flag="--network-seed", ge=0, example=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunTable:
     """``[run]``: the method and how long it runs."""
 
-    method: Annotated[str, Setting("Name of the method; `adom methods` lists them.")] = "adom"
-    parameters: Annotated[
-        str,
-        Setting("theory, unit, tuned, or name=value,... in place of some of theory's (unit,name=value: of unit's)."),
-    ] = "unit"
-    oracle: Annotated[str, Setting("How a dual method gets its gradient: auto, exact, gd:T or agd:T.")] = "auto"
-    rounds: Annotated[int, Setting("Budget of communication rounds.", least=1, most=10**12)] = 5000
-    rtol: Annotated[float, Setting("Stop at this error relative to the start; 0: do not.", least=0, most=1)] = 1e-10
-    tol: Annotated[float | None, Setting("Stop at this squared error instead.", above=0, example=1e-8)] = None
-    record_every: Annotated[int, Setting("Iterations from one record to the next.", least=1, most=10**12)] = 1
-    dtype: Annotated[str, Setting("Precision of the numbers: float64 or float32.", choices=DTYPES)] = "float64"
-    engine: Annotated[
-        str, Setting("What runs it: local, or mpi: several processes, by mpirun or by --ranks.", choices=ENGINES)
-    ] = "local"
+    method: str = setting("Name of the method; `adom methods` lists them.", "adom", completions=tuple(METHODS))
+    parameters: str = setting(
+        "theory, unit, tuned, or name=value,... in place of some of theory's (unit,name=value: of unit's).",
+        "unit",
+        completions=PARAMETERS,
+    )
+    oracle: str = setting(
+        "How a dual method gets its gradient: auto, exact, gd:T or agd:T.", "auto", completions=ORACLES
+    )
+    rounds: int = setting("Budget of communication rounds.", 5000, ge=1, le=10**12)
+    rtol: float = setting("Stop at this error relative to the start; 0: never.", 1e-10, ge=0, le=1)
+    tol: float | None = setting("Stop at this squared error instead.", gt=0, example=1e-8)
+    record_every: int = setting("Iterations from one record to the next.", 1, ge=1, le=10**12)
+    dtype: str = setting("Precision of the numbers: float64 or float32.", "float64", choices=DTYPES)
+    engine: str = setting(
+        "Where it runs: local, or mpi: several processes, by mpirun or by --ranks.", "local", choices=ENGINES
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MpiTable:
-    """``[mpi]``: what engine mpi takes beside the run."""
+    """``[mpi]``: settings of engine mpi."""
 
-    ranks: Annotated[int | None, Setting("Start this many processes here, by mpirun.", least=1, example=4)] = None
-    checkpoints: Annotated[str | None, Setting("Folder for checkpoints; left out: none are written.")] = None
-    every_rounds: Annotated[
-        int | None,
-        Setting("Rounds from one checkpoint to the next.", flag="--checkpoint-rounds", least=1, example=1000),
-    ] = None
-    every_seconds: Annotated[
-        float | None,
-        Setting(
-            "Seconds from one checkpoint to the next; left out: 60.",
-            flag="--checkpoint-seconds",
-            least=0.001,
-            example=60,
-        ),
-    ] = None
-    resume: Annotated[
-        bool | None, Setting("Go on from the latest whole checkpoint; the number of ranks may differ.")
-    ] = None
-    patience: Annotated[
-        float | None,
-        Setting("Seconds without an answer after which a rank counts as hanging; left out: 10.", least=0.1, example=10),
-    ] = None
-    unwatched: Annotated[
-        bool | None,
-        Setting(
-            "With --shards: no records of consensus and gradient, for which rows travel to rank 0.", flag="--no-monitor"
-        ),
-    ] = None
+    ranks: int | None = setting("Start this many processes here, by mpirun.", ge=1, example=4)
+    checkpoints: str | None = setting("Folder for checkpoints; left out: none are written.")
+    every_rounds: int | None = setting(
+        "Rounds from one checkpoint to the next.", flag="--checkpoint-rounds", ge=1, example=1000
+    )
+    every_seconds: float | None = setting(
+        "Seconds from one checkpoint to the next; left out: 60.", flag="--checkpoint-seconds", ge=0.001, example=60
+    )
+    resume: bool | None = setting("Go on from the latest whole checkpoint; the number of ranks may differ.")
+    patience: float | None = setting(
+        "Seconds without an answer after which a rank counts as hanging; left out: 10.", ge=0.1, example=10
+    )
+    unwatched: bool | None = setting(
+        "With --shards: no records of consensus and gradient, for which rows travel to rank 0.", flag="--no-monitor"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareTable:
     """``[compare]``: the methods of a comparison, in place of ``[run]``'s one."""
 
-    methods: Annotated[
-        str | None, Setting("Names of the methods, separated by commas; left out: all of `adom methods`.")
-    ] = None
+    methods: str | None = setting(
+        "Names of the methods, separated by commas; left out: all of `adom methods`.",
+        completions=tuple(METHODS),
+        several=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepTable:
-    """``[sweep]``: lists of what a sweep varies, in place of ``[run]``'s one of each; they stand in a file only."""
+    """``[sweep]``: lists that a sweep varies, in place of ``[run]``'s single values; only in a file."""
 
-    methods: Annotated[list[str] | None, Setting("Names of the methods.")] = None
-    parameters: Annotated[list[str] | None, Setting("Bases: theory, unit, or as [run] parameters.")] = None
-    oracles: Annotated[list[str] | None, Setting("Ways to get a dual method's gradient.")] = None
-    kappas: Annotated[list[float] | None, Setting("Condition numbers of the same data.")] = None
-    seeds: Annotated[list[int] | None, Setting("Seeds to draw the network with.")] = None
-    grid: Annotated[dict[str, Any] | None, Setting("Lists of values, by parameter.")] = None
-    factors: Annotated[dict[str, Any] | None, Setting("Lists of multiples of the base's values, by parameter.")] = None
-    assume: Annotated[dict[str, Any] | None, Setting("Lists of multiples of mu, L and chi.")] = None
-    settings: Annotated[list[dict[str, float]] | None, Setting("Combinations of values, by parameter.")] = None
-
-
-TABLES: dict[str, type[Any]] = {
-    "problem": ProblemTable,
-    "network": NetworkTable,
-    "run": RunTable,
-    "mpi": MpiTable,
-    "compare": CompareTable,
-    "sweep": SweepTable,
-}
-
-USUAL: Tables = {
-    "problem": {"nodes": 100, "samples": 100, "dim": 40, "kappa": 100.0},
-    "network": {"graphs": 1000},
-}
-"""The paper's default experiment: what is taken where neither a flag nor a file says otherwise."""
-
-SMALL: Tables = {
-    "problem": {"nodes": 20, "samples": 20, "dim": 10, "kappa": 10.0},
-    "network": {"graphs": 50},
-    "run": {"rounds": 500},
-}
-"""A smaller experiment, for checks that look into every round."""
+    methods: list[str] | None = None
+    parameters: list[str] | None = None
+    oracles: list[str] | None = None
+    kappas: list[float] | None = None
+    seeds: list[int] | None = None  # to draw the network with
+    grid: dict[str, Any] | None = None  # lists of values, by parameter
+    factors: dict[str, Any] | None = None  # lists of multiples of the base's values, by parameter
+    assume: dict[str, Any] | None = None  # lists of multiples of mu, L and chi
+    settings: list[dict[str, float]] | None = None  # combinations of values, by parameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,3 +267,33 @@ class Config:
     mpi: MpiTable = field(default_factory=MpiTable)
     compare: CompareTable = field(default_factory=CompareTable)
     sweep: SweepTable = field(default_factory=SweepTable)
+
+
+TABLES: dict[str, type[Any]] = {table.name: table.type for table in fields(Config)}  # type: ignore[misc]  # no strings
+
+
+def _describe(table: str, name: str, annotation: Any, default: Any, metadata: Mapping[str, Any]) -> Setting:
+    kind = next(iter(get_args(annotation))) if default is None else annotation  # the type of "type | None"
+    own = {"flag": f"--{name.replace('_', '-')}", "example": TYPES[kind][1] if default is None else default}
+    return Setting(table, name, kind, default, **{**own, **metadata})
+
+
+SETTINGS = {
+    (table, each.name): _describe(table, each.name, each.type, each.default, each.metadata)
+    for table, cls in TABLES.items()
+    for each in fields(cls)
+}
+"""All settings by table and name."""
+
+USUAL: Tables = {
+    "problem": {"nodes": 100, "samples": 100, "dim": 40, "kappa": 100.0},
+    "network": {"graphs": 1000},
+}
+"""The paper's default experiment, for what neither an option nor a file sets."""
+
+SMALL: Tables = {
+    "problem": {"nodes": 20, "samples": 20, "dim": 10, "kappa": 10.0},
+    "network": {"graphs": 50},
+    "run": {"rounds": 500},
+}
+"""A smaller experiment, for checks that look into every round."""

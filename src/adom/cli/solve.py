@@ -1,8 +1,9 @@
-"""`adom solve`: run a method on a problem and a network, show what came out, and keep it."""
+"""`adom solve`: run a method on a problem and a network, and save the result."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..algorithms import METHODS, method_class
 from ..errors import InputError
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
@@ -10,6 +11,9 @@ from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
     from ..run.result import Result
+
+FLOOR = "at the floor of rounding"
+COMPARE = "`adom compare` shows which methods suit this problem and network"
 
 
 @with_settings("problem", "network", "run", "mpi", usual=USUAL)
@@ -25,7 +29,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     from .config import settle
 
     settings = settle(config, flags, USUAL)
-    _check_early(settings)
+    check(settings)
     output.folder(out)
     if settings.mpi.checkpoints is not None:
         output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
@@ -37,7 +41,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     else:
         result = _build_and_run(settings)
     code = of_run(result.status, result.provenance["tol"])
-    if ranks.rank():  # rank 0 speaks and writes for all
+    if ranks.rank():  # rank 0 prints and writes for all
         return ranks.leave(code)
     files = _save(result, settings, out)
     summary = _summary(result, settings)
@@ -45,7 +49,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         output.as_json({**summary, "files": files})
     else:
         output.table("", ("", ""), _rows(summary, result.protocol))
-        output.lines("wrote", *(f"  {path}" for path in files.values()))
+        output.wrote(*files.values())
     if result.status in {"diverged", "growing", "stalled"}:
         output.note(f"{result.status}: {result.message}; {summary['advice']}")
     elif result.status == "interrupted":
@@ -53,9 +57,8 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     return ranks.leave(code)
 
 
-def _check_early(settings: Config) -> None:
+def check(settings: Config) -> None:
     """Refuse what is wrong whatever the problem, before anything is built."""
-    from ..algorithms import METHODS, method_class
     from . import build, output, ranks
 
     run = settings.run
@@ -65,19 +68,13 @@ def _check_early(settings: Config) -> None:
             f"--method takes one method, got {run.method!r}; `adom compare --methods {run.method}` runs all"
         )
     method = method_class(run.method)
-    build.check_run(settings, [method])
-    if method.oracle != "dual" and run.oracle != "auto":
-        dual = ", ".join(name for name in METHODS if method_class(name).oracle == "dual")
-        raise InputError(
-            f"oracle {run.oracle!r} has no effect on {method.title}, which uses gradients; "
-            f"leave it out, or take a dual method: {dual}"
-        )
+    build.check_run(settings, [method]).oracle_for(method)
     if run.engine == "mpi":
-        for flag, place in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
-            if place is not None and Path(place).exists() and not Path(place).is_file():
-                raise InputError(f"{flag} {place} must be a file that every rank can read by itself; save it as one")
-    if run.engine == "mpi" and settings.mpi.ranks is None and ranks.rank() is None:
-        output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
+        for flag, path in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
+            if path is not None and Path(path).exists() and not Path(path).is_file():
+                raise InputError(f"{flag} {path} must be a file that every rank can read by itself; save it as one")
+        if settings.mpi.ranks is None and ranks.rank() is None:
+            output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
 
 
 def _build_and_run(settings: Config) -> "Result":
@@ -98,20 +95,12 @@ def _build_and_run(settings: Config) -> "Result":
         from .. import Checkpoints
 
         more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
-    return solve_problem(
-        problem,
-        network,
-        run.method,
-        build.parameters(run.parameters),
-        run.oracle,
-        engine=run.engine,
-        **build.budget(settings, problem),
-        **more,
-    )
+    parameters, budget = build.parameters(run.parameters), build.budget(settings, problem)
+    return solve_problem(problem, network, run.method, parameters, run.oracle, engine=run.engine, **budget, **more)
 
 
 def _start(settings: Config, out: Path, json: bool) -> int:
-    """Start the same on several ranks, by a file of the settings."""
+    """Start the same run on several ranks, by a file of its settings."""
     from tempfile import TemporaryDirectory
 
     from . import ranks
@@ -126,7 +115,7 @@ def _start(settings: Config, out: Path, json: bool) -> int:
 
 
 def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
-    """Write everything that a run leaves; return the files by kind."""
+    """Write the files of a run; return them by kind."""
     from ..plot.curves import convergence
     from ..plot.style import save
     from ..util.files import atomic
@@ -146,32 +135,31 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
 
 
 def _summary(result: "Result", settings: Config) -> dict[str, Any]:
-    from .advice import advice
-
-    made, last = result.provenance, result.history.iloc[-1]
-    start = made["start_error"]
+    provenance, last = result.provenance, result.history.iloc[-1]
+    method, problem = provenance["method"], provenance["problem"]
+    start = provenance["start_error"]
     measured = {name: float(last[name]) for name in ("error", "gradient_norm", "consensus") if name in last}
     if "error" in measured:
         measured["relative_error"] = measured["error"] / start if start else float("nan")
     return {
-        "method": made["method"]["name"],
-        "title": made["method"]["title"],
-        "protocol": made["protocol"],
-        "parameters": made["method"]["parameters"],
-        "oracle": made["oracle"],
-        "nodes": made["problem"]["nodes"],
-        "dim": made["problem"]["dim"],
-        "kappa": made["problem"]["kappa"],
-        "samples": made["problem"].get("samples"),
-        "chi": made["network"]["chi"],
+        "method": method["name"],
+        "title": method["title"],
+        "protocol": provenance["protocol"],
+        "parameters": method["parameters"],
+        "oracle": provenance["oracle"],
+        "nodes": problem["nodes"],
+        "dim": problem["dim"],
+        "kappa": problem["kappa"],
+        "samples": problem.get("samples"),
+        "chi": provenance["network"]["chi"],
         "rounds": int(last["round"]),
         "gradients": float(last["gradients"]),
         "floats_sent": int(last["floats_sent"]),
         "seconds": float(last["seconds"]),
         "start_error": start,
         **measured,
-        "error_bound": made.get("error_bound"),
-        "wire": made.get("wire"),
+        "error_bound": provenance.get("error_bound"),
+        "wire": provenance.get("wire"),
         "status": result.status,
         "message": result.message,
         "advice": advice(result, "--rtol" if settings.run.tol is None else "--tol"),
@@ -182,58 +170,85 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
     from ..problems.weighting import told
     from .output import number
 
-    status = {
-        "converged": "converged: the tolerance was met",
-        "max_rounds": "; ".join(
-            filter(None, ("max_rounds: the rounds are spent", summary["message"], summary["advice"]))
-        ),
-    }
+    status = summary["status"]
+    if status == "converged":
+        status = "converged: the tolerance was met"
+    elif status == "max_rounds":
+        status = "; ".join(filter(None, ("max_rounds: the rounds are spent", summary["message"], summary["advice"])))
+    weights = told(summary["samples"])
     return [
         ("method", f"{summary['title']}, parameters {protocol}"),
         ("oracle", summary["oracle"] or "gradients"),
         ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}, kappa {number(round(summary['kappa'], 6))}"),
-        *([("weights", words)] if (words := told(summary["samples"])) else []),
+        *([("weights", weights)] if weights else []),
         ("network", f"chi {number(summary['chi'])}"),
         ("rounds", number(summary["rounds"])),
         ("gradients", f"{number(summary['gradients'])} per node"),
         ("floats sent", number(summary["floats_sent"])),
         ("seconds", f"{summary['seconds']:.2f}"),
-        *_reached(summary),
-        ("status", status.get(summary["status"], summary["status"])),
+        *_accuracy(summary),
+        ("status", status),
     ]
 
 
-def _reached(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows that say how near a run came: to the solution, or by what can be known without it."""
+def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return rows on how close a run came to the solution, or on what is known without it."""
+    from ..util.text import format_bytes
     from .output import number
 
-    found = []
+    rows = []
     if "error" in summary:
         relative = summary["relative_error"]
-        found.append(("error", number(summary["error"]) + (f" = {relative:.2e} of the start" if relative >= 0 else "")))
+        rows.append(("error", number(summary["error"]) + (f" = {relative:.2e} of the start" if relative >= 0 else "")))
     if summary["error_bound"] is not None:
-        found.append(("error", f"at most {number(summary['error_bound'])}, as the nodes agreed"))
+        rows.append(("error", f"at most {number(summary['error_bound'])}, as the nodes agreed"))
     if "gradient_norm" in summary:
-        found.append(("gradient", f"{number(summary['gradient_norm'])} at the mean of the nodes"))
-        found.append(("consensus", number(summary["consensus"])))
+        rows.append(("gradient", f"{number(summary['gradient_norm'])} at the mean of the nodes"))
+        rows.append(("consensus", number(summary["consensus"])))
     wire = summary["wire"]
     if wire is not None:
-        found.append(
-            ("ranks", f"{wire['ranks']}, which sent {number(wire['messages'])} messages, {_size(wire['bytes'])}")
-        )
-    return found
+        sent = f"{number(wire['messages'])} messages, {format_bytes(wire['bytes'])}"
+        rows.append(("ranks", f"{wire['ranks']}, which sent {sent}"))
+    return rows
 
 
-def _size(count: int) -> str:
-    """Return a number of bytes for people to read.
+def advice(result: "Result", tol_flag: str = "--rtol") -> str:
+    """Suggest what to do about how a run ended, never what is set already; "" where there is nothing to do."""
+    status = result.status
+    careful = _more_careful(result)
+    if status in {"growing", "diverged"}:
+        return f"take {_listed(careful, 'and')}" if careful else f"no setting here is more careful; {COMPARE}"
+    if status == "stalled":
+        if FLOOR in result.message:
+            finer = [f"take {option}" for option in careful if option == "--dtype float64"]
+            return " or ".join([*finer, f"ask for less by a larger {tol_flag}"])
+        return "more rounds do not help; " + (f"take {_listed(careful, 'or')}" if careful else COMPARE)
+    if status == "max_rounds":
+        if not result.measure:
+            return "leave out --no-monitor to see it"
+        if FLOOR in result.message:
+            return "more rounds do not help"
+        return f"raise --rounds {'to see whether it falls again' if ' rose from ' in result.message else 'for more'}"
+    return ""
+
+
+def _more_careful(result: "Result") -> list[str]:
+    """Return the options that are more careful than the run's own."""
+    provenance = result.provenance
+    careful = {
+        "--parameters theory": result.protocol != "theory",
+        "--oracle exact": provenance.get("oracle") not in (None, "exact"),
+        "--dtype float64": provenance.get("dtype", "float64") != "float64",
+    }
+    return [option for option, differs in careful.items() if differs]
+
+
+def _listed(words: list[str], last: str) -> str:
+    """Join words with commas, and with `last` before the last one.
 
     Examples
     --------
-    >>> _size(512), _size(34_000_000)
-    ('512 B', '34.0 MB')
+    >>> _listed(["a", "b", "c"], "and"), _listed(["a"], "or")
+    ('a, b and c', 'a')
     """
-    power = 0
-    value = float(count)
-    while value >= 1000 and power < 4:
-        value, power = value / 1000, power + 1
-    return f"{value:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}" if power else f"{count} B"
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..algorithms import method_class
 from ..errors import InputError
 from .exit_codes import Exit
-from .options import AsJson, ConfigFile, OutFolder, number, with_settings
-from .settings import USUAL, Config, Setting, Tables
+from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings
+from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
     from ..study.sweep_result import Sweep
@@ -20,18 +19,8 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Rows of the table that are printed; the file has all."""
 
-Fresh = Annotated[
-    bool, typer.Option("--fresh", metavar="", help="Do not resume: remove what the folder holds of a sweep.")
-]
-Batch = Annotated[
-    int,
-    typer.Option(
-        "--batch",
-        metavar="N",
-        help="The most members to run at the same time.",
-        parser=number(int, "--batch", Setting("", least=1, most=10**6, example=64)),
-    ),
-]
+Fresh = Annotated[bool, switch("--fresh", "Do not resume: remove the sweep that the folder holds.")]
+Batch = Annotated[int, number_option("--batch", "The most members to run at the same time.", int, 64, ge=1, le=10**6)]
 
 
 @with_settings("problem", "network", "run", usual=USUAL, without=("run.engine",))
@@ -47,46 +36,53 @@ def sweep(
 
     Members run many at a time; each is saved as soon as it has finished, and
     the same command goes on where it was ended or killed. Writes table.csv,
-    sweep.png, config.toml and one file a member in members/.
+    sweep.png, config.toml and one file per member in members/.
     """
     from ..problems.weighting import told
     from . import build, output
-    from .config import settle
+    from .config import settle, write_toml
 
     settings = settle(config, flags, USUAL)
-    _check_early(settings, config)
+    _check(settings, config)
     output.folder(out)
-    kept = _kept(settings, out, fresh)
+    old = _old_members(settings, out, fresh)
     network, problem = build.both(settings)
-    _claim(settings, out, kept)
-    with warnings.catch_warnings(record=True) as said:
+    for path in old:
+        path.unlink(missing_ok=True)
+    write_toml(settings, out / "config.toml", "sweep")  # which says whose members the folder holds
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = _run(settings, problem, network, batch, out)
-    if found.results and found.table["rounds_to_target"].isna().all():
-        found = replace(found, tols=dict.fromkeys(found.tols))  # compare by what one of them did reach
-    files = _save(found, out)
-    about = {"nodes": problem.nodes, "dim": problem.dim, "members": len(found.members), "done": len(found.results)}
+        result = _run(settings, problem, network, batch, out)
+    if result.results and result.table["rounds_to_target"].isna().all():
+        result = replace(result, tols=dict.fromkeys(result.tols))  # compare by an error that one of them did reach
+    if result.results:
+        result.save(out)
+    kinds = {"table": "table.csv", "figure": "sweep.png"} if result.results else {}
+    files = {kind: str(out / name) for kind, name in {**kinds, "config": "config.toml", "members": "members"}.items()}
+    about = {"nodes": problem.nodes, "dim": problem.dim, "members": len(result.members), "done": len(result.results)}
     if json:
-        rows = found.ranking().to_dict("records") if found.results else []
-        table = found.table
-        refused = table[table["status"] == "refused"].assign(reason=list(found.refused.values())).to_dict("records")
-        output.as_json({**about, "interrupted": found.interrupted, "rows": rows, "refused": refused, "files": files})
+        rows = result.ranking().to_dict("records") if result.results else []
+        table = result.table
+        refused = table[table["status"] == "refused"].assign(reason=list(result.refused.values())).to_dict("records")
+        output.as_json({**about, "interrupted": result.interrupted, "rows": rows, "refused": refused, "files": files})
     else:
-        _print(found, about, files)
-    for text in (told(problem.weighting()), *(str(one.message) for one in said)):
+        if result.results:
+            _print(result, about, files["table"])
+        output.wrote(*files.values())
+    for text in (told(problem.weighting()), *(str(warning.message) for warning in caught)):
         if text:
             output.note(text)
-    if found.refused:
-        first, reason = next(iter(found.refused.items()))
-        output.note(f"{len(found.refused)} members did not run, the first ({found.members[first].text}): {reason}")
-    if found.interrupted:
+    if result.refused:
+        first, reason = next(iter(result.refused.items()))
+        output.note(f"{len(result.refused)} members did not run, the first ({result.members[first].text}): {reason}")
+    if result.interrupted:
         output.note("interrupted; what was done is saved, and the same command goes on from there")
-    return Exit.INTERRUPTED if found.interrupted else Exit.DONE
+    return Exit.INTERRUPTED if result.interrupted else Exit.DONE
 
 
-def _check_early(settings: Config, config: Path | None) -> None:
+def _check(settings: Config, config: Path | None) -> None:
     """Refuse what is wrong whatever the problem, before anything is built."""
-    from ..algorithms import method_class
+    from ..problems.oracle_spec import parse_oracle
     from . import build
 
     if all(value is None for value in vars(settings.sweep).values()):
@@ -97,49 +93,33 @@ def _check_early(settings: Config, config: Path | None) -> None:
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot sweep; take engine local")
     methods = [method_class(name) for name in _methods(settings)]
-    methods = methods if len(methods) == 1 else []  # of several, some may lack a parameter: those members are refused
-    build.check_run(settings, methods)
-    for text in settings.sweep.oracles or []:
-        build.check_oracle(text)
-    for text in settings.sweep.parameters or []:
-        build.check_parameters(text, methods)
+    texts = settings.sweep.parameters or [settings.run.parameters]
+    build.check_run(settings, methods, texts, every=len(methods) == 1)  # members without a parameter are refused later
+    for oracle in settings.sweep.oracles or []:
+        parse_oracle(oracle)
 
 
 def _methods(settings: Config) -> list[str]:
     return [settings.run.method] if settings.sweep.methods is None else settings.sweep.methods
 
 
-def _kept(settings: Config, out: Path, fresh: bool) -> list[Path]:
-    """Return the members in the folder that have to go; refuse a folder that holds another sweep's."""
+def _old_members(settings: Config, out: Path, fresh: bool) -> list[Path]:
+    """Return the members in the folder to remove; refuse a folder that holds another sweep's."""
     from .config import toml_text
 
     file = out / "config.toml"
-    kept = [path for path in _members(out).glob("*.npz") if re.fullmatch("[0-9a-f]{32}", path.stem)]
-    if kept and not fresh and not (file.is_file() and _same(file, toml_text(settings, file, "sweep"))):
-        raise InputError(
-            f"{out} holds {len(kept)} members of another sweep; take another --out, or --fresh to remove them"
-        )
-    return kept if fresh else []
-
-
-def _claim(settings: Config, out: Path, kept: list[Path]) -> None:
-    """Remove what has to go, and write down which sweep the folder belongs to."""
-    from .config import write_toml
-
-    for path in kept:
-        path.unlink(missing_ok=True)
-    write_toml(settings, out / "config.toml", "sweep")
-
-
-def _same(file: Path, text: str) -> bool:
+    members = [path for path in (out / "members").glob("*.npz") if re.fullmatch("[0-9a-f]{32}", path.stem)]
+    if fresh:
+        return members
     try:
-        return file.read_text(encoding="utf-8") == text
+        same = not members or file.read_text(encoding="utf-8") == toml_text(settings, file, "sweep")
     except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _members(out: Path) -> Path:
-    return out / "members"
+        same = False
+    if not same:
+        raise InputError(
+            f"{out} holds {len(members)} members of another sweep; take another --out, or --fresh to remove them"
+        )
+    return []
 
 
 def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) -> "Sweep":
@@ -165,40 +145,30 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
         record_every=run.record_every,
         dtype=run.dtype,
         batch=batch,
-        folder=_members(out),
+        folder=out / "members",
     )
 
 
-def _save(found: "Sweep", out: Path) -> dict[str, str]:
-    """Write what a sweep leaves beside its members; return the files by kind."""
-    if found.results:
-        found.save(out)
-    names = {"table": "table.csv", "figure": "sweep.png"} if found.results else {}
-    return {kind: str(out / name) for kind, name in {**names, "config": "config.toml", "members": "members"}.items()}
+def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
+    from ..util.text import format_short
+    from .output import lines, number, table
 
-
-def _print(found: "Sweep", about: dict[str, Any], files: dict[str, str]) -> None:
-    from .output import lines, number, short, table
-
-    if found.results:
-        ranked = found.ranking()
-        target = float(ranked["target"].iloc[0])
-        aim = "any error below it" if math.isnan(target) else f"{target:.3g} of it"
-        ends = ("error", "rounds", "gradients")
-        varied = [name for name in found.varied if name != "label"]
-        rows = []
-        for row in ranked.head(SHOWN).to_dict("records"):
-            costs = [short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients")]
-            cells = [number(row[name]) if isinstance(row[name], float | int) else row[name] or "-" for name in varied]
-            rows.append((row["label"], *cells, row["status"], f"{row['relative_error']:.1e}", *costs))
-        table(
-            f"{about['nodes']} nodes, dim {about['dim']}; "
-            f"{about['done']} of {about['members']} members done, best first\n"
-            f"error: the last one over the start; then what it took to reach {aim}",
-            ("method", *varied, "status", *ends),
-            rows,
-            numbers=(*varied, *ends),
-        )
-        if len(ranked) > SHOWN:
-            lines(f"  and {len(ranked) - SHOWN} more in {files['table']}")
-    lines("wrote", *(f"  {path}" for path in files.values()))
+    ranked = result.ranking()
+    target = float(ranked["target"].iloc[0])
+    ends = ("error", "rounds", "gradients")
+    varied = [name for name in result.varied if name != "label"]
+    rows = []
+    for row in ranked.head(SHOWN).to_dict("records"):
+        costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients")]
+        cells = [number(row[name]) if isinstance(row[name], float | int) else row[name] or "-" for name in varied]
+        rows.append((row["label"], *cells, row["status"], f"{row['relative_error']:.1e}", *costs))
+    table(
+        f"{about['nodes']} nodes, dim {about['dim']}; "
+        f"{about['done']} of {about['members']} members done, best first\n"
+        f"final relative error; cost to reach {'any lower error' if math.isnan(target) else f'{target:.3g}'}",
+        ("method", *varied, "status", *ends),
+        rows,
+        numbers=(*varied, *ends),
+    )
+    if len(ranked) > SHOWN:
+        lines(f"  and {len(ranked) - SHOWN} more in {file}")

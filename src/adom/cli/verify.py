@@ -11,8 +11,8 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
 
     Each line gives the worst ratio of the left side to the right side; up to 1
     the statement holds. A round in which both sides are within rounding of 0 is
-    not checked; lines below say so. The exit code is 1 if a statement does not
-    hold. Writes no files.
+    not checked; lines below the table say so. The exit code is 1 if a statement
+    does not hold. Writes no files.
     """
     from . import build, output
     from .config import settle

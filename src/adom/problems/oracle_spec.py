@@ -30,7 +30,7 @@ def parse_oracle(oracle: Any) -> OracleSpec:
     kind, steps = oracle, None
     if isinstance(oracle, str) and ":" in oracle:
         kind, _, text = oracle.partition(":")
-        steps = int(text) if text.isdigit() else text
+        steps = int(text) if text.isdecimal() and len(text) < 10 else text
     elif isinstance(oracle, tuple | list) and len(oracle) == 2:
         kind, steps = oracle
     if kind in ("exact", "auto") and steps is None:
