@@ -20,9 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 import adom
 from adom.errors import InputError
-from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge
-from adom.sklearn import proximal_loop as stages
-from adom.sklearn.base import _remedies
+from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge, proximal_loop
+from adom.sklearn.base import remedies
 from adom.sklearn.proximal_loop import Fit
 
 X, Y = make_classification(60, 4, random_state=1)
@@ -45,7 +44,9 @@ def test_history_counts_everything():
     # weights before all, of rows and of gradients before every run but the first.
     runs = history["stage"].iloc[-1]
     chi = model.network_.chi
-    averaging = stages.rounds_to_average(chi, 1e-12) + 2 * (runs - 1) * stages.rounds_to_average(chi, 1e-3)
+    averaging = proximal_loop.rounds_to_average(chi, 1e-12) + 2 * (runs - 1) * proximal_loop.rounds_to_average(
+        chi, 1e-3
+    )
     assert model.n_iter_ - history["gradients"].iloc[-1] == averaging
     assert model.result_.provenance["stages"] == runs
 
@@ -143,13 +144,13 @@ def test_a_budget_that_ends_while_the_error_grows_is_not_advised_to_be_larger():
         ("diverged", "theory", None, "regularise more"),
         ("diverged", "theory", "gd:1", "take oracle='exact'"),
         ("growing", "unit", "exact", "take parameters='theory', which is proved to converge"),
-        ("stalled", "unit", "exact", "ask for less by a larger tol"),
-        ("stages", "unit", "auto", "ask for less by a larger tol"),
+        ("stalled", "unit", "exact", "choose a larger tol"),
+        ("stages", "unit", "auto", "choose a larger tol"),
     ],
 )
 def test_remedies_are_none_that_were_tried(status, protocol, oracle, last):
     run = SimpleNamespace(provenance={"protocol": protocol, "oracle": oracle})
-    assert _remedies(Fit(np.zeros(1), np.zeros((1, 1)), status, run))[-1] == last
+    assert remedies(Fit(np.zeros((1, 1)), status, run))[-1] == last
 
 
 def test_fewer_samples_than_nodes_make_fewer_nodes():
@@ -245,8 +246,8 @@ def test_a_result_is_saved_and_read_again(tmp_path):
 
 
 def test_ctrl_c_ends_a_fit(monkeypatch):
-    real = stages.solve
-    monkeypatch.setattr(stages, "solve", lambda *a, **k: replace(real(*a, **k), status="interrupted"))
+    real = proximal_loop.solve
+    monkeypatch.setattr(proximal_loop, "solve", lambda *a, **k: replace(real(*a, **k), status="interrupted"))
     with pytest.raises(KeyboardInterrupt):
         DecentralizedRidge().fit(X, TARGETS)
 
@@ -269,7 +270,7 @@ def test_ctrl_c_ends_a_fit(monkeypatch):
         ({"tol": 0.0}, "tol must lie between 0 and 1, got 0.0"),
         ({"max_rounds": 0}, "max_rounds must be a whole number of at least 1, got 0"),
         ({"max_rounds": 5}, "max_rounds=5 does not cover the first step: averaging takes .* rounds"),
-        ({"random_state": -1}, "random_state must be a whole number of at least 0, or None, got -1"),
+        ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1; None takes"),
     ],
 )
 @pytest.mark.parametrize("estimator", [DecentralizedLogisticRegression, DecentralizedRidge])

@@ -10,19 +10,16 @@ from sklearn.preprocessing import scale
 import adom
 from adom.problems.minimiser import minimum
 from adom.problems.squares import LeastSquares
-from adom.sklearn.partition import Frame, Share, deal, filled, frame
-from adom.sklearn.proximal_loop import Books, Settings, gradients, minimise, rounds_to_average
+from adom.sklearn import DecentralizedRidge
+from adom.sklearn.coordinates import Coordinates, with_intercept
+from adom.sklearn.partition import Partition, partition
+from adom.sklearn.proximal_loop import Costs, gradients, minimise, rounds_to_average
 from support.reference import logistic_data
 
 
 def logistic(nodes=4, samples=6, dim=3, l2=0.01):
     A, b = logistic_data(nodes, samples, dim)
     return adom.LogisticRegression(A.reshape(-1, dim), b.ravel(), nodes=nodes, l2=l2)
-
-
-def settings(**changes):
-    usual = {"method": "adom+", "parameters": "auto", "oracle": "auto", "tol": 1e-10, "max_rounds": 100_000}
-    return Settings(**(usual | changes), verbose=False)
 
 
 @pytest.mark.parametrize("network", [adom.networks.ring(9), adom.networks.star(5), adom.networks.complete(4)])
@@ -40,7 +37,7 @@ def test_averaging_takes_the_rounds_that_are_counted(network, leave):
 @pytest.mark.parametrize("mean", [None, np.array([1.0, -2.0])])
 @pytest.mark.parametrize("column", [0.0, 3.0])
 def test_coordinates_and_coefficients_say_the_same(mean, column):
-    coordinates, rng = Frame(mean, column), np.random.default_rng(0)
+    coordinates, rng = Coordinates(mean, column), np.random.default_rng(0)
     X, x = rng.standard_normal((6, 2)), rng.standard_normal((4, 3 if column else 2))
     w, intercept = coordinates.coefficients(x)
     np.testing.assert_allclose(X @ w.T + intercept, coordinates.features(X) @ x.T, rtol=1e-12)
@@ -54,17 +51,17 @@ def test_coordinates_and_coefficients_say_the_same(mean, column):
 def test_coordinates_are_centred_and_the_column_is_as_large_as_the_features():
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((40, 3)) + 50, np.full(40, 1 / 40)
-    share = deal(np.arange(40), 4, "shuffled", "ring", 0)
-    chosen = frame(X, share, weights, 1e-3, 0.25)
+    parts = partition(np.arange(40), 4, "shuffled", "ring", 0)
+    chosen = with_intercept(X, parts, weights, 1e-3, 0.25)
     np.testing.assert_allclose(chosen.mean, X.mean(axis=0), rtol=1e-12)
-    largest = max(np.linalg.norm(X[rows] - chosen.mean, 2) ** 2 / rows.size for rows in share.rows)
+    largest = max(np.linalg.norm(X[rows] - chosen.mean, 2) ** 2 / rows.size for rows in parts.rows)
     assert chosen.column**2 == pytest.approx(largest, rel=1e-9)
-    assert frame(X, share, weights, 100.0, 0.25).column ** 2 == pytest.approx(10 * 100 / 0.25)
-    assert frame(sp.csr_array(X), share, weights, 1e-3, 0.25).mean is None
+    assert with_intercept(X, parts, weights, 100.0, 0.25).column ** 2 == pytest.approx(10 * 100 / 0.25)
+    assert with_intercept(sp.csr_array(X), parts, weights, 1e-3, 0.25).mean is None
 
 
 def test_filling_wastes_little_and_makes_few_sizes():
-    sizes = {most: filled(Share([np.arange(most)], None)) for most in range(1, 2000)}
+    sizes = {most: Partition([np.arange(most)], None).padded for most in range(1, 2000)}
     assert all(most <= size <= (64 if most <= 64 else 1.125 * most) for most, size in sizes.items())
     assert len(set(sizes.values())) < 50
     assert {size for most, size in sizes.items() if most <= 64} == {1, 4, 16, 64}
@@ -81,12 +78,12 @@ def test_minimisers_are_exact():
 
 @pytest.mark.parametrize("start", [np.zeros(3), np.array([3.0, -1.0, 2.0])])
 def test_runs_end_at_the_solution(start):
-    problem, books = logistic(), Books(adom.networks.ring(4))
-    fit = minimise(problem, start, np.zeros(3), settings(), books)
+    problem, costs = logistic(), Costs(adom.networks.ring(4))
+    fit = minimise(problem, start, np.zeros(3), DecentralizedRidge(), costs)
     assert fit.status == "converged"
     distance = np.sqrt(((fit.rows - problem.solution()) ** 2).sum(axis=1).mean())
     assert distance <= 1e-10 * np.linalg.norm(problem.solution()) * (1 + 1e-6)
-    assert books.rounds == books.history["round"].iloc[-1]
+    assert costs.rounds == costs.tables[-1]["round"].iloc[-1]
 
 
 def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():
@@ -94,7 +91,7 @@ def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():
     problem = LeastSquares([(rng.standard_normal((1, 4)), [1.0]), (rng.standard_normal((1, 4)), [2.0])], l2=0.01)
     known = minimum(problem).error / np.linalg.norm(problem.solution())
     found = [
-        minimise(problem, np.zeros(4), np.zeros(4), settings(tol=tol), Books(adom.networks.path(2)))
+        minimise(problem, np.zeros(4), np.zeros(4), DecentralizedRidge(tol=tol), Costs(adom.networks.path(2)))
         for tol in (0.5 * known, 2 * known)
     ]
     assert [fit.status for fit in found] == ["inexact", "converged"]
@@ -102,7 +99,7 @@ def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():
 
 def test_free_coordinates_are_not_penalised():
     problem, free = logistic(l2=0.05), np.array([0.0, 1.0, 0.0])
-    fit = minimise(problem, np.zeros(3), free, settings(), Books(adom.networks.ring(4)))
+    fit = minimise(problem, np.zeros(3), free, DecentralizedRidge(), Costs(adom.networks.ring(4)))
     assert fit.status == "converged"
     left = gradients(problem, fit.x).mean(axis=0) - problem.l2 * free * fit.x
     assert np.abs(left).max() <= problem.L * 1e-10 * np.linalg.norm(fit.x)
@@ -112,10 +109,10 @@ def test_free_coordinates_are_not_penalised():
 def test_the_next_start_is_where_shrinking_steps_would_end():
     # One free coordinate of curvature h under the penalty r: each run alone would leave r / (r + h) = 1/2.
     problem = LeastSquares([([[1.0]], [1.0]), ([[1.0]], [3.0])], l2=1.0)
-    books = Books(adom.networks.path(2))
-    fit = minimise(problem, np.zeros(1), np.ones(1), settings(tol=1e-8), books)
+    costs = Costs(adom.networks.path(2))
+    fit = minimise(problem, np.zeros(1), np.ones(1), DecentralizedRidge(tol=1e-8), costs)
     assert fit.x[0] == pytest.approx(2.0, rel=1e-8)
-    assert len(books.tables) < 10  # halving the distance would take 27 runs
+    assert len(costs.tables) < 10  # halving the distance would take 27 runs
 
 
 def test_runs_go_where_rounding_keeps_one_run_away():
@@ -126,7 +123,7 @@ def test_runs_go_where_rounding_keeps_one_run_away():
     one = adom.solve(problem, network, "adom+", "theory", rounds=60_000, record_every=100)
     length = np.linalg.norm(problem.solution())
     assert np.sqrt(one.history["error"].min() / 10) > 1e-8 * length
-    fit = minimise(problem, np.zeros(30), np.zeros(30), settings(tol=1e-9), Books(network))
+    fit = minimise(problem, np.zeros(30), np.zeros(30), DecentralizedRidge(tol=1e-9), Costs(network))
     assert fit.status == "converged"
     assert np.linalg.norm(fit.x - problem.solution()) < 1e-9 * length
 
@@ -134,11 +131,10 @@ def test_runs_go_where_rounding_keeps_one_run_away():
 def test_samples_are_dealt_out_whole():
     y = np.arange(23)
     for split in ("shuffled", "contiguous", "label", "dirichlet"):
-        share = deal(y, 5, split, "expander", 0)
-        np.testing.assert_array_equal(np.sort(np.concatenate(share.rows)), y)
-        parts = share.parts(y, 2 * y)
-        assert all((2 * a == b).all() for a, b in parts)
-        assert share.network.nodes == len(share.rows) == 5
+        parts = partition(y, 5, split, "expander", 0)
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts.rows)), y)
+        assert all((2 * a == b).all() for a, b in parts.split(y, 2 * y))
+        assert parts.network.nodes == len(parts.rows) == 5
 
 
 def test_gradients_are_in_double_precision():

@@ -6,8 +6,8 @@
 `DecentralizedRidge`                      the objective of `sklearn.linear_model.Ridge`
 ========================================  ===========================================================
 
-The samples are dealt out to nodes, the nodes talk to their neighbours of the round only, and what they agree on is
-scikit-learn's answer. `docs/sklearn.md` says how the rounds are counted.
+The samples are split over nodes, which talk only to their neighbours of the round and agree on scikit-learn's answer.
+`docs/sklearn.md` says how rounds are counted.
 """
 
 from adom.sklearn.logistic import DecentralizedLogisticRegression

@@ -1,6 +1,7 @@
-"""What the estimators share: the parameters' meaning, and the way from a problem to fitted attributes."""
+"""The common part of the estimators: parameters, checks, and the way from a problem to fitted attributes."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,29 +14,42 @@ from ..problems.base import Problem
 from ..problems.checks import LARGEST, as_array, as_number, as_numbers
 from ..problems.nodes import check_features
 from ..run.endings import LOST
-from .partition import Frame, Share
-from .proximal_loop import Books, Fit, Settings, minimise, summary
+from ..util.checks import check_whole
+from .coordinates import Coordinates
+from .partition import Partition
+from .proximal_loop import Costs, Fit, minimise, summary
 
 AGREED = 0.01
-"""Quantities that all nodes must know alike are averaged until this part of the tolerance is left of differences."""
+"""Numbers that all nodes must know alike are averaged until their differences are this part of the tolerance."""
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A linear model whose coefficients nodes agree on over a network."""
 
-    coef_: np.ndarray
-    n_features_in_: int
+    nodes: int | None = None
+    split: str = "shuffled"
+    network: Any = "expander"
+    method: Any = "adom+"
+    parameters: Any = "auto"
+    oracle: Any = "auto"
+    tol: float = 1e-10
+    max_rounds: int = 100_000
+    fit_intercept: bool = True
+    warm_start: bool = False
+    random_state: Any = 0
+    verbose: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **rules: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, **rules: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return float64 features, dense or CSR, labels, and weights of the samples."""
-        for name, given in (("X", X), ("y", y)):
-            if np.ma.isMaskedArray(given):
-                as_array(name, given)  # which refuses gaps
+        for name, values in (("X", X), ("y", y)):
+            if np.ma.isMaskedArray(values):
+                as_array(name, values)  # refuses gaps
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, **rules)
         X = check_features(X, "X")
         if sample_weight is not None:
@@ -49,10 +63,10 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             )
         return X, y, weights
 
-    def _regularisation(self, name: str, example: float = 1.0) -> float:
-        """Return C or alpha as a number, if one can compute with it."""
+    def _check_regularisation(self, name: str) -> float:
+        """Return C or alpha as a number."""
         given = getattr(self, name)
-        value = as_number(name, given, example)
+        value = as_number(name, given, 1.0)
         if not 0 < value < np.inf:
             raise InputError(
                 f"{name} must be positive and finite, got {shown(given)}; it makes the f_i strongly convex"
@@ -63,63 +77,62 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             )
         return value
 
-    def _settings(self) -> Settings:
-        return Settings(self.method, self.parameters, self.oracle, self.tol, self.max_rounds, bool(self.verbose))
-
     def _agree(
-        self, problem: Problem, share: Share, frame: Frame, start: np.ndarray | None, averaged: int
+        self, problem: Problem, parts: Partition, coordinates: Coordinates, start: np.ndarray | None, averaged: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Run; set what all estimators have; return coefficients of shape (vectors, features) and intercepts.
+        """Run the method; return coefficients of shape (vectors, features) and intercepts.
 
         Parameters
         ----------
         problem : Problem
-            Its x is one vector or several, one after the other, in the coordinates of `frame`.
-        share : Share
-        frame : Frame
-        start : array of shape (vectors, features of the frame), optional
+            Its x is one vector or several, one after the other, in these coordinates.
+        parts : Partition
+        coordinates : Coordinates
+        start : array of shape (vectors, features of the coordinates), optional
         averaged : int
-            How many numbers the nodes had to average beforehand, such as the features' mean.
+            How many numbers the nodes average beforehand, such as the mean of the features.
         """
-        settings, books = self._settings(), Books(share.network)
+        if not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < 1):
+            raise InputError(f"tol must lie between 0 and 1, got {shown(self.tol)}; it is relative, e.g. tol=1e-8")
+        check_whole("max_rounds", self.max_rounds)
+        costs = Costs(parts.network)
         if averaged:
-            books.average(averaged, AGREED * settings.tol)
-        width = self.n_features_in_ + bool(frame.column)
+            costs.average(averaged, AGREED * self.tol)
+        width = self.n_features_in_ + bool(coordinates.column)
         free = np.tile(np.arange(width) == self.n_features_in_, problem.dim // width).astype(float)
         begin = np.zeros(problem.dim) if start is None else start.ravel()
-        fit = minimise(problem, begin, free, settings, books)
+        fit = minimise(problem, begin, free, self, costs)
         if fit.status != "converged":
-            self._warn(fit, problem, books)
+            self._warn(fit, problem, costs)
 
-        coefficients, intercepts = frame.coefficients(fit.x.reshape(-1, width))
-        own = frame.coefficients(fit.rows.reshape(problem.nodes, -1, width))
-        rows = np.concatenate([own[0], own[1][..., None]], axis=-1).reshape(problem.nodes, -1)
-        self.network_ = share.network
-        self.result_ = summary(fit, problem, rows, books)
+        w, intercepts = coordinates.coefficients(fit.rows.reshape(problem.nodes, -1, width))
+        rows = np.concatenate([w, intercepts[..., None]], axis=-1).reshape(problem.nodes, -1)
+        self.network_ = parts.network
+        self.result_ = summary(fit, problem, rows, costs)
         self.history_ = self.result_.history
-        self.n_iter_ = books.rounds
-        return coefficients, intercepts
+        self.n_iter_ = costs.rounds
+        return coordinates.coefficients(fit.x.reshape(-1, width))
 
-    def _warn(self, fit: Fit, problem: Problem, books: Books) -> None:
+    def _warn(self, fit: Fit, problem: Problem, costs: Costs) -> None:
         spent = f"max_rounds={self.max_rounds} was reached"
         why = {
             "max_rounds": spent,
             "growing": f"{spent}, and the error was growing with parameters={self.parameters!r}",
             "stalled": f"{spent}, and the error had stalled",
             "diverged": f"the method diverged with parameters={self.parameters!r}",
-            "stages": f"the intercept had not settled after {len(books.tables)} runs",
+            "stages": f"the intercept had not settled after {len(costs.tables)} runs",
             "inexact": "the minimiser itself is not known as exactly in float64",
         }[fit.status]
-        *first, last = _remedies(fit)
+        *first, last = remedies(fit)
         warnings.warn(
             f"{type(self).__name__} is not at the tolerance {self.tol:g}: {why} (kappa {problem.kappa:.3g}, chi "
-            f"{books.network.chi:.3g}); {', '.join(first)}, or {last}",
+            f"{costs.network.chi:.3g}); {', '.join(first)}, or {last}",
             ConvergenceWarning,
             stacklevel=4,
         )
 
     def _warm(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return coefficients and intercepts of the last fit, if they are to be started from and fit."""
+        """Return coefficients and intercepts of the last fit, if a warm start is asked for and they have the shape."""
         if not self.warm_start or getattr(self, "coef_", None) is None or np.atleast_2d(self.coef_).shape != shape:
             return None
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
@@ -132,13 +145,13 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return decisions
 
 
-def _remedies(fit: Fit) -> list[str]:
-    """Return what may help a fit that missed its tolerance: nothing that was tried in its last run."""
-    made, found = fit.last.provenance, ["scale the features", "regularise more"]
-    if fit.status in LOST and made["protocol"] != "theory":
-        found.append("take parameters='theory', which is proved to converge")
-    if fit.status in {*LOST, "stalled"} and made["oracle"] not in {None, "exact"}:
-        found.append("take oracle='exact'")
+def remedies(fit: Fit) -> list[str]:
+    """Return remedies for a fit that missed its tolerance, without those that its last run had."""
+    provenance, options = fit.last.provenance, ["scale the features", "regularise more"]
+    if fit.status in LOST and provenance["protocol"] != "theory":
+        options.append("take parameters='theory', which is proved to converge")
+    if fit.status in {*LOST, "stalled"} and provenance["oracle"] not in {None, "exact"}:
+        options.append("take oracle='exact'")
     if fit.status in {"stalled", "stages", "inexact"}:
-        found.append("ask for less by a larger tol")
-    return [*found, "allow more rounds"] if fit.status == "max_rounds" else found
+        options.append("choose a larger tol")
+    return [*options, "allow more rounds"] if fit.status == "max_rounds" else options

@@ -1,5 +1,6 @@
-"""Logistic regression, as scikit-learn has it, over a network."""
+"""scikit-learn's logistic regression over a network."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,11 @@ from ..problems.checks import LARGEST, as_number
 from ..problems.logistic import LogisticRegression
 from ..problems.softmax import SoftmaxRegression
 from .base import Decentralized
-from .partition import Frame, deal, filled, frame, seed_of
+from .coordinates import Coordinates, with_intercept
+from .partition import partition
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types
     r"""Logistic regression whose samples lie at the nodes of a changing network.
 
@@ -35,10 +38,10 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     Parameters
     ----------
     nodes : int, optional
-        Two or more; by default those of the network, or 10. Where there are fewer samples, there are as many nodes
-        as samples (unless the network is given as such).
+        Two or more; by default those of the network, or 10. With fewer samples there are as many nodes as samples,
+        unless the network is given as an object.
     split : str
-        How samples are dealt out to nodes: "shuffled", "contiguous", "label" or "dirichlet"; see `adom.data.split`.
+        How samples are split over nodes: "shuffled", "contiguous", "label" or "dirichlet"; see `adom.data.split`.
     network : str, network or callable
         "expander" (changing random graphs of degree 8), "geometric", "erdos_renyi", "complete", "ring", "star", "path",
         an adom network, or a function of the number of nodes that returns one.
@@ -88,41 +91,11 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     ((1, 5), True, True)
     """
 
-    def __init__(
-        self,
-        *,
-        nodes: int | None = None,
-        split: str = "shuffled",
-        network: Any = "expander",
-        method: Any = "adom+",
-        parameters: Any = "auto",
-        oracle: Any = "auto",
-        C: float = 1.0,
-        tol: float = 1e-10,
-        max_rounds: int = 100_000,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.nodes = nodes
-        self.split = split
-        self.network = network
-        self.method = method
-        self.parameters = parameters
-        self.oracle = oracle
-        self.C = C
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    C: float = 1.0
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Deal the samples out, and let the nodes agree.
+        """Split the samples over the nodes, and let these agree on the model.
 
         Parameters
         ----------
@@ -132,9 +105,9 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         sample_weight : array of shape (samples,), optional
             The s_j, 0 or more.
         """
-        X, y, weights = self._checked(X, y, sample_weight)
+        X, y, weights = self._check_data(X, y, sample_weight)
         check_classification_targets(y)
-        C = self._regularisation("C")
+        C = self._check_regularisation("C")
         before = getattr(self, "classes_", None)
         self.classes_, labels = np.unique(y, return_inverse=True)
         classes = self.classes_.size
@@ -145,8 +118,8 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         total = weights.sum()
         l2, weights = 1 / (C * total), weights / total
 
-        share = deal(labels, self.nodes, self.split, self.network, seed_of(self.random_state))
-        chosen = Frame(None, 0.0)
+        parts = partition(labels, self.nodes, self.split, self.network, self.random_state)
+        coordinates = Coordinates()
         if self.fit_intercept:
             prior = np.bincount(labels, weights, classes)
             if not prior.all():
@@ -154,23 +127,21 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
                     f"no sample of class {self.classes_[prior == 0][0]!s} has a positive weight, so its intercept "
                     "would go to minus infinity; leave these samples out, or fit without an intercept"
                 )
-            chosen = frame(X, share, weights, l2, float(prior[0] * prior[1] if classes == 2 else prior.min()))
-        data = share.parts(chosen.features(X), labels)
-        each = share.parts(len(data) * weights)
+            curvature = float(prior[0] * prior[1] if classes == 2 else prior.min())
+            coordinates = with_intercept(X, parts, weights, l2, curvature)
+        data = parts.split(coordinates.features(X), labels)
+        options = {"l2": l2, "weights": parts.split(len(data) * weights), "longest": parts.padded}
+        problem: Problem
         if classes == 2:
-            problem: Problem = LogisticRegression.from_nodes(
-                data, l2=l2, classes=(0, 1), weights=each, longest=filled(share)
-            )
+            problem = LogisticRegression.from_nodes(data, classes=(0, 1), **options)
         else:
-            problem = SoftmaxRegression(data, classes=classes, l2=l2, weights=each, longest=filled(share))
+            problem = SoftmaxRegression(data, classes=classes, **options)
 
-        vectors = 1 if classes == 2 else classes
-        alike = before is not None and np.array_equal(before, self.classes_)
-        start = self._warm((vectors, X.shape[1])) if alike else None
-        begin = None if start is None else chosen.point(*start)
-        averaged = X.shape[1] + classes if chosen.mean is not None else 0
-        self.coef_, intercepts = self._agree(problem, share, chosen, begin, averaged)
-        self.intercept_ = intercepts
+        same = before is not None and np.array_equal(before, self.classes_)
+        start = self._warm((1 if classes == 2 else classes, X.shape[1])) if same else None
+        begin = None if start is None else coordinates.point(*start)
+        averaged = X.shape[1] + classes if coordinates.mean is not None else 0
+        self.coef_, self.intercept_ = self._agree(problem, parts, coordinates, begin, averaged)
         return self
 
     def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""Ridge regression, as scikit-learn has it, over a network."""
+"""scikit-learn's ridge regression over a network."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +12,14 @@ from ..problems.checks import as_numbers
 from ..problems.quadratic import Quadratic
 from ..problems.squares import LeastSquares
 from .base import Decentralized
-from .partition import Frame, Share, deal, filled, frame, seed_of
+from .coordinates import Coordinates, with_intercept
+from .partition import Partition, partition
 
 BINS = 10
 ROUNDING = 1e-13
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types
     r"""Ridge regression whose samples lie at the nodes of a changing network.
 
@@ -40,7 +43,7 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
     nodes, network, method, parameters, oracle, tol, max_rounds, fit_intercept, warm_start, random_state, verbose
         As in `DecentralizedLogisticRegression`.
     split : str
-        How samples are dealt out to nodes: "shuffled", "contiguous", "label" (sorted by target), or "dirichlet" (the
+        How samples are split over nodes: "shuffled", "contiguous", "label" (sorted by target), or "dirichlet" (the
         tenths of the targets are the classes).
 
     Attributes
@@ -59,39 +62,10 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
     ((5,), True)
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        nodes: int | None = None,
-        split: str = "shuffled",
-        network: Any = "expander",
-        method: Any = "adom+",
-        parameters: Any = "auto",
-        oracle: Any = "auto",
-        tol: float = 1e-10,
-        max_rounds: int = 100_000,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        random_state: Any = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.nodes = nodes
-        self.split = split
-        self.network = network
-        self.method = method
-        self.parameters = parameters
-        self.oracle = oracle
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    alpha: float = 1.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Deal the samples out, and let the nodes agree.
+        """Split the samples over the nodes, and let these agree on the model.
 
         Parameters
         ----------
@@ -101,30 +75,30 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
         sample_weight : array of shape (samples,), optional
             The s_j, 0 or more.
         """
-        X, y, weights = self._checked(X, y, sample_weight, y_numeric=True)
-        alpha, y = self._regularisation("alpha"), as_numbers("y", y)
+        X, y, weights = self._check_data(X, y, sample_weight, y_numeric=True)
+        alpha, y = self._check_regularisation("alpha"), as_numbers("y", y)
         total = weights.sum()
         l2, weights = alpha / total, weights / total
 
         labels = y
         if self.split == "dirichlet":
             labels = np.searchsorted(np.quantile(y, np.arange(1, BINS) / BINS), y)
-        share = deal(labels, self.nodes, self.split, self.network, seed_of(self.random_state))
-        chosen, mean = Frame(None, 0.0), 0.0
+        parts = partition(labels, self.nodes, self.split, self.network, self.random_state)
+        coordinates, mean = Coordinates(), 0.0
         if self.fit_intercept:
             mean = float(weights @ y)
-            chosen = frame(X, share, weights, l2, 1.0)
-            if chosen.mean is not None:
-                chosen = chosen._replace(column=0.0)  # among centred samples the best intercept is 0
+            coordinates = with_intercept(X, parts, weights, l2, 1.0)
+            if coordinates.mean is not None:
+                coordinates = coordinates._replace(column=0.0)  # among centred samples the best intercept is 0
         centred = y - mean
         if np.abs(centred).max() <= ROUNDING * np.abs(y).max():
-            centred[:] = 0.0  # targets all alike: nobody could agree on what rounding leaves of them
-        problem = _problem(chosen.features(X), centred, weights, share, l2)
+            centred[:] = 0.0  # equal targets: nodes could not agree on what rounding leaves of them
+        problem = _problem(coordinates.features(X), centred, weights, parts, l2)
 
         start = self._warm((1, X.shape[1]))
-        begin = None if start is None else chosen.point(start[0], start[1] - mean)
+        begin = None if start is None else coordinates.point(start[0], start[1] - mean)
         averaged = X.shape[1] + 2 if self.fit_intercept else 0
-        coefficients, intercepts = self._agree(problem, share, chosen, begin, averaged)
+        coefficients, intercepts = self._agree(problem, parts, coordinates, begin, averaged)
         self.coef_ = coefficients[0]
         self.intercept_ = float(intercepts[0] + mean)
         return self
@@ -134,13 +108,13 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
         return self._decisions(X)
 
 
-def _problem(X: Any, y: np.ndarray, weights: np.ndarray, share: Share, l2: float) -> Problem:
-    """Return the f_i; as quadratics where a node has more samples than there are features."""
-    data = share.parts(X, y)
-    each = share.parts(len(data) * weights)
-    if sp.issparse(X) or X.shape[1] > max(rows.size for rows in share.rows):
-        return LeastSquares(data, l2=l2, weights=each, longest=filled(share))
+def _problem(X: Any, y: np.ndarray, weights: np.ndarray, parts: Partition, l2: float) -> Problem:
+    """Return the f_i, as quadratics if a node has more samples than there are features."""
+    data = parts.split(X, y)
+    node_weights = parts.split(len(data) * weights)
+    if sp.issparse(X) or X.shape[1] > max(rows.size for rows in parts.rows):
+        return LeastSquares(data, l2=l2, weights=node_weights, longest=parts.padded)
     penalty = l2 * np.eye(X.shape[1])
-    H = np.stack([(A * w[:, None]).T @ A + penalty for (A, _), w in zip(data, each, strict=True)])
-    c = np.stack([A.T @ (w * b) for (A, b), w in zip(data, each, strict=True)])
+    H = np.stack([(A * w[:, None]).T @ A + penalty for (A, _), w in zip(data, node_weights, strict=True)])
+    c = np.stack([A.T @ (w * b) for (A, b), w in zip(data, node_weights, strict=True)])
     return Quadratic((H + H.transpose(0, 2, 1)) / 2, c)
