@@ -80,12 +80,12 @@ def test_not_a_number_stays_one(sparse):
 @pytest.mark.parametrize("dim", [1, 7, 8, 20, 130])
 def test_gossip_is_a_product_with_the_matrix(dim):
     import adom
-    from adom.run.local.graph_layout import Supply
+    from adom.run.local.graph_layout import GraphLayout
 
     network = adom.networks.erdos_renyi(60, 0.1, graphs=3, seed=2)
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        graphs = jax.device_put(Supply(network, directed=False).window(0)[0])
+        graphs = jax.device_put(GraphLayout(network, directed=False).window(0)[0])
         v = jnp.asarray(rng.standard_normal((4, 60, dim)))
         for g in range(3):
             found = jax.jit(jax.vmap(lambda v, g=g: graphs.W.times(jnp.int32(g), (v,))[0]))(v)

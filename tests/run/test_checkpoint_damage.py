@@ -171,7 +171,7 @@ def test_no_damage_to_shards_is_believed(shards):
     content = path.read_bytes()
     for damaged in mutants(content, 1000):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="is not the file of node 1 that the manifest lists"):
+        with pytest.raises(InputError, match="is not the file of node 1 in the manifest"):
             adom.Shards(shards, l2=0.1).open(0, 3)
     shutil.copy(shards / "node-00000.svm", path)
     assert opened(shards) is None

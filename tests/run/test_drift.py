@@ -9,7 +9,7 @@ import adom
 from adom import native
 from adom.algorithms.adom import State
 from adom.run.local.gossip import DenseMatrices, PaddedMatrices, SparseMatrices
-from adom.run.local.graph_layout import Supply
+from adom.run.local.graph_layout import GraphLayout
 from adom.run.ranks.partition import Partition, RankRounds
 from support.reference import quadratics
 
@@ -57,7 +57,7 @@ def test_what_all_rows_share_does_not_change_a_product_by_a_bit(layout, kernels,
         pytest.skip("the kernels have one layout" if layout is not SparseMatrices else "no compiler")
     monkeypatch.setattr(native, "usable", lambda backend="cpu": kernels)
     network = adom.networks.erdos_renyi(20, 0.3, graphs=3, seed=1)
-    supply = Supply(network, directed=False)
+    supply = GraphLayout(network, directed=False)
     supply.kind = layout
     v = np.random.default_rng(0).integers(-99, 99, (20, 5)).astype(float)
     with jax.enable_x64(True):

@@ -65,7 +65,7 @@ class RecordingBackend(Backend, Protocol):
         """Return, at rank 0, whether any rank was asked to stop."""
 
     def between(self, chunk: Chunk, recorder: Recorder) -> None:
-        """Do what is due between two chunks, such as a checkpoint."""
+        """Finish a chunk: write a checkpoint, drop members that have ended."""
 
 
 def chunks(backend: Backend, plan: Plan) -> Iterator[Chunk]:
@@ -74,10 +74,10 @@ def chunks(backend: Backend, plan: Plan) -> Iterator[Chunk]:
     while backend.fits(plan):
         chunk = backend.advance(plan, pace)
         yield chunk
-        made = chunk.end - chunk.begin
-        if not made:
+        steps = chunk.end - chunk.begin
+        if not steps:
             return
-        pace = int(np.clip(CHUNK_SECONDS / max(chunk.seconds, 1e-9) * made, 1, 8 * pace))
+        pace = int(np.clip(CHUNK_SECONDS / max(chunk.seconds, 1e-9) * steps, 1, 8 * pace))
 
 
 def slots(plan: Plan, row_bytes: int) -> int:

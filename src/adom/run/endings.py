@@ -1,4 +1,4 @@
-"""How a run ended, told by its own curve of errors when the rounds are spent.
+"""Status of a run whose rounds are spent, judged by its curve of errors.
 
 The curve is cut into eighths, each with its greatest, middle and least error, on a logarithmic scale: accelerated
 methods ripple over orders of magnitude, so single records say little. A rise counts as growth only where the run has
@@ -15,24 +15,24 @@ FINISHED = ("converged", "max_rounds", "growing", "stalled", "diverged")
 LOST = ("diverged", "growing")
 """The statuses of runs that went the wrong way."""
 FEW = 4
-"""Records below which nothing is said of a trend."""
+"""Records below which no trend is seen."""
 MANY = 32
 """Records from which a run may be said to have stalled."""
 SMALL = log(1.1)
-"""The least difference of logarithms that is a trend."""
+"""Smallest difference of logarithms that is a trend."""
 GREAT = log(100.0)
 """A rise, also below the start, that is growth."""
 NOTHING = 1e-9
-"""Logarithms that differ by less are the same."""
+"""Logarithms that differ by less are equal."""
 HIGH = log(10.0)
-"""How far above its start a run is that is on no ripple any more."""
+"""A height above the start that no ripple explains."""
 FAST = log(1.5)
-"""A fall from quarter to quarter that is none of rounding's."""
+"""A fall from quarter to quarter too large for rounding."""
 LEAST = 1e-300
 
 
 def rounding(dtype: str, kappa: float) -> float:
-    """Return the part of the distance to the solution at the start that rounding may leave in the end, at most 0.1.
+    """Return the part of the initial distance that rounding may leave, at most 0.1.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def rounding(dtype: str, kappa: float) -> float:
 
 
 class Ending(NamedTuple):
-    """A status, and what there is to say about it."""
+    """A status and a remark."""
 
     status: str
     message: str = ""
@@ -101,7 +101,7 @@ def judge(
         return Ending("max_rounds", above)
     since = curve.below(floor)
     if curve.falls and (since is None or curve.fell > FAST):
-        ahead = f"at this pace about {curve.ahead(tol):,} more rounds to {tol:.3g}" if tol else ""
+        ahead = f"at this pace about {curve.rounds_to(tol):,} more rounds to {tol:.3g}" if tol else ""
         return Ending("max_rounds", "; ".join(filter(None, (ahead, above))))
     if since is not None:
         words = f"at the floor of rounding since round {since}"
@@ -114,7 +114,7 @@ def judge(
 
 
 class Curve:
-    """The errors of a run on a logarithmic scale, from the start on, and what they do in the end."""
+    """Errors of a run on a logarithmic scale, from the start on."""
 
     def __init__(self, rounds: np.ndarray, errors: np.ndarray, start_error: float) -> None:
         first = [start_error] if 0 < start_error < np.inf else []
@@ -131,23 +131,23 @@ class Curve:
 
     @property
     def multiple(self) -> float:
-        """The last error over that at the start."""
+        """Last error relative to the start."""
         return exp(min(self.logs[-1] - self.logs[0], 700.0))
 
     @property
     def quarters(self) -> list[np.ndarray]:
-        """The last two."""
+        """The last two quarters."""
         return np.array_split(self.logs, 4)[2:]
 
     @property
     def fell(self) -> float:
-        """By how much the middle of the last quarter lies below that of the one before."""
+        """Drop of the median from the last quarter but one to the last."""
         earlier, later = self.quarters
         return float(np.median(earlier) - np.median(later))
 
     @property
     def falls(self) -> bool:
-        """Whether the last quarter lies lower than the one before, or the last part below all of the one before."""
+        """True if the last quarter lies lower than the one before, or the last part below all of the one before."""
         earlier, later = self.quarters
         if all(of(earlier) - of(later) >= SMALL for of in (np.max, np.median, np.min)):
             return True
@@ -155,8 +155,8 @@ class Curve:
         apart = self.tops[-1] <= self.lows[-2] and fell[-1] > NOTHING
         return bool(apart and fell[-1] >= fell[-2] / 2)  # what comes to rest falls less and less
 
-    def ahead(self, tol: float) -> int:
-        """Return how many more rounds lead to an error, to two digits, if it goes on falling as it did of late."""
+    def rounds_to(self, tol: float) -> int:
+        """Estimate the rounds still needed to reach `tol` at the present pace, to two digits."""
         for count in (4, 8):  # the last quarters, or where they do not fall yet, the last eighths
             logs = [float(np.median(part)) for part in np.array_split(self.logs, count)[-2:]]
             clock = [float(np.median(part)) for part in np.array_split(self.rounds, count)[-2:]]
@@ -167,7 +167,7 @@ class Curve:
         return int(float(f"{more:.1e}"))
 
     def below(self, floor: float) -> int | None:
-        """Return the round from which on all errors were at the floor; None where the last part is not."""
+        """Return the round since which all errors have been at the floor; None where the last part is not."""
         limit = max(log(max(floor, LEAST)) + self.logs[0], log(LEAST))
         if self.tops[-1] > limit:
             return None
@@ -176,14 +176,14 @@ class Curve:
 
     @property
     def rises(self) -> bool:
-        """Whether all of the last part lies above the best one, and nothing since then has been higher."""
+        """True if all of the last part lies above the best one, and nothing since then has been higher."""
         apart = self.lows[-1] > self.tops[self.lowest] + SMALL
         since = slice(self.lowest, None)
         return bool(apart and self.tops[-1] >= self.tops[since].max() and self.lows[-1] >= self.lows[since].max())
 
     @property
     def grows(self) -> bool:
-        """Whether it is high above the start and highest at last, or rises more than it has come back from."""
+        """True if it ends high above the start and at its highest, or rises more than it has recovered from before."""
         if self.logs[-1] > self.logs[0] + HIGH and self.tops[-1] >= self.tops.max():
             return True
         back = (self.before - np.minimum.accumulate(self.before)).max()
@@ -191,14 +191,14 @@ class Curve:
         return bool(self.rises and rise > back and (rise >= GREAT or self.logs[-1] > self.logs[0]))
 
     def risen(self, measure: str) -> str:
-        """Return the rise, in words."""
+        """Describe the rise."""
         low = int(np.argmin(self.before))
         ends = [f"{exp(self.logs[at]):.3g} at round {int(self.rounds[at])}" for at in (low, -1)]
         return f"the {measure} rose from {ends[0]} to {ends[1]}"
 
     @property
     def rests(self) -> str:
-        """What the last half does where it goes nowhere, in words; "" where it moves, or where records are few."""
+        """Words for a last half that goes nowhere; "" where it moves or records are few."""
         if len(self.logs) <= MANY:
             return ""
         half = len(self.logs) - sum(map(len, self.parts[4:]))

@@ -21,7 +21,7 @@ def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
 
 
 def own_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> Program:
-    """Return what a method of someone's own computes now; an empty program for a method of this package.
+    """Return the program of a user's own method; an empty one for a method of this package.
 
     JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
     changed. Hyper-parameters are arguments of the program.

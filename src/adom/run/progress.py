@@ -1,4 +1,4 @@
-"""A progress line on a terminal, and Ctrl-C as a request rather than a crash."""
+"""Progress bar, and Ctrl-C as a request to stop."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 
 class Progress:
-    """Show what is done, in rounds or another unit, time left and the error; only where a person is watching."""
+    """Progress bar with rounds (or another unit), time left and error; shown only on a terminal by default."""
 
     def __init__(self, total: int, title: str, show: bool | None = None, unit: str = "rounds") -> None:
         self.total, self.title, self.unit = total, title, unit
@@ -41,7 +41,7 @@ class Progress:
             self._bar = None
 
     def update(self, done: int, error: float | None = None) -> None:
-        """Move on to `done` rounds, or whatever is counted."""
+        """Move the bar to `done`."""
         if self._bar is not None:
             note = "" if error is None else f"error {error:.2e}"
             self._bar.update(self._task, completed=min(done, self.total), note=note)

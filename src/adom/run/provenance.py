@@ -1,4 +1,4 @@
-"""What a result says of its origin: method, problem, network, versions, device, commit and time."""
+"""Provenance of a result: method, problem, network, versions, device, commit and time."""
 
 import os
 import platform
@@ -16,13 +16,13 @@ from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec
 
 CHI_NODES = 2000
-"""Up to this many nodes chi is quickly computed, and written down also where no parameter depends on it."""
+"""Up to this many nodes chi is cheap, and recorded even if no parameter depends on it."""
 
 
 def describe_run(
     network: Network | DirectedNetwork, method: type[Method], spec: OracleSpec, protocol: Any, engine: str
 ) -> dict[str, Any]:
-    """Return what provenance says of a run beside its problem, its method's parameters and its plan."""
+    """Return network, oracle, protocol, engine and environment of a run."""
     known = network.chi_known or network.nodes <= CHI_NODES
     return {
         "network": {**network.recipe, "chi": network.chi if known else None},
@@ -34,13 +34,13 @@ def describe_run(
 
 
 def describe_method(method: Method) -> dict[str, Any]:
-    """Return what provenance says of a method."""
+    """Return name, title and parameters of a method."""
     parameters = {name: float(value) for name, value in method.parameters().items()}
     return {"name": method.name, "title": method.title, "parameters": parameters}
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return what provenance says of a problem."""
+    """Return type, size and constants of a problem."""
     return {
         "type": type(problem).__name__,
         "nodes": problem.nodes,
@@ -53,7 +53,7 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, Any]:
-    """Return what else a run depends on: versions, device, commit, time."""
+    """Return versions, device, commit and time."""
     import jax
 
     return {

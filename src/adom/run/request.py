@@ -1,4 +1,4 @@
-"""What a run may be asked for, checked once: by `adom.solve`, the command line and files of settings alike.
+"""Settings of a run, checked in one place for `adom.solve`, the command line and files of settings.
 
 Nothing here loads JAX or NumPy.
 """

@@ -1,4 +1,4 @@
-"""What a run leaves: the rows, the table of records, and where they came from; saved in one open file.
+"""Result of a run: rows, table of records and provenance, saved in one open file.
 
 The file is a NumPy archive (``.npz``): the final rows, one array per column of the table, and the provenance
 as JSON text, with a checksum of the whole. It is written under another name first and moved into place, so it is
@@ -30,7 +30,7 @@ __all__ = ["FORMAT", "Result", "atomic", "load"]
 
 FORMAT = "adom-result-1"
 COLUMN = "history/"
-"""What the names of arrays begin with that are columns of the table."""
+"""Prefix of arrays that are columns of the table."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Result:
 
     @property
     def message(self) -> str:
-        """What there is to say beyond the status, such as when the run diverged, or how far the tolerance still is."""
+        """Remark on the status, such as when the run diverged or how many more rounds it needs."""
         return str(self.provenance.get("message", ""))
 
     @property
@@ -85,7 +85,7 @@ class Result:
 
     @property
     def protocol(self) -> str:
-        """What the parameters are called, such as "unit" or "theory with eta=0.1".
+        """Name of the parameters, such as "unit" or "theory with eta=0.1".
 
         Examples
         --------
@@ -102,7 +102,7 @@ class Result:
 
     @property
     def weighting(self) -> str:
-        """How nodes of different numbers of samples are weighted, in words; "" where all have as many."""
+        """Weighting of nodes with different numbers of samples, in words; "" where all have the same."""
         return told(self.provenance.get("problem", {}).get("samples"))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -204,7 +204,7 @@ def _as_path(path: Any) -> Path:
 COUNTS = ("iteration", "round", "floats_sent")
 NEEDED = (*COUNTS, "gradients", "seconds")
 MEASURED = ({"error", "consensus"}, {"gradient_norm", "consensus"}, set[str]())
-"""How near a run came, as a table may have it: with a known solution, without one, and without monitoring."""
+"""Columns that measure progress: with a known solution, without one, and without monitoring."""
 NUMBER, NOTHING = (int, float), type(None)
 KINDS: dict[str, Any] = {
     "status": str,
@@ -220,7 +220,7 @@ KINDS: dict[str, Any] = {
     "start_error": (*NUMBER, NOTHING),
     "rounds": (int, NOTHING),
 }
-"""What a provenance is made of, as far as anything here relies on it; the first two are always there."""
+"""Types of entries of a provenance that code relies on; the first two are always there."""
 FIGURES = ("nodes", "dim", "kappa", "chi")
 
 

@@ -1,4 +1,4 @@
-r"""What rounding can add to the sides of Theorem 1 and its lemmas, from the numbers that a round computes with.
+r"""Bounds of what rounding adds to the sides of Theorem 1 and its lemmas, from the numbers in a round.
 
 In the end both sides of an inequality are rounding, and there is nothing left to check. So for every round there is
 `noise`, what rounding can have added to the square root of a left side. u is a few units of the last digit.
@@ -32,7 +32,7 @@ ULPS = 8  # of a sum of a few terms, each of them rounded
 
 
 class Drift(NamedTuple):
-    """What rounding in all rounds so far can have left."""
+    """Bounds of what rounding has left in all rounds so far."""
 
     sums: Array
     gradients: Array

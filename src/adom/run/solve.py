@@ -92,12 +92,12 @@ def solve(
         raise InputError(f"checkpoints are written by engine 'mpi' alone, got engine={engine!r}; leave them out")
     check_pair(problem, network, directed=True)
     whole = problem if isinstance(problem, Problem) else problem.whole()
-    made = make_method(whole, network, method, parameters)
+    chosen = make_method(whole, network, method, parameters)
     if isinstance(method, Method):
-        return run_settings([made], [whole], network, "given", request)[0]
+        return run_settings([chosen], [whole], network, "given", request)[0]
     if parameters != TUNED:
-        return run_settings([made], [whole], network, parameters, request)[0]
-    best, chosen_oracle, search = tune(whole, network, type(made), request)
+        return run_settings([chosen], [whole], network, parameters, request)[0]
+    best, chosen_oracle, search = tune(whole, network, type(chosen), request)
     result = run_settings([best], [whole], network, TUNED, replace(request, oracle=chosen_oracle))[0]
     return replace(result, provenance={**result.provenance, "tuning": search})
 

@@ -74,7 +74,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the ratio never exceeded 1 beyond rounding; so it is where there was nothing to check."""
+        """True if the ratio never exceeded 1 beyond rounding; also where there was nothing to check."""
         return not self.worst_ratio > 1 + SLACK
 
     @property
@@ -101,7 +101,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether every inequality held in every round that was checked."""
+        """True if every inequality held in every round that was checked."""
         return all(row.holds for row in self.rows)
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ from .request import TUNED, Request, check_budget
 
 Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
-"""How many candidates each stage has, and their factors: from 1/spread to spread, around the best of those before."""
+"""Number of candidates of each stage, and the spread of their factors around the best so far."""
 RTOL = 1e-10
 """The target where no tolerance is given: this error, relative to the start."""
 SEED = 0
@@ -90,19 +90,22 @@ def tune(
     best: Candidate | None = None
     rounds = request.rounds
     check_budget(cls.unit(true), rounds)
+    ones = (1.0,) * len(ASSUMED)
     for stage, (count, spread) in enumerate(stages):
-        drawn = _drawn(cls, true, best.factors if best else (1.0,) * len(ASSUMED), _points(stage, count), spread)
+        candidates = _candidates(
+            cls, true, best.factors if best else (1.0,) * len(ASSUMED), _points(stage, count), spread
+        )
         if best is None:
             ones = (1.0,) * len(ASSUMED)
-            drawn[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
+            candidates[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
         every = 1
         if records and cls.rounds_per_step == 1:
             every = ceil(rounds / records)
             rounds = min(request.rounds, every * records)  # always as many records: one program
-        asked = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
-        ran = _run(drawn, problem, network, asked, start, batch)
+        limited = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
+        ran = _run(candidates, problem, network, limited, start, batch)
         tried += ran
-        best = min([*([best] if best else []), *ran], key=lambda one: one.score)
+        best = min([*([best] if best else []), *ran], key=lambda candidate: candidate.score)
         if np.isfinite(best.rounds):
             rounds = min(rounds, max(int(best.rounds), SHORTEST))  # what takes more cannot win
     assert best is not None
@@ -118,11 +121,11 @@ def _oracle(cls: type[Method], request: Request, kappa: float) -> Any:
     return f"agd:{min(MOST_STEPS, ceil(2 * sqrt(kappa)))}"
 
 
-def _drawn(
+def _candidates(
     cls: type[Method], true: Constants, centre: tuple[float, ...], points: np.ndarray, spread: float
 ) -> list[Candidate]:
     """Return candidates whose factors are spread evenly, on a logarithmic scale, around a centre."""
-    found = []
+    candidates = []
     for point in points:
         factors = _nearest(
             true, *(float(middle * spread ** (2 * u - 1)) for middle, u in zip(centre, point, strict=True))
@@ -131,8 +134,8 @@ def _drawn(
             method = cls.unit(assumed(true, *factors))
         except InputError:
             method = None
-        found.append(Candidate("", factors, method))
-    return found
+        candidates.append(Candidate("", factors, method))
+    return candidates
 
 
 def _nearest(true: Constants, mu: float, L: float, chi: float) -> tuple[float, float, float]:
@@ -221,13 +224,18 @@ def _account(best: Candidate, tried: list[Candidate], stages: Stages) -> dict[st
         "stages": [{"candidates": count, "spread": spread} for count, spread in stages],
         "seed": SEED,
         "chosen": {"name": best.name or None, **_short(best)},
-        "outcomes": [_short(one) for one in tried],
+        "outcomes": [_short(candidate) for candidate in tried],
     }
 
 
-def _short(one: Candidate) -> dict[str, Any]:
+def _short(candidate: Candidate) -> dict[str, Any]:
     def plain(value: float) -> float | None:
         return float(f"{value:.6g}") if np.isfinite(value) else None
 
-    factors = {name: plain(value) for name, value in zip(ASSUMED, one.factors, strict=True)}
-    return {**factors, "rounds": plain(one.rounds), "relative_error": plain(one.error), "status": one.status}
+    factors = {name: plain(value) for name, value in zip(ASSUMED, candidate.factors, strict=True)}
+    return {
+        **factors,
+        "rounds": plain(candidate.rounds),
+        "relative_error": plain(candidate.error),
+        "status": candidate.status,
+    }

@@ -117,7 +117,7 @@ class LocalBackend:
         return np.stack(tables, axis=-1)
 
     def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
-        """Return what was taken: there are no other ranks."""
+        """Change nothing: there are no other ranks."""
         assert taken is not None
         return taken
 

@@ -1,4 +1,4 @@
-"""The graphs of a network as a compiled loop takes them: all at once, or window by window as the rounds go on.
+"""Graphs of a network as arrays of a compiled loop: all at once, or window by window.
 
 A network that is not held (`Network.held`), or whose matrices would not fit, is laid out for some rounds at a time;
 while the device works on one window, a thread draws the next.
@@ -21,15 +21,15 @@ DENSE_NODES = 256
 POOL_BYTES = 2**31
 """Matrices of a whole network beyond which they are laid out window by window."""
 WINDOW_BYTES = 2**28
-"""About what one window takes; at least one round."""
+"""Approximate size of one window; it holds one round at least."""
 SLACK = 1.1
 """Room for windows with more links than the first, so that the same program fits them."""
 CROWDED = 4
 """Times the mean degree that the largest may be for neighbours to be filled up to it."""
 
 
-class Supply:
-    """Lays out the graphs of the rounds to come.
+class GraphLayout:
+    """Matrices of the rounds to come, whole or window by window.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ class Supply:
 
     def _lay_out(self, pool: Any, order: np.ndarray, first: int) -> Graphs:
         network = self.network
-        drawn = {g: weighted_arcs(network, g, self.directed) for g in {int(g) for g in pool}}
-        rounds = [drawn[int(g)] for g in pool]
+        arcs_of = {g: weighted_arcs(network, g, self.directed) for g in {int(g) for g in pool}}
+        rounds = [arcs_of[int(g)] for g in pool]
         arcs = [pairs for pairs, _ in rounds]
-        books = (
+        counters = (
             np.asarray(order, dtype=np.int32),
             np.int64(first),
             np.array([len(a) for a in arcs], dtype=np.int64),
         )
-        columns = zip(*(matrices for _, matrices in rounds), strict=True)  # one for each matrix of a round
-        made = [self._matrices(arcs, *map(list, zip(*column, strict=True))) for column in columns]
+        columns = zip(*(weighted for _, weighted in rounds), strict=True)  # one for each matrix of a round
+        matrices = [self._matrices(arcs, *map(list, zip(*column, strict=True))) for column in columns]
         if self.directed:
-            R, C = made
-            return Graphs(None, R, C, *books, np.float64(1.0))
+            R, C = matrices
+            return Graphs(None, R, C, *counters, np.float64(1.0))
         assert isinstance(network, Network)
-        return Graphs(made[0], None, None, *books, np.float64(network.lambda_max))
+        return Graphs(matrices[0], None, None, *counters, np.float64(network.lambda_max))
 
     def _matrices(self, arcs: list[np.ndarray], weights: list[np.ndarray], sums: list[np.ndarray]) -> Matrices:
         n = self.network.nodes
@@ -126,8 +126,8 @@ class Supply:
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
             ranks = by_receiver(pairs, n)
             sender, receiver = pairs[ranks].T
-            place = np.arange(len(pairs)) - start[g, receiver]
-            neighbour[g, receiver, place], share[g, receiver, place] = sender, weight[ranks]
+            slot = np.arange(len(pairs)) - start[g, receiver]
+            neighbour[g, receiver, slot], share[g, receiver, slot] = sender, weight[ranks]
         return PaddedMatrices(neighbour, share, np.stack(sums))
 
 
@@ -157,10 +157,10 @@ def _rounded(need: int) -> int:
 
 
 def _bytes(network: Network | DirectedNetwork, g: int, directed: bool) -> int:
-    """Return about what the matrices of one graph take."""
+    """Estimate the size of the matrices of one graph."""
     n, links = network.nodes, len(_arcs(network, g))
-    one = 8 * n * n if n <= DENSE_NODES and not native.usable() else 16 * links + 16 * n
-    return one * (2 if directed else 1)
+    matrix = 8 * n * n if n <= DENSE_NODES and not native.usable() else 16 * links + 16 * n
+    return matrix * (2 if directed else 1)
 
 
 def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:

@@ -30,13 +30,13 @@ from ..driver import Chunk
 from ..own_code import bare, own_code
 from ..recorder import Plan
 from .gossip import Graphs, LocalGossip
-from .graph_layout import Supply
+from .graph_layout import GraphLayout
 
 Array = Any
 UNROLL = 16
 """Steps of an accelerator's loop between two turns of it."""
 BATCH_AXIS = {"cpu": 0}
-"""Where the settings' axis is: a processor's kernels want a setting's rows together, so it comes first; everywhere
+"""Axis of the settings: a processor's kernels want a setting's rows together, so it comes first; everywhere
 else it comes second, since products with the data want a node's settings together."""
 STATIC_STEPS = 64
 """The smallest chunk of steps for which an accelerator gets a program of its own."""
@@ -73,7 +73,7 @@ _registered: set[type[Method]] = set()
 
 
 class Kind(NamedTuple):
-    """What distinguishes one compiled program from another, beside the shapes of its arguments."""
+    """Key of a compiled program, beside the shapes of its arguments."""
 
     spec: OracleSpec
     slots: int
@@ -185,8 +185,8 @@ def _advance(
     make_steps = one_round_steps if method.rounds_per_step == 1 else steps_within_budget
 
     def record(number: Array, pair: tuple[Carry, Any]) -> tuple[Carry, Any]:
-        carry, seen = make_steps(pair[0]), pair[1]
-        return carry, jax.tree.map(lambda buffer, value: buffer.at[number].set(value), seen, observe(carry))
+        carry, records = make_steps(pair[0]), pair[1]
+        return carry, jax.tree.map(lambda buffer, value: buffer.at[number].set(value), records, observe(carry))
 
     empty = jax.tree.map(lambda s: jnp.zeros((kind.slots, *s.shape), s.dtype), jax.eval_shape(observe, carry))
     unroll = {"unroll": max(1, min(UNROLL // max(1, steps), records))} if static else {}
@@ -242,7 +242,7 @@ class Session:
         with self._reading():
             self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
         self.dtype = dtype
-        self.supply = Supply(network, type(methods[0]).directed)
+        self.layout = GraphLayout(network, type(methods[0]).directed)
         self.graphs, self.end = self._window(0)
         self.chunk(0, 0, 0)  # compiles, so that no later chunk's time contains it
 
@@ -250,14 +250,14 @@ class Session:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.supply.close()
+        self.layout.close()
 
     def _reading(self) -> AbstractContextManager[Any]:
-        """Keep what JAX remembers of functions that a method calls apart by what the method computes."""
+        """Keep JAX's caches of a user's functions apart by what they compute."""
         return reading(self.kind.code or None)
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
-        graphs, end = self.supply.window(first, rounds)
+        graphs, end = self.layout.window(first, rounds)
         return place(graphs, self.dtype), end
 
     def reach(self) -> int:
@@ -265,7 +265,7 @@ class Session:
 
         Where steps differ in length it is fewer than might fit, so that all settings make them and stay together.
         """
-        if self.supply.whole:
+        if self.layout.whole:
             return self.end
         clocks = np.atleast_1d(np.asarray(self.carry.clock))
         takes = int(np.max(jax.vmap(type(self.method).rounds_of_step)(*self._each_step()))) if self._varies else 1
@@ -305,27 +305,27 @@ class Session:
         return Chunk(begin, self.iteration, seconds, records, observed)
 
     def fit(self, records: int, steps: int) -> tuple[int, int]:
-        """Return what to make at once instead: on an accelerator one of a few sizes, each with its own program."""
+        """Round a chunk to one of the few sizes for which an accelerator has a program."""
         if self.on_cpu or records * steps < STATIC_STEPS or records < 8:
             return records, steps
         return 8 ** int(np.log2(records) // 3), steps
 
     def prepare(self, records: int, steps: int) -> None:
-        """Compile what a chunk of this size needs, so that its time does not contain it."""
+        """Compile the program of a chunk of this size, so that its time does not contain it."""
         if self._fixed(records, steps):
             with self._reading():
                 _advance_fixed.lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
 
     def chunk(self, records: int, steps: int, budget: int) -> Any:
         """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
-        assert self.supply.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
+        assert self.layout.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
         arguments = self._arguments(min(budget, self.end))
         with self._reading():
             if self._fixed(records, steps):
-                self.carry, seen = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
+                self.carry, observed = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
             else:
-                self.carry, seen = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
-        return jax.block_until_ready(seen)
+                self.carry, observed = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
+        return jax.block_until_ready(observed)
 
     def _fixed(self, records: int, steps: int) -> bool:
         return not (self.on_cpu or self._varies or records * steps < STATIC_STEPS)
@@ -361,11 +361,11 @@ def _stack(trees: Sequence[Any], dtype: str | None, batched: bool) -> Any:
 
 def _stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
     """Return one problem whose arrays are those that all share, or all of them stacked; and which is which."""
-    found = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
-    columns = list(zip(*(found[id(problem)][0] for problem in problems), strict=True))
+    trees = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
+    columns = zip(*(trees[id(problem)][0] for problem in problems), strict=True)
     leaves, shared = [], []
     for column in columns:
         alike = all(leaf is column[0] or np.array_equal(leaf, column[0]) for leaf in column)
         leaves.append(column[0] if alike else np.stack(column))
         shared.append(None if alike else 0)
-    return jax.tree.unflatten(found[id(problems[0])][1], leaves), tuple(shared)
+    return jax.tree.unflatten(trees[id(problems[0])][1], leaves), tuple(shared)

@@ -1,7 +1,7 @@
-"""What nodes agree on over their own links: the constants of a problem whose data stay home, and when to stop.
+"""Agreement over the nodes' own links: on the constants of a problem whose data stay private, and on when to stop.
 
-Every node repeats the greatest value that it has heard of; after as many rounds as a word takes to get everywhere all
-know the greatest of all. These rounds are rounds of the network like any other, and counted.
+Every node repeats the greatest value that it has heard of; after as many rounds as the network's diameter all know the
+greatest of all. These rounds count like any others.
 
 To stop, nobody needs to know the solution. Let the rows x_i lie in a box of diagonal s, and let g be the mean of the
 grad f_i(x_i). At any x_i the gradient of f, the mean of the f_i, is at most |g| + L s, so |x_i - x*| is at most
@@ -20,25 +20,25 @@ from ...networks import DirectedNetwork, Network
 from .partition import RankGossip, flood_rounds
 
 Array = np.ndarray
-SELDOM = 20
-"""RankRounds from one look at the rows to the next, over those that a look takes."""
+SPACING = 20
+"""Rounds between two checks, as a multiple of those that a check takes."""
 
 
 def greatest(gossip: RankGossip, values: Array) -> Array:
     """Return the greatest of all nodes' values, column by column; every rank gets the same."""
-    found = gossip.greatest(values, flood_rounds(gossip.rounds.network, gossip.clock))
-    return np.asarray(found[0])
+    maxima = gossip.greatest(values, flood_rounds(gossip.rounds.network, gossip.clock))
+    return np.asarray(maxima[0])
 
 
 class Bound(NamedTuple):
-    """What the nodes know of how near they are: of the error, the sum of the |x_i - x*|^2."""
+    """Upper bound of the error, the sum of the |x_i - x*|^2."""
 
     error: float
-    apart: float  # the part that is due to the rows' being apart
+    disagreement: float  # its part from differences between rows
 
 
 class Stop:
-    """Decides when to stop: after every step all ranks ask `due`, and then `reached`, which spends rounds.
+    """Rule for stopping: after every step all ranks ask `due`, and if so `reached`, which spends rounds.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Stop:
     network : Network
     constants : Constants
     steepest : float
-        The greatest |grad f_i(0)|, from which the rounds of averaging are taken.
+        The greatest |grad f_i(0)|, which decides the rounds of averaging.
     """
 
     def __init__(self, tol: float, network: Network | DirectedNetwork, constants: Constants, steepest: float) -> None:
@@ -55,32 +55,32 @@ class Stop:
         wanted = log(constants.mu) + (log(tol) - log(constants.nodes)) / 2 - log(10)
         most = log(steepest) + log(constants.nodes) / 2 if steepest > 0 else wanted
         self.averaging = max(1, ceil(constants.chi * max(log(2.0), most - wanted)))
-        self.next = SELDOM * flood_rounds(network, 0)
+        self.next = SPACING * flood_rounds(network, 0)
         self.last: Bound | None = None
 
     def due(self, clock: int) -> bool:
-        """Return whether it is time to look."""
+        """Return whether it is time to check."""
         return clock >= self.next
 
     def lasts(self, gossip: RankGossip) -> int:
-        """Return at most how many rounds a look takes."""
+        """Return the most rounds that a check takes."""
         network = gossip.rounds.network
-        one = flood_rounds(network, gossip.clock)
-        return one + self.averaging + flood_rounds(network, gossip.clock + one + self.averaging)
+        first = flood_rounds(network, gossip.clock) + self.averaging
+        return first + flood_rounds(network, gossip.clock + first)
 
     def reached(self, gossip: RankGossip, x: Array, gradient: Array) -> bool:
         """Return whether the error is certainly at most tol; costs rounds."""
         began, c = gossip.clock, self.constants
         apart = c.L * _diagonal(greatest(gossip, np.concatenate([x, -x], axis=1)))
         self.last = Bound(np.inf, c.nodes * _squared(apart / c.mu))
-        if not self.last.apart <= self.tol:
-            self.next = gossip.clock + SELDOM * (gossip.clock - began)
+        if not self.last.disagreement <= self.tol:
+            self.next = gossip.clock + SPACING * (gossip.clock - began)
             return False
         mean = gossip.mix(gradient, self.averaging)
         extreme = greatest(gossip, np.concatenate([mean, -mean], axis=1))
         high, low = np.split(extreme, 2)
         steep = float(np.linalg.norm(np.maximum(np.abs(high), np.abs(low))))
-        self.last = Bound(c.nodes * _squared((steep + apart) / c.mu), self.last.apart)
+        self.last = Bound(c.nodes * _squared((steep + apart) / c.mu), self.last.disagreement)
         self.next = gossip.clock + 2 * (gossip.clock - began)
         return self.last.error <= self.tol
 

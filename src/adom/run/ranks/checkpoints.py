@@ -1,9 +1,9 @@
-"""Checkpoints of a run over several ranks: every rank writes its block, and any number of ranks can go on from them.
+"""Checkpoints of a run over ranks: every rank writes its block, and any number of ranks can go on from them.
 
-A generation is a folder named after its iteration, with one file a rank: the SHA-256 of what follows, a line of JSON
-about the run, and a NumPy archive. Files are written under another name and moved into place. A generation counts only
-if the files of all its ranks are there, whole, and of one another's kind; the two latest are kept, so that one which is
-damaged, or was cut short by a kill, leaves the one before it.
+A generation is a folder named after its iteration, with one file per rank: the SHA-256 of the rest, a line of JSON, and
+a NumPy archive. Files are written under another name and moved into place. A generation counts only if the files of all
+its ranks are there, whole and of the same run. The two latest are kept, so that the one before remains where the latest
+is damaged or was cut short.
 """
 
 import hashlib
@@ -30,17 +30,17 @@ EARLIER = "adom-checkpoint-1"
 """The same without digests of the data."""
 KEPT = 2
 ROWS = "rows/"
-"""What the names of arrays begin with that have one row a node."""
+"""Prefix of arrays with one row per node."""
 GENERATION = re.compile(r"iteration-([0-9]{12})")
 FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
 DIGEST = 64
 ABOUT = {"settings": dict, "clock": int, "floats": int, "plain": int, "seconds": float, "look": int | None}
-"""What is said of a run beside its arrays."""
+"""Facts about a run beside its arrays, and their types."""
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where and how often to write checkpoints, and whether to go on from them.
+    """Folder and frequency of checkpoints, and whether to go on from them.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ def generation(folder: Path, iteration: int) -> Path:
 
 
 def forget(folder: Path, kept: int = KEPT) -> None:
-    """Remove all generations but the latest, and what a kill has left half-written in them."""
+    """Remove all generations but the latest."""
     for _, old in generations(folder)[kept:]:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -137,17 +137,17 @@ def latest(folder: Path, say: Callable[[str], None]) -> Path | None:
 
 
 def files(generation: Path) -> list[Path]:
-    """Return the files of a generation in the order of ranks; those of one number of ranks, all of them."""
+    """Return the files of a generation in the order of ranks; refuse one that lacks some."""
     ranked: dict[int, dict[int, Path]] = {}
     for path in generation.iterdir():
         match = FILE.fullmatch(path.name)
         if match:
             ranked.setdefault(int(match[2]), {})[int(match[1])] = path
-    for ranks, found in sorted(ranked.items()):
-        if len(found) == ranks:
-            return [found[rank] for rank in range(ranks)]
-    there = ", ".join(f"{len(found)} of {ranks}" for ranks, found in ranked.items()) or "none"
-    raise InputError(f"checkpoint {generation} is not complete: {there} of its files are there")
+    for ranks, paths in sorted(ranked.items()):
+        if len(paths) == ranks:
+            return [paths[rank] for rank in range(ranks)]
+    counts = ", ".join(f"{len(paths)} of {ranks}" for ranks, paths in ranked.items()) or "none"
+    raise InputError(f"checkpoint {generation} is not complete: {counts} of its files are there")
 
 
 def complete(generation: Path) -> bool:
@@ -170,7 +170,7 @@ def check(generation: Path) -> None:
 
 
 def read(generation: Path, first: int, end: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of some nodes, and what was written about the run; reads no more files than they are in."""
+    """Return the arrays of some nodes and the facts about the run; only files that hold these nodes are read."""
     parts: list[dict[str, np.ndarray]] = []
     about: dict[str, Any] = {}
     paths = files(generation)
@@ -198,7 +198,7 @@ def of_rank_0(generation: Path) -> dict[str, np.ndarray]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays of a file, after its checksum was looked at."""
+    """Return the header and the arrays of a file whose checksum fits."""
     try:
         with open_regular(path) as file:
             if file.read(DIGEST + 1) != _digest(file) + b"\n":
@@ -221,7 +221,7 @@ def _digest(file: IO[bytes]) -> bytes:
 
 
 def _check_header(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Refuse a file whose header contradicts its name, its arrays or itself: it was moved here, or made otherwise."""
+    """Refuse a file whose header contradicts its name, its arrays or itself."""
     if header.get("format") not in (FORMAT, EARLIER):
         raise Damaged(f"its format is {header.get('format')!r}, not {FORMAT}")
     about, match = header.get("about"), FILE.fullmatch(path.name)

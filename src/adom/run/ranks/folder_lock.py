@@ -1,9 +1,8 @@
-"""A lock on a folder that one job may write to at a time, also where several machines see the folder.
+"""Lock on a folder that one job at a time may write to, on one or several machines.
 
 The file system's own lock (flock) ends with its process, so a job that was killed leaves nothing in the way. Some
-network file systems have none, or one that other machines do not see. So the holder also writes into the file who it
-is, and every two seconds that it still is there; whoever finds the name of a process on another machine looks for a
-while whether it does.
+network file systems have none, or one that other machines do not see. So the holder also writes its name into the file,
+and a sign of life every two seconds; whoever finds the name of a process on another machine watches for such signs.
 """
 
 import errno
@@ -31,9 +30,9 @@ SIZE = 512
 BEAT = 2.0
 """Seconds from one sign of life to the next."""
 LOOK = 3.5 * BEAT
-"""Seconds in which a holder on another machine gives one."""
+"""Seconds within which a holder on another machine gives one."""
 SETTLE = 0.3
-"""Seconds after which, of two that wrote their names at once, the later one's is there."""
+"""Seconds after which the later of two names written at once has replaced the other."""
 
 
 class FolderLock:
@@ -97,7 +96,7 @@ class FolderLock:
             os.close(number)
 
     def _lives(self, holder: dict[str, Any], locked: bool) -> bool:
-        """Return whether the process that a lock names is still there."""
+        """Return whether the process that a lock names is alive."""
         if holder.get("host") == self._me["host"]:
             return not locked and started(holder.get("pid")) == holder.get("started") is not None
         print(
@@ -134,7 +133,7 @@ class FolderLock:
 
 
 def started(pid: Any) -> str | None:
-    """Return when a process of this machine was started, in its own clock; None where there is none."""
+    """Return the start time of a process of this machine; None if it does not exist."""
     try:
         return Path(f"/proc/{int(pid)}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     except (OSError, ValueError, TypeError, IndexError):
@@ -142,12 +141,12 @@ def started(pid: Any) -> str | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return who a lock names; {} where it names nobody."""
+    """Return the holder that a lock names; {} where it names none."""
     try:
-        found = json.loads(path.read_bytes()[:SIZE])
+        holder = json.loads(path.read_bytes()[:SIZE])
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return holder if isinstance(holder, dict) else {}
 
 
 def _name(holder: dict[str, Any]) -> str:
@@ -157,7 +156,7 @@ def _name(holder: dict[str, Any]) -> str:
 
 
 def _same(number: int, path: Path) -> bool:
-    """Return whether an open file is still the one of that name."""
+    """Return whether an open file still has that name."""
     try:
         return os.path.samestat(os.fstat(number), path.stat())
     except OSError:

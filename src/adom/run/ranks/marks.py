@@ -1,7 +1,7 @@
-"""One byte a rank that all ranks of a machine see: who runs, and who has left by itself.
+"""One byte per rank, shared by all ranks of a machine: running, or left on its own.
 
-When a rank dies the launcher ends the others. What is left of them in the list of processes looks the same; what each
-of them has marked before it went does not.
+When a rank dies the launcher ends the others. In the list of processes they all look the same then; a rank that left on
+its own has marked that.
 """
 
 import mmap
@@ -39,11 +39,11 @@ class Marks:
         self._bytes[rank] = mark
 
     def first(self) -> bool:
-        """Return whether nobody has asked this before: one rank speaks for all."""
+        """Return True for the first call of all ranks: one rank speaks for all."""
         asked, self._bytes[-1] = self._bytes[-1], 1
         return not asked
 
     def forget(self) -> None:
-        """Remove the file, which nobody opens any more; the marks stay."""
+        """Remove the file, which nobody opens any more; the mapped bytes stay."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)

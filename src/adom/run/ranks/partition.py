@@ -1,4 +1,4 @@
-"""A block of nodes and its share of a communication round: which rows travel, and what is computed from them.
+"""Nodes spread over ranks: which rows travel in a round, and the products computed from them.
 
 Node i's new row is a sum over its neighbours in the order of their numbers, whichever process holds them. So the
 arithmetic, and with it every bit of a result, does not depend on how the nodes are spread over processes. This file
@@ -23,11 +23,11 @@ Message = tuple[int, Array]
 Exchange = Callable[[Sequence[Message], Sequence[Message]], None]
 """Sends arrays to ranks and fills arrays with what ranks send; returns when all has arrived."""
 PLAN_BYTES = 2**28
-"""What the plans of rounds may take; older ones are made again when their graph returns."""
+"""Memory for plans of rounds; older ones are rebuilt when their graph returns."""
 
 
 class Partition:
-    """Which rank holds which nodes: consecutive ones, as even as it goes.
+    """Consecutive nodes for each rank, as evenly as possible.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Partition:
         return np.searchsorted(self.starts, nodes, side="right") - 1
 
     def name(self, rank: int) -> str:
-        """Return a rank's nodes in words.
+        """Name a rank's nodes.
 
         Examples
         --------
@@ -67,9 +67,9 @@ class Partition:
 
 
 class RoundPlan(NamedTuple):
-    """One rank's share of a round on one graph; rows of others come behind its own, by number."""
+    """One rank's share of a round on one graph; other ranks' rows follow its own, in the order of nodes."""
 
-    starts: Array  # of own nodes' links, themselves included, in `senders`
+    starts: Array  # first link of each own node in `senders`, a link to itself included
     senders: Array  # places of own and foreign rows
     matrices: tuple[tuple[Array, Array], ...]  # W, or R and C: the weights of these links, and the sums of rows
     sends: tuple[tuple[int, Array], ...]  # to which rank, which of its own rows
@@ -79,7 +79,7 @@ class RoundPlan(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """About the memory that it takes."""
+        """Approximate memory."""
         numbers = sum(weights.nbytes + sums.nbytes for weights, sums in self.matrices)
         return int(numbers + self.senders.nbytes + self.starts.nbytes + 8 * self.rows + 500)
 
@@ -90,7 +90,7 @@ class RoundPlan(NamedTuple):
 
 
 class RankRounds:
-    """The plans of a rank's rounds, made once and kept while there is room.
+    """Plans of a rank's rounds, made once and kept while there is room.
 
     Parameters
     ----------
@@ -123,15 +123,15 @@ class RankRounds:
         return self._plan(int(self.network.order[clock % self.network.period]))
 
     def _plan(self, g: int) -> RoundPlan:
-        found = self._plans.get(g)
-        if found is None:
-            found = self._plans[g] = self._make(g)
-            self._bytes += found.bytes
+        plan = self._plans.get(g)
+        if plan is None:
+            plan = self._plans[g] = self._make(g)
+            self._bytes += plan.bytes
             while self._bytes > PLAN_BYTES and len(self._plans) > 1:
                 self._bytes -= self._plans.popitem(last=False)[1].bytes
         else:
             self._plans.move_to_end(g)
-        return found
+        return plan
 
     def _make(self, g: int) -> RoundPlan:
         first, end = self.partition.of(self.rank)
@@ -141,10 +141,10 @@ class RankRounds:
         own_sender = (sender >= first) & (sender < end)
 
         foreign = np.unique(sender[inside & ~own_sender])  # by number, and so by rank
-        receives, place = [], end - first
+        receives, rows = [], end - first
         for rank, count in zip(*np.unique(self.partition.owner(foreign), return_counts=True), strict=True):
-            receives.append((int(rank), place, place + int(count)))
-            place += int(count)
+            receives.append((int(rank), rows, rows + int(count)))
+            rows += int(count)
         leaving = ~inside & own_sender
         pairs = np.unique(np.stack([self.partition.owner(receiver[leaving]), sender[leaving]], axis=1), axis=0)
         sends = [(int(rank), pairs[pairs[:, 0] == rank, 1] - first) for rank in np.unique(pairs[:, 0])]
@@ -163,7 +163,7 @@ class RankRounds:
             (np.concatenate([weights[inside], none])[order].astype(self.dtype), sums[first:end].astype(self.dtype))
             for weights, sums in weighted
         )
-        return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), place)
+        return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), rows)
 
 
 class RankGossip(CountingGossip):
@@ -199,7 +199,7 @@ class RankGossip(CountingGossip):
         plan, everything = self._arrived(np.concatenate(vectors, axis=1))
         mixed = plan.times(0, everything)
         width = vectors[0].shape[1]
-        return tuple(mixed[:, place : place + width] for place in range(0, mixed.shape[1], width))
+        return tuple(np.split(mixed, mixed.shape[1] // width, axis=1))
 
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
@@ -230,7 +230,7 @@ class RankGossip(CountingGossip):
 
 
 def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
-    """Return how many rounds from `clock` on carry a word of any node to every other.
+    """Return how many rounds from `clock` on carry a message from any node to every other.
 
     Examples
     --------
@@ -249,8 +249,8 @@ def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
         arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
         links = sp.csr_array((np.ones(len(arcs), dtype=np.int32), (arcs[:, 1], arcs[:, 0])), shape=(n, n))
         known |= (links @ known.astype(np.int32)) > 0
-    raise InputError(f"a word does not get from every node of {network!r} to every other; take a connected network")
+    raise InputError(f"a message does not get from every node of {network!r} to every other; take a connected network")
 
 
 FLOOD_NODES = 4000
-"""Beyond, the rounds of a flood are not counted but bounded."""
+"""Beyond, the rounds of a flood are bounded instead of counted."""

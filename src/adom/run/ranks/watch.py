@@ -1,4 +1,4 @@
-"""Signs of life from a rank that cannot give them itself: while it starts, reads, compiles or writes.
+"""Signs of life for a rank that is busy: starting, reading, compiling or writing.
 
 In rounds a rank that waits answers those who ask whether it is still there. At the start it may read for a long time,
 and a thread answers for it. So a process that is stopped or dead is told from one that is slow: it does not answer at
@@ -15,18 +15,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 START_PATIENCE = 120.0
-"""Seconds at the start without an answer after which a rank is given up, and without any work after which it gives up
-itself."""
+"""Seconds at the start without an answer, or without any work, after which a rank is given up."""
 ARRIVAL = 600.0
-"""Seconds that ranks of a program may come to `adom.solve` apart: before, nobody answers for them."""
+"""Seconds by which ranks may differ in reaching `adom.solve`: before, nobody answers for them."""
 early = False
-"""Whether the ranks begin before there is anything that takes long, as those of the command line do."""
+"""Whether ranks begin right at their start, as those of the command line do."""
 BEAT = 0.5
 """Seconds between two answers of the thread."""
 LEAST_WORK = 0.005
 """Seconds of processor time within the patience that show that a rank is not blocked."""
 LAUNCHED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-"""What launchers set: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
+"""Variables that launchers set: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
 
 Words = str | Callable[[], str]
 
@@ -46,7 +45,7 @@ class Watch:
     lock : RLock
         Held by whoever talks to other ranks: one thread at a time may.
     doing : str or callable, optional
-        What the rank is busy with; None while it answers itself.
+        The rank's present work; None while it answers itself.
     patience : float
     """
 
@@ -62,7 +61,7 @@ class Watch:
 
     @contextmanager
     def busy(self, doing: Words) -> Iterator[None]:
-        """Answer for the rank within a block, and say what it does there if it is blocked."""
+        """Answer for the rank within a block; name its work if it is blocked."""
         before, self.doing = self.doing, doing
         try:
             yield
@@ -97,7 +96,7 @@ class Watch:
 
 
 def arrival() -> float:
-    """Return how many seconds ranks may begin apart."""
+    """Return the seconds by which ranks may differ in beginning."""
     return START_PATIENCE if early else ARRIVAL
 
 

@@ -1,9 +1,9 @@
-"""MPI: arrays between ranks, without pickle, and a watch over ranks that die or hang. Only this file imports mpi4py.
+"""MPI: arrays between ranks, without pickle, and detection of ranks that die or hang. Only this file imports mpi4py.
 
-A rank that waits looks again and again instead of blocking, so that it can answer when another asks whether it is
-still there. Whoever waits for a rank asks it from time to time; one that waits too answers, one that computes for
-longer than the patience, hangs or is dead does not, and then the whole job is ended in its name. At the start, and
-while a checkpoint is written, a thread answers (`adom.run.ranks.watch`).
+A rank that waits polls instead of blocking, so that it can answer when another asks whether it is alive. Whoever waits
+for a rank asks it from time to time. A rank that waits too answers; one that computes for longer than the patience,
+hangs or is dead does not, and then the whole job is ended, naming it. At the start, and while a checkpoint is written,
+a thread answers (`adom.run.ranks.watch`).
 """
 
 import atexit
@@ -42,37 +42,37 @@ except RuntimeError as error:  # mpi4py is there, and finds no MPI library
     raise InputError(f"{NEEDS_MPI} ({str(error).splitlines()[0]})") from None
 
 ROWS, PARTS, WORDS, ASK, ANSWER, REFUSAL = 1, 2, 3, 4, 5, 6
-"""Tags of messages: rows of a round, parts of a record for rank 0, its decision, the watch's, and what is refused."""
+"""Message tags: rows of a round, parts of a record for rank 0, its decision, signs of life, and refusals."""
 EAGER = 0.02
-"""Seconds of waiting in which a rank does nothing else; then it also answers and asks."""
+"""Seconds of pure waiting, before a rank also answers and asks."""
 LONG = 0.005
-"""Seconds of waiting from which on a rank that shares its core sleeps: a short sleep takes half a millisecond."""
+"""Usual seconds of waiting from which a rank that shares its core sleeps; a short sleep takes half a millisecond."""
 PAUSE = 0.0005
-"""Seconds between two looks, later."""
+"""Seconds between two polls, later."""
 
 
 finalize = True
-"""Whether MPI is brought to its end when this process ends; not where it ends alone: it would wait for the others."""
+"""Whether to finalize MPI at exit; not where this process ends alone, since it would wait for the others."""
 
 
 @atexit.register
 def _finish() -> None:
     if _ours and finalize and not MPI.Is_finalized():
-        made = _watch()
-        with made.lock:  # which the thread does not talk without
-            made.doing = None
+        thread = _watch()
+        with thread.lock:  # the thread sends nothing without it
+            thread.doing = None
             MPI.Finalize()
 
 
-class Lost(Exception):  # noqa: N818  # it says what has happened to a rank
-    """A rank that does not answer."""
+class RankLostError(Exception):
+    """A rank does not answer."""
 
 
 _sent: list[Any] = []  # the watch's own messages, under way
 
 
 def _reply() -> None:
-    """Answer those who ask whether this rank is still there."""
+    """Answer ranks that ask whether this one is alive."""
     comm, status = MPI.COMM_WORLD, MPI.Status()
     while comm.Iprobe(MPI.ANY_SOURCE, ASK, status):
         comm.Recv(bytearray(0), status.Get_source(), ASK)
@@ -94,21 +94,21 @@ def _abort(words: str) -> None:
 
 @cache
 def _watch() -> watch.Watch:
-    made = watch.Watch(_reply, _give_up)
+    thread = watch.Watch(_reply, _give_up)
     if MPI.COMM_WORLD.Get_size() > 1 and MPI.Query_thread() >= MPI.THREAD_SERIALIZED:
-        made.start()
-    return made
+        thread.start()
+    return thread
 
 
 def begin(doing: watch.Words) -> watch.Watch:
     """Let a thread answer for this rank from now on, until a run has settled or ended."""
-    made = _watch()
-    made.doing = doing
-    return made
+    thread = _watch()
+    thread.doing = doing
+    return thread
 
 
 def all_refuse(words: str, seconds: float = 5.0) -> bool:
-    """Return whether all ranks refuse the same, before any of them has come to a `World`."""
+    """Return whether all ranks refuse the same input, before any of them has made a `World`."""
     comm = MPI.COMM_WORLD
     own = np.frombuffer(hashlib.sha256(words.encode(errors="replace")).digest(), dtype=np.uint8).copy()
     others = [np.zeros_like(own) for _ in range(comm.Get_size() - 1)]
@@ -130,12 +130,12 @@ def all_refuse(words: str, seconds: float = 5.0) -> bool:
 
 
 class World:
-    """All ranks of a job, and this one among them; use it as a context, which ends the whole job if it fails here.
+    """All ranks of a job. Use it as a context: an error inside ends the whole job.
 
     Parameters
     ----------
     nodes : int
-        Of the problem, which the ranks share.
+        Of the problem.
     patience : float
         Seconds without an answer after which a rank counts as hanging.
     """
@@ -176,7 +176,7 @@ class World:
         return self
 
     def _introduce(self) -> None:
-        """Let all ranks know each other: where they run, and under which number."""
+        """Exchange host names and process ids."""
         text = np.zeros(160, dtype=np.uint8)
         name = f"{socket.gethostname()[:100]} {os.getpid()} {secrets.token_hex(8)}".encode()[:160]
         text[: len(name)] = np.frombuffer(name, dtype=np.uint8)
@@ -204,7 +204,7 @@ class World:
             if isinstance(error, InputError):
                 error.of_all_ranks = True
             return
-        if issubclass(kind, Lost):
+        if issubclass(kind, RankLostError):
             words = str(error)
         elif issubclass(kind, KeyboardInterrupt):
             words = f"{self.name(self.rank)}: interrupted"
@@ -225,18 +225,18 @@ class World:
             self._marks.forget()
 
     def name(self, rank: int) -> str:
-        """Return a rank in words, with its nodes and where it runs."""
+        """Describe a rank, its nodes and its process."""
         where = f"; process {self._peers[rank][1]} on {self._peers[rank][0]}" if self._peers else ""
         return f"rank {rank} of {self.ranks} ({self.partition.name(rank)}{where})"
 
     def abort(self, words: str) -> None:
-        """Say why, and end all ranks."""
+        """Print the reason and end all ranks."""
         first = self._marks is None or self._marks.first()
         self._leave()
         _abort(words if first else "")
 
     def settled(self) -> None:
-        """Take note that the start is over: from now on the patience is the usual one, and no thread answers."""
+        """Note that the start is over: from now on the usual patience holds, and no thread answers."""
         if not self._settled:
             self._settled, self.patience, self._watch.doing = True, self._usual_patience, None
             if self._marks is not None:
@@ -322,7 +322,7 @@ class World:
             self._asked.pop(status.Get_source(), None)
 
     def _ask(self, requests: list[Any], peers: list[int], began: float, now: float, what: str) -> None:
-        """Ask those whom the wait is for, and give up on one that has not answered for too long."""
+        """Ask the ranks waited for; give up on one that has not answered for too long."""
         pending = {peer for request, peer in zip(requests, peers, strict=True) if request != MPI.REQUEST_NULL}
         for peer in pending:
             since = now - max(began, self._heard.get(peer, 0.0))
@@ -331,7 +331,7 @@ class World:
                 if not self._settled:
                     why = "it is stopped, or its machine is gone"
                     why += "" if self._peers else ", or it has not come to adom.solve"
-                raise Lost(
+                raise RankLostError(
                     f"{self.name(peer)} has not answered for {self.patience:g} s, while rank {self.rank} waits "
                     f"for its {what}: {why}"
                 )
@@ -340,7 +340,7 @@ class World:
                 _sent.append(self.comm.Isend(bytearray(0), peer, ASK))
 
     def _ended(self, number: int, frame: FrameType | None) -> None:
-        """Say which rank died, as far as can be seen from here, when the launcher ends this one."""
+        """Name the rank that died, if this one can see it, when the launcher ends the job."""
         marks, host = self._marks, self._peers[self.rank][0]
         if marks is not None:
             here = (rank for rank, (where, pid) in enumerate(self._peers) if where == host and _gone(pid))
@@ -353,13 +353,13 @@ class World:
 
 
 def _ranks_here(ranks: int) -> int:
-    """Return how many ranks run on this machine, as far as the launcher tells."""
-    told = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", os.environ.get("MPI_LOCALNRANKS", ""))
-    return int(told) if told.isdigit() else ranks
+    """Return the number of ranks on this machine, if the launcher says it."""
+    count = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", os.environ.get("MPI_LOCALNRANKS", ""))
+    return int(count) if count.isdigit() else ranks
 
 
 def _gone(pid: int) -> bool:
-    """Return whether a process of this machine has ended, or is a zombie that waits to be buried."""
+    """Return whether a process of this machine has ended or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123  # no path to keep
             return file.read().rpartition(")")[2].split()[0] in ("Z", "X")
