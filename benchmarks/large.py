@@ -33,9 +33,9 @@ def one(nodes: int, streamed: bool, local: bool) -> None:
 
     problem = adom.LogisticRegression(*classification(nodes, SAMPLES, DIM), nodes=nodes, kappa=100.0)
     if streamed:
-        from adom.networks import stream
+        from adom.networks import lazy
 
-        stream.HELD_BYTES, stream.KEPT_BYTES, supply.WINDOW_BYTES = 0, 2**20, 2**25
+        lazy.HELD_BYTES, lazy.KEPT_BYTES, supply.WINDOW_BYTES = 0, 2**20, 2**25
     graphs = 60 if streamed else GRAPHS
     if local:  # links to the nodes next to one in a grid, a tenth of which fail in a round
         grid = adom.networks.torus(10, nodes // 10)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
-from adom.networks import connect
+from adom.networks import connect, near
 from adom.networks.connect import (
     cheapest_tree,
     component_counts,
@@ -15,11 +15,9 @@ from adom.networks.connect import (
     join_at_random,
     join_in_chain,
     joining_rows,
-    shortest_joins,
-    spanning_trees,
-    squares,
 )
 from adom.networks.links import Links, canonical, with_links
+from adom.networks.near import near_graph, spanning_tree, squares
 
 
 @st.composite
@@ -87,31 +85,28 @@ def tree_length(points, tree):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(2, 40), st.integers(1, 4), st.integers(0, 1000))
-def test_spanning_trees_are_the_shortest(nodes, graphs, seed):
-    points = np.random.default_rng(seed).random((graphs, nodes, 2))
-    for cloud, tree in zip(points, spanning_trees(points), strict=True):
-        assert len(components_of(nodes, tree)) == 1
-        best = nx.minimum_spanning_tree(nx.from_numpy_array(squareform(pdist(cloud))))
-        np.testing.assert_allclose(tree_length(cloud, tree), best.size(weight="weight"))
+@given(st.integers(2, 80), st.integers(0, 1000))
+def test_a_spanning_tree_is_the_shortest(nodes, seed):
+    cloud = np.random.default_rng(seed).random((nodes, 2))
+    tree = spanning_tree(cloud)
+    assert len(components_of(nodes, tree)) == 1
+    best = nx.minimum_spanning_tree(nx.from_numpy_array(squareform(pdist(cloud))))
+    np.testing.assert_allclose(tree_length(cloud, tree), best.size(weight="weight"))
 
 
-def test_delaunay_and_pairwise_trees_agree(monkeypatch):
-    points = np.random.default_rng(1).random((2, 600, 2))
-    pairwise = spanning_trees(points)
-    monkeypatch.setattr(connect, "PRIM", 10)
-    meshed = spanning_trees(points)
-    for a, b in zip(pairwise, meshed, strict=True):
-        np.testing.assert_array_equal(canonical(a, 600), canonical(b, 600))
+def test_triangulation_and_all_pairs_give_the_same_tree(monkeypatch):
+    cloud = np.random.default_rng(1).random((300, 2))
+    meshed = spanning_tree(cloud)
+    monkeypatch.setattr(near, "FEW", 300)
+    np.testing.assert_array_equal(meshed, spanning_tree(cloud))
 
 
-def test_delaunay_tree_survives_coincident_points(monkeypatch):
-    monkeypatch.setattr(connect, "PRIM", 10)
-    points = np.random.default_rng(1).random((1, 50, 2))
-    points[0, 10] = points[0, 20]
-    tree = spanning_trees(points)[0]
-    assert len(tree) == 49
-    assert len(components_of(50, tree)) == 1
+def test_a_triangulated_tree_survives_coincident_points():
+    cloud = np.random.default_rng(1).random((60, 2))
+    cloud[10] = cloud[20]
+    tree = spanning_tree(cloud)
+    assert len(tree) == 59
+    assert len(components_of(60, tree)) == 1
     assert [10, 20] in tree.tolist()
 
 
@@ -127,16 +122,14 @@ def clouds(kind, nodes, seed):
 
 @pytest.mark.parametrize("degree", [0.1, 2, 5, 8, 20])
 @pytest.mark.parametrize("kind", ["uniform", "dense in a corner", "two clusters"])
-def test_shortest_joins_are_the_links_of_the_triangulations_tree_that_are_not_shorter_than_the_radius(kind, degree):
+def test_a_near_graph_is_the_close_pairs_and_the_longer_links_of_the_spanning_tree(kind, degree):
     for seed, nodes in enumerate((12, 150, 800, 2500)):
         cloud = clouds(kind, nodes, seed)
-        tree = canonical(connect._delaunay_tree(cloud), nodes)
         radius = np.sqrt(degree / np.pi / nodes)
         pairs = canonical(np.stack(np.triu_indices(nodes, 1), axis=1), nodes)
-        near = pairs[squares(cloud, pairs) < radius**2]
-        joins = canonical(shortest_joins(cloud, near, radius), nodes)
-        np.testing.assert_array_equal(joins, tree[squares(cloud, tree) >= radius**2])
-        np.testing.assert_array_equal(canonical(connect._tree(cloud), nodes), tree)
+        close = pairs[squares(cloud, pairs) < radius**2]
+        expected = canonical(np.concatenate([close, spanning_tree(cloud)]), nodes)
+        np.testing.assert_array_equal(near_graph(cloud, radius), expected)
 
 
 @settings(max_examples=60, deadline=None)
@@ -163,5 +156,5 @@ def test_links_are_put_in_their_places(graph, seed):
 
 def test_points_on_a_line_make_a_path():
     along = np.random.default_rng(3).permutation(30) / 30
-    tree = spanning_trees(np.stack([along, 0 * along], axis=1)[None])[0]
+    tree = spanning_tree(np.stack([along, 0 * along], axis=1))
     assert np.allclose(np.abs(along[tree[:, 0]] - along[tree[:, 1]]), 1 / 30)

@@ -108,7 +108,7 @@ def test_unreadable_files_are_refused_in_one_line(tmp_path):
         (
             lambda: from_contacts([(0, 1, 2)], window=0),
             InputError,
-            "window must be a whole number, 1 or more",
+            "window must be a whole number of at least 1",
         ),
         (lambda: from_contacts([(0, 1, 2)], nodes=2), InputError, "names node 2, but nodes=2 allows 0 to 1"),
     ],

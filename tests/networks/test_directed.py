@@ -23,9 +23,10 @@ from adom.networks import (
     ring,
     star,
 )
-from adom.networks.directed import second_modulus
-from adom.networks.families import random_pairs
+from adom.networks.lazy import Batch
 from adom.networks.links import Links
+from adom.networks.random import random_pairs
+from adom.networks.spectra import second_modulus
 
 
 def brute_force_chi(network):
@@ -142,8 +143,8 @@ def test_complete_graph_averages_exactly():
 def test_chi_counts_only_the_rounds_of_the_order():
     quick, slow = directed_erdos_renyi(12, 1.0), directed_ring(12)
     links = Links.of(12, [quick.arcs(0), slow.arcs(0)])
-    assert DirectedNetwork(links, [0], {}).chi == pytest.approx(1.0)
-    assert DirectedNetwork(links, [0, 1], {}).chi == pytest.approx(slow.chi)
+    assert DirectedNetwork(Batch(links), [0], {}).chi == pytest.approx(1.0)
+    assert DirectedNetwork(Batch(links), [0, 1], {}).chi == pytest.approx(slow.chi)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def loop():
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda: directed_ring(1), InputError, "nodes must be a whole number, 2 or more, got 1"),
+        (lambda: directed_ring(1), InputError, "nodes must be a whole number of at least 2, got 1"),
         (lambda: directed_ring(5.0), InputTypeError, "nodes must be a whole number"),
         (lambda: directed_erdos_renyi(9, 1.5), InputError, "p must be a finite number .* got 1.5"),
         (lambda: directed_erdos_renyi(9, "x"), InputTypeError, "p must be a finite number .* got 'x'"),
@@ -352,7 +353,7 @@ def loop():
         (lambda: from_digraphs(loop()), InputError, "graph 0 has a self-loop at node 'b'"),
         (lambda: from_digraphs(nx.Graph([(0, 1), (1, 1)])), InputError, "graph 0 has a self-loop at node 1"),
         (lambda: from_digraphs(nx.empty_graph(3, create_using=nx.DiGraph)), InputError, "round 0 .* 3 components"),
-        (lambda: directed_ring(3).row_stochastic(-1), InputError, "k must be a whole number, 0 or more, got -1"),
+        (lambda: directed_ring(3).row_stochastic(-1), InputError, "k must be a whole number of at least 0, got -1"),
         (lambda: directed_ring(3).column_stochastic(0.5), InputTypeError, "k must be a whole number"),
         (lambda: directed_ring(3).graph("0"), InputTypeError, "k must be a whole number"),
         (lambda: directed_ring(3).arcs(1), InputError, "no graph g=1: g must be below graphs=1"),
@@ -381,4 +382,4 @@ def test_chi_that_does_not_converge_says_so(monkeypatch):
 
 def test_chi_is_infinite_where_rho_is_one_to_rounding():
     links = Links.of(2, [np.array([[1, 0], [0, 1]], dtype=np.int32)])
-    assert DirectedNetwork(links, [0], {}, rho=1.0).chi == math.inf
+    assert DirectedNetwork(Batch(links), [0], {}, rho=1.0).chi == math.inf

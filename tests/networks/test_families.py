@@ -8,7 +8,7 @@ import pytest
 
 from adom.errors import InputError, InputTypeError
 from adom.networks import complete, erdos_renyi, expander, path, ring, spectra, star, torus
-from adom.networks.families import random_pairs
+from adom.networks.random import random_pairs
 
 
 def ring_values(n):
@@ -144,22 +144,22 @@ def test_an_expander_mixes_as_fast_as_the_theorem_says(monkeypatch):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: expander(2), "nodes must be a whole number, 3 or more, got 2"),
+        (lambda: expander(2), "nodes must be a whole number of at least 3, got 2"),
         (lambda: expander(50, 5), "degree must be even and below nodes=50, got 5"),
         (lambda: expander(8, 8), "degree must be even and below nodes=8, got 8"),
-        (lambda: expander(50, 0), "degree must be a whole number, 2 or more, got 0"),
+        (lambda: expander(50, 0), "degree must be a whole number of at least 2, got 0"),
         (lambda: expander(10**8), "would have about 4e.08 links"),
         (lambda: ring(10**9), "nodes must be at most 200000000, got 1000000000; e.g. nodes=100"),
-        (lambda: ring(2), "nodes must be a whole number, 3 or more, got 2"),
-        (lambda: star(1), "nodes must be a whole number, 2 or more, got 1"),
-        (lambda: torus(2, 5), "rows must be a whole number, 3 or more, got 2"),
-        (lambda: torus(5, 2), "columns must be a whole number, 3 or more, got 2"),
+        (lambda: ring(2), "nodes must be a whole number of at least 3, got 2"),
+        (lambda: star(1), "nodes must be a whole number of at least 2, got 1"),
+        (lambda: torus(2, 5), "rows must be a whole number of at least 3, got 2"),
+        (lambda: torus(5, 2), "columns must be a whole number of at least 3, got 2"),
         (lambda: complete(10**6), "would have about 5e.11 links"),
         (lambda: erdos_renyi(10, 1.5), "p must be a finite number at least 0 and at most 1, got 1.5"),
         (lambda: erdos_renyi(10, float("nan")), "got nan"),
         (lambda: erdos_renyi(10**6, 0.5), "take a smaller p"),
-        (lambda: erdos_renyi(10, 0.5, graphs=0), "graphs must be a whole number, 1 or more, got 0"),
-        (lambda: erdos_renyi(10, 0.5, seed=-1), "seed must be a whole number, 0 or more, got -1"),
+        (lambda: erdos_renyi(10, 0.5, graphs=0), "graphs must be a whole number of at least 1, got 0"),
+        (lambda: erdos_renyi(10, 0.5, seed=-1), "seed must be a whole number of at least 0, got -1"),
     ],
 )
 def test_bad_values_are_refused_in_one_line(make, message):

@@ -198,10 +198,10 @@ def altered(row, column, value):
             InputError,
             "matrix 0: a second eigenvalue is .*zero to rounding",
         ),
-        ([GOOD * (1 + 0j)], InputTypeError, "matrix 0 is no real matrix"),
-        ([sparse.csr_array(GOOD * 1j)], InputTypeError, "matrix 0 is no real matrix"),
-        ([["a", "b"], ["c", "d"]], InputTypeError, "matrix 0 is no real matrix"),
-        ([[[1.0, 2.0], [3.0]]], InputTypeError, "matrix 0 is no real matrix"),
+        ([GOOD * (1 + 0j)], InputTypeError, "matrix 0 is not a real matrix"),
+        ([sparse.csr_array(GOOD * 1j)], InputTypeError, "matrix 0 is not a real matrix"),
+        ([["a", "b"], ["c", "d"]], InputTypeError, "matrix 0 is not a real matrix"),
+        ([[[1.0, 2.0], [3.0]]], InputTypeError, "matrix 0 is not a real matrix"),
     ],
 )
 def test_bad_matrices_are_refused_in_one_line(matrices, kind, message):

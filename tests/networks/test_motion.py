@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from adom.networks import stream
-from adom.networks.motion import Walk
+from adom.networks import lazy
+from adom.networks.geometric import Walk
 
 
 def walked(nodes, rounds, speed, pause, seed):
@@ -40,7 +40,7 @@ def test_states_are_saved_at_distances_that_fit(monkeypatch):
     walk = Walk(8, 100, 0.1, 0, 6)
     walk.points(99)
     assert sorted(walk._saved) == [0, 16, 32, 48, 64, 80, 96]
-    monkeypatch.setattr(stream, "HELD_BYTES", 4 * 3 * 8 * 48)  # three states in a quarter
+    monkeypatch.setattr(lazy, "HELD_BYTES", 4 * 3 * 8 * 48)  # three states in a quarter
     few = Walk(8, 100, 0.1, 0, 6)
     few.points(99)
     assert sorted(few._saved) == [0, 34, 68]

@@ -6,7 +6,6 @@ import pytest
 
 from adom import networks
 from adom.errors import InputError
-from adom.networks.reseed import drawn_again
 
 
 def made(seed):
@@ -29,7 +28,7 @@ def made(seed):
 @pytest.mark.parametrize("name", list(made(0)))
 def test_drawn_again_is_the_generator_with_that_seed(name):
     first, other = made(0)[name], made(5)[name]
-    again = drawn_again(first, 5)
+    again = first.reseeded(5)
     assert again.recipe == other.recipe
     edges = (lambda network, g: network.arcs(g)) if "directed" in name else (lambda network, g: network.edges(g))
     np.testing.assert_array_equal(again.order, other.order)
@@ -40,7 +39,7 @@ def test_drawn_again_is_the_generator_with_that_seed(name):
 
 def test_what_is_not_drawn_is_refused():
     with pytest.raises(InputError, match="nothing in it is random"):
-        drawn_again(networks.alternate([networks.ring(5), networks.star(5)]), 1)
+        networks.alternate([networks.ring(5), networks.star(5)]).reseeded(1)
     given = networks.failing(networks.from_graphs([nx.cycle_graph(5)]), 0.1, graphs=3)
     with pytest.raises(InputError, match="a network made by from_graphs again"):
-        drawn_again(given, 1)
+        given.reseeded(1)

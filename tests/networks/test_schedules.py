@@ -156,9 +156,9 @@ def test_recipes_nest():
         (lambda: cyclic(ring(5)), InputTypeError, "expected a list of networks"),
         (lambda: cyclic([ring(5), 3]), InputTypeError, "member 1 is a int"),
         (lambda: cyclic([ring(5), ring(6)]), InputError, "member 1 has 6 nodes and member 0 has 5"),
-        (lambda: alternate([ring(5)], every=0), InputError, "every must be a whole number, 1 or more, got 0"),
-        (lambda: static(ring(5), -2), InputError, "k must be a whole number, 0 or more, got -2"),
-        (lambda: redraw(ring(5), rounds=0), InputError, "rounds must be a whole number, 1 or more, got 0"),
+        (lambda: alternate([ring(5)], every=0), InputError, "every must be a whole number of at least 1, got 0"),
+        (lambda: static(ring(5), -2), InputError, "k must be a whole number of at least 0, got -2"),
+        (lambda: redraw(ring(5), rounds=0), InputError, "rounds must be a whole number of at least 1, got 0"),
         (lambda: failing(ring(5), 1.2), InputError, "probability must be .* at most 1, got 1.2"),
     ],
 )

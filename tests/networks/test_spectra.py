@@ -8,7 +8,7 @@ import threadpoolctl
 from scipy.sparse.linalg import eigsh
 
 from adom.networks import erdos_renyi, expander, geometric, ring, spectra, star, torus
-from adom.networks.links import Links, canonical
+from adom.networks.links import Links
 from adom.util.threads import one_thread
 
 
@@ -28,7 +28,7 @@ def links_and_weights(network, seed=None):
 )
 def test_sparse_agrees_with_dense(monkeypatch, network, seed):
     links, weights = links_and_weights(network, seed)
-    dense = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[[1, -1]]
+    dense = np.linalg.eigvalsh(spectra.gossip_matrix(links.nodes, links.edges, weights))[[1, -1]]
     monkeypatch.setattr(spectra, "DENSE", 100)
     monkeypatch.setattr(spectra, "AT_ONCE", 100)
     np.testing.assert_allclose(spectra.extremes(links, weights)[0], dense, rtol=1e-7)
@@ -53,7 +53,7 @@ def test_unconverged_largest_eigenvalue_is_an_upper_bound(monkeypatch):
     monkeypatch.setattr(spectra, "RESTARTS", 1)
     for network in (ring(1001), geometric(700, 0.06), torus(21, 23)):
         links, weights = links_and_weights(network)
-        exact = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[-1]
+        exact = np.linalg.eigvalsh(spectra.gossip_matrix(links.nodes, links.edges, weights))[-1]
         assert exact - 1e-9 <= spectra.largest(links, weights)[0] <= 2 * exact
 
 
@@ -71,13 +71,13 @@ def test_unconverged_largest_eigenvalue_is_an_upper_bound(monkeypatch):
 )
 def test_large_networks_have_bounds_close_beside_the_extremes(monkeypatch, network):
     links, weights = links_and_weights(network, seed=3)
-    low, high = np.linalg.eigvalsh(spectra.dense_matrices(links, weights, 0, 1)[0])[[1, -1]]
+    low, high = np.linalg.eigvalsh(spectra.gossip_matrix(links.nodes, links.edges, weights))[[1, -1]]
     assert spectra.scales(links, weights)[0] == pytest.approx(high, rel=1e-9)
     monkeypatch.setattr(spectra, "LARGE", 100)
     monkeypatch.setattr(spectra, "DENSE", 100)
     assert high <= spectra.scales(links, weights)[0] <= 1.003 * high
     assert 0.997 * low <= spectra.smallest(links, weights)[0] <= low * (1 + 1e-6)
-    floor = spectra._floor(spectra.sparse_matrix(links, weights, 0))
+    floor = spectra._floor(spectra.sparse_matrix(links.nodes, links.edges, weights))
     assert floor is None or 0.997 * low <= floor <= low
 
 
@@ -85,7 +85,7 @@ def test_product_is_that_of_the_matrix():
     links, weights = links_and_weights(erdos_renyi(50, 0.2), seed=3)
     v = np.random.default_rng(1).standard_normal(50)
     product = spectra.laplacian_product(50, links.edges, weights)(v)
-    np.testing.assert_allclose(product, spectra.dense_matrices(links, weights, 0, 1)[0] @ v, atol=1e-13)
+    np.testing.assert_allclose(product, spectra.gossip_matrix(links.nodes, links.edges, weights) @ v, atol=1e-13)
 
 
 def test_one_thread_ends_with_the_last_who_is_inside():
@@ -117,13 +117,11 @@ def test_many_points_in_the_plane_agree_with_arpack():
     assert network.lambda_max == pytest.approx(high[0], rel=1e-9)
 
 
-def test_dense_chunks_change_nothing(monkeypatch):
-    graphs = [canonical(np.random.default_rng(s).permuted(np.arange(12)).reshape(6, 2), 12) for s in range(7)]
-    path = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
-    links = Links.of(12, [canonical(np.concatenate([path, graph]), 12) for graph in graphs])
-    weights = np.ones(len(links.edges))
-    whole = spectra.extremes(links, weights)
-    monkeypatch.setattr(spectra, "CHUNK", 2 * 12 * 12)
-    np.testing.assert_allclose(spectra.extremes(links, weights), whole, rtol=1e-12)
-    parts = [spectra.extremes(links.take([g]), weights[: links.sizes[g]])[0] for g in range(7)]
-    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+def test_many_graphs_at_once_are_what_each_is_alone():
+    graphs = [erdos_renyi(12, 0.2, seed=seed).edges(0) for seed in range(7)]
+    links = Links.of(12, graphs)
+    together = spectra.extremes(links, np.arange(1.0, 1 + len(links.edges)))
+    for g, (edges, weights) in enumerate(links.split(np.arange(1.0, 1 + len(links.edges)))):
+        np.testing.assert_array_equal(edges, graphs[g])
+        alone = np.linalg.eigvalsh(spectra.gossip_matrix(12, edges, weights))[[1, -1]]
+        np.testing.assert_allclose(together[g], alone, rtol=1e-12)

@@ -15,19 +15,20 @@ directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directe
 ===============================  =====================================================================
 """
 
-from adom.networks.contacts import from_contacts
-from adom.networks.directed import (
+from .classic import complete, path, ring, star, torus
+from .contacts import from_contacts
+from .directed import (
     DirectedNetwork,
     directed_erdos_renyi,
     directed_geometric,
     directed_ring,
     from_digraphs,
 )
-from adom.networks.families import complete, erdos_renyi, expander, path, ring, star, torus
-from adom.networks.from_data import from_graphs, from_matrices
-from adom.networks.network import Network
-from adom.networks.points import geometric, waypoint
-from adom.networks.schedules import alternate, bounded, cyclic, failing, redraw, slowed, static
+from .from_data import from_graphs, from_matrices
+from .geometric import geometric, waypoint
+from .network import Network
+from .random import erdos_renyi, expander
+from .schedules import alternate, bounded, cyclic, failing, redraw, slowed, static
 
 __all__ = [
     "DirectedNetwork",

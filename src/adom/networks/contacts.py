@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError, InputTypeError, shown
-from adom.networks.checks import node_count, truth, whole
-from adom.networks.connect import join_in_chain
-from adom.networks.from_data import iterable
-from adom.networks.links import Ints, Links, Longs, canonical
-from adom.networks.network import Network, require_connected
-from adom.networks.pool import Pool, digest, distinct
-from adom.util import files
+from ..errors import InputError, InputTypeError, shown
+from ..util import files
+from ..util.checks import check_whole
+from .checks import node_count, truth
+from .connect import join_in_chain, require_connected
+from .from_data import iterable
+from .lazy import Batch
+from .links import Ints, Links, Longs, canonical, distinct
+from .network import Network
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 """A whole number that fits in 64 bits."""
@@ -46,7 +47,7 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     >>> [network.edges(g).tolist() for g in network.order]
     [[[0, 1], [1, 2]], [[0, 1], [0, 2]]]
     """
-    window = whole("window", window, 1, "it is a length of time in the unit of t")
+    window = check_whole("window", window, 1, "it is a length of time in the unit of t")
     repair = truth("repair", repair)
     rows, where = _contacts(path_or_rows)
     if not len(rows):
@@ -64,8 +65,8 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     links = Links.of(count, [parts[k] for k in first])
     recipe = {"generator": "from_contacts", "nodes": count, "window": window, "repair": repair}
     require_connected(links, order)
-    name = digest(links, np.ones(len(links.edges)), order)
-    return Network(Pool.laplacian(links), order, {**recipe, "contacts": len(rows), "sha256": name})
+    digest = links.digest(np.ones(len(links.edges)), order)
+    return Network(Batch.laplacian(links), order, {**recipe, "contacts": len(rows), "sha256": digest})
 
 
 def _contacts(source: Any) -> tuple[Longs, str]:

@@ -16,28 +16,25 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from adom.errors import InputError
-from adom.networks import spectra
-from adom.networks.arcs import (
-    FARTHEST,
-    RECEIVER,
-    SENDER,
-    ArcPool,
-    Places,
-    radio_arcs,
-    random_arcs,
-    require_strong,
-    second_modulus,
-    sorted_arcs,
-)
-from adom.networks.checks import graph_count, link_count, node_count, real, seed_number
-from adom.networks.families import circle
-from adom.networks.from_data import as_list, label_index, node_positions
-from adom.networks.links import Floats, Ints, Links, Longs, frozen
-from adom.networks.pool import digest, distinct
-from adom.networks.sequence import GraphSequence
-from adom.networks.stream import EDGE, POINT, Stream, fits
+from ..errors import InputError
+from ..util.checks import check_real
+from . import spectra
+from .checks import graph_count, link_count, node_count, seed_number
+from .classic import circle
+from .connect import require_strong, strong_labels
+from .from_data import as_list, label_index, node_positions
+from .lazy import EDGE, POINT, Batch, Pool, pool_of
+from .links import Floats, Ints, Links, Longs, distinct, distinct_codes
+from .near import spanning_tree
+from .random import random_pairs, random_stream
+from .recipes import generator
+from .sequence import GraphSequence
+
+SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
+FARTHEST = 3.0
+"""A radius with which even the shortest range, half of it, covers the unit square."""
 
 
 class DirectedNetwork(GraphSequence):
@@ -46,9 +43,7 @@ class DirectedNetwork(GraphSequence):
     Round k uses the graph ``order[k % period]``: the matrices R(k) and C(k) are pure functions of k.
 
     Networks are made by `directed_ring`, `directed_erdos_renyi`, `directed_geometric` and `from_digraphs`; see
-    `Network` for order, recipe, positions and graphs that are not held. The rows of `links` are arcs (sender,
-    receiver), within a graph unique, without self-loops and sorted by (receiver, sender). `rho` is that of `chi`,
-    if it is known.
+    `Network` for pool, order, recipe, positions and graphs that are not held. `rho` is that of `chi`, if it is known.
 
     Examples
     --------
@@ -64,28 +59,13 @@ class DirectedNetwork(GraphSequence):
 
     _links = "arcs"
 
-    def __init__(
-        self,
-        links: Links | ArcPool | Stream[ArcPool],
-        order: Any,
-        recipe: dict[str, Any],
-        positions: Places = None,
-        rho: float | None = None,
-    ) -> None:
-        pool = ArcPool(links, positions) if isinstance(links, Links) else links
+    def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any], rho: float | None = None) -> None:
         super().__init__(pool, order, recipe, given=rho is not None)
         self._rho = rho
-        if isinstance(links, Links):  # others are strongly connected by construction, or have been checked
-            require_strong(links, self._order)
 
     def arcs(self, g: int) -> Ints:
         """Return the (sender, receiver) rows of graph g: int32, sorted by (receiver, sender), read-only."""
-        return frozen(self._pool[self._graph(g)].links.edges)
-
-    def positions(self, g: int) -> Floats | None:
-        """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
-        place: Floats | None = self._pool[self._graph(g)].positions[0]
-        return place
+        return self._pool.graph(self._index(g)).edges
 
     def row_stochastic(self, k: int) -> Any:
         """Return R(k), whose rows sum to 1: an array up to 2,000 nodes, a `scipy.sparse.csr_array` above."""
@@ -103,9 +83,7 @@ class DirectedNetwork(GraphSequence):
         graph = nx.DiGraph()
         graph.add_nodes_from(range(self.nodes))
         graph.add_edges_from(self.arcs(g).tolist())
-        place = self.positions(g)
-        if place is not None:
-            nx.set_node_attributes(graph, dict(enumerate(map(tuple, place.tolist()))), "pos")
+        self._add_positions(graph, g)
         return graph
 
     @cached_property
@@ -115,12 +93,12 @@ class DirectedNetwork(GraphSequence):
         rho is the largest second-largest modulus of the eigenvalues of R(k) and C(k) over all rounds. For a
         symmetric averaging matrix ``I - W / lambda_max`` this is the undirected chi. It is a measure to compare
         networks by, not a theorem's constant: a product of different R(k) may contract more slowly than each
-        alone. Infinite where rho is 1 to rounding. See `examined` for what it is computed from.
+        alone. Infinite where rho is 1 to rounding. See `examined` for the graphs that it is computed from.
         """
         rho = self._rho
         if rho is None:
             used = self._examined.tolist()
-            rho = max(second_modulus(self._matrix(g, end)) for g in used for end in (RECEIVER, SENDER))
+            rho = max(spectra.second_modulus(self._matrix(g, end)) for g in used for end in (RECEIVER, SENDER))
         return 1.0 / (1.0 - rho) if rho < 1.0 else math.inf
 
     @property
@@ -132,7 +110,7 @@ class DirectedNetwork(GraphSequence):
         """Return the network's vital figures; the mean is over the rounds of one period."""
         used, times = self._described()
         sizes = np.array([len(self.arcs(g)) for g in used.tolist()])
-        heard, told = (np.stack([self._degrees(g, end) for g in used.tolist()]) for end in (RECEIVER, SENDER))
+        into, out = (np.stack([self._degrees(g, end) for g in used.tolist()]) for end in (RECEIVER, SENDER))
         return {
             "nodes": self.nodes,
             "graphs": self.graphs,
@@ -140,10 +118,10 @@ class DirectedNetwork(GraphSequence):
             "arcs_min": int(sizes.min()),
             "arcs_mean": float((sizes * times).sum() / times.sum()),
             "arcs_max": int(sizes.max()),
-            "in_degree_min": int(heard.min()),
-            "in_degree_max": int(heard.max()),
-            "out_degree_min": int(told.min()),
-            "out_degree_max": int(told.max()),
+            "in_degree_min": int(into.min()),
+            "in_degree_max": int(into.max()),
+            "out_degree_min": int(out.min()),
+            "out_degree_max": int(out.max()),
             "chi": self.chi,
         }
 
@@ -156,20 +134,17 @@ class DirectedNetwork(GraphSequence):
         return np.bincount(self.arcs(g)[:, end], minlength=self.nodes)
 
     def _matrix(self, g: int, end: int) -> Any:
-        """Return R (end=RECEIVER) or C (end=SENDER) of graph g: who stands at that end divides evenly."""
+        """Return R (end=RECEIVER) or C (end=SENDER) of graph g: the node at that end divides evenly."""
         from scipy.sparse import coo_array
 
         itself = np.repeat(np.arange(self.nodes, dtype=np.int32)[:, None], 2, axis=1)
         arcs = np.concatenate([self.arcs(g), itself])
         values = 1.0 / (1.0 + self._degrees(g, end)[arcs[:, end]])
-        place = (arcs[:, RECEIVER], arcs[:, SENDER])
-        if self.nodes > spectra.DENSE:
-            return coo_array((values, place), shape=(self.nodes, self.nodes)).tocsr()
-        matrix = np.zeros((self.nodes, self.nodes))
-        matrix[place] = values
-        return matrix
+        matrix = coo_array((values, (arcs[:, RECEIVER], arcs[:, SENDER])), shape=(self.nodes, self.nodes))
+        return matrix.tocsr() if self.nodes > spectra.DENSE else matrix.toarray()
 
 
+@generator
 def directed_ring(nodes: int) -> DirectedNetwork:
     """Return the directed ring: node i sends to i + 1, the last one to node 0.
 
@@ -181,13 +156,15 @@ def directed_ring(nodes: int) -> DirectedNetwork:
     [[3, 0], [0, 1], [1, 2], [2, 3]]
     """
     nodes = node_count(nodes)
-    one = np.arange(nodes)
-    links = Links.of(nodes, [sorted_arcs(np.stack([one, (one + 1) % nodes], axis=1), nodes)])
+    everyone = np.arange(nodes)
+    links = Links.of(nodes, [sorted_arcs(np.stack([everyone, (everyone + 1) % nodes], axis=1), nodes)])
     # ARPACK does not separate the crowd of eigenvalues near 1 of a large ring.
     rho = math.cos(math.pi / nodes) if nodes > spectra.DENSE else None
-    return DirectedNetwork(links, [0], {"generator": "directed_ring", "nodes": nodes}, [circle(nodes)], rho)
+    pool = Batch(links, positions=[circle(nodes)])
+    return DirectedNetwork(pool, [0], {"generator": "directed_ring", "nodes": nodes}, rho)
 
 
+@generator
 def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> DirectedNetwork:
     """Return graphs in which every node sends to every other with probability p, independently.
 
@@ -203,13 +180,14 @@ def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0
     (3, 3)
     """
     nodes, graphs, seed = node_count(nodes), graph_count(graphs), seed_number(seed)
-    p = real("p", p, 0, 1, "it is a probability")
+    p = check_real("p", p, 0, 1, "it is a probability")
     links = max(nodes, p * nodes * (nodes - 1))
     link_count(links, f"a graph of directed_erdos_renyi({nodes}, {p})", "take a smaller p")
     recipe = {"generator": "directed_erdos_renyi", "nodes": nodes, "p": p, "graphs": graphs, "seed": seed}
-    return _drawn(nodes, graphs, partial(random_arcs, nodes, p, seed), links, links * EDGE, recipe)
+    return _drawn(nodes, graphs, partial(_random_arcs, nodes, p, seed), links, links * EDGE, recipe)
 
 
+@generator
 def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int = 0) -> DirectedNetwork:
     """Return geometric graphs of nodes whose radios have different ranges.
 
@@ -226,12 +204,12 @@ def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int 
     (3, (50, 2))
     """
     nodes, graphs, seed = node_count(nodes), graph_count(graphs), seed_number(seed)
-    radius = real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
+    radius = check_real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
     share = min(1.0, 13 / 12 * math.pi * min(radius, FARTHEST) ** 2)  # the mean of r_i^2 is 13/12
     links = max(nodes, share * nodes * (nodes - 1))
     link_count(links, f"a graph of directed_geometric({nodes}, {radius:.3g})", "take a smaller radius")
     recipe = {"generator": "directed_geometric", "nodes": nodes, "radius": radius, "graphs": graphs, "seed": seed}
-    draw = partial(radio_arcs, nodes, radius, seed)
+    draw = partial(_radio_arcs, nodes, radius, seed)
     return _drawn(nodes, graphs, draw, links, links * EDGE + nodes * POINT, recipe)
 
 
@@ -240,17 +218,51 @@ Draw = Callable[[int], tuple[Ints, Floats | None]]
 
 def _drawn(nodes: int, graphs: int, draw: Draw, links: float, size: float, recipe: dict[str, Any]) -> DirectedNetwork:
     """Return the network of graphs that are drawn one by one, each of about so many arcs and bytes."""
-    if fits(graphs * size):
-        pool: ArcPool | Stream[ArcPool] = _gathered(nodes, draw, *range(graphs))
-    else:
-        pool = Stream(nodes, graphs, partial(_gathered, nodes, draw), links, graphs * size)
+    pool = pool_of(nodes, graphs, partial(_gathered, nodes, draw), links, size)
     return DirectedNetwork(pool, np.arange(graphs), recipe)
 
 
-def _gathered(nodes: int, draw: Draw, *chosen: int) -> ArcPool:
+def _gathered(nodes: int, draw: Draw, *chosen: int) -> Batch:
     """Draw the chosen graphs."""
-    drawn = [draw(g) for g in chosen]
-    return ArcPool(Links.of(nodes, [arcs for arcs, _ in drawn]), [place for _, place in drawn])
+    arcs, positions = zip(*(draw(g) for g in chosen), strict=True)
+    return Batch(Links.of(nodes, arcs), positions=positions)
+
+
+def sorted_arcs(arcs: npt.NDArray[Any], nodes: int) -> Ints:
+    """Return arcs each once, sorted by (receiver, sender)."""
+    codes = distinct_codes(arcs[:, RECEIVER].astype(np.int64) * nodes + arcs[:, SENDER])
+    return np.stack([codes % nodes, codes // nodes], axis=1, dtype=np.int32, casting="same_kind")
+
+
+def _random_arcs(nodes: int, p: float, seed: int, g: int) -> tuple[Ints, None]:
+    """Draw one graph, the arcs up and the arcs down apart, and make it strongly connected; it has no positions."""
+    rng = random_stream(seed, g)
+    arcs = np.concatenate([random_pairs(nodes, p, rng), random_pairs(nodes, p, rng)[:, ::-1]])
+    count, labels = strong_labels(nodes, arcs)
+    if count > 1:
+        shuffled = rng.permutation(nodes)
+        cycle = shuffled[rng.permutation(np.unique(labels[shuffled], return_index=True)[1])]
+        arcs = np.concatenate([arcs, np.stack([cycle, np.roll(cycle, -1)], axis=1)])
+    return sorted_arcs(arcs, nodes), None
+
+
+def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> tuple[Ints, Floats]:
+    """Draw the points and ranges of one graph; return its arcs, made strongly connected, and the points."""
+    from scipy.spatial import KDTree
+
+    rng = random_stream(seed, g)
+    points = rng.random((nodes, 2))
+    reach = min(radius, FARTHEST) * rng.uniform(0.5, 1.5, nodes)
+    # The query is slightly too wide; the comparison below decides.
+    pairs = KDTree(points).query_pairs(reach.max() * (1 + 1e-9), output_type="ndarray")
+    far = np.hypot(*(points[pairs[:, 0]] - points[pairs[:, 1]]).T)
+    arcs = np.concatenate([pairs[far < reach[pairs[:, 0]]], pairs[far < reach[pairs[:, 1]]][:, ::-1]])
+    count, labels = strong_labels(nodes, arcs)
+    if count > 1:
+        tree = spanning_tree(points)
+        bridges = tree[labels[tree[:, 0]] != labels[tree[:, 1]]]
+        arcs = np.concatenate([arcs, bridges, bridges[:, ::-1]])
+    return sorted_arcs(arcs, nodes), points
 
 
 def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
@@ -273,13 +285,14 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     members = [graphs] if isinstance(graphs, nx.Graph) else as_list(graphs, "graphs", "networkx.DiGraph")
     index = label_index([g.to_undirected(as_view=True) if isinstance(g, nx.DiGraph) else g for g in members])
     parts = [_read_arcs(graph, k, index) for k, graph in enumerate(members)]
-    places = [node_positions(graph, index) for graph in members]
-    both = zip(parts, places, strict=True)
+    points = [node_positions(graph, index) for graph in members]
+    both = zip(parts, points, strict=True)
     first, order = distinct(a.tobytes() + (b"" if p is None else p.tobytes()) for a, p in both)
     links = Links.of(len(index), [parts[k] for k in first])
+    require_strong(links, order)
     recipe = {"generator": "from_digraphs", "nodes": len(index), "graphs": len(members)}
-    recipe["sha256"] = digest(links, np.ones(len(links.edges)), order)
-    return DirectedNetwork(links, order, recipe, [places[k] for k in first])
+    recipe["sha256"] = links.digest(np.ones(len(links.edges)), order)
+    return DirectedNetwork(Batch(links, positions=[points[k] for k in first]), order, recipe)
 
 
 def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError, InputTypeError, shown
-from adom.networks import spectra
-from adom.networks.checks import truth
-from adom.networks.connect import component_counts, join_in_chain, name_components
-from adom.networks.links import Floats, Ints, Links
-from adom.networks.network import Network, require_connected
-from adom.networks.pool import Pool, digest, distinct
+from ..errors import InputError, InputTypeError, shown
+from ..util.threads import one_thread
+from . import spectra
+from .checks import truth
+from .connect import component_counts, join_in_chain, name_components, require_connected
+from .lazy import Batch
+from .links import Floats, Ints, Links, distinct
+from .network import Network
 
 ROUNDING = 1e-8
 """What counts as rounding in a caller's matrix, relative to its largest entry."""
@@ -51,17 +52,17 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
     parts = [_read_graph(graph, k, index, weight) for k, graph in enumerate(members)]
     if repair:
         parts = [_repaired(len(index), pairs, values) for pairs, values in parts]
-    places = [node_positions(graph, index) for graph in members]
+    points = [node_positions(graph, index) for graph in members]
     first, order = distinct(
-        pairs.tobytes() + values.tobytes() + (b"" if place is None else place.tobytes())
-        for (pairs, values), place in zip(parts, places, strict=True)
+        pairs.tobytes() + values.tobytes() + (b"" if cloud is None else cloud.tobytes())
+        for (pairs, values), cloud in zip(parts, points, strict=True)
     )
     links = Links.of(len(index), [parts[k][0] for k in first])
     require_connected(links, order)
     values = np.concatenate([parts[k][1] for k in first])
-    pool = Pool.laplacian(links, values, positions=[places[k] for k in first])
+    pool = Batch.laplacian(links, values, positions=[points[k] for k in first])
     recipe = {"generator": "from_graphs", "nodes": len(index), "graphs": len(members), "repair": repair}
-    return Network(pool, order, {**recipe, "weight": weight, "sha256": digest(links, values, order)})
+    return Network(pool, order, {**recipe, "weight": weight, "sha256": links.digest(values, order)})
 
 
 def from_matrices(matrices: Iterable[Any]) -> Network:
@@ -98,11 +99,11 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
     links = Links.of(nodes, [parts[k][0] for k in first])
     weights = np.concatenate([parts[k][1] for k in first])
     recipe = {"generator": "from_matrices", "nodes": nodes, "matrices": len(members)}
-    return Network(Pool(links, weights), order, {**recipe, "sha256": digest(links, weights, order)})
+    return Network(Batch(links, weights), order, {**recipe, "sha256": links.digest(weights, order)})
 
 
 def iterable(items: Any) -> bool:
-    """Say whether there is something to go through; NumPy's single numbers only look like it."""
+    """Say whether items can be iterated over; NumPy's single numbers only look like it."""
     return hasattr(items, "__iter__") and getattr(items, "ndim", 1) != 0
 
 
@@ -183,18 +184,18 @@ def _repaired(nodes: int, pairs: Ints, values: Floats) -> tuple[Ints, Floats]:
     """Return the links with a chain of new ones, of weight 1, through the components."""
     extra = join_in_chain(nodes, pairs)
     both = np.concatenate([pairs, extra])
-    place = np.lexsort((both[:, 1], both[:, 0]))
-    return both[place], np.concatenate([values, np.ones(len(extra))])[place]
+    order = np.lexsort((both[:, 1], both[:, 0]))
+    return both[order], np.concatenate([values, np.ones(len(extra))])[order]
 
 
 def node_positions(graph: Any, index: dict[Any, int]) -> Floats | None:
     """Return the nodes' attribute `pos`, if all have one in the plane."""
     known = dict(graph.nodes(data="pos"))
     try:
-        places = np.array([known[name] for name in index], dtype=np.float64)
+        points = np.array([known[name] for name in index], dtype=np.float64)
     except (TypeError, ValueError):
         return None
-    return places if places.shape == (len(index), 2) else None
+    return points if points.shape == (len(index), 2) else None
 
 
 def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
@@ -212,7 +213,7 @@ def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
         raise
     except (TypeError, ValueError):
         raise InputTypeError(
-            f"matrix {k} is no real matrix (a {type(matrix).__name__}); pass arrays or scipy.sparse matrices"
+            f"matrix {k} is not a real matrix (a {type(matrix).__name__}); pass arrays or scipy.sparse matrices"
         ) from None
     if not np.isfinite(entries.data).all():
         bad = entries.data[~np.isfinite(entries.data)][0]
@@ -235,8 +236,8 @@ def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
     upper = ((entries + entries.T) / 2).tocoo()
     take = (upper.row < upper.col) & (np.abs(upper.data) > NOISE * scale)
     pairs = np.stack([upper.row[take], upper.col[take]], axis=1)
-    place = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return entries.shape[0], pairs[place].astype(np.int32), -upper.data[take][place]
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return entries.shape[0], pairs[order].astype(np.int32), -upper.data[take][order]
 
 
 def _check_kernel(nodes: int, pairs: Ints, values: Floats, k: int) -> None:
@@ -253,7 +254,7 @@ def _check_kernel(nodes: int, pairs: Ints, values: Floats, k: int) -> None:
         )
     if (values > 0).all():
         return
-    low = _lowest(links, values)
+    low = _lowest(nodes, pairs, values)
     high = float(spectra.largest(links, values)[0])
     if low < -ROUNDING * high:
         raise InputError(
@@ -267,11 +268,12 @@ def _check_kernel(nodes: int, pairs: Ints, values: Floats, k: int) -> None:
         )
 
 
-def _lowest(links: Links, values: Floats) -> float:
+def _lowest(nodes: int, pairs: Ints, values: Floats) -> float:
     """Return the smallest eigenvalue on the complement of consensus, whatever its sign."""
-    if links.nodes <= spectra.DENSE:
-        matrix = spectra.dense_matrices(links, values, 0, 1)[0]
-        # Consensus is lifted above everything else, so that it cannot hide a negative eigenvalue.
-        lift = 2 * float(np.abs(matrix).sum(axis=1).max())
-        return float(spectra.dense_eigenvalues(matrix + lift / links.nodes)[0])
-    return spectra.lowest(spectra.sparse_matrix(links, values, 0))
+    matrix = spectra.gossip_matrix(nodes, pairs, values)
+    if nodes > spectra.DENSE:
+        return spectra.lowest(matrix)
+    # Consensus is lifted above everything else, so that it cannot hide a negative eigenvalue.
+    lift = 2 * float(np.abs(matrix).sum(axis=1).max())
+    with one_thread():
+        return float(np.linalg.eigvalsh(matrix + lift / nodes)[0])

@@ -1,10 +1,10 @@
 """Many graphs on the same nodes, side by side in flat arrays.
 
-A pool of a thousand graphs is one array of node pairs and one of offsets, never a list of graph objects:
-connectivity, spanning trees and spectra then run over all the graphs at once.
+A pool of a thousand graphs is one array of node pairs and one of offsets, never a list of graph objects.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ def distinct_codes(codes: Longs) -> Longs:
 
 
 def with_links(pairs: Ints, extra: Ints, nodes: int) -> Ints:
-    """Put a few further links, none of them there yet, into their places in canonical pairs.
+    """Insert a few further links, none of them there yet, into canonical pairs.
 
     Examples
     --------
@@ -56,8 +56,8 @@ def with_links(pairs: Ints, extra: Ints, nodes: int) -> Ints:
     if not len(extra):
         return pairs
     extra = canonical(extra, nodes)
-    place = np.searchsorted(pairs @ np.array([nodes, 1]), extra @ np.array([nodes, 1]))
-    return np.insert(pairs, place, extra, axis=0)
+    rows = np.searchsorted(pairs @ np.array([nodes, 1]), extra @ np.array([nodes, 1]))
+    return np.insert(pairs, rows, extra, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Links:
         parts = list(graphs)
         offsets = np.zeros(len(parts) + 1, dtype=np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
-        edges = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros((0, 2))
+        edges = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return cls(nodes, np.ascontiguousarray(edges, dtype=np.int32), offsets)
 
     @property
@@ -100,31 +100,34 @@ class Links:
         """Return the rows of `edges` (and of any array beside it) that belong to one graph."""
         return slice(int(self.offsets[graph]), int(self.offsets[graph + 1]))
 
-    def owners(self) -> Longs:
-        """Return the graph that each row of `edges` belongs to."""
-        return np.repeat(np.arange(self.graphs), self.sizes)
+    def split(self, values: Floats) -> Iterator[tuple[Ints, Floats]]:
+        """Yield the links of every graph and the values beside them."""
+        for graph in range(self.graphs):
+            yield self.edges[self.rows(graph)], values[self.rows(graph)]
 
-    def index(self, chosen: Sequence[int] | Longs | Ints) -> Longs:
-        """Return the rows of the chosen graphs, in their order."""
-        picked = np.asarray(chosen, dtype=np.int64)
-        sizes = self.sizes[picked]
-        shift = np.repeat(self.offsets[picked] - np.cumsum(sizes) + sizes, sizes)
-        return shift + np.arange(int(sizes.sum()))
+    def digest(self, values: Floats, order: Ints) -> str:
+        """Return the SHA-256 of graphs, unscaled weights and order: the name of imported data in a recipe."""
+        content = hashlib.sha256(str(self.nodes).encode())
+        for array in (order, self.offsets, self.edges, values):
+            content.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+        return content.hexdigest()
 
-    def take(self, chosen: Sequence[int] | Longs | Ints) -> "Links":
-        """Return the chosen graphs, in their order."""
-        offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
-        np.cumsum(self.sizes[np.asarray(chosen, dtype=np.int64)], out=offsets[1:])
-        return Links(self.nodes, self.edges[self.index(chosen)], offsets)
 
-    def blocks(self, most: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges [start, stop) of graphs that hold about `most` nodes together, at least one graph."""
-        width = max(1, most // self.nodes)
-        for start in range(0, self.graphs, width):
-            yield start, min(start + width, self.graphs)
+def distinct(keys: Iterable[bytes]) -> tuple[list[int], Ints]:
+    """Return where each distinct key first occurs, and for every key the number of its first occurrence.
 
-    def merged(self, start: int, stop: int) -> Longs:
-        """Return graphs start, ..., stop - 1 as one graph: node u of the j-th is node j * nodes + u."""
-        rows = slice(int(self.offsets[start]), int(self.offsets[stop]))
-        shift = np.repeat(np.arange(stop - start), self.sizes[start:stop]) * self.nodes
-        return self.edges[rows].astype(np.int64) + shift[:, None]
+    Examples
+    --------
+    >>> first, order = distinct([b"ring", b"star", b"ring"])
+    >>> first, order.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    first: list[int] = []
+    numbers: dict[bytes, int] = {}
+    order = []
+    for index, key in enumerate(keys):
+        if key not in numbers:
+            numbers[key] = len(first)
+            first.append(index)
+        order.append(numbers[key])
+    return first, np.array(order, dtype=np.int32)

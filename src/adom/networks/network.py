@@ -5,24 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError
-from adom.networks.connect import component_counts, name_components
-from adom.networks.links import Floats, Ints, Links, frozen
-from adom.networks.pool import AnyPool, Pool
-from adom.networks.sequence import GraphSequence
-from adom.networks.spectra import DENSE, dense_matrices, sparse_matrix
-
-
-def require_connected(links: Links, order: Ints) -> None:
-    """Refuse a network that falls apart; name the first round in which it does, and the components."""
-    broken = component_counts(links)[order] > 1
-    if broken.any():
-        k = int(np.argmax(broken))
-        names = name_components(links.nodes, links.edges[links.rows(int(order[k]))])
-        raise InputError(
-            f"the graph of round {k} is disconnected: {names}; "
-            "ADOM needs every graph connected: add edges or use repair=True"
-        )
+from .lazy import Pool
+from .links import Floats, Ints, frozen
+from .sequence import GraphSequence
+from .spectra import gossip_matrix
 
 
 class Network(GraphSequence):
@@ -36,7 +22,7 @@ class Network(GraphSequence):
 
     Parameters
     ----------
-    pool : Pool, StreamedPool or JoinedPool
+    pool : Batch, LazyPool or JoinedPool
         The distinct graphs.
     order : (period,) array of int
         The graph of each round of one period.
@@ -67,24 +53,19 @@ class Network(GraphSequence):
     2.0
     """
 
-    def __init__(self, pool: AnyPool, order: Any, recipe: dict[str, Any], chi: float | None = None) -> None:
+    def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any], chi: float | None = None) -> None:
         super().__init__(pool, order, recipe, given=chi is not None)
         self._chi = chi
-        if isinstance(pool, Pool):  # what is drawn is connected by construction, and members have been checked
-            require_connected(pool.links, self._order)
 
     def edges(self, g: int) -> Ints:
         """Return the links of graph g of the pool: int32, shape (E, 2), u < v, sorted, read-only."""
-        return frozen(self._pool.edges_of(self._graph(g)))
+        return self._pool.graph(self._index(g)).edges
 
     def weights(self, g: int) -> Floats:
         """Return the weight of each link of graph g: W_uv = -weight, W_uu = sum of the weights at u."""
-        return frozen(self._pool.weights_of(self._graph(g)))
-
-    def positions(self, g: int) -> Floats | None:
-        """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
-        place: Floats | None = self._pool.positions_of(self._graph(g))
-        return place
+        weights = self._pool.graph(self._index(g)).weights
+        assert weights is not None
+        return weights
 
     def matrix(self, k: int) -> Any:
         """Return the gossip matrix W(k) of round k.
@@ -95,10 +76,7 @@ class Network(GraphSequence):
             Dense up to 2,000 nodes, sparse above; float64.
         """
         g = self._round(k)
-        links, weights = Links.of(self.nodes, [self.edges(g)]), self.weights(g)
-        if self.nodes > DENSE:
-            return sparse_matrix(links, weights, 0)
-        return dense_matrices(links, weights, 0, 1)[0]
+        return gossip_matrix(self.nodes, self.edges(g), self.weights(g))
 
     def graph(self, k: int) -> Any:
         """Return the graph of round k as a `networkx.Graph`.
@@ -111,16 +89,12 @@ class Network(GraphSequence):
         g = self._round(k)
         graph = nx.Graph()
         graph.add_nodes_from(range(self.nodes))
-        weights = self.weights(g)
+        pairs, weights = self.edges(g).tolist(), self.weights(g)
         if np.ptp(weights) > 1e-12 * np.abs(weights).max():
-            graph.add_weighted_edges_from(
-                (u, v, w) for (u, v), w in zip(self.edges(g).tolist(), weights.tolist(), strict=True)
-            )
+            graph.add_weighted_edges_from((u, v, w) for (u, v), w in zip(pairs, weights.tolist(), strict=True))
         else:
-            graph.add_edges_from(self.edges(g).tolist())
-        place = self.positions(g)
-        if place is not None:
-            nx.set_node_attributes(graph, dict(enumerate(map(tuple, place.tolist()))), "pos")
+            graph.add_edges_from(pairs)
+        self._add_positions(graph, g)
         return graph
 
     @cached_property
@@ -131,13 +105,14 @@ class Network(GraphSequence):
         """
         if self.held:
             return frozen(self._pool.spectra(np.arange(self.graphs)))
-        found = np.full((self.graphs, 2), np.nan)
-        found[self._examined] = self._pool.spectra(self._examined) if self._examined.size else np.nan
-        return frozen(found)
+        spectrum = np.full((self.graphs, 2), np.nan)
+        if self._examined.size:
+            spectrum[self._examined] = self._pool.spectra(self._examined)
+        return frozen(spectrum)
 
     @property
     def lambda_min_plus(self) -> float:
-        """The smallest positive eigenvalue over all rounds; see `examined` for what it is computed from."""
+        """The smallest positive eigenvalue over all rounds; see `examined` for the graphs that it is computed from."""
         if self._chi is not None:
             return self.lambda_max / self._chi
         return float(self.spectrum[self._examined, 0].min())
@@ -155,7 +130,7 @@ class Network(GraphSequence):
     @property
     def chi_known(self) -> bool:
         """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
-        return self._chi is not None or bool(self._pool.spectra_known(self._examined))
+        return self._chi is not None or self._pool.spectra_known(self._examined)
 
     def describe(self) -> dict[str, int | float]:
         """Return the network's vital figures; means are over the rounds of one period.

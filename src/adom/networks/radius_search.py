@@ -20,16 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adom.errors import InputError
-from adom.networks import spectra
-from adom.networks.connect import spanning_trees
-from adom.networks.links import Floats, Ints, Links, Longs
-from adom.networks.points import PAIRWISE, near_links
+from ..errors import InputError
+from . import spectra
+from .links import Floats, Links, Longs
+from .near import PAIRWISE, Clouds
 
 TOLERANCE = 0.10
-"""How far, relatively, the chi found may lie from the chi wanted."""
+"""The largest relative difference between the chi reached and the chi asked for."""
 AIM = 0.01
-"""How close halving tries to come."""
+"""The same at which halving stops, as a logarithm."""
 FEW = 24
 """Graphs that the search starts with, and the most that it adds after each look at all of them."""
 EFFORT = 3_000_000_000
@@ -42,75 +41,66 @@ LONGEST = 1.5
 """A radius that links every pair of the unit square."""
 
 
-class Reached(NamedTuple):
-    """What the search found."""
+class Search(NamedTuple):
+    """Result of a search: the radius, its graphs and the extreme eigenvalues of their Laplacians."""
 
     radius: float
     links: Links
     spectra: Floats
-    points: Floats
-    redrawn: dict[int, int]
+    redrawn: dict[int, int]  # how often the points of a graph were drawn afresh
 
 
-def radius_for(chi: float, points: Floats, draw: Callable[[int, int], Floats]) -> Reached:
+def radius_for(chi: float, clouds: Clouds, draw: Callable[[int, int], Floats]) -> Search:
     """Return the radius whose worst graph has `chi` to within 10 %, and the graphs of that radius.
 
     Parameters
     ----------
     chi : float
         1 or more.
-    points : (graphs, nodes, 2) float64
+    clouds : Clouds
+        Points that are drawn afresh take their place here.
     draw : callable
         ``draw(g, attempt)`` draws the points of graph g afresh.
-
-    Returns
-    -------
-    Reached
-        The radius, the graphs, the extreme eigenvalues of their Laplacians, the points, and which graphs were
-        drawn afresh how often.
     """
-    points, trees = points.copy(), spanning_trees(points)
     redrawn: dict[int, int] = {}
-    radius = min(LONGEST, max(0.1 / points.shape[1], 1.5 / math.sqrt(chi)))
-    links, found, chis = _look(points, trees, radius)
-    few: Longs = np.argsort(-chis)[:FEW]
+    radius = min(LONGEST, max(0.1 / clouds.nodes, 1.5 / math.sqrt(chi)))
+    few: Longs = np.argsort(-_look(clouds, radius)[2])[:FEW]
     thorough = False
     while True:
-        radius, jump = _search(chi, points[few], trees[few], radius, thorough)
-        links, found, chis = _look(points, trees, radius)
+        radius, jump = _search(chi, clouds, few, radius, thorough)
+        links, values, chis = _look(clouds, radius)
         if abs(chis.max() / chi - 1) <= TOLERANCE:
-            return Reached(radius, links, found, points, redrawn)
+            return Search(radius, links, values, redrawn)
         if int(np.argmax(chis)) not in few:
             few = np.union1d(few, np.argsort(-chis)[:FEW])
         elif not thorough:
             thorough = True
         elif jump is not None and sum(redrawn.values()) < REDRAWS:
-            g = int(few[np.argmax(_look(points[few], trees[few], jump)[2])])
+            g = int(few[np.argmax(_look(clouds, jump, few)[2])])
             redrawn[g] = redrawn.get(g, 0) + 1
-            points[g] = draw(g, redrawn[g])
-            trees[g] = spanning_trees(points[g : g + 1])[0]
+            clouds.redraw(g, draw(g, redrawn[g]))
             thorough = False
         else:
             raise InputError(
-                f"chi={chi:g} cannot be reached within 10 % by {len(points)} geometric graph(s) of "
-                f"{points.shape[1]} nodes: the nearest is chi={chis.max():.4g} at radius={radius:.4g}; "
+                f"chi={chi:g} cannot be reached within 10 % by {clouds.graphs} geometric graph(s) of "
+                f"{clouds.nodes} nodes: the nearest is chi={chis.max():.4g} at radius={radius:.4g}; "
                 "ask for that chi, or change nodes, graphs or seed"
             )
 
 
-def _look(points: Floats, trees: Ints, radius: float) -> tuple[Links, Floats, Floats]:
+def _look(clouds: Clouds, radius: float, chosen: Longs | None = None) -> tuple[Links, Floats, Floats]:
     """Return the graphs of a radius, the extreme eigenvalues of their Laplacians, and their chis."""
-    links = near_links(points, trees, radius)
-    found = spectra.extremes(links, np.ones(len(links.edges)))
-    return links, found, found[:, 1] / found[:, 0]
+    links = clouds.links(radius, chosen)
+    values = spectra.extremes(links, np.ones(len(links.edges)))
+    return links, values, values[:, 1] / values[:, 0]
 
 
-def _miss(found: float, wanted: float) -> float:
-    """Return how far two condition numbers are apart, as the logarithm of their ratio."""
-    return abs(math.log(found / wanted))
+def _miss(chi: float, wanted: float) -> float:
+    """Return the distance of two condition numbers, as the logarithm of their ratio."""
+    return abs(math.log(chi / wanted))
 
 
-def _search(chi: float, points: Floats, trees: Ints, start: float, thorough: bool) -> tuple[float, float | None]:
+def _search(chi: float, clouds: Clouds, few: Longs, start: float, thorough: bool) -> tuple[float, float | None]:
     """Return the radius at which the worst of these graphs comes nearest to chi.
 
     Also return the largest radius seen at which the worst lies above chi while it falls below it later.
@@ -119,15 +109,15 @@ def _search(chi: float, points: Floats, trees: Ints, start: float, thorough: boo
 
     def worst(radius: float) -> float:
         if radius not in tried:
-            tried[radius] = float(_look(points, trees, radius)[2].max())
+            tried[radius] = float(_look(clouds, radius, few)[2].max())
         return tried[radius]
 
     def best() -> float:
         return min(tried, key=lambda radius: _miss(tried[radius], chi))
 
-    _halve(worst, chi, points.shape[1], start)
+    _halve(worst, chi, clouds.nodes, start)
     if thorough:
-        for radius in _distances(points, best() / NEAR, best() * NEAR):
+        for radius in _distances(clouds.points[few], best() / NEAR, best() * NEAR):
             if _miss(worst(radius), chi) <= AIM:
                 break
     above = [radius for radius in tried if tried[radius] > chi and radius < max(tried)]

@@ -7,19 +7,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from adom.errors import InputError, InputTypeError
-from adom.networks.checks import LONGEST, graph_count, real, seed_number, whole
-from adom.networks.connect import component_labels, joining_rows
-from adom.networks.directed import DirectedNetwork
-from adom.networks.from_data import from_graphs, iterable
-from adom.networks.links import Bools, Floats, Ints, Links
-from adom.networks.network import Network
-from adom.networks.pool import AnyPool, JoinedPool, Pool, StreamedPool
-from adom.networks.stream import EDGE, WEIGHT, fits
+from ..errors import InputError, InputTypeError
+from ..util.checks import check_real, check_whole
+from .checks import LONGEST, graph_count, seed_number
+from .connect import component_labels, joining_rows
+from .directed import DirectedNetwork
+from .from_data import from_graphs, iterable
+from .lazy import EDGE, WEIGHT, Batch, JoinedPool, LazyPool, Pool, pool_of
+from .links import Bools, Floats, Ints, Links
+from .network import Network
+from .random import random_stream
+from .recipes import generator
 
 AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
 
 
+@generator
 def static(network: Network, k: int = 0) -> Network:
     """Return the network that stays as `network` is in round k.
 
@@ -32,11 +35,12 @@ def static(network: Network, k: int = 0) -> Network:
     True
     """
     network = _networks([network])[0]
-    k = whole("k", k, 0, "rounds are counted from 0")
+    k = check_whole("k", k, 0, "rounds are counted from 0")
     pool = network._pool.single(int(network.order[k % network.period]))
     return Network(pool, [0], {"generator": "static", "k": k, "network": network.recipe})
 
 
+@generator
 def cyclic(networks: Sequence[Any]) -> Network:
     """Return the network that goes through one period of each member after another, and again.
 
@@ -62,6 +66,7 @@ def cyclic(networks: Sequence[Any]) -> Network:
     return Network(pool, np.concatenate(orders), _recipe("cyclic", members))
 
 
+@generator
 def alternate(networks: Sequence[Any], every: int = 20) -> Network:
     """Return the network that stays with each member for `every` rounds, in turn.
 
@@ -82,7 +87,7 @@ def alternate(networks: Sequence[Any], every: int = 20) -> Network:
     [0, 0, 1, 1]
     """
     members = _networks(networks)
-    every = whole("every", every, 1, "it counts the rounds before the next network takes over", LONGEST)
+    every = check_whole("every", every, 1, "it counts the rounds before the next network takes over", LONGEST)
     turns = math.lcm(*(member.period // math.gcd(member.period, every) for member in members))
     period = turns * every * len(members)
     if period > LONGEST:
@@ -96,6 +101,7 @@ def alternate(networks: Sequence[Any], every: int = 20) -> Network:
     return Network(pool, np.stack(stretches, axis=1).ravel(), _recipe("alternate", members, every=every))
 
 
+@generator
 def slowed(network: Network, every: int = 20) -> Network:
     """Return the network that goes through the same graphs in the same order, but stays with each for `every` rounds.
 
@@ -106,7 +112,7 @@ def slowed(network: Network, every: int = 20) -> Network:
     [0, 0, 1, 1, 2, 2]
     """
     network = _networks([network])[0]
-    every = whole("every", every, 1, "it counts the rounds before the next graph takes over", LONGEST)
+    every = check_whole("every", every, 1, "it counts the rounds before the next graph takes over", LONGEST)
     if every * network.period > LONGEST:
         raise InputError(
             f"slowed would repeat itself only after {every * network.period} rounds, more than {LONGEST}; "
@@ -116,6 +122,7 @@ def slowed(network: Network, every: int = 20) -> Network:
     return Network(network._pool, np.repeat(network.order, every), recipe)
 
 
+@generator
 def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
     """Return the network that draws a graph of the pool uniformly and independently in every round.
 
@@ -129,14 +136,14 @@ def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
     True
     """
     network = _networks([network])[0]
-    rounds = whole("rounds", rounds, 1, "e.g. rounds=10_000", LONGEST)
+    rounds = check_whole("rounds", rounds, 1, "e.g. rounds=10_000", LONGEST)
     seed = seed_number(seed)
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
-    order = rng.integers(0, network.graphs, size=rounds)
+    order = random_stream(seed).integers(0, network.graphs, size=rounds)
     recipe = {"generator": "redraw", "rounds": rounds, "seed": seed, "network": network.recipe}
     return Network(network._pool, order, recipe)
 
 
+@generator
 def failing(network: Network, probability: float, *, graphs: int = 1000, seed: int = 0) -> Network:
     """Return a network whose links fail at random, for both ends alike and afresh in every round.
 
@@ -162,12 +169,12 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
     Network(failing, nodes=10, graphs=100, period=100, edges=...)
     """
     network = _networks([network])[0]
-    probability = real("probability", probability, 0, 1, "it is the chance of a link to fail in a round")
+    probability = check_real("probability", probability, 0, 1, "it is the chance of a link to fail in a round")
     graphs, seed = graph_count(graphs), seed_number(seed)
-    base: AnyPool = network._pool
-    if base.least_weight() < 0:
+    base = network._pool
+    if base.least_weight < 0:
         raise InputError(
-            f"failing needs links of positive weight, got {base.least_weight():g}: W could lose its sign; "
+            f"failing needs links of positive weight, got {base.least_weight:g}: W could lose its sign; "
             "pass matrices without positive entries off the diagonal"
         )
     chosen = network.order[np.arange(graphs) % network.period]
@@ -176,24 +183,25 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
     draw = partial(_failed, base, chosen, probability, seed)
     # Of the links the chance leaves a share, and at least a spanning tree.
     links = max((1 - probability) * base.mean_links, network.nodes - 1)
-    size = graphs * links * (EDGE + WEIGHT)
-    if isinstance(base, Pool) and fits(size):
-        return Network(draw(*range(graphs)), np.arange(graphs), recipe)
-    return Network(StreamedPool(network.nodes, graphs, draw, links, size), np.arange(graphs), recipe)
+    size = links * (EDGE + WEIGHT)
+    if base.held:
+        pool = pool_of(network.nodes, graphs, draw, links, size)
+    else:
+        pool = LazyPool(network.nodes, graphs, draw, links, graphs * size)
+    return Network(pool, np.arange(graphs), recipe)
 
 
-def _failed(base: AnyPool, chosen: Ints, probability: float, seed: int, *rounds: int) -> Pool:
-    """Draw what is left in the given rounds; round k starts from graph chosen[k]."""
-    links, weights, places = [], [], []
+def _failed(base: Pool, chosen: Ints, probability: float, seed: int, *rounds: int) -> Batch:
+    """Draw the links that are left in the given rounds; round k starts from graph chosen[k]."""
+    links, weights, points = [], [], []
     for k in rounds:
-        g = int(chosen[k])
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,)))
-        edges, weight = base.edges_of(g), base.weights_of(g)
-        kept = _survivors(base.nodes, edges, rng.random((2, len(edges))), probability)
+        edges, weight, positions = base.graph(int(chosen[k]))
+        assert weight is not None
+        kept = _survivors(base.nodes, edges, random_stream(seed, k).random((2, len(edges))), probability)
         links.append(edges[kept])
         weights.append(weight[kept] / weight[kept].max())
-        places.append(base.positions_of(g))
-    return Pool.laplacian(Links.of(base.nodes, links), np.concatenate(weights), positions=places)
+        points.append(positions)
+    return Batch.laplacian(Links.of(base.nodes, links), np.concatenate(weights), positions=points)
 
 
 def _survivors(nodes: int, edges: Ints, draws: Floats, probability: float) -> Bools:
@@ -208,6 +216,7 @@ def _survivors(nodes: int, edges: Ints, draws: Floats, probability: float) -> Bo
     return kept
 
 
+@generator
 def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
     """Return the same network with its condition number taken on trust instead of computed.
 
@@ -225,7 +234,7 @@ def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
     """
     if not isinstance(network, Network | DirectedNetwork):
         raise InputTypeError(f"expected a network, got {type(network).__name__}; e.g. bounded(ring(5), chi=3)")
-    chi = real("chi", chi, 1, math.inf, "the complete graph has chi=1")
+    chi = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
     recipe = {"generator": "bounded", "chi": chi, "network": network.recipe}
     return network._bounded(recipe, chi)
 
@@ -234,42 +243,29 @@ def _networks(members: Sequence[Any]) -> list[Network]:
     """Return the members as networks on the same number of nodes."""
     if isinstance(members, Network | str | bytes | dict) or not iterable(members):
         raise InputTypeError(f"expected a list of networks, got {type(members).__name__}; e.g. [ring(5), star(5)]")
-    found = []
-    for place, member in enumerate(members):
-        if isinstance(member, Network):
-            found.append(member)
-        elif hasattr(member, "is_directed"):
-            found.append(from_graphs([member]))
-        else:
+    networks: list[Network] = []
+    for index, member in enumerate(members):
+        if not isinstance(member, Network) and not hasattr(member, "is_directed"):
             raise InputTypeError(
-                f"member {place} is a {type(member).__name__}, not a Network or networkx.Graph; e.g. ring(5)"
+                f"member {index} is a {type(member).__name__}, not a Network or networkx.Graph; e.g. ring(5)"
             )
-    if not found:
-        raise InputError("got no networks, needs one or more; e.g. [ring(5), star(5)]")
-    for place, member in enumerate(found):
-        if member.nodes != found[0].nodes:
+        networks.append(member if isinstance(member, Network) else from_graphs([member]))
+        if networks[index].nodes != networks[0].nodes:
             raise InputError(
-                f"member {place} has {member.nodes} nodes and member 0 has {found[0].nodes}, "
+                f"member {index} has {networks[index].nodes} nodes and member 0 has {networks[0].nodes}, "
                 "but all need the same nodes; make them alike"
             )
-    return found
+    if not networks:
+        raise InputError("got no networks, needs one or more; e.g. [ring(5), star(5)]")
+    return networks
 
 
-def _join(members: list[Network]) -> tuple[AnyPool, list[Ints]]:
+def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:
     """Return one pool, in which members that share a pool share graphs, and each member's order in it."""
-    starts: dict[int, int] = {}
-    pools: list[AnyPool] = []
-    size = 0
-    for member in members:
-        if id(member._pool) not in starts:
-            starts[id(member._pool)] = size
-            pools.append(member._pool)
-            size += member.graphs
-    held = [pool for pool in pools if isinstance(pool, Pool)]
-    copied = len(held) == len(pools) and fits(sum(pool.bytes for pool in held))
-    return Pool.join(held) if copied else JoinedPool(pools), [
-        member.order + np.int32(starts[id(member._pool)]) for member in members
-    ]
+    pools = list(dict.fromkeys(member._pool for member in members))
+    starts = np.cumsum([0, *(pool.graphs for pool in pools)], dtype=np.int32)
+    orders = [member.order + starts[pools.index(member._pool)] for member in members]
+    return JoinedPool(pools), orders
 
 
 def _recipe(generator: str, members: list[Network], **arguments: int) -> dict[str, Any]:

@@ -1,19 +1,21 @@
-"""What undirected and directed networks share: a finite pool of graphs, and the order of the rounds."""
+"""Base of undirected and directed networks: a finite pool of graphs, and the order of the rounds."""
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from adom.errors import InputError
-from adom.networks.checks import whole
-from adom.networks.links import Floats, Ints, Longs, frozen
-from adom.util.cards import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
+from ..errors import InputError
+from ..util.cards import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
+from ..util.checks import check_whole
+from .lazy import Pool
+from .links import Floats, Ints, Longs, frozen
+from .recipes import rebuild
 
 if TYPE_CHECKING:
-    from adom.plot.display import Figure
-    from adom.plot.rounds import Animation
+    from ..plot.display import Figure
+    from ..plot.rounds import Animation
 
 QUICK = 10_000_000
 """Cubes of nodes, over all graphs, up to which chi is computed only to be shown: a fraction of a second."""
@@ -25,10 +27,9 @@ class GraphSequence:
     It never changes once it is made, and several threads may use it at a time.
     """
 
-    _pool: Any
-    _links = "edges"  # what its links are called, and the method that returns those of a graph
+    _links = "edges"  # the name of the links, and of the method that returns those of a graph
 
-    def __init__(self, pool: Any, order: Any, recipe: dict[str, Any], given: bool = False) -> None:
+    def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any], given: bool = False) -> None:
         self._pool = pool
         self._order: Ints = frozen(np.array(order, dtype=np.int32))
         self._given = given
@@ -41,22 +42,22 @@ class GraphSequence:
     @property
     def nodes(self) -> int:
         """The number of nodes; they are called 0, ..., nodes - 1."""
-        return int(self._pool.nodes)
+        return self._pool.nodes
 
     @property
     def graphs(self) -> int:
         """The number of distinct graphs."""
-        return int(self._pool.graphs)
+        return self._pool.graphs
 
     @property
     def held(self) -> bool:
         """Whether all graphs are in memory; if not, each is drawn from its seed when it is asked for."""
-        return bool(self._pool.held)
+        return self._pool.held
 
     @property
     def bytes(self) -> int:
-        """What links, weights and positions of all graphs take; about what they would take if they are not held."""
-        return int(self._pool.bytes)
+        """The bytes of links, weights and positions of all graphs; an estimate if they are not held."""
+        return self._pool.bytes
 
     @property
     def examined(self) -> Longs:
@@ -94,16 +95,36 @@ class GraphSequence:
         raise NotImplementedError
 
     def positions(self, g: int) -> Floats | None:
-        """Return where the nodes of graph g lie, shape (nodes, 2), or None if they lie nowhere."""
-        raise NotImplementedError
+        """Return the positions of the nodes of graph g, shape (nodes, 2), or None if they have none."""
+        return self._pool.graph(self._index(g)).positions
+
+    def reseeded(self, seed: int) -> Self:
+        """Return the network that the same recipe gives with another seed; every part that has a seed gets this one.
+
+        Examples
+        --------
+        >>> from adom.networks import geometric
+        >>> network = geometric(20, 0.3, graphs=3, seed=0)
+        >>> network.reseeded(5).recipe
+        {'generator': 'geometric', 'nodes': 20, 'graphs': 3, 'seed': 5, 'radius': 0.3}
+        >>> bool((network.reseeded(0).matrix(2) == network.matrix(2)).all())
+        True
+        """
+        if '"seed"' not in self._recipe:
+            raise InputError(
+                f"seeds cannot draw {self!r} again: nothing in it is random; "
+                "leave seeds out, or give a list of networks"
+            )
+        network: Self = rebuild(self.recipe, seed)
+        return network
 
     def plot(
         self, k: int | Sequence[int] = 0, *, values: Any = None, label: str = "", style: str | None = None
     ) -> "Figure":
         """Draw the graph of round k, or those of several rounds side by side.
 
-        Nodes that lie nowhere get places by all links of a period together, the same in every round, so that the eye
-        can follow. Directed links are arrows. Of more than 300 nodes the links alone are drawn.
+        Nodes without positions are laid out by all links of a period together, the same in every round, so that the
+        eye can follow. Directed links are arrows. Of more than 300 nodes the links alone are drawn.
 
         Parameters
         ----------
@@ -114,7 +135,7 @@ class GraphSequence:
             scale is logarithmic where the numbers are positive and spread by a factor of 100 or more. What is not
             finite is grey.
         label : str
-            What the values are.
+            The name of the values.
         style : str, optional
             "column", "page" or "slide"; see `adom.styles`.
 
@@ -138,7 +159,7 @@ class GraphSequence:
         label: str = "",
         style: str | None = None,
     ) -> "Animation":
-        """Return rounds one after the other, as something that plays in a notebook and can be saved as a .gif.
+        """Return an animation of rounds that plays in a notebook and can be saved as a .gif.
 
         Parameters
         ----------
@@ -191,11 +212,11 @@ class GraphSequence:
         if not self.held or self.nodes > DRAWN_NODES:
             return ""
         g = int(self._order[0])
-        pairs, place = getattr(self, self._links)(g), self.positions(g)
+        pairs, _, points = self._pool.graph(g)
         if len(pairs) > DRAWN_LINKS:
             return ""
         return drawing(
-            None if place is None else place.tolist(), self.nodes, pairs.tolist(), arrows=self._links == "arcs"
+            None if points is None else points.tolist(), self.nodes, pairs.tolist(), arrows=self._links == "arcs"
         )
 
     def _described(self) -> tuple[Longs, Longs]:
@@ -210,9 +231,9 @@ class GraphSequence:
             raise AttributeError(f"a {kind} never changes, so {name} cannot be set; make a new network")
         super().__setattr__(name, value)
 
-    def _graph(self, g: int) -> int:
+    def _index(self, g: int) -> int:
         """Return g if the pool has such a graph."""
-        index = whole("g", g, 0, "it numbers the graphs of the pool")
+        index = check_whole("g", g, 0, "it numbers the graphs of the pool")
         if index >= self.graphs:
             raise InputError(
                 f"the network has no graph g={index}: g must be below graphs={self.graphs}; "
@@ -220,6 +241,14 @@ class GraphSequence:
             )
         return index
 
+    def _add_positions(self, graph: Any, g: int) -> None:
+        """Give the nodes of a networkx graph the attribute ``pos`` where graph g has positions."""
+        import networkx as nx
+
+        points = self.positions(g)
+        if points is not None:
+            nx.set_node_attributes(graph, dict(enumerate(map(tuple, points.tolist()))), "pos")
+
     def _round(self, k: int) -> int:
         """Return the graph of round k."""
-        return int(self._order[whole("k", k, 0, "rounds are counted from 0") % self.period])
+        return int(self._order[check_whole("k", k, 0, "rounds are counted from 0") % self.period])

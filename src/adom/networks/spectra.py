@@ -4,7 +4,7 @@ The gossip matrix of a graph is the symmetric matrix with W_uv = -weight of link
 weights at u. It maps consensus to 0, so on a connected graph its second smallest eigenvalue is the smallest
 positive one. How the two are computed depends on the number of nodes n:
 
-- n <= 2,000, dense: `numpy.linalg.eigvalsh`, many graphs in one call.
+- n <= 2,000, dense: `numpy.linalg.eigvalsh`.
 - above, sparse: ARPACK (`scipy.sparse.linalg.eigsh`) on the complement of consensus. Its cost grows with the
   square root of (spread of the spectrum / gap beside the wanted eigenvalue): quick for expanders, slow for
   rings and for points in the plane. Where it does not converge soon it is run on the inverse instead, with a
@@ -21,16 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from adom.errors import InputError
-from adom.networks.links import Floats, Ints, Links
-from adom.util.threads import one_thread
+from ..errors import InputError
+from ..util.threads import one_thread
+from .links import Floats, Ints, Links
 
 DENSE = 2000
 """The most nodes for which an n-by-n array is ever formed."""
 AT_ONCE = 256
 """Up to this many nodes the whole spectrum is cheaper than an ARPACK run for its upper end."""
-CHUNK = 16_000_000
-"""Numbers in one stack of dense matrices (128 MB)."""
 LARGE = 50_000
 """Beyond this many nodes bounds 0.2 % beside the extreme eigenvalues take their place, where they are quicker."""
 ROUGH = 1e-3
@@ -47,46 +45,37 @@ WIDEST = 5000
 """The widest band, in nodes, that is factorised."""
 PRECISION = 1e-10
 """Relative residual at which ARPACK has converged; the eigenvalue's error is about its square over the gap."""
+WANTED, BASIS = 6, 80
+"""Eigenvalues of a directed graph that ARPACK looks for, and its vectors: with fewer it may miss the largest."""
 
 
-def dense_matrices(links: Links, weights: Floats, start: int, stop: int) -> Floats:
-    """Return the matrices of graphs start, ..., stop - 1, stacked."""
-    rows = slice(int(links.offsets[start]), int(links.offsets[stop]))
-    owner = np.repeat(np.arange(stop - start), links.sizes[start:stop])
-    u, v = links.edges[rows].T
-    stack = np.zeros((stop - start, links.nodes, links.nodes))
-    stack[owner, u, v] = -weights[rows]
-    stack[owner, v, u] = -weights[rows]
-    diagonal = np.arange(links.nodes)
-    stack[:, diagonal, diagonal] = -stack.sum(axis=2)
-    return stack
+def gossip_matrix(nodes: int, edges: Ints, weights: Floats) -> Any:
+    """Return W of one graph: dense up to `DENSE` nodes, above a `scipy.sparse.csr_array`."""
+    if nodes > DENSE:
+        return sparse_matrix(nodes, edges, weights)
+    u, v = edges.T
+    matrix = np.zeros((nodes, nodes))
+    matrix[u, v] = -weights
+    matrix[v, u] = -weights
+    np.fill_diagonal(matrix, -matrix.sum(axis=1))
+    return matrix
 
 
-def sparse_matrix(links: Links, weights: Floats, graph: int) -> Any:
-    """Return the matrix of one graph as a `scipy.sparse.csr_array`."""
+def sparse_matrix(nodes: int, edges: Ints, weights: Floats) -> Any:
+    """Return W of one graph as a `scipy.sparse.csr_array`."""
     from scipy.sparse import coo_array
 
-    rows = links.rows(graph)
-    u, v = links.edges[rows].T
-    values = weights[rows]
-    everyone = np.arange(links.nodes, dtype=np.int32)
-    data = np.concatenate([-values, -values, node_sums(links, weights, graph)])
-    place = (np.concatenate([u, v, everyone]), np.concatenate([v, u, everyone]))
-    return coo_array((data, place), shape=(links.nodes, links.nodes)).tocsr()
+    u, v = edges.T
+    diagonal = np.arange(nodes, dtype=np.int32)
+    data = np.concatenate([-weights, -weights, node_sums(nodes, edges, weights)])
+    index = (np.concatenate([u, v, diagonal]), np.concatenate([v, u, diagonal]))
+    return coo_array((data, index), shape=(nodes, nodes)).tocsr()
 
 
-def node_sums(links: Links, weights: Floats, graph: int) -> Floats:
-    """Return the sum of the weights at every node of one graph."""
-    rows = links.rows(graph)
-    ends = links.edges[rows].T.ravel()
-    sums = np.bincount(ends, weights=np.tile(weights[rows], 2), minlength=links.nodes)
+def node_sums(nodes: int, edges: Ints, weights: Floats) -> Floats:
+    """Return the sum of the weights at every node."""
+    sums = np.bincount(edges.T.ravel(), weights=np.tile(weights, 2), minlength=nodes)
     return sums.astype(np.float64, copy=False)
-
-
-def dense_eigenvalues(matrices: Floats) -> Floats:
-    """Return the eigenvalues, ascending, of each symmetric matrix of a stack."""
-    with one_thread():
-        return np.linalg.eigvalsh(matrices).astype(np.float64, copy=False)
 
 
 def extremes(links: Links, weights: Floats) -> Floats:
@@ -102,28 +91,27 @@ def extremes(links: Links, weights: Floats) -> Floats:
     """
     if links.nodes > DENSE:
         return np.stack([smallest(links, weights), largest(links, weights)], axis=1)
-    found = np.empty((links.graphs, 2))
-    for start, stop in links.blocks(CHUNK // links.nodes):
-        found[start:stop] = dense_eigenvalues(dense_matrices(links, weights, start, stop))[:, [1, -1]]
-    return found
+    with one_thread():
+        graphs = links.split(weights)
+        return np.array([np.linalg.eigvalsh(gossip_matrix(links.nodes, *graph))[[1, -1]] for graph in graphs])
 
 
 def largest(links: Links, weights: Floats) -> Floats:
     """Return the largest eigenvalue of every graph, from above if it is not exact."""
     if links.nodes <= AT_ONCE:
         return extremes(links, weights)[:, 1]
-    return np.array([_largest(links, weights, graph) for graph in range(links.graphs)])
+    return np.array([_largest(links.nodes, *graph) for graph in links.split(weights)])
 
 
 def scales(links: Links, weights: Floats) -> Floats:
-    """Return what the Laplacian of every graph is divided by: its largest eigenvalue, or slightly more.
+    """Return a divisor for the Laplacian of every graph: its largest eigenvalue, or slightly more.
 
     Above `LARGE` nodes it is a bound from above, 0.2 % too large: several times faster, and without a basis in
     memory.
     """
     if links.nodes <= LARGE:
         return largest(links, weights)
-    return np.array([_ceiling(links, weights, graph) for graph in range(links.graphs)])
+    return np.array([_ceiling(links.nodes, *graph) for graph in links.split(weights)])
 
 
 def smallest(links: Links, weights: Floats) -> Floats:
@@ -133,34 +121,32 @@ def smallest(links: Links, weights: Floats) -> Floats:
     """
     if links.nodes <= DENSE:
         return extremes(links, weights)[:, 0]
-    return np.array([_smallest(sparse_matrix(links, weights, graph)) for graph in range(links.graphs)])
+    return np.array([_smallest(sparse_matrix(links.nodes, *graph)) for graph in links.split(weights)])
 
 
-def _largest(links: Links, weights: Floats, graph: int) -> float:
+def _largest(nodes: int, edges: Ints, weights: Floats) -> float:
     """Return the largest eigenvalue; if it does not converge, a bound from above."""
-    matrix = sparse_matrix(links, weights, graph)
-    value = _top(lambda v: matrix @ v, links.nodes, RESTARTS)
-    return _ceiling(links, weights, graph) if value is None else value
+    matrix = sparse_matrix(nodes, edges, weights)
+    value = _top(lambda v: matrix @ v, nodes, RESTARTS)
+    return _ceiling(nodes, edges, weights) if value is None else value
 
 
-def _ceiling(links: Links, weights: Floats, graph: int) -> float:
+def _ceiling(nodes: int, edges: Ints, weights: Floats) -> float:
     """Return a number that the largest eigenvalue does not exceed, by Lanczos' method with three vectors.
 
     The largest Ritz value lies below it, at most by the residual once the top is found; twice the residual that
     is asked for is added. Anderson and Morley: it is at most the largest sum of the weights at the two ends of a
     link.
     """
-    rows = links.rows(graph)
-    sums = node_sums(links, np.abs(weights), graph)
-    bound = float(sums[links.edges[rows]].sum(axis=1).max())
-    value = _ritz(laplacian_product(links.nodes, links.edges[rows], weights[rows]), links.nodes, lambda top: top)
+    bound = float(node_sums(nodes, edges, np.abs(weights))[edges].sum(axis=1).max())
+    value = _ritz(laplacian_product(nodes, edges, weights), nodes, lambda top: top)
     return bound if value is None else min(bound, value * (1 + 2 * ROUGH))
 
 
 def _floor(matrix: Any) -> float | None:
-    """Return a number that the smallest positive eigenvalue is not below, 0.2 % under it, if it is found soon.
+    """Return a bound 0.2 % below the smallest positive eigenvalue; None if it is not found soon.
 
-    The same method on the spectrum turned upside down; graphs that mix well give in to it, others do not.
+    The same method on the spectrum turned upside down; it is quick on graphs that mix well.
     """
     bound = float(abs(matrix).sum(axis=1).max())
 
@@ -196,7 +182,8 @@ def laplacian_product(nodes: int, edges: Ints, weights: Floats) -> Callable[[Flo
 def _ritz(apply: Callable[[Floats], Floats], size: int, sought: Callable[[float], float]) -> float | None:
     """Return the largest Ritz value once its residual is below `ROUGH` times what is sought, None if it never is.
 
-    The start is orthogonal to consensus. Sums are NumPy's own: those of BLAS depend on the number of threads.
+    SciPy's `eigsh` keeps a basis of vectors, too many for a million nodes; three are enough here. The start is
+    orthogonal to consensus. Sums are NumPy's own: those of BLAS depend on the number of threads.
     """
     from scipy.linalg import eigh_tridiagonal
 
@@ -249,7 +236,7 @@ def lowest(matrix: Any) -> float:
 
 
 def _bottom(matrix: Any, restarts: int) -> float | None:
-    """Return the same if ARPACK finds it: the top of the spectrum turned upside down."""
+    """Return the same if ARPACK finds it, as the top of the spectrum turned upside down."""
     bound = float(abs(matrix).sum(axis=1).max())
     top = _top(lambda v: bound * v - matrix @ v, matrix.shape[0], restarts)
     return None if top is None else bound - top
@@ -259,10 +246,9 @@ def _bandwidth(matrix: Any) -> int:
     """Return the bandwidth after reverse Cuthill-McKee reordering: a bound on the fill of a factorisation."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    place = np.empty(matrix.shape[0], dtype=np.int64)
-    place[reverse_cuthill_mckee(matrix, symmetric_mode=True)] = np.arange(matrix.shape[0])
+    rank = np.argsort(reverse_cuthill_mckee(matrix, symmetric_mode=True))
     entries = matrix.tocoo()
-    return int(np.abs(place[entries.row] - place[entries.col]).max())
+    return int(np.abs(rank[entries.row] - rank[entries.col]).max())
 
 
 def _inverse(matrix: Any) -> Callable[[Floats], Floats]:
@@ -277,9 +263,9 @@ def _inverse(matrix: Any) -> Callable[[Floats], Floats]:
     )
 
     def solve(v: Floats) -> Floats:
-        found: Floats = np.zeros_like(v)
-        found[1:] = factor.solve(v[1:])
-        return found
+        solution: Floats = np.zeros_like(v)
+        solution[1:] = factor.solve(v[1:])
+        return solution
 
     return solve
 
@@ -297,18 +283,35 @@ def _top(apply: Callable[[Floats], Any], size: int, restarts: int) -> float | No
 
     operator = LinearOperator((size, size), matvec=deflated, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(size)
+    options = {"v0": start, "ncv": 40, "maxiter": restarts, "tol": PRECISION, "return_eigenvectors": False}
     with one_thread():
         try:
-            found = eigsh(
-                operator,
-                1,
-                which="LA",
-                v0=start,
-                ncv=40,
-                maxiter=restarts,
-                tol=PRECISION,
-                return_eigenvectors=False,
-            )
+            return float(eigsh(operator, 1, which="LA", **options)[0])
         except ArpackNoConvergence:
             return None
-    return float(found[0])
+
+
+def second_modulus(matrix: Any) -> float:
+    """Return the second largest modulus of the eigenvalues of a row- or column-stochastic matrix.
+
+    Dense: all eigenvalues. Sparse: ARPACK on ``M - 11'/n``, whose eigenvalues are those of M with 0 in place
+    of one 1, since the all-ones vector is a right or left eigenvector of M.
+    """
+    if isinstance(matrix, np.ndarray):
+        with one_thread():
+            return float(np.sort(np.abs(np.linalg.eigvals(matrix)))[-2])
+
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+
+    n = matrix.shape[0]
+    deflated = LinearOperator((n, n), matvec=lambda v: matrix @ v - v.mean(), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)
+    options = {"v0": start, "ncv": BASIS, "maxiter": MANY_RESTARTS, "tol": PRECISION, "return_eigenvectors": False}
+    with one_thread():
+        try:
+            return float(np.abs(eigs(deflated, WANTED, which="LM", **options)).max())
+        except ArpackNoConvergence:
+            raise InputError(
+                f"chi of a directed graph of {n} nodes did not converge: too many eigenvalues lie close to the "
+                f"second largest; use a better connected graph, or {DENSE} nodes or fewer"
+            ) from None

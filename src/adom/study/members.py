@@ -11,7 +11,6 @@ import numpy as np
 from ..algorithms import Method
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
-from ..networks.reseed import drawn_again
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
 from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
@@ -156,7 +155,7 @@ def _networks(problem: Problem, network: Any, seeds: Any) -> list[Network | Dire
         return networks
     for seed in _list(seeds):
         check_whole("seeds", seed, 0, "e.g. seeds=range(5)")
-    return [drawn_again(net, int(seed)) for net, seed in product(networks, _list(seeds))]
+    return [net.reseeded(int(seed)) for net, seed in product(networks, _list(seeds))]
 
 
 def _problems(problem: Problem, kappas: Any) -> list[Problem]:

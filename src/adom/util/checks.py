@@ -1,12 +1,13 @@
 """Checks of single arguments, for every room."""
 
+import math
 import operator
 from typing import Any
 
 from ..errors import InputError, InputTypeError, shown
 
 
-def check_whole(name: str, value: Any, least: int = 1, remedy: str = "", most: int | None = None) -> int:
+def check_whole(name: str, value: Any, least: int = 1, remedy: str = "", most: int = 2**62) -> int:
     """Return a whole number from `least` to `most` as an int; refuse anything else, True and False too.
 
     Examples
@@ -27,6 +28,24 @@ def check_whole(name: str, value: Any, least: int = 1, remedy: str = "", most: i
         raise InputTypeError(rule) from None
     if number < least:
         raise InputError(rule)
-    if most is not None and number > most:
+    if number > most:
         raise InputError(f"{name} must be at most {most}, got {shown(value)}; {remedy}")
+    return number
+
+
+def check_real(name: str, value: Any, least: float, most: float, remedy: str, *, strict: bool = False) -> float:
+    """Return a finite number in [least, most], or (least, most] if `strict`, as a float; refuse anything else."""
+    side = "above" if strict else "at least"
+    limit = "" if math.isinf(most) else f" and at most {most:g}"
+    rule = f"{name} must be a finite number {side} {least:g}{limit}, got {shown(value)}; {remedy}"
+    if isinstance(value, bool | str | bytes) or getattr(getattr(value, "dtype", None), "kind", "f") not in "iufV":
+        raise InputTypeError(rule)  # text, truth, dates and complex numbers, also where NumPy has them
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(rule) from None
+    except (TypeError, ValueError):
+        raise InputTypeError(rule) from None
+    if not math.isfinite(number) or number > most or number < least or (strict and number == least):
+        raise InputError(rule)
     return number

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
 from adom.errors import InputError, InputTypeError
-from adom.networks import geometric, points, waypoint
+from adom.networks import geometric, near, waypoint
 
 
 def brute_force(cloud, radius):
@@ -42,7 +42,7 @@ def test_links_are_the_close_pairs_and_the_shortest_minimal_repair(nodes, radius
 
 def test_kd_tree_and_all_pairs_agree(monkeypatch, check_gossip):
     few = geometric(120, 0.11, graphs=3, seed=9)
-    monkeypatch.setattr(points, "PAIRWISE", 10)
+    monkeypatch.setattr(near, "PAIRWISE", 10)
     tree = geometric(120, 0.11, graphs=3, seed=9)
     for g in range(3):
         np.testing.assert_array_equal(few.edges(g), tree.edges(g))
@@ -131,11 +131,11 @@ def test_unreachable_chi_names_the_nearest():
         (lambda: geometric(10, -1), "radius must be a finite number above 0, got -1"),
         (lambda: geometric(10, float("inf")), "got inf"),
         (lambda: geometric(10, chi=0.5), "chi must be a finite number at least 1, got 0.5"),
-        (lambda: geometric(1, 0.3), "nodes must be a whole number, 2 or more, got 1"),
+        (lambda: geometric(1, 0.3), "nodes must be a whole number of at least 2, got 1"),
         (lambda: geometric(10**6, 0.5), "take a smaller radius"),
         (lambda: waypoint(10, 0.3, speed=0), "speed must be a finite number above 0, got 0"),
-        (lambda: waypoint(10, 0.3, pause=-1), "pause must be a whole number, 0 or more, got -1"),
-        (lambda: waypoint(10, 0.3, graphs=0), "graphs must be a whole number, 1 or more, got 0"),
+        (lambda: waypoint(10, 0.3, pause=-1), "pause must be a whole number of at least 0, got -1"),
+        (lambda: waypoint(10, 0.3, graphs=0), "graphs must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_values_are_refused_in_one_line(make, message):

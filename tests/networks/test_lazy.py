@@ -22,14 +22,14 @@ from adom.networks import (
     failing,
     from_matrices,
     geometric,
+    lazy,
     redraw,
     ring,
     slowed,
     static,
-    stream,
     waypoint,
 )
-from adom.networks.stream import Stream
+from adom.networks.lazy import LazyPool
 
 MAKERS = {
     "geometric, few nodes": lambda: geometric(40, 0.2, graphs=12, seed=1),
@@ -57,8 +57,8 @@ MAKERS = {
 @pytest.fixture
 def small(monkeypatch):
     """Let nothing fit."""
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
-    monkeypatch.setattr(stream, "KEPT_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "KEPT_BYTES", 100)
 
 
 def arrays(network, g):
@@ -78,8 +78,8 @@ def assert_same_graph(a, b, g):
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_streamed_graphs_are_those_of_the_held_network_in_any_order(make, monkeypatch):
     held = make()
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
-    monkeypatch.setattr(stream, "KEPT_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "KEPT_BYTES", 100)
     streamed = make()
     assert (held.held, streamed.held) == (True, False)
     assert (held.nodes, held.graphs) == (streamed.nodes, streamed.graphs)
@@ -96,7 +96,7 @@ def test_streamed_graphs_are_those_of_the_held_network_in_any_order(make, monkey
 @pytest.mark.parametrize("make", [MAKERS["erdos_renyi"], MAKERS["alternate"], MAKERS["failing"]])
 def test_matrices_and_graphs_agree_too(make, monkeypatch):
     held = make()
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
     streamed = make()
     for k in range(held.period):
         np.testing.assert_array_equal(held.matrix(k), streamed.matrix(k))
@@ -119,19 +119,19 @@ def test_matrices_and_graphs_agree_too(make, monkeypatch):
 def test_the_size_foretold_is_about_the_size(make, monkeypatch):
     held = make()
     assert held.bytes == sum(a.nbytes for g in range(4) for a in arrays(held, g) if a is not None)
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
     assert make().bytes == pytest.approx(held.bytes, rel=0.1)
-    monkeypatch.setattr(stream, "HELD_BYTES", 2 * held.bytes)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 2 * held.bytes)
     assert make().held
 
 
 def test_only_the_most_recent_graphs_are_kept(monkeypatch):
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
     network = expander(100, 4, graphs=50)
     drawn = []
     original = network._pool._draw
     network._pool._draw = lambda g: drawn.append(g) or original(g)
-    monkeypatch.setattr(stream, "KEPT_BYTES", 3.5 * 200 * 16)
+    monkeypatch.setattr(lazy, "KEPT_BYTES", 3.5 * 200 * 16)
     for g in range(20):
         network.edges(g), network.weights(g), network.positions(g)
     assert drawn == list(range(20)), "one draw serves links, weights and positions"
@@ -139,7 +139,7 @@ def test_only_the_most_recent_graphs_are_kept(monkeypatch):
     network.edges(17)
     network.edges(30)
     assert list(network._pool._kept) == [19, 17, 30], "the one that was used least recently goes"
-    monkeypatch.setattr(stream, "KEPT_BYTES", 0)
+    monkeypatch.setattr(lazy, "KEPT_BYTES", 0)
     network.edges(31)
     assert list(network._pool._kept) == [30, 31], "two at least"
 
@@ -169,11 +169,11 @@ def test_threads_that_ask_for_the_same_graph_draw_it_once():
         threading.Event().wait(0.05)
         return Thing()
 
-    things = Stream(5, 10, draw, 1, 1)
+    things = LazyPool(5, 10, draw, 1, 1)
 
     def ask(_):
         gate.wait(5)
-        return things[3], things[4]
+        return things.single(3), things.single(4)
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(ask, range(4)))
@@ -185,8 +185,8 @@ def test_threads_that_ask_for_the_same_graph_draw_it_once():
 @pytest.mark.parametrize("name", ["waypoint", "failing alternate", "geometric, more"])
 def test_many_threads_draw_what_one_draws(name, monkeypatch):
     held = MAKERS[name]()
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
-    monkeypatch.setattr(stream, "KEPT_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "KEPT_BYTES", 100)
     streamed = MAKERS[name]()
     wanted = np.random.default_rng(1).integers(0, held.graphs, 40).tolist()
     with ThreadPoolExecutor(4) as pool:
@@ -205,10 +205,10 @@ def test_a_draw_that_fails_can_be_tried_again():
             raise outcome
         return outcome
 
-    things = Stream(5, 10, draw, 1, 1)
+    things = LazyPool(5, 10, draw, 1, 1)
     with pytest.raises(MemoryError):
-        things[0]
-    assert isinstance(things[0], Thing)
+        things.single(0)
+    assert isinstance(things.single(0), Thing)
 
 
 @pytest.mark.parametrize("name", ["waypoint", "alternate", "failing", "directed_geometric"])
@@ -222,7 +222,7 @@ def test_chi_is_that_of_the_worst_graph_examined_and_the_recipe_says_so(monkeypa
     held = erdos_renyi(60, 0.1, graphs=100, seed=2)
     assert held.examined.tolist() == list(range(100))
     assert "spectrum" not in held.recipe
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
     streamed = erdos_renyi(60, 0.1, graphs=100, seed=2)
     assert streamed.recipe["spectrum"] == {"graphs_examined": 8, "graphs_used": 100}
     chosen = streamed.examined
@@ -254,7 +254,7 @@ def test_every_member_of_a_schedule_is_examined(small):
 def test_directed_chi_is_that_of_the_worst_graph_examined(monkeypatch):
     makers = [partial(make, 30, 0.3, graphs=40, seed=2) for make in (directed_erdos_renyi, directed_geometric)]
     held = [make() for make in makers]
-    monkeypatch.setattr(stream, "HELD_BYTES", 100)
+    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
     for whole, streamed in zip(held, [make() for make in makers], strict=True):
         assert streamed.recipe["spectrum"] == {"graphs_examined": 8, "graphs_used": 40}
         assert not streamed.chi_known
@@ -287,7 +287,7 @@ def test_a_given_chi_is_used_and_named(small):
     [
         (lambda: bounded(ring(5), 0.5), InputError, "chi must be a finite number at least 1, got 0.5; "),
         (lambda: bounded(3, 2), InputTypeError, "expected a network, got int; "),
-        (lambda: slowed(ring(5), 0), InputError, "every must be a whole number, 1 or more, got 0; "),
+        (lambda: slowed(ring(5), 0), InputError, "every must be a whole number of at least 1, got 0; "),
         (lambda: slowed(redraw(ring(5)), 10**6), InputError, "slowed would repeat .* 10000000000 rounds.*; take"),
     ],
 )

@@ -1,0 +1,311 @@
+"""Pools of graphs: all in memory, or drawn when they are asked for and only the most recent ones kept.
+
+A network whose graphs would take more than `HELD_BYTES` together is lazy: graph g is drawn from its own seed
+whenever it is needed. The same seed gives the same graphs, held or lazy.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import spectra
+from .links import Floats, Ints, Links, Longs, frozen
+
+HELD_BYTES = 2**30
+"""Links, weights and positions of all graphs of a network together, beyond which they are not held."""
+KEPT_BYTES = 2**28
+"""Drawn graphs that a lazy pool keeps, the most recent ones; always two at least."""
+EXAMINED = 8
+"""Graphs of a lazy pool, spread evenly over those in use, whose spectra represent all of them."""
+EDGE, WEIGHT, POINT = 8, 8, 16
+"""Bytes of a link's two ends, of its weight, and of a node's position."""
+
+Positions = Sequence[Floats | None] | Floats | None
+
+
+class Graph(NamedTuple):
+    """One graph of a pool; a directed one has no weights."""
+
+    edges: Ints
+    weights: Floats | None
+    positions: Floats | None
+
+
+class Batch:
+    """Graphs in memory, in flat arrays.
+
+    Parameters
+    ----------
+    links : Links
+        For directed graphs the rows are arcs (sender, receiver), sorted by (receiver, sender).
+    weights : (total,) float64, optional
+        One weight a row of `links.edges`; W_uv = -weight. Directed graphs have none.
+    positions : sequence of (nodes, 2) arrays or None, optional
+        Where the nodes of each graph lie, if anywhere.
+    low, high : (graphs,) float64, optional
+        The smallest positive and the largest eigenvalue of each W, where they are known.
+    """
+
+    held = True
+
+    def __init__(
+        self,
+        links: Links,
+        weights: Floats | None = None,
+        positions: Positions = None,
+        low: Floats | None = None,
+        high: Floats | None = None,
+    ) -> None:
+        self.links, self.weights = links, weights
+        self.nodes, self.graphs, self.sizes = links.nodes, links.graphs, links.sizes
+        points: Any = [None] * links.graphs if positions is None else positions
+        self.positions: list[Floats | None] = [None if cloud is None else frozen(cloud) for cloud in points]
+        self._low, self._high = low, high
+
+    @classmethod
+    def laplacian(
+        cls,
+        links: Links,
+        relative: Floats | None = None,
+        known: Floats | None = None,
+        positions: Positions = None,
+        scale: float | None = None,
+    ) -> "Batch":
+        """Give each graph its Laplacian divided by the Laplacian's own largest eigenvalue.
+
+        Parameters
+        ----------
+        links : Links
+        relative : (total,) float64, optional
+            Weights of the links within the Laplacian; all 1 by default.
+        known : (graphs, 2) float64, optional
+            The Laplacians' smallest positive and largest eigenvalues, if they are already at hand.
+        positions : optional
+            See `Batch`.
+        scale : float, optional
+            Divisor in place of the largest eigenvalue, which it must not be below.
+        """
+        plain = np.ones(len(links.edges)) if relative is None else relative
+        if known is None and scale is None and links.nodes <= spectra.AT_ONCE:
+            known = spectra.extremes(links, plain)
+        if known is not None:
+            high = known[:, 1]
+        else:
+            high = spectra.scales(links, plain) if scale is None else np.full(links.graphs, scale)
+        low = None if known is None else known[:, 0] / high
+        # Two ways to the same numbers; the first needs less memory.
+        alike = relative is None
+        weights = np.repeat(1.0 / high, links.sizes) if alike else plain / np.repeat(high, links.sizes)
+        return cls(links, weights, positions, low, np.ones(links.graphs))
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of links, weights and positions; positions that several graphs share count once."""
+        points = {cloud.ctypes.data: cloud.nbytes for cloud in self.positions if cloud is not None}
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return self.links.edges.nbytes + weights + sum(points.values())
+
+    @property
+    def mean_links(self) -> float:
+        """The mean number of links of a graph."""
+        return len(self.links.edges) / self.graphs
+
+    @property
+    def typical(self) -> str:
+        """The number of links of a graph, or the least and the most."""
+        return span(self.sizes)
+
+    @property
+    def least_weight(self) -> float:
+        """The smallest weight of all links."""
+        return 1.0 if self.weights is None else float(self.weights.min())
+
+    def graph(self, g: int) -> Graph:
+        """Return one graph."""
+        rows = self.links.rows(g)
+        weights = None if self.weights is None else frozen(self.weights[rows])
+        return Graph(frozen(self.links.edges[rows]), weights, self.positions[g])
+
+    def single(self, g: int) -> "Batch":
+        """Return a batch of one graph."""
+        graph = self.graph(g)
+        low, high = (None if values is None else values[g : g + 1] for values in (self._low, self._high))
+        return Batch(Links.of(self.nodes, [graph.edges]), graph.weights, [graph.positions], low, high)
+
+    def examined(self, used: Longs) -> Longs:
+        """Return the graphs whose spectra represent all that are used: those themselves."""
+        return used
+
+    def largest(self, chosen: Longs) -> Floats:
+        """Return the largest eigenvalue of each chosen W; the smallest are not computed for it."""
+        return self.spectra(chosen)[:, 1] if self._high is None else self._high[chosen]
+
+    def spectra(self, chosen: Longs) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each chosen W; computed once for all graphs."""
+        if self._low is None or self._high is None:
+            assert self.weights is not None
+            if self._high is None:
+                self._low, self._high = spectra.extremes(self.links, self.weights).T
+            else:
+                self._low = spectra.smallest(self.links, self.weights)
+        return np.stack([self._low[chosen], self._high[chosen]], axis=1)
+
+    def spectra_known(self, chosen: Longs) -> bool:
+        """Say whether these have been computed."""
+        return self._low is not None and self._high is not None
+
+
+class LazyPool:
+    """Graphs of which only the most recent are in memory; each W is scaled so that its largest eigenvalue is at most 1.
+
+    Parameters
+    ----------
+    nodes, graphs : int
+    draw : callable
+        ``draw(g)`` returns graph g as a batch: a pure function of g that several threads may call at a time.
+    links : float
+        About how many links a graph has.
+    size : float
+        About how many bytes all graphs would take.
+    """
+
+    held = False
+    least_weight = 0.0  # all are positive
+    sizes: Longs = np.zeros(0, dtype=np.int64)  # not known
+
+    def __init__(self, nodes: int, graphs: int, draw: Callable[[int], Batch], links: float, size: float) -> None:
+        self.nodes, self.graphs = nodes, graphs
+        self.mean_links, self.typical = links, f"about {links:.3g}"
+        self.bytes = int(size)
+        self._draw = draw
+        self._lows: dict[int, float] = {}
+        self._kept: OrderedDict[int, Batch] = OrderedDict()
+        self._turns: dict[int, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def single(self, g: int) -> Batch:
+        """Return graph g. Two threads that ask for the same one wait for each other and draw it once."""
+        with self._lock:
+            if g in self._kept:
+                self._kept.move_to_end(g)
+                return self._kept[g]
+            turn = self._turns.setdefault(g, threading.Lock())
+        with turn:
+            with self._lock:
+                if g in self._kept:
+                    return self._kept[g]
+            drawn = self._draw(g)
+            with self._lock:
+                self._kept[g] = drawn
+                self._turns.pop(g, None)
+                total = sum(batch.bytes for batch in self._kept.values())
+                while total > KEPT_BYTES and len(self._kept) > 2:
+                    total -= self._kept.popitem(last=False)[1].bytes
+        return drawn
+
+    def graph(self, g: int) -> Graph:
+        """Return one graph."""
+        return self.single(g).graph(0)
+
+    def examined(self, used: Longs) -> Longs:
+        """Return `EXAMINED` of the graphs that are used, spread evenly; all of them if there are no more."""
+        index = np.linspace(0, len(used) - 1, min(EXAMINED, len(used))).round()
+        return used[index.astype(np.int64)]
+
+    def largest(self, chosen: Longs) -> Floats:
+        """Return 1 for every graph, without drawing it."""
+        return np.ones(len(chosen))
+
+    def spectra(self, chosen: Longs) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each chosen W, drawn one after another."""
+        for g in chosen.tolist():
+            if g not in self._lows:
+                self._lows[g] = float(self.single(g).spectra(np.zeros(1, dtype=np.int64))[0, 0])
+        return np.stack([[self._lows[g] for g in chosen.tolist()], self.largest(chosen)], axis=1)
+
+    def spectra_known(self, chosen: Longs) -> bool:
+        """Say whether these have been computed."""
+        return all(g in self._lows for g in chosen.tolist())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process: locks and drawn graphs."""
+        return {**self.__dict__, "_kept": None, "_turns": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _kept=OrderedDict(), _turns={}, _lock=threading.Lock())
+
+
+class JoinedPool:
+    """Pools on the same nodes one after another, none of them copied."""
+
+    def __init__(self, members: Sequence["Pool"]) -> None:
+        self._members = members
+        self._starts = np.cumsum([0, *(member.graphs for member in members)])
+        self.nodes: int = members[0].nodes
+        self.graphs: int = int(self._starts[-1])
+        self.held: bool = all(member.held for member in members)
+        self.bytes: int = sum(member.bytes for member in members)
+        self.mean_links: float = sum(member.mean_links * member.graphs for member in members) / self.graphs
+        self.least_weight: float = min(member.least_weight for member in members)
+        self.sizes: Longs = np.concatenate([member.sizes for member in members])
+        self.typical: str = span(self.sizes) if self.held else " or ".join(dict.fromkeys(m.typical for m in members))
+
+    def _member(self, g: int) -> tuple["Pool", int]:
+        """Return the member that graph g belongs to, and its number there."""
+        which = int(np.searchsorted(self._starts, g, side="right")) - 1
+        return self._members[which], g - int(self._starts[which])
+
+    def _parts(self, chosen: Longs) -> Iterator[tuple["Pool", Longs, int]]:
+        """Yield each member, which of its own graphs are among the chosen (ascending), and where it starts."""
+        for member, start in zip(self._members, self._starts.tolist(), strict=False):
+            own = chosen[(chosen >= start) & (chosen < start + member.graphs)] - start
+            if len(own):
+                yield member, own, start
+
+    def graph(self, g: int) -> Graph:
+        """Return one graph."""
+        member, own = self._member(g)
+        return member.graph(own)
+
+    def single(self, g: int) -> Batch:
+        """Return a batch of one graph."""
+        member, own = self._member(g)
+        return member.single(own)
+
+    def examined(self, used: Longs) -> Longs:
+        """Return the graphs whose spectra represent all that are used: those of each member."""
+        return np.concatenate([member.examined(own) + start for member, own, start in self._parts(used)])
+
+    def largest(self, chosen: Longs) -> Floats:
+        """Return the largest eigenvalue of each chosen W, ascending in g."""
+        return np.concatenate([member.largest(own) for member, own, _ in self._parts(chosen)])
+
+    def spectra(self, chosen: Longs) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each chosen W, ascending in g."""
+        return np.concatenate([member.spectra(own) for member, own, _ in self._parts(chosen)])
+
+    def spectra_known(self, chosen: Longs) -> bool:
+        """Say whether these have been computed."""
+        return all(member.spectra_known(own) for member, own, _ in self._parts(chosen))
+
+
+Pool = Batch | LazyPool | JoinedPool
+
+
+def pool_of(nodes: int, graphs: int, draw: Callable[..., Batch], links: float, size: float) -> Pool:
+    """Return a pool of graphs: held if their expected bytes allow it.
+
+    ``draw(*chosen)`` returns the chosen graphs as one batch, each of about so many links and bytes.
+    """
+    if graphs * size <= HELD_BYTES:
+        return draw(*range(graphs))
+    return LazyPool(nodes, graphs, draw, links, graphs * size)
+
+
+def span(sizes: Longs) -> str:
+    """Return the least and the most of some numbers, or the only one."""
+    least, most = sizes.min(), sizes.max()
+    return str(least) if least == most else f"{least}..{most}"
