@@ -17,7 +17,7 @@ from adom.algorithms import METHODS, method_class
 from adom.cli.config import settle
 from adom.cli.main import UsageError, app
 from adom.cli.settings import USUAL
-from support.documents import DOCUMENTS, LANGUAGES, PYTHON, README, ROOT, blocks, commands, spans
+from support.documents import DOCUMENTS, LANGUAGES, PYTHON, ROOT, blocks, commands, spans
 from support.ranks import ENVIRONMENT, command, needs_mpi
 
 WHOLE = ("quick-start.md", "own-data.md", "own-network.md")
@@ -202,13 +202,6 @@ def test_the_page_of_commands_is_what_the_commands_have(generate):
         for option in one.params:
             if option.param_type_name == "option":
                 assert f"`{option.opts[0]}" in section, (name, option.opts)
-
-
-def test_readme_has_an_example_and_the_two_commands():
-    text = README.read_text()
-    assert blocks(README, "python")
-    assert "make run" in text
-    assert "make test" in text
 
 
 @every_document

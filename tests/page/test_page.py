@@ -79,9 +79,12 @@ def test_several_seeds_are_a_median_with_a_band_as_far_as_most_go():
 
 
 def test_a_run_that_diverged_is_cut_where_it_grew_wild():
-    kept = coded(Line("DNM", "dnm", [run([10.0, 1e3, 1e6, 1e13], status="diverged")]), 120)
+    lost = run([10.0, 1e3, 1e6, 1e13], status="diverged")
+    kept = coded(Line("DNM", "dnm", [lost]), 120)
     assert kept["diverged"] is True
     assert heights(kept, "relative")[0].max() <= 1.01e4
+    mixed = coded(Line("DNM", "dnm", [lost, run([0.1]), run([0.1])], shown=False), 120)
+    assert (mixed["status"], mixed["off"], "diverged" in mixed) == ("1 diverged, 2 max_rounds", True, False)
 
 
 def test_where_the_solution_is_unknown_the_gradient_norm_is_shown():
@@ -105,25 +108,24 @@ def test_colours_are_those_of_the_methods_and_variants_differ_in_the_dash():
 
 
 class Elements(HTMLParser):
-    def __init__(self):
+    def __init__(self, content):
         super().__init__()
-        self.tags, self.attributes, self.scripts, self.inside = [], [], [], None
-        self.text = ""
+        self.tags, self.attributes, self.scripts, self.inside, self.text = [], [], [], None, ""
+        self.feed(content)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += attrs
-        if tag == "script":
-            self.scripts.append((dict(attrs), ""))
         self.inside = tag
+        if tag == "script":
+            self.scripts.append([dict(attrs), ""])
 
     def handle_endtag(self, tag):
         self.inside = None
 
     def handle_data(self, text):
         if self.inside == "script":
-            about, before = self.scripts[-1]
-            self.scripts[-1] = (about, before + text)
+            self.scripts[-1][1] += text
         else:
             self.text += text
 
@@ -135,9 +137,7 @@ def text():
 
 @pytest.fixture(scope="module")
 def elements(text):
-    found = Elements()
-    found.feed(text)
-    return found
+    return Elements(text)
 
 
 def test_no_text_becomes_an_element_or_a_script(elements):

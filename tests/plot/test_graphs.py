@@ -13,7 +13,7 @@ from matplotlib.quiver import Quiver
 from PIL import Image
 
 import adom
-from adom.errors import InputError, InputTypeError
+from adom.errors import InputError
 from adom.networks import lazy
 from adom.plot.graphs import network_picture
 from support.browser import Browser, program
@@ -92,23 +92,20 @@ def test_nodes_that_lie_nowhere_stay_where_they_are(placeless):
     np.testing.assert_array_equal(*(dots(axes).get_offsets() for axes in mixed.axes))
 
 
-@pytest.mark.parametrize("unit", [100.0, 1e-3])
-def test_places_that_do_not_fill_the_unit_square_fill_the_picture(unit):
+@pytest.mark.parametrize("unit", [100.0, 1e-3, np.nan])
+def test_positions_fill_the_picture_and_those_that_are_not_finite_are_ignored(unit):
     graph = nx.path_graph(4)
     nx.set_node_attributes(graph, {i: (unit * i, unit) for i in range(4)}, "pos")
     network = adom.networks.from_graphs([graph])
+    if np.isnan(unit):
+        assert np.isfinite(dots(network.plot().axes[0]).get_offsets()).all()
+        return
     for axes in (network.plot().axes[0], network_picture(network).axes[0]):
         x, y = np.asarray(dots(axes).get_offsets()).T
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         assert left < x.min() < x.max() < right
         assert low < y.min() <= y.max() < high
         assert np.ptp(x) > 0.9 * (right - left)
-
-
-def test_places_that_are_no_numbers_are_not_taken():
-    graph = nx.path_graph(4)
-    nx.set_node_attributes(graph, dict.fromkeys(range(4), (np.nan, 0.0)), "pos")
-    assert np.isfinite(dots(adom.networks.from_graphs([graph]).plot().axes[0]).get_offsets()).all()
 
 
 def test_directed_links_are_arrows_from_sender_to_receiver():
@@ -153,32 +150,26 @@ def test_values_that_spread_widely_are_coloured_by_their_logarithm(moving):
     assert dots(moving.plot(values=10.0 ** -(3 * np.arange(12.0))).axes[0]).norm.vmin == pytest.approx(1e-12)
 
 
-def test_wrong_arguments_are_refused(moving, placeless):
-    with pytest.raises(InputError, match="k must be 1 to 12 whole numbers of rounds, counted from 0, got 13 of them"):
-        moving.plot(range(13))
-    for wrong in ([], [-1], [0.5], [[0]], True):
-        with pytest.raises(InputError, match="whole numbers of rounds"):
-            moving.plot(wrong)
-    with pytest.raises(InputError, match=r"values must have the shape \(12,\) or \(1, 12\), .* got \(5,\)"):
-        moving.plot(values=np.ones(5))
-    with pytest.raises(InputTypeError, match="values must be numbers"):
-        moving.plot(values=["a"] * 12)
-    with pytest.raises(InputError, match="finite"):
-        moving.plot(values=np.full(12, np.nan))
-    with pytest.raises(InputError, match="unknown style 'poster'; known: column, page, slide"):
-        moving.plot(style="poster")
-    with pytest.raises(InputError, match="unknown style"):
-        moving.animate(style="poster")
-    with pytest.raises(InputTypeError, match=r"rounds must be round numbers, got 30; e.g. range\(30\)"):
-        moving.animate(30)
-    with pytest.raises(InputError, match="1 to 200 whole numbers of rounds, counted from 0, got 201 of them"):
-        moving.animate(range(201))
-    with pytest.raises(InputError, match=r"values must have the shape \(3, 12\)"):
-        moving.animate(range(3), np.ones(12))
-    with pytest.raises(InputError, match="interval must be a number of milliseconds"):
-        moving.animate(interval=0)
-    with pytest.raises(InputError, match=r"300 nodes at most, got 301; plot\(k\)"):
-        adom.networks.ring(301).animate()
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda n: n.plot(range(13)), "k must be 1 to 12 whole numbers of rounds, counted from 0, got 13 of them"),
+        *((lambda n, k=k: n.plot(k), "whole numbers of rounds") for k in ([], [-1], [0.5], [[0]], True)),
+        (lambda n: n.plot(values=np.ones(5)), r"values must have the shape \(12,\) or \(1, 12\), .* got \(5,\)"),
+        (lambda n: n.plot(values=["a"] * 12), "values must be numbers"),
+        (lambda n: n.plot(values=np.full(12, np.nan)), "finite"),
+        (lambda n: n.plot(style="poster"), "unknown style 'poster'; known: column, page, slide"),
+        (lambda n: n.animate(style="poster"), "unknown style"),
+        (lambda n: n.animate(30), r"rounds must be round numbers, got 30; e.g. range\(30\)"),
+        (lambda n: n.animate(range(201)), "1 to 200 whole numbers of rounds, counted from 0, got 201 of them"),
+        (lambda n: n.animate(range(3), np.ones(12)), r"values must have the shape \(3, 12\)"),
+        (lambda n: n.animate(interval=0), "interval must be a number of milliseconds"),
+        (lambda _: adom.networks.ring(301).animate(), r"300 nodes at most, got 301; plot\(k\)"),
+    ],
+)
+def test_wrong_arguments_are_refused(moving, draw, message):
+    with pytest.raises(InputError, match=message):
+        draw(moving)
 
 
 def test_networks_that_are_not_held_are_drawn_a_round_at_a_time(monkeypatch):
@@ -199,14 +190,11 @@ def test_a_picture_of_a_large_network_does_not_wait_for_its_chi():
     assert len(network.plot(values=np.arange(301)).axes[0].collections) == 2
 
 
-def test_an_animation_shows_the_first_rounds_or_what_it_is_given(moving, placeless):
+def test_a_film_has_a_frame_a_round_and_only_what_changes_changes(moving, placeless, tmp_path):
     assert moving.animate().rounds == list(range(30))
     assert placeless.animate().rounds == list(range(5))
     assert moving.animate(values=np.ones((4, 12))).rounds == [0, 1, 2, 3]
     assert moving.animate(np.array([3, 50])).rounds == [3, 50]
-
-
-def test_a_film_has_a_frame_a_round_and_only_what_changes_changes(moving, tmp_path):
     values = np.linspace(0, 1, 36).reshape(3, 12)
     path = moving.animate([0, 0, 9], values, interval=120).save(tmp_path / "new" / "film.gif")
     with Image.open(path) as film:
@@ -261,13 +249,3 @@ def test_the_player_plays_stops_and_goes_where_it_is_told(moving, tmp_path):
             assert page.troubles() == []
     finally:
         browser.close()
-
-
-def test_replay_gives_what_an_animation_takes(moving):
-    generator = np.random.default_rng(0)
-    problem = adom.Quadratic(np.stack([np.eye(2) * (1 + i) for i in range(12)]), generator.standard_normal((12, 2)))
-    result = adom.solve(problem, moving, parameters="unit", rounds=12)
-    seen = adom.replay(result, problem, moving)
-    film = moving.animate(seen.rounds, seen.distances)
-    assert film.rounds == list(range(13))
-    np.testing.assert_allclose((seen.distances[1:] ** 2).sum(axis=1), result.history["error"])

@@ -92,26 +92,13 @@ def test_legends_and_labels_lie_inside_the_figure(name, consensus):
     assert "ADOM (unit, oracle auto)" in legend(figure)
 
 
-def test_lines_grow_with_the_letters():
+def test_lines_grow_with_the_letters_and_the_fonts_of_the_reader_are_kept():
     small, large = (made([1.0, 0.1]).plot(style=name).axes[0].lines[0] for name in ("page", "slide"))
     assert large.get_linewidth() == 2.5 * small.get_linewidth()
-
-
-def test_the_fonts_of_the_reader_are_kept():
     with matplotlib.rc_context({"font.family": ["serif"]}):
         assert made([1.0, 0.1]).plot(style="column").axes[0].xaxis.label.get_fontfamily() == ["serif"]
-
-
-def test_an_unknown_style_is_refused():
     with pytest.raises(InputError, match=r"unknown style 'colum'; did you mean 'column'\? known: column, page, slide"):
         made([1.0]).plot(style="colum")
-
-
-def test_values_of_a_sweep_are_labelled_where_there_is_room():
-    wide = sweep_figure(table(eta=[0.5, 1.0, 4.0], rounds_to_target=[1, 2, 3]), "eta").axes[0]
-    assert [text.get_text() for text in wide.get_xticklabels()] == ["0.5", "1", "4"]
-    near = sweep_figure(table(eta=[1.0, 1.01, 100.0], rounds_to_target=[1, 2, 3]), "eta").axes[0]
-    assert len(near.get_xticks()) != 3
 
 
 def fonts(content):

@@ -33,7 +33,11 @@ def test_what_never_reached_the_target_is_a_cross():
     assert words == ["target not reached"]
 
 
-def test_names_stand_side_by_side():
+def test_values_are_labelled_where_there_is_room_and_names_stand_side_by_side():
+    wide = sweep_figure(table(eta=[0.5, 1.0, 4.0], rounds_to_target=[1, 2, 3]), "eta").axes[0]
+    assert [text.get_text() for text in wide.get_xticklabels()] == ["0.5", "1", "4"]
+    near = sweep_figure(table(eta=[1.0, 1.01, 100.0], rounds_to_target=[1, 2, 3]), "eta").axes[0]
+    assert len(near.get_xticks()) != 3
     axes = sweep_figure(table(oracle=["gd:1", "exact"], rounds_to_target=[50, 5]), "oracle").axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["gd:1", "exact"]
     assert axes.lines[0].get_ydata().tolist() == [50, 5]
@@ -56,19 +60,21 @@ def test_maps_have_a_panel_for_each_method_and_mark_the_best(labels, tmp_path):
     assert save(figure, tmp_path / "map.png").exists()
 
 
-def test_nothing_reached_at_all_can_be_drawn(tmp_path):
+@pytest.mark.parametrize("columns", [["eta"], ["eta", "tau"]])
+def test_nothing_reached_at_all_can_be_drawn(columns, tmp_path):
     given = table(eta=[1.0, 2.0], tau=[1.0, 2.0], rounds_to_target=[np.nan, np.nan])
-    save(sweep_figure(given, "eta"), tmp_path / "curves.png")
-    save(sweep_figure(given, "eta", "tau"), tmp_path / "map.png")
+    assert save(sweep_figure(given, *columns), tmp_path / "figure.png").stat().st_size > 1000
 
 
-def test_refusals():
-    given = table(eta=[1.0, 2.0], rounds_to_target=[1, 2])
-    with pytest.raises(InputError, match="value must be one of rounds_to_target"):
-        sweep_figure(given, "eta", value="error")
-    with pytest.raises(InputError, match="no column 'beta'"):
-        sweep_figure(given, "beta")
-    with pytest.raises(InputError, match="x and y must be different"):
-        sweep_figure(given, "eta", "eta")
-    with pytest.raises(InputError, match="no member of the sweep has a value"):
-        sweep_figure(given.assign(eta=np.nan), "eta")
+@pytest.mark.parametrize(
+    ("columns", "value", "message"),
+    [
+        (["eta"], "error", "value must be one of rounds_to_target"),
+        (["beta"], "rounds_to_target", "no column 'beta'"),
+        (["eta", "eta"], "rounds_to_target", "x and y must be different"),
+        (["empty"], "rounds_to_target", "no member of the sweep has a value"),
+    ],
+)
+def test_refusals(columns, value, message):
+    with pytest.raises(InputError, match=message):
+        sweep_figure(table(eta=[1.0, 2.0], empty=[np.nan] * 2, rounds_to_target=[1, 2]), *columns, value=value)

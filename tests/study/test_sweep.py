@@ -1,7 +1,6 @@
 """A sweep is its members' own runs: batched, kept apart, resumed, and told in one table."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,6 @@ import adom
 from adom.errors import InputError
 from adom.study import sweep as module
 from support.reference import close, logistic_data, quadratics
-
-HOME = str(Path(adom.__file__).parents[1])
 
 
 @pytest.fixture(scope="module")
@@ -144,15 +141,12 @@ def test_the_table_and_the_best(problem, network):
         found.best(each="color")
 
 
-def test_those_that_do_not_reach_the_target_are_ranked_by_their_error(problem, network):
-    found = adom.sweep(problem, network, factors={"eta": [1e-6, 0.5, 1, 1e3]}, oracles="exact", rounds=200, tol=1e-300)
-    ranked = found.ranking()
+def test_ranking_by_error_where_the_target_is_missed_and_lost_runs_last(problem, network):
+    factors = {"eta": [1e-6, 0.5, 1, 1e3]}
+    ranked = adom.sweep(problem, network, factors=factors, oracles="exact", rounds=200, tol=1e-300).ranking()
     assert ranked["rounds_to_target"].isna().all()
     assert ranked["status"].tolist()[-1] == "diverged"
     assert ranked["error"][:3].is_monotonic_increasing
-
-
-def test_members_that_went_the_wrong_way_come_last_though_they_met_the_target_first(problem, network):
     base = adom.ADOM.unit(adom.constants(problem, network))
     found = adom.sweep(problem, network, [("wild", base), ("lost", base), ("good", base)], oracles="exact", rounds=60)
     statuses = ("diverged", "growing", "max_rounds")
@@ -183,11 +177,6 @@ def test_networks_are_drawn_again_or_given(problem):
         adom.sweep(problem, nets[0], seeds=[1, 2])
     with pytest.raises(InputError, match="seeds must be a whole number of at least 0, got -1"):
         adom.sweep(problem, adom.networks.geometric(5, 0.5), seeds=[-1])
-
-
-def test_quadratics_have_no_kappas_to_choose(network):
-    with pytest.raises(InputError, match="kappas needs a problem whose regulariser can be chosen"):
-        adom.sweep(adom.Quadratic(*quadratics(5, 2, 10.0)), network, kappas=[10])
 
 
 @pytest.mark.parametrize(
@@ -225,10 +214,13 @@ def test_bad_input_is_refused_before_anything_runs(problem, network, monkeypatch
     assert "\n" not in str(caught.value)
 
 
-def test_an_instance_has_no_constants_to_assume(problem, network):
+def test_some_methods_and_problems_have_nothing_to_vary(problem, network):
     mine = adom.ADOM.unit(adom.constants(problem, network))
     with pytest.raises(InputError, match="'adom' is an instance that has its own"):
         adom.sweep(problem, network, mine, assume={"chi": 2})
+    assert len(adom.sweep(problem, network, mine, ["unit", "theory"], rounds=2).members) == 1  # its own base
+    with pytest.raises(InputError, match="kappas needs a problem whose regulariser can be chosen"):
+        adom.sweep(adom.Quadratic(*quadratics(5, 2, 10.0)), network, kappas=[10])
 
 
 def test_saved_files(wide, tmp_path):

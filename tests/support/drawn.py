@@ -9,34 +9,23 @@ from adom.run.result import Result
 
 
 def made(
-    error: list[float],
-    consensus: list[float] | None = None,
+    error: Any,
+    consensus: Any = None,
     status: str = "max_rounds",
     protocol: Any = "unit",
     start: float = 1.0,
     title: str = "ADOM",
     oracle: str | None = "gd:1",
+    name: str = "adom",
+    step: int = 1,
     **more: Any,
 ) -> Result:
-    k = np.arange(1, len(error) + 1)
-    history = pd.DataFrame(
-        {
-            "iteration": k,
-            "round": k,
-            "gradients": 3.0 * k,
-            "floats_sent": 1000 * k,
-            "seconds": 0.1 * k,
-            "error": error,
-            "consensus": error if consensus is None else consensus,
-        }
-    )
-    provenance = {
-        "method": {"name": "adom", "title": title, "parameters": {}},
-        "oracle": oracle,
-        "protocol": protocol,
-        "start_error": start,
-        **more,
-    }
+    """A run with a record every `step` rounds."""
+    k = step * np.arange(1, len(error) + 1)
+    costs = {"iteration": k // step, "round": k, "gradients": 3.0 * k, "floats_sent": 1000 * k, "seconds": 0.1 * k}
+    history = pd.DataFrame({**costs, "error": error, "consensus": error if consensus is None else consensus})
+    method = {"name": name, "title": title, "parameters": {}}
+    provenance = {"method": method, "oracle": oracle, "protocol": protocol, "start_error": start, **more}
     return Result(np.zeros((2, 1)), history, status, provenance)
 
 

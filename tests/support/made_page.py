@@ -4,36 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from adom.page.content import Claim, Content, Figure, Ledger, Line, Panel, Run, Table, Verdict
 from adom.run.result import Result
 from adom.study.replay import Motion
+from support.drawn import made
 
 EVIL = "<img src=x onerror=alert(1)>"
 WORSE = "</script><script>alert(2)</script><!-- \u2028 ' \" & {{data}} $$x$$"
 START = 4.0
 
 
-def run(
-    relative: Any, *, every: int = 10, status: str = "max_rounds", name: str = "adom", title: str = "ADOM"
-) -> Result:
+def run(relative: Any, *, every: int = 10, status: str = "max_rounds", name: str = "adom") -> Result:
     """A run whose relative errors are given."""
     errors = START * np.asarray(relative, dtype=float)
-    rounds = every * np.arange(1, len(errors) + 1)
-    history = pd.DataFrame(
-        {
-            "iteration": rounds,
-            "round": rounds,
-            "gradients": 3.0 * rounds,
-            "floats_sent": 1000 * rounds,
-            "seconds": 0.001 * rounds,
-            "error": errors,
-            "consensus": errors / 10,
-        }
-    )
-    made = {"method": {"name": name, "title": title, "parameters": {}}, "start_error": START}
-    return Result(np.zeros((2, 1)), history, status, made)
+    return made(errors, errors / 10, status, start=START, step=every, name=name)
 
 
 def falling(rate: float, count: int = 40) -> np.ndarray:

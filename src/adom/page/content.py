@@ -1,4 +1,4 @@
-"""What a page shows, before it is laid out: figures of panels of curves, runs, ledgers, and a network in motion."""
+"""Content of a page before its layout: figures of panels of curves, runs, claims, and a network in motion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class Line:
     method : str
         Its name in the table of methods, which decides the colour where methods differ.
     runs : sequence of Result
-        One a seed.
+        One per seed.
     variant : str
-        What tells it from another line of the same method in the same panel, which has the same colour.
+        Name that distinguishes it from other lines of the same method in the panel, which have the same colour.
     shown : bool
-        Whether it is switched on at first.
+        Whether it is visible at first.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves that are drawn together.
+    """Curves in one picture.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Panel:
     about : str
         Its settings in words.
     row, column : int
-        Its place among the panels of its figure.
+        Its position in the figure.
     reason : str
         Why there are no lines, or fewer than there should be.
     """
@@ -66,7 +66,7 @@ class Figure:
     ----------
     name, title, caption : str
     pages : mapping
-        How parameters were chosen -> panels; the key is "" where it does not say.
+        Protocol of the parameters -> panels; the key is "" where there is only one.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Run:
     cells : mapping
         Column -> text or number.
     details : mapping
-        What else there is to say, such as parameters, network, versions, commit.
+        Parameters, network, versions, commit and the like.
     """
 
     cells: Mapping[str, Any]

@@ -5,7 +5,6 @@ result files, such as those of `adom compare` and `adom solve`.
 """
 
 import io
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..algorithms import METHODS
 from ..errors import InputError
-from ..run.endings import LOST
+from ..plot.curves import numbered
 from ..run.progress import Progress
 from ..run.result import Result, load
 from ..study.compare import file_names
@@ -186,10 +185,10 @@ def _figure(name: str, title: str, found: Sequence[Found]) -> Figure:
 
 
 def rank(result: Result) -> tuple[bool, float, float]:
-    """Return what sorts runs, best first: those that neither diverged nor grew, by the last value and by rounds."""
+    """Return a key that sorts runs, best first: lost ones last, then by the last value and by rounds."""
     last = result.history.iloc[-1]
     value = float(last[result.measure]) if result.measure else np.inf
-    return result.status in LOST or not np.isfinite(value), value, float(last["round"])
+    return result.lost or not np.isfinite(value), value, float(last["round"])
 
 
 def _name(result: Result) -> str:
@@ -198,46 +197,38 @@ def _name(result: Result) -> str:
 
 
 def _traits(result: Result) -> dict[str, str]:
-    """Return by what runs of one method may differ, in words."""
-    made = result.provenance
-    problem, network = made.get("problem", {}), made.get("network", {})
-    kappa = problem.get("kappa")
+    """Return settings in which runs of one method may differ, in words."""
+    provenance = result.provenance
+    problem, network = provenance.get("problem", {}), provenance.get("network", {})
+    kappa, chi, seed = problem.get("kappa"), network.get("chi"), network.get("seed")
+    parts = [
+        str(network.get("generator", "")),
+        f"chi {chi:.4g}" if isinstance(chi, int | float) else "",
+        "" if seed is None else f"seed {seed}",
+    ]
     return {
         "protocol": result.protocol,
-        "oracle": f"oracle {made['oracle']}" if made.get("oracle") else "",
+        "oracle": f"oracle {provenance['oracle']}" if provenance.get("oracle") else "",
         "kappa": f"kappa {kappa:.4g}" if isinstance(kappa, int | float) else "",
         "nodes": f"{problem.get('nodes')} nodes" if problem.get("nodes") else "",
-        "network": _network(network),
-        "engine": f"engine {made['engine']}" if made.get("engine") else "",
+        "network": ", ".join(filter(None, parts)),
+        "engine": f"engine {provenance['engine']}" if provenance.get("engine") else "",
     }
 
 
-def _network(recipe: dict[str, Any]) -> str:
-    name = str(recipe.get("generator", ""))
-    chi, seed = recipe.get("chi"), recipe.get("seed")
-    parts = [name, f"chi {chi:.4g}" if isinstance(chi, int | float) else "", "" if seed is None else f"seed {seed}"]
-    return ", ".join(part for part in parts if part)
-
-
 def tell_apart(found: Sequence[Found]) -> list[str]:
-    """Return a label for each run: what it was called, its method, and those traits in which like ones differ."""
+    """Return a distinct label for each run: its own or its method, and the traits in which runs of one label differ."""
     labels = [_base_label(one) for one in found]
     traits = [_traits(one.result) for one in found]
     for trait in traits[0] if traits else ():
-        often = Counter(labels)
         values: dict[str, set[str]] = {}
-        for label, one in zip(labels, traits, strict=True):
-            values.setdefault(label, set()).add(one[trait])
+        for label, own in zip(labels, traits, strict=True):
+            values.setdefault(label, set()).add(own[trait])
         labels = [
-            f"{label}, {one[trait]}" if often[label] > 1 and len(values[label]) > 1 and one[trait] else label
-            for label, one in zip(labels, traits, strict=True)
+            f"{label}, {own[trait]}" if len(values[label]) > 1 and own[trait] else label
+            for label, own in zip(labels, traits, strict=True)
         ]
-    often, seen = Counter(labels), Counter[str]()
-    for number, label in enumerate(labels):
-        if often[label] > 1:
-            seen[label] += 1
-            labels[number] = f"{label} #{seen[label]}"
-    return labels
+    return numbered(labels)
 
 
 def _base_label(one: Found) -> str:
@@ -246,7 +237,7 @@ def _base_label(one: Found) -> str:
 
 
 def _common(results: Sequence[Result]) -> str:
-    """Return the traits that all runs share, in words."""
+    """Return the settings that all runs share, in words."""
     traits = [_traits(one) for one in results]
     shared = [value for name, value in traits[0].items() if value and all(one[name] == value for one in traits)]
     return ", ".join(f"parameters {part}" if part == traits[0]["protocol"] else part for part in shared)
@@ -280,7 +271,7 @@ def run_row(one: Found, source: str, **place: Any) -> Run:
 
 
 def details(one: Found) -> dict[str, str]:
-    """Return where a run comes from, in words."""
+    """Return the origin of a run, in words."""
     made = one.result.provenance
     method, problem = made.get("method", {}), made.get("problem", {})
     environment = {**made.get("versions", {}), "device": made.get("device"), "platform": made.get("platform")}
@@ -308,12 +299,12 @@ def in_line(values: dict[str, Any]) -> str:
     >>> in_line({"of": [{"generator": "ring"}, {"generator": "star"}], "every": 5})
     'of [(generator ring), (generator star)], every 5'
     """
-    return ", ".join(f"{name} {_one(value)}" for name, value in values.items() if value is not None)
+    return ", ".join(f"{name} {_text(value)}" for name, value in values.items() if value is not None)
 
 
-def _one(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, dict):
         return f"({in_line(value)})"
     if isinstance(value, list):
-        return f"[{', '.join(map(_one, value))}]"
+        return f"[{', '.join(map(_text, value))}]"
     return f"{value:.5g}" if isinstance(value, float) else str(value)

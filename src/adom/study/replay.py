@@ -1,7 +1,7 @@
-"""The first stretch of a run once more, looked at as it goes: the links, and how far each node is from the solution.
+"""The first stretch of a run once more: its links, and the distance of each node to the solution.
 
-A result has the rows of its last record only. But what made it is known: the problem and the network can be built
-again, and the method's parameters and its oracle stand in the result.
+A result has the rows of its last record only, but also the method's parameters and its oracle; with the same problem
+and network the run can be repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ from ..run.progress import Progress
 from ..run.result import Result
 
 NODES = 100
-"""The most nodes that can be told apart in a picture."""
+"""The most nodes that a picture can show."""
 FRAMES = 120
 STRIDE = 20
 """The most steps from one frame to the next."""
 ENOUGH = 1e-10
-"""Relative squared error beyond which there is nothing more to see."""
+"""Relative squared error at which the replay stops."""
 ALIKE = 1e-3
-"""How far an error may lie from the saved one, relative to it."""
+"""Relative difference allowed between an error and the saved one."""
 ROUNDING = 1e-14
-"""Relative squared error below which errors are rounding, which differs from machine to machine."""
+"""Relative squared error below which errors are rounding, which differs between machines."""
 
 REMEDY = "give the problem and the network of that very run, on the command line by the config.toml written with it"
 
@@ -63,8 +63,8 @@ class Motion:
     distances: np.ndarray
 
 
-class Seen(NamedTuple):
-    """What was seen after a step."""
+class Frame(NamedTuple):
+    """The rows after a step."""
 
     iteration: int
     clock: int
@@ -74,7 +74,7 @@ class Seen(NamedTuple):
 def replay(result: Result, problem: Problem, network: Any, *, progress: bool | None = None) -> Motion:
     """Run the first stretch of a saved run again.
 
-    It is refused where problem and network are not those of the saved run: the errors have to be the saved ones.
+    Another problem or network than that of the saved run is refused: the errors have to be the saved ones.
 
     Parameters
     ----------
@@ -87,37 +87,37 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
     Returns
     -------
     Motion
-        ``rounds`` after which the nodes were looked at, and their ``distances`` to the solution then, one row a look.
+        The ``rounds`` before each frame, and the ``distances`` of the nodes to the solution, one row per frame.
 
     Examples
     --------
     >>> import adom
     >>> problem, network = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]]), adom.networks.path(2)
-    >>> seen = adom.replay(adom.solve(problem, network, rounds=50), problem, network)
-    >>> seen.distances.shape == (len(seen.rounds), 2)
+    >>> motion = adom.replay(adom.solve(problem, network, rounds=50), problem, network)
+    >>> motion.distances.shape == (len(motion.rounds), 2)
     True
-    >>> network.animate(seen.rounds, seen.distances)
+    >>> network.animate(motion.rounds, motion.distances)
     Animation(2 nodes and their links, rounds 0 to 50, 51 frames)
     """
-    made, history = result.provenance, result.history
+    provenance, history = result.provenance, result.history
     if not isinstance(network, Network):
         raise InputError(
             "runs are replayed on undirected networks only, and this is a directed one; adom report takes --no-network"
         )
     check_size(network.nodes)
-    _check_made(made, problem, network)
-    method = _method(made["method"])
-    spec = parse_oracle(made["oracle"]) if made.get("oracle") else OracleSpec("none")
+    _check_origin(provenance, problem, network)
+    method = _method(provenance["method"])
+    spec = parse_oracle(provenance["oracle"]) if provenance.get("oracle") else OracleSpec("none")
     steps, rounds = int(history["iteration"].iloc[-1]), int(history["round"].iloc[-1])
-    if "error" in history and made.get("start_error"):
-        near = history["error"].to_numpy(dtype=float) <= ENOUGH * float(made["start_error"])
+    if "error" in history and provenance.get("start_error"):
+        near = history["error"].to_numpy(dtype=float) <= ENOUGH * float(provenance["start_error"])
         if near.any():
             steps, rounds = (int(history[name].iloc[int(np.argmax(near))]) for name in ("iteration", "round"))
-    seen = _run(problem, network, method, spec, steps, rounds, str(made.get("dtype", "float64")), progress)
+    frames = _run(problem, network, method, spec, steps, rounds, str(provenance.get("dtype", "float64")), progress)
     solution = np.asarray(problem.solution())
-    _check_same(seen, result, solution)
+    _check_same(frames, result, solution)
     about = f"{result.label}, parameters {result.protocol}" if result.protocol else result.label
-    return _motion(seen, network, solution, about)
+    return _motion(frames, network, solution, about)
 
 
 def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
@@ -151,7 +151,7 @@ def _preference(job: Job) -> tuple[bool, bool]:
 
 
 def check_size(nodes: int) -> None:
-    """Refuse a network that a picture cannot show."""
+    """Refuse a network too large for a picture."""
     if nodes > NODES:
         raise InputError(
             f"the network in motion shows {NODES} nodes at most, got {nodes}; run a smaller one with "
@@ -168,15 +168,13 @@ def _method(described: Mapping[str, Any]) -> Method:
         ) from None
 
 
-def _check_made(made: Mapping[str, Any], problem: Problem, network: Network) -> None:
+def _check_origin(provenance: Mapping[str, Any], problem: Problem, network: Network) -> None:
     """Refuse a problem or a network that cannot be the saved run's, before anything is run."""
-    described = {"nodes": problem.nodes, "dim": problem.dim, "mu": problem.mu, "L": problem.L}
-    for name, value in described.items():
-        before = (made.get("problem") or {}).get(name)
-        if before is not None and not np.isclose(before, value, rtol=1e-6, atol=0):
-            raise InputError(f"this is a problem with {name} = {value:.6g}, the run had {before:.6g}; {REMEDY}")
-    saved = {name: value for name, value in (made.get("network") or {}).items() if name != "chi"}
-    if saved != {name: value for name, value in network.recipe.items() if name != "chi"}:
+    for name in ("nodes", "dim", "mu", "L"):
+        saved, value = (provenance.get("problem") or {}).get(name), getattr(problem, name)
+        if saved is not None and not np.isclose(saved, value, rtol=1e-6, atol=0):
+            raise InputError(f"this is a problem with {name} = {value:.6g}, the run had {saved:.6g}; {REMEDY}")
+    if {**(provenance.get("network") or {}), "chi": None} != {**network.recipe, "chi": None}:
         raise InputError(f"this is another network than the run had; {REMEDY}")
 
 
@@ -189,7 +187,7 @@ def _run(
     rounds: int,
     dtype: str,
     progress: bool | None,
-) -> list[Seen]:
+) -> list[Frame]:
     """Make steps and keep the rows after some of them, evenly spread."""
     import jax
 
@@ -200,7 +198,7 @@ def _run(
 
     stride = min(STRIDE, max(1, -(-steps // (FRAMES - 1))))
     last = min(steps, stride * (FRAMES - 1))
-    seen = [Seen(0, 0, np.zeros((problem.nodes, problem.dim)))]
+    frames = [Frame(0, 0, np.zeros((problem.nodes, problem.dim)))]
     plan = Plan(rounds, stride)
     with (
         jax.enable_x64(True),
@@ -210,51 +208,48 @@ def _run(
         for chunk in chunks(session, plan):
             (iteration,), (clock,), _, _, (rows,) = chunk.observed
             if chunk.end > chunk.begin and (chunk.end % stride == 0 or chunk.end == last):
-                seen.append(Seen(int(iteration), int(clock), np.asarray(rows, dtype=float)))
+                frames.append(Frame(int(iteration), int(clock), np.asarray(rows, dtype=float)))
             bar.update(chunk.end)
             if chunk.end >= last:
                 break
-    return seen
+    return frames
 
 
-def _check_same(seen: Sequence[Seen], result: Result, solution: np.ndarray) -> None:
-    """Refuse a run whose errors are not those that were saved."""
+def _check_same(frames: Sequence[Frame], result: Result, solution: np.ndarray) -> None:
+    """Refuse a run whose errors are not the saved ones."""
     if "error" not in result.history:
         return
     start = float(result.provenance.get("start_error") or 0)
     saved = dict(zip(result.history["iteration"], result.history["error"], strict=True))
-    for one in seen[1:]:
-        before, now = saved.get(one.iteration), float(((one.rows - solution) ** 2).sum())
-        if before is None or not before > ROUNDING * start:
-            continue
-        if not abs(now - before) <= ALIKE * before:
+    for frame in frames[1:]:
+        before, now = saved.get(frame.iteration, 0.0), float(((frame.rows - solution) ** 2).sum())
+        if before > ROUNDING * start and not abs(now - before) <= ALIKE * before:
             raise InputError(
-                f"run again, the error after {one.iteration} steps is {now:.3g} and not {before:.3g} as saved, so the "
-                f"problem or the network is another one; {REMEDY}"
+                f"run again, the error after {frame.iteration} steps is {now:.3g} and not {before:.3g} as saved, so "
+                f"the problem or the network is another one; {REMEDY}"
             )
 
 
-def _motion(seen: Sequence[Seen], network: Network, solution: np.ndarray, title: str) -> Motion:
-    used = [int(network.order[max(0, one.clock - 1) % network.period]) for one in seen]
+def _motion(frames: Sequence[Frame], network: Network, solution: np.ndarray, title: str) -> Motion:
+    used = [int(network.order[max(0, frame.clock - 1) % network.period]) for frame in frames]
     distinct = list(dict.fromkeys(used))
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = np.stack([np.sqrt(((one.rows - solution) ** 2).sum(axis=1)) for one in seen])
+        distances = np.stack([np.sqrt(((frame.rows - solution) ** 2).sum(axis=1)) for frame in frames])
     return Motion(
         f"{title}; {network.nodes} nodes, {network.recipe.get('generator', 'network')}",
-        np.array([one.clock for one in seen]),
+        np.array([frame.clock for frame in frames]),
         np.array([distinct.index(g) for g in used]),
         [network.edges(g) for g in distinct],
-        _places(network, distinct),
+        _positions(network, distinct),
         distances,
     )
 
 
-def _places(network: Network, graphs: Sequence[int]) -> list[np.ndarray]:
-    """Return where the nodes lie in each graph; where they lie nowhere, one layout of all links together."""
+def _positions(network: Network, graphs: Sequence[int]) -> list[np.ndarray]:
+    """Return the nodes' positions in each graph, or one for all; without positions, one layout of all links."""
     from ..plot.rounds import common_layout
 
-    given = [network.positions(g) for g in graphs]
-    known = [np.asarray(place) for place in given if place is not None]
-    if len(known) == len(graphs):
-        return known[:1] if all(np.array_equal(place, known[0]) for place in known) else known
-    return [common_layout(network)]
+    known = [np.asarray(points) for g in graphs if (points := network.positions(g)) is not None]
+    if len(known) < len(graphs):
+        return [common_layout(network)]
+    return known[:1] if all(np.array_equal(points, known[0]) for points in known) else known
