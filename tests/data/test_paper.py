@@ -15,7 +15,7 @@ from adom.run.cite import INFECTIOUS
 Real = Callable[..., Path]
 
 
-def test_table_2(real: Real) -> None:
+def test_table_2(real):
     real("a6a", "w6a", "ijcnn1")
     found = table2().set_index("dataset")
     assert found["agrees"].tolist() == [True, True, True]
@@ -26,13 +26,13 @@ def test_table_2(real: Real) -> None:
     assert found["one_class_of_100"].to_dict() == {"a6a": 0, "w6a": 98, "ijcnn1": 0}  # w6a is sorted by label
 
 
-def test_a_table_that_says_otherwise_is_not_agreed_with(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_says_otherwise_is_not_agreed_with(real, monkeypatch):
     real("a6a", "w6a", "ijcnn1")
     monkeypatch.setitem(samples.TABLE_2, "a6a", (11220, 123))
     assert table2()["agrees"].tolist() == [False, True, True]
 
 
-def test_the_papers_problem(real: Real) -> None:
+def test_the_papers_problem(real):
     real("a6a")
     made = problem("a6a", kappa=1000.0)
     assert (made.nodes, made.dim) == (100, 122)
@@ -44,7 +44,7 @@ def test_the_papers_problem(real: Real) -> None:
     assert unlike.nodes == 50
 
 
-def test_infectious_has_the_papers_figures(real: Real) -> None:
+def test_infectious_has_the_papers_figures(real):
     folder = real("infectious_ct1")
     network = infectious()
     assert (network.nodes, network.period, network.graphs) == (50, 200, 198)
@@ -68,7 +68,7 @@ def test_infectious_has_the_papers_figures(real: Real) -> None:
     assert network.recipe["sha256"] == INFECTIOUS  # by which adom.cite knows it
 
 
-def test_readings(real: Real) -> None:
+def test_readings(real):
     real("infectious_ct1")
     table = readings()
     assert table["chi"].round(2).tolist() == [232.64, 409.06, 245.46, 472.99, 149.45, 161.74, 73.64, 3440.13, 1.35]
@@ -77,12 +77,12 @@ def test_readings(real: Real) -> None:
     assert table["not_connected"].tolist() == [0] * 7 + [4405, 0]
 
 
-def test_links_are_counted_from_the_first_node_of_their_graph() -> None:
+def test_links_are_counted_from_the_first_node_of_their_graph():
     made = rows(b"4, 6\n6, 4\n1, 2\n", b"1\n1\n1\n2\n2\n2\n")
     assert made.tolist() == [[1, 0, 2], [1, 0, 2], [0, 0, 1]]
 
 
-def test_any_layout_of_the_folder_will_do(real: Real, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_layout_of_the_folder_will_do(real, tmp_path, monkeypatch):
     folder = real("a6a", "ijcnn1", "infectious_ct1")
     for name in ("a6a", "ijcnn1*", "infectious_ct1_*"):
         for path in folder.rglob(name):

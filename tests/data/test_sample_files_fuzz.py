@@ -5,9 +5,7 @@ import gzip
 import io
 import lzma
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +22,7 @@ ROOM = 2**28
 
 
 @pytest.fixture(autouse=True)
-def small_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_machine(monkeypatch):
     for module in (checks, files):
         monkeypatch.setattr(module, "memory", lambda: ROOM)
     tracemalloc.start()
@@ -32,23 +30,23 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     tracemalloc.stop()
 
 
-def libsvm() -> bytes:
+def libsvm():
     rng = np.random.default_rng(0)
     lines = [f"{'+-'[k % 2]}1 1:{rng.random():.3g} {k + 2}:{k}e-2 40:.5 # {k}" for k in range(8)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def csv() -> bytes:
+def csv():
     return ("a,b,y\n" + "".join(f"{k / 7:.4g},-{k}e1,{k % 2}\n" for k in range(20))).encode()
 
 
-def npz(**arrays: Any) -> bytes:
+def npz(**arrays):
     file = io.BytesIO()
     np.savez(file, y=np.arange(8) % 2, **arrays)
     return file.getvalue()
 
 
-def sparse(layout: str) -> bytes:
+def sparse(layout):
     A = sp.random_array((8, 5), density=0.4, rng=np.random.default_rng(1), format=layout)
     places = {"row": A.coords[0], "col": A.coords[1]} if layout == "coo" else {"indices": A.indices, "indptr": A.indptr}
     return npz(format=np.array(layout.encode()), shape=np.array(A.shape), data=A.data, **places)
@@ -67,7 +65,7 @@ def sparse(layout: str) -> bytes:
         ("data.svm.xz", lzma.compress(libsvm()), 150),
     ],
 )
-def test_a_damaged_file_is_a_problem_or_is_refused(tmp_path: Path, name: str, content: bytes, count: int) -> None:
+def test_a_damaged_file_is_a_problem_or_is_refused(tmp_path, name, content, count):
     path = tmp_path / name
     said = []
     for damaged in mutants(content, count):
@@ -84,20 +82,20 @@ def test_a_damaged_file_is_a_problem_or_is_refused(tmp_path: Path, name: str, co
 
 
 @pytest.mark.parametrize("pack", [gzip, bz2, lzma])
-def test_little_that_unpacks_to_much_is_refused(tmp_path: Path, pack: Any) -> None:
+def test_little_that_unpacks_to_much_is_refused(tmp_path, pack):
     path = tmp_path / "bomb.svm"
     path.write_bytes(pack.compress(bytes(ROOM // files.TEXT + 2**20)))
     with pytest.raises(adom.InputError, match=r"unpacks to more than 0.034 GB"):
         files.read(path)
 
 
-def test_an_archive_that_claims_much_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_claims_much_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((2**14, 2**10)), y=np.zeros(2**14))
     with pytest.raises(adom.InputError, match=r"not a whole archive of plain arrays \(it claims to hold"):
         files.read(tmp_path / "bomb.npz")
 
 
-def test_one_long_line_of_a_table_takes_no_memory_for_all(tmp_path: Path) -> None:
+def test_one_long_line_of_a_table_takes_no_memory_for_all(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text(",".join(["1"] * 20_000) + "\n" + "1\n" * 20_000)  # as a table, 3.2 GB
     with pytest.raises(adom.InputError, match="line 2: 1 columns, but 20000"):
@@ -106,7 +104,7 @@ def test_one_long_line_of_a_table_takes_no_memory_for_all(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("index", [100_000_000, 2_000_000_000])
-def test_an_index_that_no_run_could_hold_is_refused_at_once(tmp_path: Path, index: int) -> None:
+def test_an_index_that_no_run_could_hold_is_refused_at_once(tmp_path, index):
     path = tmp_path / "wide.svm"
     path.write_text(f"1 1:1\n-1 {index}:1\n")
     with pytest.raises(adom.InputError, match=rf"wide.svm, line 2: index {index}: a run would hold about .* GB"):
@@ -116,7 +114,7 @@ def test_an_index_that_no_run_could_hold_is_refused_at_once(tmp_path: Path, inde
         LogisticRegression(wide, [0, 1], nodes=2, l2=1.0)
 
 
-def test_wide_data_that_fits_takes_memory_for_what_occurs() -> None:
+def test_wide_data_that_fits_takes_memory_for_what_occurs():
     dim = ROOM // checks.VECTORS // 8 // 2
     wide = sp.csr_array(([1.0, 2.0], ([0, 1], [0, dim - 1])), shape=(2, dim))
     tracemalloc.reset_peak()
@@ -125,7 +123,7 @@ def test_wide_data_that_fits_takes_memory_for_what_occurs() -> None:
     assert tracemalloc.get_traced_memory()[1] < 2**20
 
 
-def test_a_device_is_no_file() -> None:
+def test_a_device_is_no_file():
     if not Path("/dev/zero").exists():
         pytest.skip("there is no /dev/zero here")
     with pytest.raises(adom.InputError, match="it is not a regular file"):

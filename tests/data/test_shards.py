@@ -1,32 +1,31 @@
 """One file a node: it reads back to the bit, is opened only where it is needed, and is never taken for another."""
 
+import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adom
 from adom import native
 from adom.data import Shards, shards, split, write_shards
 from adom.data.sample_files import parse_libsvm, read
-from adom.data.sets import DataSet
 from adom.data.shards import BY
 from adom.errors import InputError
 from adom.problems.features import DenseFeatures, SparseFeatures
 
-from .conftest import TOY, Page, Write, made, refusal
+from .conftest import TOY, refusal, samples
 
 # ------------------------------------------------------------------------------------------------ writing
 
 
+@settings(deadline=None)  # the first example loads scikit-learn
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_every_number_reads_back_to_the_bit(value: float, label: float) -> None:
+def test_every_number_reads_back_to_the_bit(value, label):
     matrix = sp.csr_array((np.array([value]), np.array([2]), np.array([0, 1, 1])), shape=(2, 4))
     features, labels = parse_libsvm("made", shards._libsvm(matrix, np.array([label, 1.0])), 4)
     assert features.data.tobytes() == matrix.data.tobytes()
@@ -36,14 +35,12 @@ def test_every_number_reads_back_to_the_bit(value: float, label: float) -> None:
 
 
 @pytest.mark.parametrize("by", BY)
-def test_each_file_has_the_samples_of_its_node(write: Write, by: str) -> None:
-    features, labels = made(density=0.3)
+def test_each_file_has_the_samples_of_its_node(write, by):
+    features, labels = samples(density=0.3)
     folder = write(features, labels, by=by, seed=3)
     expected = split(features, labels, 6, BY[by], seed=3)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "manifest.json",
-        *(f"node-{node:05d}.svm" for node in range(6)),
-    ]
+    nodes = [f"node-{node:05d}.svm" for node in range(6)]
+    assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", *nodes]
     manifest = json.loads((folder / "manifest.json").read_text())
     for node, (A, b) in enumerate(expected):
         found, labels = read(folder / f"node-{node:05d}.svm", features=5)
@@ -57,15 +54,19 @@ def test_each_file_has_the_samples_of_its_node(write: Write, by: str) -> None:
     assert manifest["source"]["name"] == "data.npz"
 
 
-def test_the_same_split_gives_the_same_bytes(write: Write) -> None:
-    contents = [
-        {path.name: path.read_bytes() for path in write(*made(), by="dirichlet", alpha=2.0, overwrite=True).iterdir()}
-        for _ in range(2)
-    ]
-    assert contents[0] == contents[1]
+def test_a_split_gives_the_bytes_that_it_always_gave(write, tmp_path):
+    def contents():
+        folder = write(*samples(), by="dirichlet", alpha=2.0, overwrite=True)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    assert contents() == contents()
+    (tmp_path / "data.svm").write_bytes(TOY)
+    manifest = write_shards(tmp_path / "data.svm", 2, tmp_path / "toy", by="label") / "manifest.json"
+    known = "1b2afcd9bb476ca249409df39be3c70109916fbf8cc36018bc14c85afb45f0f8"
+    assert hashlib.sha256(manifest.read_bytes()).hexdigest() == known
 
 
-def test_a_libsvm_file_and_a_known_data_set(tmp_path: Path, home: Path, page: Page, toy: DataSet) -> None:
+def test_a_libsvm_file_and_a_known_data_set(tmp_path, home, small_sets):
     file = tmp_path / "data.svm"
     file.write_bytes(TOY)
     one, other = write_shards(file, 2, tmp_path / "one"), write_shards("toy", 2, str(tmp_path / "other"))
@@ -73,40 +74,32 @@ def test_a_libsvm_file_and_a_known_data_set(tmp_path: Path, home: Path, page: Pa
     assert (one / "node-00000.svm").read_text() == "1 1:0.5 3:2\n-1 2:1\n"
     for node in ("node-00000.svm", "node-00001.svm"):
         assert (one / node).read_bytes() == (other / node).read_bytes()
-    origin = [Shards(folder, l2=1.0).manifest.source for folder in (one, other)]
-    assert [(source.name, source.sha256) for source in origin if source] == [
-        ("data.svm", toy.pieces[0].sha256),
-        ("toy", toy.pieces[0].sha256),
-    ]
+    sources = [Shards(folder, l2=1.0).manifest.source for folder in (one, other)]
+    assert [source.name for source in sources] == ["data.svm", "toy"]
+    assert {source.sha256 for source in sources} == {small_sets["toy"].pieces[0].sha256}
 
 
-def test_only_when_asked_are_shards_replaced(write: Write) -> None:
-    folder = write(*made(), nodes=6)
+def test_only_when_asked_are_shards_replaced(write):
+    folder = write(*samples(), nodes=6)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / "notes.txt").write_text("mine")
     (folder / "node-1.svm").write_text("mine too")
-    assert refusal(lambda: write(*made(), nodes=3)) == (
+    assert refusal(write, *samples(), nodes=3) == (
         f"{folder} holds a manifest.json already; take another folder, or overwrite=True (--overwrite) "
         "to replace its shards"
     )
     assert all((folder / name).read_bytes() == content for name, content in before.items())
-    write(*made(seed=1), nodes=3, overwrite=True)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "manifest.json",
-        "node-00000.svm",
-        "node-00001.svm",
-        "node-00002.svm",
-        "node-1.svm",
-        "notes.txt",
-    ]
+    write(*samples(seed=1), nodes=3, overwrite=True)
+    nodes = [f"node-{node:05d}.svm" for node in range(3)]
+    assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", *nodes, "node-1.svm", "notes.txt"]
     assert Shards(folder, l2=1.0).whole().nodes == 3
 
 
-def test_a_split_that_breaks_off_leaves_no_manifest(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write(*made())
+def test_a_split_that_breaks_off_leaves_no_manifest(write, monkeypatch):
+    folder = write(*samples())
     real = shards._write
 
-    def broken(path: Path, content: bytes) -> None:
+    def broken(path, content):
         if path.name == "node-00002.svm":
             raise KeyboardInterrupt
         real(path, content)
@@ -114,9 +107,9 @@ def test_a_split_that_breaks_off_leaves_no_manifest(write: Write, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(shards, "_write", broken)
         with pytest.raises(KeyboardInterrupt):
-            write(*made(seed=1), overwrite=True)
-    assert f"{folder} holds no manifest.json" in refusal(lambda: Shards(folder, l2=1.0))
-    write(*made(seed=1))
+            write(*samples(seed=1), overwrite=True)
+    assert f"{folder} holds no manifest.json" in refusal(Shards, folder, l2=1.0)
+    write(*samples(seed=1))
     assert Shards(folder, l2=1.0).whole().nodes == 6
 
 
@@ -126,11 +119,8 @@ def test_a_split_that_breaks_off_leaves_no_manifest(write: Write, monkeypatch: p
         ({"by": "contiguous"}, "samples cannot be split by 'contiguous'; known: rows, shuffled, label, dirichlet"),
         ({"alpha": 0.3}, "alpha=0.3 has no effect on a split by rows; it belongs to dirichlet"),
         ({"by": "dirichlet", "alpha": 0.0}, "alpha must be positive and at most 1e"),
-        ({"by": "dirichlet", "alpha": float("nan")}, "alpha must be positive and at most 1e"),
         ({"by": "dirichlet", "alpha": "1"}, "alpha must be positive and at most 1e"),
-        ({"nodes": 0}, "nodes must be a whole number of at least 1, got 0"),
         ({"nodes": 32}, "32 nodes cannot share 31 samples"),
-        ({"by": "shuffled", "seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"labels": np.arange(31)}, "must be of exactly two classes, got 31: 0, 1, 2, 3, 4, ...; "),
         ({"labels": np.ones(31)}, "must be of exactly two classes, got 1: 1; "),
         ({"labels": np.where(np.arange(31) < 3, np.nan, 1.0)}, "must be finite numbers"),
@@ -138,18 +128,18 @@ def test_a_split_that_breaks_off_leaves_no_manifest(write: Write, monkeypatch: p
         ({"features": np.full((31, 2), np.inf)}, "must be finite numbers"),
     ],
 )
-def test_what_cannot_be_split(write: Write, tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
-    features, labels = made()
-    assert message in refusal(lambda: write(**{"features": features, "labels": labels, **arguments}))
+def test_what_cannot_be_split(write, tmp_path, arguments, message):
+    features, labels = samples()
+    assert message in refusal(write, **{"features": features, "labels": labels, **arguments})
     assert not (tmp_path / "shards").exists()
 
 
-def test_places_that_do_not_serve(write: Write, tmp_path: Path) -> None:
-    folder = write(*made())
+def test_places_that_do_not_serve(write, tmp_path):
+    folder = write(*samples())
     file = folder / "node-00003.svm"
-    assert "would be overwritten by its own split" in refusal(lambda: write_shards(file, 2, folder, overwrite=True))
-    assert "cannot read" in refusal(lambda: write_shards(tmp_path / "none.svm", 2, tmp_path / "other"))
-    message = refusal(lambda: write_shards(tmp_path / "data.npz", 2, file))
+    assert "would be overwritten by its own split" in refusal(write_shards, file, 2, folder, overwrite=True)
+    assert "cannot read" in refusal(write_shards, tmp_path / "none.svm", 2, tmp_path / "other")
+    message = refusal(write_shards, tmp_path / "data.npz", 2, file)
     assert f"cannot write to {file}" in message or f"cannot write {file}" in message
     assert Shards(folder, l2=1.0).whole().nodes == 6
 
@@ -159,21 +149,19 @@ def test_places_that_do_not_serve(write: Write, tmp_path: Path) -> None:
 BLOCKS = ((0, 1), (1, 4), (4, 6))
 
 
-def gradients(problem: Any, x: np.ndarray) -> np.ndarray:
+def gradients(problem, x):
     return np.asarray(jax.jit(lambda problem, x: problem.gradient_rows(x))(problem, x))
 
 
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 @pytest.mark.parametrize("by", ["rows", "dirichlet", "label"])
 @pytest.mark.parametrize("density", [1.0, 0.2])
-def test_a_block_computes_what_the_whole_does_to_the_bit(
-    write: Write, monkeypatch: pytest.MonkeyPatch, density: float, by: str, kernels: str
-) -> None:
+def test_a_block_computes_what_the_whole_does_to_the_bit(write, monkeypatch, density, by, kernels):
     if kernels == "pure":
         monkeypatch.setattr(native, "usable", lambda backend="cpu": False)
     elif native.problem("cpu"):
         pytest.skip(f"no native kernels: {native.problem('cpu')}")
-    features, labels = made(samples=100, dim=13, density=density)
+    features, labels = samples(count=100, dim=13, density=density)
     folder = write(features, labels, by=by)
     x = np.random.default_rng(1).standard_normal((6, 13))
     by_l2, by_kappa = Shards(folder, l2=0.01), Shards(folder, kappa=50.0)
@@ -207,8 +195,8 @@ def test_a_block_computes_what_the_whole_does_to_the_bit(
             np.testing.assert_array_equal(block.L_nodes, whole.L_nodes[first:end])
 
 
-def test_a_small_curvature_keeps_all_its_digits(write: Write) -> None:
-    features, labels = made()
+def test_a_small_curvature_keeps_all_its_digits(write):
+    features, labels = samples()
     folder = write(features * 1e-6, labels)
     blocks = Shards(folder, kappa=10.0)
     found = [blocks.open(node, node + 1) for node in range(6)]
@@ -217,7 +205,7 @@ def test_a_small_curvature_keeps_all_its_digits(write: Write) -> None:
     assert blocks.regulariser(curvature) == blocks.whole().l2
 
 
-def test_density_decides_the_layout_over_all_nodes(write: Write) -> None:
+def test_density_decides_the_layout_over_all_nodes(write):
     features = np.zeros((30, 5))
     features[:5] = 1.0
     features[5:, 0] = 1.0  # 50 of 150: the first node's samples are dense, the others' are not
@@ -228,8 +216,8 @@ def test_density_decides_the_layout_over_all_nodes(write: Write) -> None:
     assert isinstance(Shards(folder, l2=1.0).open(5, 6).features, DenseFeatures)
 
 
-def test_a_block_opens_its_own_files_only(write: Write) -> None:
-    folder = write(*made(), by="dirichlet")
+def test_a_block_opens_its_own_files_only(write):
+    folder = write(*samples(), by="dirichlet")
     some = Shards(folder, l2=0.1)
     x = np.ones((6, 5))
     with jax.enable_x64(True):
@@ -239,7 +227,7 @@ def test_a_block_opens_its_own_files_only(write: Write) -> None:
         here = Shards(folder, l2=0.1)
         np.testing.assert_array_equal(here.open(2, 4).gradient_rows(x[2:4]), expected[2:4])
     assert here.samples.tolist() == some.samples.tolist()
-    assert refusal(lambda: here.open(1, 3)) == (
+    assert refusal(here.open, 1, 3) == (
         f"cannot read {folder / 'node-00001.svm'}: No such file or directory; it holds the samples of node 1: "
         "copy it to this machine, or let another one run the node"
     )
@@ -248,8 +236,8 @@ def test_a_block_opens_its_own_files_only(write: Write) -> None:
 
 
 @pytest.mark.parametrize("density", [1.0, 0.2])
-def test_nodes_of_one_class(write: Write, density: float) -> None:
-    features, labels = made(density=density)
+def test_nodes_of_one_class(write, density):
+    features, labels = samples(density=density)
     folder = write(features, labels, by="label")
     low, high = Shards(folder, l2=0.1).open(0, 1), Shards(folder, l2=0.1).open(5, 6)
     (first, b_first), *_, (last, b_last) = split(features, labels, 6, "label")
@@ -260,8 +248,8 @@ def test_nodes_of_one_class(write: Write, density: float) -> None:
         np.testing.assert_allclose(high.gradient_rows(zero), [-last.toarray().mean(axis=0) / 2], rtol=1e-14)
 
 
-def test_what_it_says_of_itself(write: Write) -> None:
-    folder = write(*made())
+def test_what_it_says_of_itself(write):
+    folder = write(*samples())
     some = adom.Shards(str(folder), kappa=100.0)
     assert isinstance(some, Shards)
     assert (some.folder, some.nodes, some.dim, some.l2, some.kappa) == (folder, 6, 5, None, 100.0)

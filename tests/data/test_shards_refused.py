@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +9,10 @@ import pytest
 import adom
 from adom.data import Shards
 
-from .conftest import Write, made, refusal
+from .conftest import refusal, samples
 
 
-def change(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+def change(folder, edit):
     """Tamper with the manifest."""
     path = folder / "manifest.json"
     content = json.loads(path.read_text())
@@ -23,7 +20,7 @@ def change(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
     path.write_text(json.dumps(content))
 
 
-def forge(folder: Path, node: int, text: str, **counts: int) -> None:
+def forge(folder, node, text, **counts):
     """Put other samples into a node's file, and their checksum into the manifest."""
     (folder / f"node-{node:05d}.svm").write_text(text)
     new = {"sha256": hashlib.sha256(text.encode()).hexdigest(), **counts}
@@ -33,59 +30,58 @@ def forge(folder: Path, node: int, text: str, **counts: int) -> None:
 @pytest.mark.parametrize(
     "given", [{}, {"l2": 1.0, "kappa": 2.0}, {"l2": 0.0}, {"l2": float("inf")}, {"kappa": 1.0}, {"kappa": float("nan")}]
 )
-def test_the_regulariser_is_given_as_for_the_problem_itself(write: Write, given: dict[str, float]) -> None:
-    folder = write(*made())
-    expected = refusal(lambda: adom.LogisticRegression(*made(), 6, **given))
-    assert refusal(lambda: Shards(folder, **given)) == expected
+def test_the_regulariser_is_given_as_for_the_problem_itself(write, given):
+    folder = write(*samples())
+    expected = refusal(lambda: adom.LogisticRegression(*samples(), 6, **given))
+    assert refusal(Shards, folder, **given) == expected
 
 
 @pytest.mark.parametrize("place", [(2, 2), (3, 2), (0, 7), (6, 7)])
-def test_blocks_that_are_none(write: Write, place: tuple[int, int]) -> None:
-    some = Shards(write(*made()), l2=1.0)
-    assert f"nodes {place[0]} up to {place[1]} cannot be opened" in refusal(lambda: some.open(*place))
-    assert "first must be a whole number of at least 0, got 0.0" in refusal(lambda: some.open(0.0, 2))
-    assert "end must be a whole number of at least 1, got True" in refusal(lambda: some.open(0, True))
+def test_blocks_that_are_none(write, place):
+    some = Shards(write(*samples()), l2=1.0)
+    assert f"nodes {place[0]} up to {place[1]} cannot be opened" in refusal(some.open, *place)
+    assert "first must be a whole number of at least 0, got 0.0" in refusal(some.open, 0.0, 2)
+    assert "end must be a whole number of at least 1, got True" in refusal(some.open, 0, True)
     assert some.open(np.int64(5), np.int64(6)).nodes == 1
 
 
-def test_a_changed_file_is_named(write: Write) -> None:
-    folder = write(*made())
+def test_a_changed_file_is_named(write):
+    folder = write(*samples())
     file = folder / "node-00002.svm"
     file.write_bytes(file.read_bytes().replace(b"2.5 ", b"0 ", 1) + b"0 1:1\n")
     some = Shards(folder, l2=1.0)
     assert some.open(0, 2).nodes == 2
-    message = refusal(lambda: some.open(1, 4))
+    message = refusal(some.open, 1, 4)
     assert message.startswith(f"{file} is not the file of node 2 in the manifest: its sha256 must be ")
     assert message.endswith("copy it again, or split the data again")
 
 
-def test_a_file_that_the_manifest_describes_wrongly(write: Write) -> None:
-    folder = write(*made())
+def test_a_file_that_the_manifest_describes_wrongly(write):
+    folder = write(*samples())
     forge(folder, 1, "0 1:1\n2.5 2:1 3:1\n")
-    assert "has 2 samples and 3 non-zeros, and the manifest lists 5 and 25 for node 1" in refusal(
-        lambda: Shards(folder, l2=1.0).open(1, 2)
-    )
+    message = refusal(Shards(folder, l2=1.0).open, 1, 2)
+    assert "has 2 samples and 3 non-zeros, and the manifest lists 5 and 25 for node 1" in message
     forge(folder, 1, "0 1:1\n2.5 2:1 3:1\n", samples=2, nonzeros=3)
     assert Shards(folder, l2=1.0).open(1, 2).nodes == 1
     forge(folder, 1, "0 1:1\n1 2:1 3:1\n")
     assert "node 1, has the label 1, and the manifest's classes are 0 and 2.5" in refusal(
-        lambda: Shards(folder, l2=1.0).open(1, 2)
+        Shards(folder, l2=1.0).open, 1, 2
     )
     forge(folder, 1, "0 1:1\n2.5 2:1 9:1\n")
-    assert "line 2: index 9 exceeds the 5 features allowed" in refusal(lambda: Shards(folder, l2=1.0).open(1, 2))
+    assert "line 2: index 9 exceeds the 5 features allowed" in refusal(Shards(folder, l2=1.0).open, 1, 2)
     forge(folder, 1, "")
-    assert "holds no samples" in refusal(lambda: Shards(folder, l2=1.0).open(1, 2))
+    assert "holds no samples" in refusal(Shards(folder, l2=1.0).open, 1, 2)
 
 
 @pytest.mark.parametrize(
     "name",
     ["../x", "/etc/passwd", "a/b.svm", "..", ".", "", ".hidden", "a\\b", "C:x", "a\n", "a\0", "-x", "x" * 300, 7, None],
 )
-def test_a_name_that_leads_out_of_the_folder(write: Write, name: Any) -> None:
-    folder = write(*made())
+def test_a_name_that_leads_out_of_the_folder(write, name):
+    folder = write(*samples())
     (folder.parent / "x").write_bytes((folder / "node-00001.svm").read_bytes())
     change(folder, lambda content: content["files"][1].update(name=name))
-    message = refusal(lambda: Shards(folder, l2=1.0))
+    message = refusal(Shards, folder, l2=1.0)
     assert message.startswith(f"{folder / 'manifest.json'} is not a manifest of shards: files.1.name: ")
     if isinstance(name, str):
         assert "a file must have a plain name inside the folder" in message
@@ -117,24 +113,23 @@ def test_a_name_that_leads_out_of_the_folder(write: Write, name: Any) -> None:
         (lambda m: m["source"].pop("sha256"), "source.sha256: Field required"),
     ],
 )
-def test_a_manifest_that_was_tampered_with(write: Write, edit: Callable[[Any], Any], message: str) -> None:
-    folder = write(*made())
+def test_a_manifest_that_was_tampered_with(write, edit, message):
+    folder = write(*samples())
     change(folder, edit)
-    found = refusal(lambda: Shards(folder, l2=1.0))
+    found = refusal(Shards, folder, l2=1.0)
     assert found.startswith(f"{folder / 'manifest.json'} is not a manifest of shards: {message}")
     assert found.endswith("; correct it, or split the data again")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b"cos\nsystem\n(S'ls'\ntR."])
-def test_a_manifest_that_is_none(tmp_path: Path, content: bytes) -> None:
+def test_a_manifest_that_is_none(tmp_path, content):
     (tmp_path / "manifest.json").write_bytes(content)
-    assert "is not a manifest of shards: " in refusal(lambda: Shards(tmp_path, l2=1.0))
+    assert "is not a manifest of shards: " in refusal(Shards, tmp_path, l2=1.0)
 
 
-def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
-        assert f"{folder} holds no manifest.json; give a folder that `adom split" in refusal(
-            lambda folder=folder: Shards(folder, l2=1.0)
-        )
+        message = refusal(Shards, folder, l2=1.0)
+        assert f"{folder} holds no manifest.json; give a folder that `adom split" in message
     (tmp_path / "manifest.json").mkdir()
-    assert "cannot read" in refusal(lambda: Shards(tmp_path, l2=1.0))
+    assert "cannot read" in refusal(Shards, tmp_path, l2=1.0)

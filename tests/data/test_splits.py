@@ -1,7 +1,5 @@
 """Every sample goes to one node, every node has one, and the nodes are as unlike as was asked for."""
 
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
@@ -21,9 +19,7 @@ from adom.errors import InputError
     concentration=st.floats(1e-9, 1e6),
     data=st.data(),
 )
-def test_a_split_is_a_partition_without_empty_nodes(
-    labels: list[int], how: str, seed: int, concentration: float, data: Any
-) -> None:
+def test_a_split_is_a_partition_without_empty_nodes(labels, how, seed, concentration, data):
     nodes = data.draw(st.integers(1, len(labels)))
     dealt = shares(labels, nodes, how, seed=seed, concentration=concentration)
     assert len(dealt) == nodes
@@ -36,7 +32,7 @@ def test_a_split_is_a_partition_without_empty_nodes(
     assert all((a == b).all() for a, b in zip(dealt, again, strict=True))
 
 
-def test_contiguous_is_what_the_problem_does_by_itself() -> None:
+def test_contiguous_is_what_the_problem_does_by_itself():
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((23, 4)), np.sign(rng.standard_normal(23))
     own = adom.LogisticRegression(A, b, 5, l2=0.1)
@@ -46,7 +42,7 @@ def test_contiguous_is_what_the_problem_does_by_itself() -> None:
         assert (np.asarray(own.gradient_rows(x)) == np.asarray(made.gradient_rows(x))).all()
 
 
-def test_by_label_at_most_one_node_a_boundary_has_two_classes() -> None:
+def test_by_label_at_most_one_node_a_boundary_has_two_classes():
     labels = np.random.default_rng(1).choice([-1, 1], 1000, p=[0.7, 0.3])
     mixed = [len(np.unique(labels[rows])) > 1 for rows in shares(labels, 10, "label")]
     assert sum(mixed) <= 1
@@ -54,7 +50,7 @@ def test_by_label_at_most_one_node_a_boundary_has_two_classes() -> None:
     assert np.ptp(shuffled) < 0.5
 
 
-def spread(concentration: float) -> float:
+def spread(concentration):
     """Return how much the nodes' shares of a class vary, in units of their mean, over seeds."""
     labels = np.repeat([-1, 1], 5000)
     counts = np.array(
@@ -71,20 +67,20 @@ def spread(concentration: float) -> float:
 
 
 @pytest.mark.parametrize("concentration", [0.3, 1.0, 30.0])
-def test_dirichlet_proportions_vary_as_they_should(concentration: float) -> None:
+def test_dirichlet_proportions_vary_as_they_should(concentration):
     # A share p of Dir(a, ..., a) over n nodes has mean 1/n and variance (n - 1) / (n^2 (n a + 1)).
     expected = np.sqrt(19 / (20 * concentration + 1))
     assert spread(concentration) == pytest.approx(expected, rel=0.2)
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides():
     labels = np.repeat([-1, 1], 50)
     for how, depends in {"contiguous": False, "label": False, "shuffled": True, "dirichlet": True}.items():
         first, second = (np.concatenate(shares(labels, 4, how, seed=seed)).tolist() for seed in (0, 1))
         assert (first != second) is depends
 
 
-def test_samples_stay_with_their_labels_and_sparse_stays_sparse() -> None:
+def test_samples_stay_with_their_labels_and_sparse_stays_sparse():
     A = sp.csr_array(np.arange(40.0).reshape(20, 2))
     b = np.tile([1, -1], 10)
     for how in SPLITS:
@@ -110,7 +106,7 @@ def test_samples_stay_with_their_labels_and_sparse_stays_sparse() -> None:
         ({"features": [1.0, 2.0, 3.0, 4.0]}, "do not match"),
     ],
 )
-def test_refusals(arguments: dict[str, Any], message: str) -> None:
-    usual: dict[str, Any] = {"features": np.ones((4, 2)), "labels": [1, -1, 1, -1], "nodes": 2}
+def test_refusals(arguments, message):
+    usual = {"features": np.ones((4, 2)), "labels": [1, -1, 1, -1], "nodes": 2}
     with pytest.raises(InputError, match=message):
         split(**{**usual, **arguments})

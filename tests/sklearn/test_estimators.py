@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -346,9 +345,3 @@ def test_a_class_without_weight_has_an_answer_without_an_intercept():
 def test_neither_package_loads_the_other():
     code = "import sys, adom; assert not {'sklearn', 'jax', 'adom.sklearn'} & set(sys.modules), sorted(sys.modules)"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
-
-
-def test_a_fit_warns_of_nothing_where_there_is_nothing():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        DecentralizedLogisticRegression().fit(X, Y)

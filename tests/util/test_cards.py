@@ -3,7 +3,8 @@
 import math
 import re
 from dataclasses import dataclass, replace
-from html.parser import HTMLParser
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -21,56 +22,40 @@ from adom.study.compare import Comparison
 from adom.util.cards import bounds, card, curve, drawing, grid
 
 EVIL = "<img src=x onerror=alert(1)>'\""
-OURS = {"div", "strong", "span", "table", "thead", "tbody", "tr", "th", "td", "svg", "g", "path", "circle", "text"}
-
-
-class Reader(HTMLParser):
-    """Reads a page: its tags, their attributes, its text, and its tables."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.attributes, self.texts, self.rows, self.open = [], [], [], [], []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes.append(dict(attrs))
-        if tag not in ("circle", "path"):
-            self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes.append(dict(attrs))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-        if {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
-
-    @property
-    def facts(self):
-        return {row[0]: row[1] for row in self.rows if len(row) == 2}
+TAGS = {"div", "strong", "span", "table", "thead", "tbody", "tr", "th", "td", "svg", "g", "path", "circle", "text"}
+ATTRIBUTES = {
+    "style",
+    "scope",
+    "role",
+    "aria-label",
+    "width",
+    "height",
+    "viewBox",
+    "d",
+    "fill",
+    "stroke",
+    "x",
+    "y",
+    "r",
+}
+ATTRIBUTES |= {"stroke-width", "stroke-linejoin", "opacity", "cx", "cy", "text-anchor", "font-size"}
 
 
 def read(thing):
-    found = Reader(thing if isinstance(thing, str) else thing._repr_html_())
-    assert not found.open
-    assert set(found.tags) <= OURS
-    allowed = {"style", "scope", "role", "aria-label", "width", "height", "viewbox", "d", "fill", "stroke"}
-    allowed |= {"stroke-width", "stroke-linejoin", "opacity", "cx", "cy", "r", "x", "y", "text-anchor", "font-size"}
-    assert {name for one in found.attributes for name in one} <= allowed
-    colours = {one[name] for one in found.attributes for name in ("fill", "stroke") if name in one}
+    """Parse HTML, which must be well-formed and without foreign tags, attributes, colours and addresses."""
+    markup = thing if isinstance(thing, str) else thing._repr_html_()
+    tree = ElementTree.fromstring(f"<page>{markup.replace('&ensp;', chr(0x2002))}</page>")
+    _, *elements = tree.iter()
+    attributes = [element.attrib for element in elements]
+    assert {element.tag for element in elements} <= TAGS
+    assert {name for element in attributes for name in element} <= ATTRIBUTES
+    colours = {element[name] for element in attributes for name in ("fill", "stroke") if name in element}
     assert colours <= {"currentColor", "none"}
-    assert not any(re.search(r"(?<!-)color:|url|#", one.get("style", "")) for one in found.attributes)
-    return found
+    assert not any(re.search(r"(?<!-)color:|url|#", element.get("style", "")) for element in attributes)
+    rows = [["".join(cell.itertext()) for cell in row] for row in tree.iter("tr")]
+    facts = {row[0]: row[1] for row in rows if len(row) == 2}
+    tags = [element.tag for element in elements]
+    return SimpleNamespace(tags=tags, attributes=attributes, texts=list(tree.itertext()), rows=rows, facts=facts)
 
 
 def made(errors=(4.0, 0.2, 1e-3), status="max_rounds", title="ADOM", **provenance):

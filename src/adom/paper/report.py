@@ -111,7 +111,7 @@ def _settings(about: Mapping[str, Any]) -> str:
 
 
 def _row(one: Outcome, source: str) -> Run:
-    from ..page.report import ResultFile, run_row
+    from ..page.report import Found, run_row
 
     job = one.job
     place = {
@@ -124,7 +124,7 @@ def _row(one: Outcome, source: str) -> Run:
     if one.result is None:
         cells = {"source": source, **place, "method": method_class(job.method).title, "oracle": job.oracle}
         return Run({**cells, "status": "missing"}, {"reason": one.reason, "key": job.key})
-    return run_row(ResultFile(Path(f"{job.key}.npz"), one.result, ""), source, **place)
+    return run_row(Found(Path(f"{job.key}.npz"), one.result, ""), source, **place)
 
 
 def _ledger(folder: Path, plan: Plan, outcomes: Sequence[Outcome], prefix: str) -> Ledger:
