@@ -1,6 +1,7 @@
 """How a command ends: its exit code, what it says then, and which stream that goes to."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -141,16 +142,20 @@ print(os.environ["TERM"], os.getsid(0) == os.getpid(), flush=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "getsid"), reason="signals and sessions as POSIX has them")
-@pytest.mark.parametrize(("signal", "said", "code"), [("SIGINT", "asked\n", 130), ("", "dumb True\n", 1)])
+@pytest.mark.parametrize(("name", "said", "code"), [("SIGINT", "asked\n", 130), ("", "dumb True\n", 1)])
 def test_ctrl_c_asks_the_ranks_to_stop_and_their_code_is_handed_on(
-    signal: str, said: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+    name: str, said: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    place = tmp_path / "mpirun"
-    place.write_text(LAUNCHER.format(python=sys.executable, code=ranks.CODE, signal=signal))
-    place.chmod(0o755)
-    monkeypatch.setattr(ranks, "_launcher", lambda: str(place))
+    launcher = tmp_path / "mpirun"
+    launcher.write_text(LAUNCHER.format(python=sys.executable, code=ranks.CODE, signal=name))
+    launcher.chmod(0o755)
+    monkeypatch.setattr(ranks, "_launcher", lambda: str(launcher))
     monkeypatch.setattr(ranks, "find_spec", lambda name: name)
-    assert ranks.start(2, ["solve"], tmp_path) == code
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        assert ranks.start(2, ["solve"], tmp_path) == code
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capfd.readouterr().out == said
 
 

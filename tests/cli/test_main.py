@@ -24,19 +24,6 @@ def test_loading_the_command_loads_nothing_heavy(python: Any) -> None:
     assert json.loads(done.stdout) == []
 
 
-def test_the_entry_point_exits_with_the_code_and_without_traceback(python: Any) -> None:
-    enter = "from adom.cli.main import run; run()"
-    good = python("-c", enter, "methods", "--json")
-    assert good.returncode == 0
-    assert "adom" in json.loads(good.stdout)
-    assert good.stderr == ""
-    bad = python("-c", enter, "plot", "missing.npz")
-    assert bad.returncode == 2
-    assert bad.stdout == ""
-    assert bad.stderr.startswith("error: cannot read missing.npz")
-    assert bad.stderr.count("\n") == 1
-
-
 def test_without_arguments_it_says_where_to_start(adom: Any) -> None:
     outcome = adom()
     assert outcome.code == 0
@@ -67,15 +54,6 @@ def test_shared_options_are_the_same_in_every_command(adom: Any) -> None:
 
 def test_version(adom: Any) -> None:
     assert adom("--version").out == f"adom {package.__version__}\n"
-
-
-def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, adom: Any) -> None:
-    def broken(self: Any, context: Any) -> Any:
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(OneLine, "invoke", broken)
-    with pytest.raises(ZeroDivisionError, match="a bug"):
-        adom("methods")
 
 
 def test_a_message_of_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch, refused: Any) -> None:

@@ -31,7 +31,7 @@ RIVALS = {
 
 
 def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
-    """Return the complete settings: options override the file, and the file overrides what is usual."""
+    """Return the complete settings: options override the file, and the file overrides `usual`."""
     given = {} if file is None else read_toml(file)
     _check_file(file, given)
     for table, values in flags.items():

@@ -135,7 +135,7 @@ def _check_engine(given: UserSettings) -> None:
 
 
 def _fill_from_shards(given: UserSettings) -> None:
-    """Take the number of nodes from the shards, and refuse what they have of their own."""
+    """Take the number of nodes from the shards, and refuse settings that they bring themselves."""
     from ..data.shards import Shards
 
     problem = given.tables["problem"]

@@ -16,7 +16,7 @@ def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
         return _unknown_option(error, option, words, where)
     if kind == "BadOptionUsage":
         if "does not take" in error.message:
-            return f"{option} takes no value; leave out what follows it"
+            return f"{option} takes no value; leave it out"
         return f"{option} needs a value; {where} --help says which"
     parameter = getattr(error, "param", None)
     if kind == "MissingParameter" and parameter is not None:
@@ -31,8 +31,8 @@ def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
         return f"cannot read {closed[1]}: permission denied; check its permissions"
     if message.startswith("Got unexpected extra argument"):
         extra = message.partition("(")[2] if "(s)" not in message else message.partition("(s) (")[2]
-        return f"unexpected argument {extra.rstrip(')')!r}; {where} --help says what it takes"
-    return f"{message[:1].lower()}{message[1:]}; {where} --help lists what there is"
+        return f"unexpected argument {extra.rstrip(')')!r}; {where} --help lists its arguments"
+    return f"{message[:1].lower()}{message[1:]}; {where} --help lists the options"
 
 
 PYTHON = (

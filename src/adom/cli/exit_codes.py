@@ -1,10 +1,10 @@
-"""The exit codes of the command, once: what ends with which, and how it is said in the help."""
+"""Exit codes of the commands, and their meaning in words."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a command ends with."""
+    """Exit code of a command."""
 
     DONE = 0
     FAILED = 1
@@ -20,20 +20,19 @@ MEANING = {
     "a data file wrong, runs or ranks lost",
     Exit.REFUSED: "bad input: one line on stderr says the value, the rule and the remedy",
     Exit.BUG: "a bug in adom: please report it",
-    Exit.INTERRUPTED: "interrupted by Ctrl-C: what was done is saved, where the command saves anything",
-    Exit.UNREAD: "whoever read the output went away, as head does",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C: finished work is saved, where the command saves anything",
+    Exit.UNREAD: "the reader of the output closed it, as head does",
 }
-"""In words, for the help and the documentation."""
 
 
 def of_run(status: str, tol: float | None) -> Exit:
-    """Return the code of a run: rounds that are spent while the error falls are no failure, those that help nobody are.
+    """Return the exit code of a run; running out of rounds is not a failure.
 
     Examples
     --------
     >>> [of_run(status, 1e-8).name for status in ("converged", "max_rounds", "growing", "stalled")]
     ['DONE', 'DONE', 'FAILED', 'FAILED']
-    >>> of_run("stalled", None).name  # nothing was asked for that it missed
+    >>> of_run("stalled", None).name  # it missed no tolerance
     'DONE'
     """
     if status == "interrupted":

@@ -52,11 +52,11 @@ the paper
   adom reproduce --quick       its figures and claims, in miniature
   adom ledger out/reproduce    judge its claims from the files of a reproduction
 many machines
-  adom split FILE --nodes 100  one file a node, so that each holds its own only
+  adom split FILE --nodes 100  one file per node, so that each holds its own only
   adom solve --shards shards --engine mpi --ranks 4
                                four processes that talk to their neighbours
 
-Files go to out/. adom --help and adom COMMAND --help say more."""
+Files go to out/. For more: adom --help and adom COMMAND --help."""
 
 EXAMPLES = {
     solve: "adom solve --data a6a --nodes 50 --kappa 1000 --network ring --rounds 20000",
@@ -150,8 +150,8 @@ class OneLine(Help, TyperGroup):
         except OSError as error:
             if error.errno not in TROUBLES:
                 raise
-            what = f"read or write {error.filename}" if error.filename else "write the output"
-            code = _refuse(f"cannot {what}: {error.strerror}; choose another place")
+            action = f"read or write {error.filename}" if error.filename else "write the output"
+            code = _refuse(f"cannot {action}: {error.strerror}; choose another place")
         code = int(code) if isinstance(code, int) else Exit.DONE
         if standalone:
             sys.exit(code)

@@ -7,8 +7,8 @@ from .options import AsJson
 def methods(json: AsJson = False) -> int:
     """List the methods with their costs and sources.
 
-    The names are what `adom solve --method` and `adom compare --methods`
-    take. A dual method needs an oracle for grad F*, a primal one gradients.
+    Give a name to `adom solve --method`, several to `adom compare --methods`.
+    A dual method needs an oracle for grad F*, a primal one gradients.
     """
     from ..algorithms import METHODS, method_class
     from . import output

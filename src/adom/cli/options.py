@@ -1,4 +1,4 @@
-"""Command-line options: those made from settings, those that several commands share."""
+"""Command-line options: those made from settings, and those that commands share."""
 
 import functools
 import inspect

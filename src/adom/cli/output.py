@@ -79,7 +79,7 @@ def _item(name: str, text: str) -> list[str]:
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    """Return the lines of a text wrapped to the terminal's width between words, with what each line begins with."""
+    """Wrap a text to the width of the terminal, between words only; `first` and `rest` are indents."""
     wrapper = textwrap.TextWrapper(shutil.get_terminal_size().columns, first, rest)
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     return wrapper.wrap(text) or [""]
@@ -124,8 +124,8 @@ def file(path: Path, suffixes: Sequence[str], option: str) -> None:
             f"e.g. {option} {path.with_suffix(suffixes[0]) if path.name else 'result' + suffixes[0]}"
         )
     if files.kind(path) in ("folder", "other"):
-        what = "a folder" if files.kind(path) == "folder" else "a pipe or a device"
-        raise InputError(f"cannot write {files.named(path)}: it is {what}; choose another {option}")
+        kind = "a folder" if files.kind(path) == "folder" else "a pipe or a device"
+        raise InputError(f"cannot write {files.named(path)}: it is {kind}; choose another {option}")
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise InputError(f"cannot write {files.named(path)}: File name too long; choose another {option}")
     folder(path.parent, option)
@@ -177,12 +177,12 @@ def plain_warnings(quiet: bool = False) -> None:
 
 
 def flush() -> None:
-    """Write out what is buffered, while trouble with it can still be reported."""
+    """Write out the buffer, while trouble with it can still be reported."""
     sys.stdout.flush()
 
 
 def mute() -> None:
-    """Discard what may still be written to stdout."""
+    """Discard all later output on stdout."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # no file at all, as in tests

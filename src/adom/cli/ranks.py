@@ -1,4 +1,4 @@
-"""Several processes for one run: being one of them, and starting them."""
+"""Several processes for one run: starting them, and being one of them."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ from pathlib import Path
 from ..errors import NEEDS_MPI, InputError
 from .exit_codes import Exit
 
-PLACES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-"""Where launchers say which rank a process is: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+"""Environment variables of launchers with the rank: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
 ONE_THREAD = {
     "NPROC": "1",
     "OMP_NUM_THREADS": "1",
@@ -25,18 +25,18 @@ ONE_THREAD = {
 
 
 def rank() -> int | None:
-    """Return which rank this process is, None outside mpirun and the like."""
-    return next((int(os.environ[name]) for name in PLACES if os.environ.get(name, "").isdigit()), None)
+    """Return the rank of this process, None outside mpirun and the like."""
+    return next((int(os.environ[name]) for name in RANK_VARIABLES if os.environ.get(name, "").isdigit()), None)
 
 
 CODE = "ADOM_EXIT_CODE"
-"""Names the file in which rank 0 leaves its exit code to `start`: launchers make a fuss of any code but 0."""
+"""Names the file in which rank 0 leaves its exit code for `start`: launchers print warnings about any but 0."""
 
 
 def prepare() -> None:
-    """Give a rank one thread, unless its user says otherwise: there are as many ranks as cores, or more.
+    """Set a rank to one thread, unless its user says otherwise: there are as many ranks as cores, or more.
 
-    And let it take SIGUSR1, which launchers pass on, for Ctrl-C, which they answer by killing the ranks.
+    SIGUSR1, which launchers pass on, counts as Ctrl-C, which they answer by killing the ranks.
     """
     if rank() is None:
         return
@@ -50,9 +50,9 @@ def prepare() -> None:
 
 @contextmanager
 def watched(doing: str) -> Iterator[None]:
-    """Let the other ranks know within a block that this one lives, from before it reads anything.
+    """Let the other ranks know within a block that this one is alive.
 
-    Where a rank fails alone, it ends without waiting for the others; the launcher then ends them.
+    A rank that fails alone ends without waiting for the others; the launcher then ends them.
     """
     if rank() is None:
         yield
@@ -75,22 +75,22 @@ def watched(doing: str) -> Iterator[None]:
 
 
 def leave(code: Exit) -> Exit:
-    """Return what a rank ends with after a run that all ranks have finished; rank 0 leaves the code to `start`."""
-    place = os.environ.get(CODE)
-    if place is None:
+    """Return the exit code of a rank after a run that all have finished; rank 0 leaves its own for `start`."""
+    file = os.environ.get(CODE)
+    if file is None:
         return code
     if rank() == 0:
-        Path(place).write_text(str(int(code)))
+        Path(file).write_text(str(int(code)))
     return Exit.DONE
 
 
 def start(ranks: int, arguments: list[str], folder: Path) -> int:
-    """Run this command line once on each of several ranks, with a folder for notes; return the exit code."""
+    """Run this command line on several ranks, with a folder for the exit code; return that code."""
     if find_spec("mpi4py") is None:
         raise InputError(NEEDS_MPI)
     launcher = _launcher()
-    left = folder / "code"
-    environment = {**os.environ, CODE: str(left), "COLUMNS": str(shutil.get_terminal_size().columns)}
+    code_file = folder / "code"
+    environment = {**os.environ, CODE: str(code_file), "COLUMNS": str(shutil.get_terminal_size().columns)}
     if not sys.stdout.isatty():  # a rank cannot tell: some launchers give it a terminal of its own
         environment["TERM"] = "dumb"
     command = [launcher, "-n", str(ranks)]
@@ -101,18 +101,18 @@ def start(ranks: int, arguments: list[str], folder: Path) -> int:
         if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is nobody else to be
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     command += [sys.executable, "-m", "adom", *arguments]
-    code, asked = _wait(command, environment)
-    if code == 0 and left.exists():
-        code = int(left.read_text())
-    if asked and code != Exit.DONE:
+    code, interrupted = _wait(command, environment)
+    if code == 0 and code_file.exists():
+        code = int(code_file.read_text())
+    if interrupted and code != Exit.DONE:
         return Exit.INTERRUPTED
     return code if code >= 0 else 128 - code
 
 
 def _wait(command: list[str], environment: dict[str, str]) -> tuple[int, bool]:
-    """Run the launcher to its end; return its exit code, and whether Ctrl-C was pressed.
+    """Wait for the launcher; return its exit code, and whether Ctrl-C was pressed.
 
-    It is out of the terminal's reach: the first Ctrl-C asks the ranks to stop and save, the next ends them.
+    It has a session of its own: the first Ctrl-C asks the ranks to stop and save, the next ends them.
     """
     ask = getattr(signal, "SIGUSR1", signal.SIGTERM)
     process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -120,14 +120,14 @@ def _wait(command: list[str], environment: dict[str, str]) -> tuple[int, bool]:
         before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
     except ValueError:  # not the main thread, to which nobody sends signals
         before = None
-    asked = False
+    interrupted = False
     try:
         while True:
             try:
-                return process.wait(), asked
+                return process.wait(), interrupted
             except KeyboardInterrupt:
-                process.send_signal(signal.SIGTERM if asked else ask)
-                asked = True
+                process.send_signal(signal.SIGTERM if interrupted else ask)
+                interrupted = True
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
@@ -137,9 +137,9 @@ def _launcher() -> str:
     """Return the mpirun that belongs to this Python, or else the first on the path."""
     for name in ("mpirun", "mpiexec"):
         beside = Path(sys.executable).with_name(name)
-        found = str(beside) if beside.exists() else shutil.which(name)
-        if found:
-            return found
+        path = str(beside) if beside.exists() else shutil.which(name)
+        if path:
+            return path
     raise InputError(f"no mpirun was found; {NEEDS_MPI}, which brings one, or load your cluster's MPI module")
 
 

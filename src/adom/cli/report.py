@@ -1,7 +1,7 @@
 """`adom report`: results, the ledger and the network in motion as one page that works offline."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,11 +10,10 @@ from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
 if TYPE_CHECKING:
-    from ..run.result import Result
     from ..study.replay import Motion
 
 MOST = 200
-"""Runs of a folder among which one is looked for that can be shown in motion."""
+"""Runs of a folder that are tried for the network in motion."""
 HINT = "`adom solve` leaves config.toml beside its result; `adom report` on that folder shows the network in motion"
 
 
@@ -23,7 +22,7 @@ def report(
         list[Path],
         typer.Argument(metavar="RESULTS...", help="Result files, or folders of solve, compare, sweep or reproduce."),
     ],
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="What the page is called.")] = "",
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Title of the page.")] = "",
     network: Annotated[
         bool,
         typer.Option("--network/--no-network", metavar="", help="Run a stretch again and show the network in motion."),
@@ -44,11 +43,12 @@ def report(
 
     from .. import page
     from ..page import report as reports
+    from ..util.text import format_count
     from . import output
 
     page.check()
     for path in results:
-        reports.kind(path)  # which refuses what cannot be read
+        reports.kind(path)  # which refuses other files
     output.results([path for path in results if not path.is_dir()])
     output.file(out, (".html", ".htm"), "--out")
     content = reports.read(results, title=title, say=output.note)
@@ -56,22 +56,13 @@ def report(
     content = replace(content, motion=motion, motionless=why)
     with output.busy("writing the page"):
         written = page.write(content, out)
-    size = written.stat().st_size
+    size, count = written.stat().st_size, len(content.runs)
     if json:
         frames = 0 if motion is None else len(motion.rounds)
-        output.as_json(
-            {
-                "file": written,
-                "files": {"page": written},
-                "bytes": size,
-                "runs": len(content.runs),
-                "figures": len(content.figures),
-                "frames": frames,
-            }
-        )
+        counts = {"bytes": size, "runs": count, "figures": len(content.figures), "frames": frames}
+        output.as_json({"file": written, "files": {"page": written}, **counts})
     else:
-        count = len(content.runs)
-        output.lines("wrote", f"  {written} ({size / 1e6:.1f} MB, {count} run{'' if count == 1 else 's'})")
+        output.wrote(f"{written} ({size / 1e6:.1f} MB, {format_count(count, 'run')})")
     if network and motion is None:
         output.note(f"no network in motion: {why}")
     return Exit.DONE
@@ -82,14 +73,17 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
     why = ""
     for path in results:
         try:
-            return _of(path), ""
+            return _replay(path), ""
         except InputError as error:
             why = why or str(error)
     return None, why
 
 
-def _of(path: Path) -> "Motion":
+def _replay(path: Path) -> "Motion":
+    """Run the first stretch of a saved run again."""
     from ..page import report as reports
+    from ..run.endings import LOST
+    from ..run.result import load
     from ..study import replay
     from . import build
     from .config import settle
@@ -102,39 +96,24 @@ def _of(path: Path) -> "Motion":
     if not (folder / "config.toml").is_file():
         raise InputError(f"{path} has no config.toml beside it that says how it was made; {HINT}")
     files = [path] if kind == "file" else sorted(folder.glob("members/*.npz" if kind == "sweep" else "*.npz"))
-    runs = sorted(_whole(files[:MOST]), key=_preference)
+    errors, runs = [], []
+    for file in files[:MOST]:
+        try:
+            runs.append(load(file))
+        except InputError as error:
+            errors.append(error)
+    if not runs:
+        raise errors[0]
+    # ADOM's best run that did not fail comes first.
+    runs.sort(key=lambda run: (run.status in LOST, run.provenance["method"]["name"] != "adom", reports.rank(run)))
     replay.check_size((runs[0].provenance.get("problem") or {}).get("nodes") or 0)  # before anything large is built
     settings = settle(folder / "config.toml", {}, USUAL)
     network = build.network(settings)
     problem = build.problem(settings, network.nodes)
-    why = None
+    errors = []
     for run in runs:
         try:
             return replay.replay(run, problem, network)
         except InputError as error:
-            why = why or error
-    assert why is not None
-    raise why
-
-
-def _whole(files: list[Path]) -> "list[Result]":
-    """Read those results that are not damaged, of which there is one at least."""
-    from ..run.result import load
-
-    found, damaged = [], []
-    for file in files:
-        try:
-            found.append(load(file))
-        except InputError as error:
-            damaged.append(error)
-    if not found:
-        raise damaged[0]
-    return found
-
-
-def _preference(run: "Result") -> tuple[Any, ...]:
-    """Return what sorts the runs of a folder, the one to be shown in motion first: ADOM's best that is not lost."""
-    from ..page.report import rank
-    from ..run.endings import LOST
-
-    return run.status in LOST, run.provenance["method"]["name"] != "adom", rank(run)
+            errors.append(error)
+    raise errors[0]

@@ -51,7 +51,7 @@ def splits() -> tuple[str, ...]:
 
 
 def setting(text: str, default: Any = None, **more: Any) -> Any:
-    """Describe a field: its help, default, limits as pydantic names them, and what else `Setting` has."""
+    """Describe a field: help, default, limits as pydantic names them, and other attributes of `Setting`."""
     limits = {name: more.pop(name) for name in ("ge", "gt", "le") if name in more}
     return field(default=default, metadata={"help": text, "limits": limits, **more})
 
@@ -289,7 +289,7 @@ USUAL: Tables = {
     "problem": {"nodes": 100, "samples": 100, "dim": 40, "kappa": 100.0},
     "network": {"graphs": 1000},
 }
-"""The paper's default experiment, for what neither an option nor a file sets."""
+"""The paper's default experiment, for settings given neither by option nor by file."""
 
 SMALL: Tables = {
     "problem": {"nodes": 20, "samples": 20, "dim": 10, "kappa": 10.0},

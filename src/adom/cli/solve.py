@@ -58,7 +58,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
 
 
 def check(settings: Config) -> None:
-    """Refuse what is wrong whatever the problem, before anything is built."""
+    """Refuse a wrong request before anything is built."""
     from . import build, output, ranks
 
     run = settings.run
@@ -192,7 +192,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
 
 
 def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return rows on how close a run came to the solution, or on what is known without it."""
+    """Return rows on how close a run came to the solution."""
     from ..util.text import format_bytes
     from .output import number
 
@@ -213,7 +213,7 @@ def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def advice(result: "Result", tol_flag: str = "--rtol") -> str:
-    """Suggest what to do about how a run ended, never what is set already; "" where there is nothing to do."""
+    """Suggest what to do after a run, never what is set already; "" if nothing."""
     status = result.status
     careful = _more_careful(result)
     if status in {"growing", "diverged"}:

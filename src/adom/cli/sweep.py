@@ -81,7 +81,7 @@ def sweep(
 
 
 def _check(settings: Config, config: Path | None) -> None:
-    """Refuse what is wrong whatever the problem, before anything is built."""
+    """Refuse a wrong request before anything is built."""
     from ..problems.oracle_spec import parse_oracle
     from . import build
 
