@@ -52,7 +52,7 @@ the paper
   adom reproduce --quick       its figures and claims, in miniature
   adom ledger out/reproduce    judge its claims from the files of a reproduction
 many machines
-  adom split FILE --nodes 100  one file per node, so that each holds its own only
+  adom split FILE --nodes 100  one file per node: each holds only its own
   adom solve --shards shards --engine mpi --ranks 4
                                four processes that talk to their neighbours
 
