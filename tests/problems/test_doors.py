@@ -1,4 +1,4 @@
-"""What problems are made of, at the door: all of it can be computed with, or is refused in one line."""
+"""Input of problems: everything given can be computed with, or is refused in one line."""
 
 import warnings
 from fractions import Fraction
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import adom
 from adom.problems import checks
 from adom.problems.features import largest_curvature
+from adom.problems.shifted import Shifted
 
 A = np.array([[-2.0, 0.0], [2.0, -1.0], [1.0, -2.0], [0.0, 2.0], [-1.0, 1.0], [-2.0, 1.0]])
 b = np.array([0, 1, 0, 1, 1, 0])
@@ -89,7 +90,7 @@ def test_labels_that_cannot_be_computed_with(make: Any, labels: Any) -> None:
     refused(make, A, labels)
 
 
-def test_large_features_say_value_rule_and_remedy() -> None:
+def test_large_numbers_say_value_rule_and_remedy() -> None:
     rule = r"\[0, 0\] is -2e\+200; numbers must be at most 1e\+75 in size, .*: scale them down"
     refused(MAKERS["logistic"], A * 1e200, b, match="features" + rule)
     refused(MAKERS["nodes"], sp.csr_array(A * 1e200), b, match="node 0's features" + rule)
@@ -160,38 +161,108 @@ class Unhashable:
         return half_square(x, centre)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"dim": -1}, "dim must be a whole number of at least 1, got -1; it is the length of x"),
-        ({"dim": 10**12}, "dim must be at most"),
-        ({"mu": "a"}, "mu must be a positive number, or 2 of them, one a node; got 'a'"),
-        ({"loss": lambda x, c: 3}, "it returned int.*, not a real number"),
-        ({"loss": lambda x, c: 1j * (x @ x)}, "it returned complex128, not a real number"),
-        ({"loss": Unhashable()}, "must be hashable, and a Unhashable is not; wrap it in a function"),
-        ({"data": np.full((2, 3), 1e200)}, r"data, array 0\[0, 0\] is 1e\+200"),
-        ({"data": np.array([["a"], ["b"]])}, "data, array 0, must be numbers, got an array of <U1"),
-        ({"data": sp.csr_array(np.ones((2, 3)))}, "must be a dense array, got a sparse one"),
-    ],
-)
-def test_losses(given: dict[str, Any], message: str) -> None:
-    refused(lambda: from_loss(**given), match=message)
+def logistic(features: Any = A, labels: Any = b, **given: Any) -> Any:
+    return adom.LogisticRegression(features, labels, **{"nodes": 2, **(given or {"l2": 1.0})})
 
 
-@pytest.mark.parametrize(
-    ("data", "more", "message"),
-    [
-        (None, {}, "data must be one .* pair for each node, got NoneType"),
-        (np.ones((2, 2)), {}, "node 0 must be a pair"),
-        ([(A, b), (A, np.where(b, "yes", "no"))], {}, "node 1's labels are <U3, node 0's int64"),
-        ([(A, b)], {"weights": 3}, "weights must be one array for each node, got 3"),
-        ([(A, b)], {"weights": ["a"]}, "node 0's weights must be real numbers"),
-        ([(A, b)], {"weights": [np.full(6, 1e300)]}, r"node 0's weights\[0\] is 1e\+300"),
-        ([(A, b)], {"weights": [sp.csr_array(np.ones((6, 1)))]}, "node 0's weights must be a dense array"),
-    ],
-)
-def test_nodes(data: Any, more: dict[str, Any], message: str) -> None:
-    refused(lambda: adom.LogisticRegression.from_nodes(data, l2=1.0, **more), match=message)
+def from_nodes(*data: Any, **given: Any) -> Any:
+    return adom.LogisticRegression.from_nodes(list(data) or [(A, b - 1), (A[:4], b[:4] - 1)], **{"l2": 1.0, **given})
+
+
+def softmax(*data: Any, **given: Any) -> Any:
+    return adom.SoftmaxRegression(list(data) or [(A, b), (A[:4], b[:4])], **{"classes": 2, "l2": 1.0, **given})
+
+
+def shifted(centre: Any, tilt: Any) -> Any:
+    return Shifted(adom.Quadratic([np.eye(3)] * 4, np.ones((4, 3))), centre, tilt)
+
+
+def square(x: Any, centre: Any) -> Any:
+    return ((x - centre) ** 2).sum() / 2
+
+
+E, PAIR = np.eye(2), (np.ones((2, 2)), [0, 1])
+REFUSED = [
+    (lambda: logistic(labels=[0, 1, 2, 1, 0, 1], l2=1.0), "two classes, got 3: 0, 1, 2"),
+    (lambda: logistic(labels=np.ones(6), l2=1.0), "two classes, got 1"),
+    (lambda: logistic(labels=b[:5], l2=1.0), r"labels must have shape \(6,\).*got \(5,\)"),
+    (lambda: logistic(labels=np.where(A[:, 0] == 1, np.nan, b), l2=1.0), r"labels\[2\] is nan"),
+    (lambda: logistic(np.where(A == -1, np.inf, A), l2=1.0), r"features\[1, 1\] is inf"),
+    (lambda: logistic(sp.csr_array(np.where(A == -1, np.nan, A)), l2=1.0), r"features\[1, 1\] is nan"),
+    (lambda: logistic(A[:, 0], l2=1.0), r"shape \(samples, features\), got \(6,\)"),
+    (lambda: logistic(A.astype(str), l2=1.0), "features must be real numbers"),
+    (lambda: logistic(kappa=1.0), "kappa must be finite and greater than 1, got 1.0"),
+    (lambda: logistic(l2=1.0).with_kappa(1), "kappa must be finite and greater than 1, got 1"),
+    (lambda: logistic(l2=1.0).with_l2(0.0), "l2 must be positive"),
+    (lambda: logistic(l2=1.0, kappa=2.0), "exactly one of l2 and kappa"),
+    (lambda: logistic(l2=None), "exactly one of l2 and kappa"),
+    (lambda: logistic(0 * A, kappa=3.0), "every feature is zero"),
+    (lambda: logistic(l2=1.0, nodes=7), "7 nodes cannot share 6 samples"),
+    (lambda: logistic(l2=1.0, nodes=2.0), "nodes must be a whole number"),
+    (lambda: adom.LogisticRegression.from_nodes([], l2=1.0), "no nodes"),
+    (lambda: adom.LogisticRegression.from_nodes(None, l2=1.0), "data must be one .* pair for each node, got NoneType"),
+    (lambda: from_nodes(*np.ones((2, 2))), "node 0 must be a pair"),
+    (lambda: from_nodes(PAIR, (np.ones((0, 2)), [])), "node 1 is empty"),
+    (lambda: from_nodes(PAIR, (np.ones((2, 3)), [0, 1])), "node 1 has 3 features but node 0 has 2"),
+    (lambda: from_nodes(PAIR, (E, [0])), "node 1 has 2 samples but labels"),
+    (lambda: from_nodes(PAIR, (np.full((2, 2), np.nan), [0, 1])), r"node 1's features\[0, 0\] is nan"),
+    (lambda: from_nodes((A, b), (A, np.where(b, "yes", "no"))), "node 1's labels are <U3, node 0's int64"),
+    (lambda: from_nodes(classes=(0, 1)), "labels must be 0 or 1, got -1.* for sample"),
+    (lambda: from_nodes(classes=(1, -1)), r"classes must be two numbers, the smaller first, got \(1, -1\)"),
+    (lambda: from_nodes(classes=(-1, 0, 2)), "classes must be two numbers"),
+    (lambda: from_nodes(classes=("a", 1)), "classes must be two numbers"),
+    (lambda: from_nodes(classes=(-1, float("nan"))), "classes must be two numbers"),
+    (lambda: from_nodes(longest=5), "longest must be a whole number of at least 6, got 5; node 0 has 6 samples"),
+    (lambda: from_nodes(weights=3), "weights must be one array for each node, got 3"),
+    (lambda: from_nodes(weights=["a", "b"]), "node 0's weights must be real numbers"),
+    (lambda: from_nodes(weights=[np.full(6, 1e300)] * 2), r"node 0's weights\[0\] is 1e\+300"),
+    (lambda: from_nodes(weights=[sp.csr_array(A)] * 2), "node 0's weights must be a dense array"),
+    (lambda: from_nodes(weights=[np.ones(6)]), "weights must be one array for each of the 2 nodes, got 1"),
+    (lambda: from_nodes(weights=[np.ones(6), np.ones(3)]), "node 1 has 4 samples and its weights"),
+    (lambda: from_nodes(weights=[np.ones(6), -np.ones(4)]), "finite numbers of at least 0"),
+    (lambda: softmax((A, 2 * b)), "labels must be whole numbers from 0 to 1, got .*2"),
+    (lambda: softmax((A, b * 1.0)), "labels must be whole numbers from 0 to 1, got .*0.0"),
+    (lambda: softmax(classes=1), "classes must be a whole number of at least 2, got 1"),
+    (lambda: adom.LeastSquares([(E, ["a", "b"])], l2=1.0), "targets must be real numbers"),
+    (lambda: adom.LeastSquares([(E, [1.0, np.nan])], l2=1.0), r"node 0's labels\[1\] is nan"),
+    (lambda: adom.LeastSquares([(E, [1.0])], l2=1.0), "one label for every"),
+    (lambda: adom.Quadratic(E, np.ones((2, 2))), r"H must have shape \(nodes, dim, dim\), got \(2, 2\)"),
+    (lambda: adom.Quadratic([E] * 3, np.ones((2, 2))), r"to match H, got \(2, 2\)"),
+    (lambda: adom.Quadratic([E, [[1, 2], [0, 1]]], np.ones((2, 2))), r"H\[1\] is not symmetric"),
+    (lambda: adom.Quadratic([E, np.diag([1, -1])], np.ones((2, 2))), r"H\[1\] is not positive definite.*-1"),
+    (lambda: adom.Quadratic([E, np.diag([1, np.nan])], np.ones((2, 2))), r"H\[1, 1, 1\] is nan"),
+    (lambda: adom.Quadratic([E] * 2, [[1, np.inf], [0, 0]]), r"c\[0, 1\] is inf"),
+    (
+        lambda: shifted(np.zeros(2), np.zeros((4, 3))),
+        r"shapes \(3,\) and \(4, 3\) to match .*, got \(2,\) and \(4, 3\)",
+    ),
+    (lambda: shifted(np.zeros(3), np.zeros((3, 3))), r"got \(3,\) and \(3, 3\)"),
+    (lambda: shifted([0.0, np.nan, 0.0], np.zeros((4, 3))), r"centre\[1\] is nan"),
+    (lambda: from_loss(3), "loss must be a function"),
+    (lambda: from_loss(Unhashable()), "must be hashable, and a Unhashable is not; wrap it in a function"),
+    (lambda: from_loss(lambda x, c: 3), "it returned int.*, not a real number"),
+    (lambda: from_loss(lambda x, c: 1j * (x @ x)), "it returned complex128, not a real number"),
+    (lambda: from_loss(lambda x, c: x - c), "not a scalar"),
+    (lambda: from_loss(lambda x, c: x - c, dim=None), "cannot be told from the data"),
+    (lambda: from_loss(lambda x, c: x @ x, np.ones((3, 2, 4)), dim=None), r"accepts \[2, 4\]\); give dim="),
+    (lambda: from_loss(square, dim=5), "does not work for x of length 5"),
+    (lambda: from_loss(dim=-1), "dim must be a whole number of at least 1, got -1; it is the length of x"),
+    (lambda: from_loss(dim=10**12), "dim must be at most"),
+    (lambda: from_loss(data=np.float64(1.0)), "leading axis of nodes"),
+    (lambda: from_loss(data=(np.ones((2, 3)), np.ones(4))), "leading sizes"),
+    (lambda: from_loss(data=np.array([[1.0, np.nan]])), r"data, array 0\[0, 1\] is nan"),
+    (lambda: from_loss(data=np.full((2, 3), 1e200)), r"data, array 0\[0, 0\] is 1e\+200"),
+    (lambda: from_loss(data=np.array([["a"], ["b"]])), "data, array 0, must be numbers, got an array of <U1"),
+    (lambda: from_loss(data=sp.csr_array(np.ones((2, 3)))), "must be a dense array, got a sparse one"),
+    (lambda: from_loss(L=[1.0, 2.0, 3.0]), "L must be a positive number, or 2 of them"),
+    (lambda: from_loss(mu=2.0, L=1.0), "mu must be at most L"),
+    (lambda: from_loss(mu=0.1, L=0.5), r"f_0 has curvature 1 at 0, outside \[mu, L\] = \[0.1, 0.5\]"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message[:40] for _, message in REFUSED])
+def test_refused_in_one_line_that_says_why(make: Any, message: str) -> None:
+    refused(make, match=message)
 
 
 def test_nodes_of_one_sample_and_of_zeros() -> None:
@@ -228,12 +299,6 @@ def test_a_large_sparse_node_of_equal_eigenvalues() -> None:
     random = sp.random_array((1300, 1200), density=0.01, rng=rng, format="csr")
     top = np.linalg.norm(random.toarray(), 2) ** 2 / 1300
     assert largest_curvature(random, np.array([1300])) == pytest.approx([top], rel=1e-9)
-
-
-def test_another_regulariser_has_the_curvature_of_the_data() -> None:
-    stiff = MAKERS["logistic"](A, b).with_l2(1e20)  # beside which the data's own curvature rounds away
-    assert stiff.with_l2(0.1).L == MAKERS["logistic"](A, b).L
-    assert stiff.with_kappa(10.0).kappa == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

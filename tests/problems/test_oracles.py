@@ -14,10 +14,7 @@ from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gra
 answer = jax.jit(oracles.dual_gradient, static_argnums=0)
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double")
 
 
 @pytest.fixture(scope="module")
