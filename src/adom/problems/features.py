@@ -1,7 +1,7 @@
-"""Labelled samples spread over nodes: the two layouts, dense and sparse, behind one small interface.
+"""Labelled samples spread over nodes, in two layouts with one interface: dense and sparse.
 
-Rows are stored multiplied by their label, so that `margins` are b_ij a_ij'x_i. A per-sample array has the
-layout's own shape; only the functions here need to know it.
+Rows are stored multiplied by their label, so that `margins` are b_ij a_ij'x_i. Only the functions here know the shape
+of a per-sample array.
 """
 
 from typing import Any, NamedTuple
@@ -18,23 +18,23 @@ from .checks import check_memory
 
 Array = Any
 LARGE = 2**24
-"""Numbers of data beyond which a GPU's memory, not the start of its kernels, is what takes time."""
+"""Numbers of data beyond which a GPU's memory bandwidth, not the start of its kernels, takes the time."""
 FULL = 0.1
-"""The share of non-zeros beyond which products of sparse matrices take longer than those of dense ones."""
+"""The share of non-zeros beyond which products of sparse matrices are slower than those of dense ones."""
 
 
 class DenseFeatures(NamedTuple):
     """Samples as one (nodes, m, dim) array; nodes with fewer than m samples are filled up with zero rows."""
 
     signed: Array
-    weights: Array  # (nodes, m): 1 / m_i for a sample or what was given for it, 0 for filling
+    weights: Array  # (nodes, m): of the samples, 0 for filling
 
     def described(self) -> str:
-        """Return how many samples there are."""
+        """Return how many samples there are, in words."""
         return f"{_counted(self.weighed()[0])}, dense"
 
     def weighed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return each node's number of samples that weigh anything, and the sum of their weights."""
+        """Return each node's number of samples with a weight, and the sum of their weights."""
         weights = np.asarray(self.weights)
         return np.count_nonzero(weights, axis=1), weights.sum(axis=1)
 
@@ -71,14 +71,13 @@ class DenseFeatures(NamedTuple):
 
 
 def _counted(counts: np.ndarray) -> str:
-    """Return the samples of all nodes, and how few and how many a node has."""
     least, most = int(counts.min()), int(counts.max())
     return f"{int(counts.sum()):,}, {least:,}{f' to {most:,}' if most > least else ''} a node"
 
 
 @jax.custom_batching.custom_vmap
 def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
-    """Return the logistic gradient by the kernel, unless there is so little data that its start is what takes time."""
+    """Return the logistic gradient, by the kernel if there is enough data for it to pay."""
     if signed.size >= LARGE:
         return native.logistic_dense(signed, weights, x)
     return _pure_gradient(DenseFeatures(signed, weights), x)
@@ -87,16 +86,13 @@ def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
 @_gpu_gradient.def_vmap
 def _gpu_gradients(axis_size: int, batched: list[bool], signed: Array, weights: Array, x: Array) -> tuple[Array, bool]:
     """Return the gradients for a batch of x: products of matrices, which XLA leaves to the vendor's library."""
-    rows, shares, point = (0 if one else None for one in batched)
-    features, in_axes = DenseFeatures(signed, weights), DenseFeatures(rows, shares)
-    return jax.vmap(_pure_gradient, in_axes=(in_axes, point), axis_size=axis_size)(features, x), True
+    axes = [0 if varies else None for varies in batched]
+    gradient = jax.vmap(_pure_gradient, in_axes=(DenseFeatures(*axes[:2]), axes[2]), axis_size=axis_size)
+    return gradient(DenseFeatures(signed, weights), x), True
 
 
 class SparseFeatures(NamedTuple):
-    """The non-zeros of all samples in one list, ordered by sample; nothing is ever made dense.
-
-    `start` and `node_start` say the same as `sample` and `node`, in the form of the CSR format.
-    """
+    """The non-zeros of all samples in one list, ordered by sample; `start` and `node_start` are those of CSR format."""
 
     value: Array  # per non-zero: b_ij a_ij at one feature
     sample: Array  # per non-zero: which sample, over all nodes
@@ -104,7 +100,7 @@ class SparseFeatures(NamedTuple):
     start: Array  # per sample, and one more: its first non-zero
     node: Array  # per sample: which node
     node_start: Array  # per node, and one more: its first sample
-    weights: Array  # per sample: 1 / m_i or what was given for it
+    weights: Array  # per sample
     shape: Array  # an empty array of shape (nodes, dim), which only carries these two sizes
 
     def block(self, first: int, end: int) -> "SparseFeatures":
@@ -123,11 +119,11 @@ class SparseFeatures(NamedTuple):
         )
 
     def described(self) -> str:
-        """Return how many samples there are."""
+        """Return how many samples there are, in words."""
         return f"{_counted(self.weighed()[0])}, sparse ({self.value.shape[0]:,} numbers)"
 
     def weighed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return each node's number of samples that weigh anything, and the sum of their weights."""
+        """Return each node's number of samples with a weight, and the sum of their weights."""
         weights, starts = np.asarray(self.weights), np.asarray(self.node_start)[:-1]
         return np.add.reduceat(weights != 0, starts, dtype=np.int64), np.add.reduceat(weights, starts)
 

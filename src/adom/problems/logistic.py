@@ -87,14 +87,13 @@ class LogisticRegression(LinearModel):
         l2, kappa : float
             Exactly one, as for the class.
         classes : (smaller, larger), optional
-            The two values that labels may have, where some nodes of a whole are built by themselves: the data may
-            then hold one of them only. By default the two that occur.
+            The two values that labels may have, for nodes that are built apart from the others and may hold one of
+            them only. By default the two that occur.
         longest : int, optional
-            The samples of the largest node of the whole: dense nodes are filled up to so many rows, so that a node's
-            sums are the same to the bit whichever nodes it is built with. By default those of the largest node given.
+            Dense nodes are filled up to so many rows, by default those of the largest node given. With the number of
+            the largest node of all, a node's sums are the same to the bit whichever nodes it is built with.
         weights : sequence of arrays, optional
-            One array a node: what each of its samples' losses is multiplied by before they are added up, in place of
-            the 1 / m_i of their mean.
+            One array a node: the weights of its samples' losses, in place of 1 / m_i.
 
         Examples
         --------

@@ -25,12 +25,12 @@ class LossProblem(Problem):
     data: Any
     loss: Loss
     one_by_one: bool = False
-    """Whether nodes are computed one after the other: a loss of any kind is compiled into loops over all nodes at once,
-    and how these round may depend on how many there are."""
-    _made: Program  # what the loss computed when the problem was made
+    """Whether nodes are computed one after the other: loops over all nodes at once may round differently for another
+    number of nodes."""
+    _made: Program  # of the loss when the problem was made
 
     def own_code(self) -> Program:
-        """Return what the loss computes; refuse it where this is no longer what mu and L were given for."""
+        """Return the program of the loss; refuse one that has changed since mu and L were given for it."""
         if self._program is not None:
             return self._program
         now = _code(self)
@@ -45,12 +45,11 @@ class LossProblem(Problem):
 
     def block(self, first: int, end: int) -> Self:
         """Return the problem of some nodes alone, each computed by itself: the same bits in a block of any size."""
-        found = super().block(first, end)
-        found.one_by_one = True
-        return found
+        block = super().block(first, end)
+        block.one_by_one = True
+        return block
 
     def _facts(self) -> dict[str, Any]:
-        """Return what there is to know at a glance."""
         shapes = ", ".join(str(leaf.shape[1:]) for leaf in jax.tree.leaves(self.data))
         return {**super()._facts(), "loss": getattr(self.loss, "__name__", "a function"), "data of a node": shapes}
 
@@ -74,7 +73,7 @@ class LossProblem(Problem):
 
 
 def _code(problem: LossProblem) -> Program:
-    """Return what the loss computes now from one node's data: its value, its gradient, and their derivatives."""
+    """Return the program of the loss as it is now: its value, its gradient, and their derivatives."""
 
     def at(x: Array, v: Array, node: Any) -> Any:
         return jax.jvp(lambda x: jax.value_and_grad(problem.loss)(x, node), (x,), (v,))
@@ -88,7 +87,7 @@ def _one_node(data: Any) -> Any:
 
 
 def _read_by(loss: Loss) -> str:
-    """Return the names of variables that a function reads, as far as they can be told."""
+    """Return the names of the variables that a function reads, as far as they are known."""
     code = getattr(inspect.unwrap(loss), "__code__", None)
     outside = getattr(inspect.unwrap(loss), "__globals__", {})
     if code is None:
@@ -124,7 +123,7 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
         raise InputTypeError(f"loss must be a function of x and one node's data, got {type(loss).__name__}")
     if getattr(loss, "__hash__", None) is None:
         raise InputTypeError(f"loss must be hashable, and a {type(loss).__name__} is not; wrap it in a function")
-    # A copy: what is done to the arrays later does not change the problem.
+    # A copy: later changes of the arrays must not change the problem.
     data = jax.tree.map(lambda leaf: as_array("data", leaf).copy(), data)
     leaves = jax.tree.leaves(data)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
@@ -148,36 +147,34 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     return problem
 
 
-def _scalar_loss(problem: LossProblem, dim: int) -> Exception | None:
-    """Return None if the loss maps an x of this length to a scalar, otherwise what went wrong."""
+def _misfit(problem: LossProblem, dim: int) -> str:
+    """Return why the loss does not map an x of this length to a real number; "" if it does."""
     try:
         out = jax.eval_shape(problem.loss, jax.ShapeDtypeStruct((dim,), np.float64), _one_node(problem.data))
     except Exception as error:  # the user's function may raise anything
-        return error
+        return str(error).strip().split("\n")[0] or type(error).__name__
     shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", None)
     if shape != ():
-        return TypeError(f"it returned shape {shape}, not a scalar")
-    return None if np.issubdtype(dtype, np.floating) else TypeError(f"it returned {dtype}, not a real number")
+        return f"it returned shape {shape}, not a scalar"
+    return "" if np.issubdtype(dtype, np.floating) else f"it returned {dtype}, not a real number"
 
 
 def _check_dim(problem: LossProblem, dim: int) -> int:
     dim = check_whole("dim", dim, 1, "it is the length of x", LARGEST_DIM)
     check_room(problem.nodes, dim)
-    wrong = _scalar_loss(problem, dim)
-    if wrong is not None:
-        reason = str(wrong).strip().split("\n")[0]
+    if reason := _misfit(problem, dim):
         raise InputError(f"loss(x, data) does not work for x of length {dim}: {reason}")
     return dim
 
 
 def _find_dim(problem: LossProblem) -> int:
-    sizes = {size for leaf in jax.tree.leaves(problem.data) for size in leaf.shape[1:]}
-    fits = [size for size in sorted(sizes) if _scalar_loss(problem, size) is None]
+    sizes = sorted({size for leaf in jax.tree.leaves(problem.data) for size in leaf.shape[1:]})
+    fits = [size for size in sizes if not _misfit(problem, size)]
     if len(fits) > 1 and fits[0] == 1:
         fits = fits[1:]  # a length of 1 fits by broadcasting alone
     if len(fits) != 1:
-        found = f"the loss accepts {fits}" if fits else f"the loss accepts none of {sorted(sizes)}"
-        raise InputError(f"the length of x cannot be told from the data ({found}); give dim=")
+        accepted = fits or f"none of {sizes}"
+        raise InputError(f"the length of x cannot be told from the data (the loss accepts {accepted}); give dim=")
     return int(fits[0])
 
 

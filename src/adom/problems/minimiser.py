@@ -1,11 +1,11 @@
-"""The minimiser of the mean of the f_i, computed on the host, and how exactly it is known.
+"""The minimiser of the mean of the f_i by damped Newton steps in NumPy, and how exactly it is known.
 
-Newton's method takes its steps in NumPy: nothing is compiled unless a problem's gradients exist in JAX alone. Up to
-`DENSE` coordinates the systems are factorised; beyond, they are solved by conjugate gradients.
+Unlike `newton`, which solves one equation a node inside a compiled loop, this solves a single one with libraries on the
+host: nothing is compiled unless a problem's gradients exist in JAX alone, systems are factorised up to `DENSE`
+coordinates, and conjugate gradients are preconditioned.
 
-However small a gradient is, it says little about the distance to the minimiser where mu is tiny, and rounding keeps
-it from getting smaller. So the distance is estimated: one more Newton step is taken from points that differ from the
-result in their last digits, and from gradients that do. Where these steps end would be one point but for rounding.
+Where mu is tiny a small gradient says little about the distance to the minimiser, so that is estimated: one more Newton
+step is taken from points and with gradients that differ in their last digits. But for rounding, all would end at one.
 """
 
 from collections.abc import Callable
@@ -21,23 +21,23 @@ DENSE = 4096
 """Beyond so many coordinates no Hessian is held."""
 STEPS = 100
 SMALLEST = 2.0**-30
-"""The shortest part of a Newton step that is tried."""
+"""The shortest fraction of a Newton step that is tried."""
 ULP = float(np.finfo(np.float64).eps)
 PRODUCTS = 20_000
-"""Products with Hessians that conjugate gradients may take in all."""
+"""The most products with Hessians that conjugate gradients take in all."""
 TIGHT = 1e-10
-"""What conjugate gradients leave of the last right-hand sides."""
+"""The tolerance of conjugate gradients in the end."""
 PROBES = 4
 NUDGE = 2.0**-36
-"""The relative size of what probes move the point by: all roundings change, and curvature does not."""
+"""The relative size of a probe's move: all roundings change, and curvature does not."""
 SAFETY = 3.0
-"""By how much the distance may exceed the farthest of the probes."""
+"""The distance may exceed that of the farthest probe by this factor."""
 
 Solve = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
 
 
 class Minimum(NamedTuple):
-    """Where a function is least, and an estimate of the distance to where it really is."""
+    """A minimiser, and an estimate of its distance to the true one."""
 
     x: np.ndarray
     error: float
@@ -50,8 +50,8 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
     --------
     >>> from adom.problems.squares import LeastSquares
     >>> problem = LeastSquares([([[1.0]], [1.0]), ([[3.0]], [0.0])], l2=1.0)  # f' = 2x - 1 and 10x
-    >>> found = minimum(problem, slope=np.array([1.0]))
-    >>> found.x.round(12).tolist(), found.error < 1e-14
+    >>> x, error = minimum(problem, slope=np.array([1.0]))
+    >>> x.round(12).tolist(), error < 1e-14
     ([0.25], True)
     """
     problem = problem.on_device()
@@ -72,14 +72,14 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
         length = float(np.linalg.norm(direction))
         # If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
         near = length <= 1e-8 * at or size <= ULP * (first + float(problem.L) * at)
-        found = _step(gradient, x, g, direction, 1.0 if near else SMALLEST)
-        if found is None:
+        better = _step(gradient, x, g, direction, 1.0 if near else SMALLEST)
+        if better is None:
             break
-        (x, g), solve = found, systems.at(found[0])
+        (x, g), solve = better, systems.at(better[0])
         if length <= ULP * at:
             break
     error = _distance(problem, gradient, solve, x)
-    if not near and g.any():  # it was given up far from the minimiser: only mu is certain there
+    if not near and g.any():  # stopped far from the minimiser, where only mu is certain
         error = max(error, float(np.linalg.norm(g)) / systems.mu)
     return Minimum(x, error)
 
@@ -87,17 +87,13 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
 def _step(
     gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray, g: np.ndarray, direction: np.ndarray, shortest: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a point farther along where the gradient is shorter, and that gradient; None if there is none.
-
-    The gradient's norm, unlike the function's value, can be followed down to rounding; along the Newton direction it
-    falls like 1 - t.
-    """
+    """Return a point along the direction with a shorter gradient, and that gradient; None if there is none."""
     before, t = float(np.linalg.norm(g)), 1.0
     while t >= shortest:
         trial = x - t * direction
-        left = gradient(trial)
-        if np.linalg.norm(left) <= (1 - t / 4) * before:
-            return trial, left
+        g_trial = gradient(trial)
+        if np.linalg.norm(g_trial) <= (1 - t / 4) * before:
+            return trial, g_trial
         t /= 2
     return None
 
@@ -107,15 +103,14 @@ def _distance(problem: "Problem", gradient: Callable[[np.ndarray], np.ndarray], 
     rng = np.random.default_rng(0)
     farthest = ULP * float(np.linalg.norm(x))
     for _ in range(PROBES):
-        nudge = NUDGE * x * rng.choice([-1.0, 1.0], x.size)
-        moved = x + nudge
+        moved = x + NUDGE * x * rng.choice([-1.0, 1.0], x.size)
         step, slack = solve(gradient(moved) + ULP * problem.rounding(rng), TIGHT)
         farthest = max(farthest, float(np.linalg.norm((moved - x) - step)) + slack)
     return SAFETY * farthest if np.isfinite(farthest) else np.inf
 
 
 class _Systems:
-    """Newton's linear systems, and what was spent on those that take products."""
+    """Newton's linear systems, and the products that are left for those that take some."""
 
     def __init__(self, problem: "Problem") -> None:
         self.problem, self.left = problem, PRODUCTS
@@ -127,7 +122,7 @@ class _Systems:
         return self.left <= 0
 
     def at(self, x: np.ndarray) -> Solve:
-        """Return a function of a right-hand side and a tolerance: the solution, and a bound of its error if known."""
+        """Return a solver: right-hand side and tolerance -> solution, and a bound of its error."""
         if self.problem.holds_hessian():
             return self._factorised(self.problem.mean_hessian(x))
         return self._iterative(x)
@@ -137,7 +132,7 @@ class _Systems:
             return lambda v, _: (np.full_like(v, np.nan), np.inf)
         try:
             factor = scipy.linalg.cho_factor(hessian, lower=True, check_finite=False)
-        except scipy.linalg.LinAlgError:  # rounding has eaten mu, which no eigenvalue is below
+        except scipy.linalg.LinAlgError:  # rounding has made eigenvalues smaller than mu
             values, vectors = scipy.linalg.eigh(hessian, check_finite=False)
             values = np.maximum(values, self.mu)
             return lambda v, _: (vectors @ ((vectors.T @ v) / values), 0.0)

@@ -1,10 +1,10 @@
-"""Damped Newton's method for many strongly convex equations at once, to machine precision.
+"""Damped Newton's method for many strongly convex equations at once, compiled, to machine precision.
 
-Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit
-is the norm of g, not a function value: along the Newton direction it falls like 1 - t, and unlike a
-difference of function values it can be followed down to rounding. A row stops when a Newton step is no more
-than rounding of x, or when none reduces the norm. How small the norm is says nothing: where mu is tiny beside
-L, a gradient that is all rounding along one direction is far from 0 along another.
+Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit is the norm
+of g: along the Newton direction it falls like 1 - t, and unlike a difference of function values it can be followed down
+to rounding. A row stops when a Newton step is no more than rounding of x, or when none reduces the norm. A small norm
+is no criterion: where mu is tiny beside L, a gradient may be all rounding along one direction and far from 0 along
+another.
 """
 
 from collections.abc import Callable
@@ -36,17 +36,10 @@ def newton(
     scale: Array,
     stiffness: Array,
 ) -> tuple[Array, Array]:
-    """Solve gradient(x) = 0 row by row; return x and the gradients that each row spent.
+    """Solve gradient(x) = 0 row by row, starting at x; return the solution and the gradients that each row spent.
 
-    Parameters
-    ----------
-    gradient, hessian_product, hessian : callable
-        On arrays of shape (rows, dim). Without `hessian` the Newton system is solved by conjugate gradients.
-    x : array
-        Where to start.
-    scale, stiffness : array
-        Rounding of x is an ulp of `norm(x) + scale / stiffness`, where `scale` is the size of the terms that
-        cancel in the gradient at 0: next to them an x may be 0 but for rounding.
+    Without `hessian`, conjugate gradients solve the Newton systems. Rounding of x is an ulp of
+    `norm(x) + scale / stiffness`, where `scale` is the size of the terms that cancel in the gradient at 0.
     """
     ulp = float(np.finfo(x.dtype).eps)
 
@@ -78,7 +71,7 @@ def newton(
         none = jnp.zeros_like(carry.done)
         start = (jnp.ones_like(before), 0, carry.x, carry.g, none, carry.done, jnp.zeros_like(carry.gradients))
         _, _, x, g, accepted, _, spent = jax.lax.while_loop(unsatisfied, attempt, start)
-        # A row that found no better point keeps the x it had.
+        # A row without a better point keeps the x it had.
         gradients = carry.gradients + spent + ~carry.done
         done = carry.done | ~accepted | (length <= ulp * size)
         return _Carry(carry.iteration + 1, x, g, done, gradients)
@@ -91,10 +84,7 @@ def newton(
 
 
 def conjugate_gradients(product: Callable[[Array], Array], b: Array, tolerance: float = 1e-6) -> tuple[Array, Array]:
-    """Solve product(v) = b for symmetric positive definite products, row by row, to `tolerance`.
-
-    Returns the solution and the number of products that each row took.
-    """
+    """Solve product(v) = b to `tolerance`, row by row; return v and the number of products that each row took."""
     target = (tolerance * jnp.linalg.norm(b, axis=-1)) ** 2
 
     def body(state: tuple[Array, ...]) -> tuple[Array, ...]:
