@@ -34,7 +34,7 @@ def compare(
     network, problem = build.both(settings)
 
     from .. import compare as compare_methods
-    from ..problems.weighting import told
+    from ..problems.weighting import weighting_text
     from ..study.compare import file_names
 
     parameters, budget = build.parameters(settings.run.parameters), build.budget(settings, problem)
@@ -54,7 +54,7 @@ def compare(
     else:
         _print(comparison, settings, about)
         output.wrote(*files.values(), f"{len(results)} result files .npz")
-    if weights := told(problem.weighting()):
+    if weights := weighting_text(problem.weighting()):
         output.note(weights)
     reasons: dict[str, list[str]] = {}
     for label, reason in comparison.skipped.items():

@@ -167,7 +167,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
 
 
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
-    from ..problems.weighting import told
+    from ..problems.weighting import weighting_text
     from .output import number
 
     status = summary["status"]
@@ -175,7 +175,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         status = "converged: the tolerance was met"
     elif status == "max_rounds":
         status = "; ".join(filter(None, ("max_rounds: the rounds are spent", summary["message"], summary["advice"])))
-    weights = told(summary["samples"])
+    weights = weighting_text(summary["samples"])
     return [
         ("method", f"{summary['title']}, parameters {protocol}"),
         ("oracle", summary["oracle"] or "gradients"),

@@ -38,7 +38,7 @@ def sweep(
     the same command goes on where it was ended or killed. Writes table.csv,
     sweep.png, config.toml and one file per member in members/.
     """
-    from ..problems.weighting import told
+    from ..problems.weighting import weighting_text
     from . import build, output
     from .config import settle, write_toml
 
@@ -69,7 +69,7 @@ def sweep(
         if result.results:
             _print(result, about, files["table"])
         output.wrote(*files.values())
-    for text in (told(problem.weighting()), *(str(warning.message) for warning in caught)):
+    for text in (weighting_text(problem.weighting()), *(str(warning.message) for warning in caught)):
         if text:
             output.note(text)
     if result.refused:

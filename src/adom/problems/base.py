@@ -20,7 +20,7 @@ from ..util.programs import Program, program
 from .checks import EXTREME
 from .minimiser import DENSE, Minimum, minimum
 from .newton import newton
-from .weighting import told, weighting
+from .weighting import weighting, weighting_text
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 HessianProduct = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]  # v -> H v; the diagonal of H if cheap
@@ -59,7 +59,7 @@ class Problem(ABC):
     mu_nodes: np.ndarray
     L_nodes: np.ndarray
     _program: Program | None = None  # of a copy made by JAX, whose code cannot change any more
-    _solution: tuple[Minimum, Program] | None = None  # and the `own_code` that it belongs to
+    _solution: tuple[Minimum, Program] | None = None  # and the `user_code` that it belongs to
 
     def __init_subclass__(cls) -> None:
         """Register the class as a pytree whose leaves are its arrays."""
@@ -68,7 +68,7 @@ class Problem(ABC):
     def _flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         arrays = tuple(getattr(self, name) for name in self._common_arrays + self.array_fields)
         static = tuple(getattr(self, name) for name in self._common_static + self.static_fields)
-        return arrays, (*static, self.own_code())
+        return arrays, (*static, self.user_code())
 
     @classmethod
     def _unflatten(cls, static: tuple[Any, ...], arrays: Any) -> Self:
@@ -79,8 +79,8 @@ class Problem(ABC):
             setattr(self, name, value)
         return self
 
-    def own_code(self) -> Program:
-        """Return the program of the user's own code in this problem, as it is now; empty if there is none.
+    def user_code(self) -> Program:
+        """Return the program of a user's own code in this problem, as it is now; an empty one if there is none.
 
         JAX caches programs, and a sweep keeps results; both must notice when a value that the code reads has changed.
         """
@@ -240,14 +240,14 @@ class Problem(ABC):
             )
 
     def _minimum(self) -> Minimum:
-        if self._solution is None or self._solution[1] != self.own_code():
+        if self._solution is None or self._solution[1] != self.user_code():
             self._warn_of_inexact(self._remember(minimum(self)))
         assert self._solution is not None
         return self._solution[0]
 
     def _remember(self, known: Minimum) -> Minimum:
         known.x.setflags(write=False)
-        self._solution = (known, self.own_code())
+        self._solution = (known, self.user_code())
         return known
 
     def on_device(self) -> Self:
@@ -285,7 +285,7 @@ class Problem(ABC):
     def _facts(self) -> dict[str, Any]:
         """Return the rows of the notebook card; none of them is expensive."""
         facts = {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
-        return facts | ({"weights": words} if (words := told(self.weighting())) else {})
+        return facts | ({"weights": words} if (words := weighting_text(self.weighting())) else {})
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, "minimise the sum of f_i over the nodes", self._facts())

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
 from ..util.checks import check_whole
-from ..util.programs import Program, program, reading
+from ..util.programs import Program, cached_for, program
 from .base import Array, Problem
 from .checks import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room
 
@@ -29,7 +29,7 @@ class LossProblem(Problem):
     number of nodes."""
     _made: Program  # of the loss when the problem was made
 
-    def own_code(self) -> Program:
+    def user_code(self) -> Program:
         """Return the program of the loss; refuse one that has changed since mu and L were given for it."""
         if self._program is not None:
             return self._program
@@ -62,7 +62,7 @@ class LossProblem(Problem):
         return self._over_nodes(jax.grad(self.loss), x)
 
     def _over_nodes(self, function: Loss, x: Array) -> Array:
-        with reading((self._program or self._made).digest):
+        with cached_for((self._program or self._made).digest):
             if self.one_by_one:
                 return jax.lax.map(lambda node: function(*node), (x, self.data))
             return jax.vmap(function)(x, self.data)

@@ -60,9 +60,9 @@ class Shifted(Problem):
         if solution is not None:
             self._remember(Minimum(np.array(solution, dtype=np.float64), float(solution_error)))
 
-    def own_code(self) -> Program:
+    def user_code(self) -> Program:
         """Return the user's own code in the problem that is shifted."""
-        return self.inner.own_code()
+        return self.inner.user_code()
 
     def weighting(self) -> dict[str, Any] | None:
         """Return the weights of the samples of the problem that is shifted."""

@@ -26,12 +26,12 @@ def _even(values: np.ndarray) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
-def told(weights: dict[str, Any] | None) -> str:
+def weighting_text(weights: dict[str, Any] | None) -> str:
     """Say how nodes of different sizes are weighted; "" where there is nothing to say.
 
     Examples
     --------
-    >>> told({"fewest": 100, "most": 169, "alike": "nodes"})
+    >>> weighting_text({"fewest": 100, "most": 169, "alike": "nodes"})
     'nodes count alike: 100 to 169 samples each, so a sample of a small node weighs more'
     """
     if not weights or weights.get("fewest") == weights.get("most") or weights.get("alike") != "nodes":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
-from ..problems.weighting import told
+from ..problems.weighting import weighting_text
 from ..util.cards import card, curve
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
@@ -103,7 +103,7 @@ class Result:
     @property
     def weighting(self) -> str:
         """Weighting of nodes with different numbers of samples, in words; "" where all have the same."""
-        return told(self.provenance.get("problem", {}).get("samples"))
+        return weighting_text(self.provenance.get("problem", {}).get("samples"))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the result to `path` (a .npz file), whole or not at all; return the path."""

@@ -21,8 +21,8 @@ from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..run.endings import FINISHED
-from ..run.own_code import own_code
 from ..run.result import Result, load
+from ..run.user_code import user_code
 from ..util.programs import Program, array_digest
 from .members import Member
 
@@ -66,7 +66,7 @@ class Keys:
 
     def _problem_digest(self, problem: Problem) -> str:
         leaves = [self._once(leaf, array_digest) for leaf in jax.tree.leaves(problem)]
-        parts = [*_descriptions(problem), self._code_digest(problem.own_code(), "the problem"), *leaves]
+        parts = [*_descriptions(problem), self._code_digest(problem.user_code(), "the problem"), *leaves]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _method_text(self, member: Member) -> str:
@@ -74,7 +74,7 @@ class Keys:
         cls = member.cls
         if cls not in self._methods:
             assert member.method is not None
-            code = own_code(member.method, member.problem.nodes, member.problem.dim, self.budget.dtype)
+            code = user_code(member.method, member.problem.nodes, member.problem.dim, self.budget.dtype)
             facts = (cls.oracle, cls.rounds_per_step, cls.vectors_per_round, cls.directed)
             self._methods[cls] = " ".join(map(str, (cls.__qualname__, *facts, self._code_digest(code, cls.title))))
         return self._methods[cls]

@@ -1,8 +1,8 @@
-"""What a function computes, told by the program that JAX makes of it.
+"""Digests of functions, taken from the programs that JAX makes of them.
 
 Whatever a function reads beside its arguments (variables outside it, defaults, attributes, arrays, files, functions
-that it calls) stands in that program as a constant. So the program's digest says whether a function still computes what
-it did, and whether two functions compute the same, however they are written and wherever they come from.
+that it calls) becomes a constant of that program. So the digest changes when a function computes something else, and
+two functions that compute the same have the same digest, however they are written.
 """
 
 import hashlib
@@ -17,35 +17,35 @@ import numpy as np
 from jax.extend import core
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""What the text of an object has that says nothing of itself but where it lies."""
+"""The memory address in the text of an object."""
 SILENT = ("debug_callback", "debug_print")
-"""Operations that leave results as they are."""
+"""Operations without influence on results."""
 KNOWN = ("custom_", "random_")
-"""How operations begin whose functions need not be looked into: rules of derivatives that are not taken any more, and
-JAX's own generators of random numbers."""
+"""Prefixes of operations whose functions need no digest: rules for derivatives that are not taken any more, and JAX's
+own generators of random numbers."""
 
 _context = jax.make_user_context(None) if hasattr(jax, "make_user_context") else None
-_looks = count()
+_traces = count()
 
 
 class Program(NamedTuple):
-    """The digest of a program, and what keeps it from saying all, "" where there is nothing."""
+    """The digest of a program, and the operation that hides something from it, "" if there is none."""
 
     digest: str = ""
     hidden: str = ""
 
 
-def reading(version: Any) -> AbstractContextManager[Any]:
-    """Keep what JAX remembers of functions apart by `version`.
+def cached_for(version: Any) -> AbstractContextManager[Any]:
+    """Let JAX use programs that it has cached for the same `version` only.
 
-    JAX remembers what a function under `jax.jit`, or the body of a loop, was when it first met it, although a value
-    that it reads may have changed since.
+    JAX caches a function under `jax.jit`, or the body of a loop, as it was when first met, although a value that it
+    reads may have changed since.
     """
     return nullcontext() if _context is None else _context(version)
 
 
 def program(function: Callable[..., Any], *arguments: Any) -> Program:
-    """Return what a function computes now from arguments of these shapes and types.
+    """Return the program of a function as it is now, for arguments of these shapes and types.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def program(function: Callable[..., Any], *arguments: Any) -> Program:
     shapes = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else leaf, arguments
     )
-    now = f"look {next(_looks)}"
+    unique = f"trace {next(_traces)}"
     try:
-        with jax.enable_x64(True), reading(now):
-            made = jax.make_jaxpr(function)(*shapes)
-    except Exception as error:  # someone's own function may raise anything
-        return Program(now, f"{type(error).__name__} while JAX reads it")
+        with jax.enable_x64(True), cached_for(unique):
+            jaxpr = jax.make_jaxpr(function)(*shapes)
+    except Exception as error:  # a user's function may raise anything
+        return Program(unique, f"{type(error).__name__} while JAX reads it")
     writer = _Writer()
-    return Program(writer.closed(made), writer.hidden)
+    return Program(writer.closed(jaxpr), writer.hidden)
 
 
 def array_digest(leaf: Any) -> str:
@@ -81,15 +81,15 @@ def array_digest(leaf: Any) -> str:
 
 
 class _Writer:
-    """Writes programs down and takes digests of them."""
+    """Writes programs as text and takes digests of it."""
 
     def __init__(self) -> None:
         self.hidden = ""
         self._known: dict[int, tuple[Any, str]] = {}  # inner programs, which may occur often
 
-    def closed(self, made: Any) -> str:
-        constants = [self._value(constant, "") for constant in made.consts]
-        return _sha([self.open(made.jaxpr), *constants])
+    def closed(self, program: Any) -> str:
+        constants = [self._value(constant, "") for constant in program.consts]
+        return _sha([self.open(program.jaxpr), *constants])
 
     def open(self, jaxpr: Any) -> str:
         if id(jaxpr) not in self._known:
@@ -106,28 +106,28 @@ class _Writer:
 
         lines = [" ".join(map(name, (*jaxpr.constvars, *jaxpr.invars)))]
         for line in jaxpr.eqns:
-            what = line.primitive.name
-            if what not in SILENT:
+            operation = line.primitive.name
+            if operation not in SILENT:
                 inputs, outputs = (" ".join(map(name, side)) for side in (line.invars, line.outvars))
-                lines.append(f"{outputs} = {what} {self._value(line.params, what)} {inputs}")
+                lines.append(f"{outputs} = {operation} {self._value(line.params, operation)} {inputs}")
         return _sha([*lines, " ".join(map(name, jaxpr.outvars))])
 
-    def _value(self, value: Any, what: str) -> str:
+    def _value(self, value: Any, operation: str) -> str:
         """Return a parameter or constant of an operation as text."""
         if isinstance(value, core.ClosedJaxpr):
             return self.closed(value)
         if isinstance(value, core.Jaxpr):
             return self.open(value)
         if isinstance(value, dict):
-            return f"{{{', '.join(f'{key}: {self._value(value[key], what)}' for key in sorted(value, key=str))}}}"
+            return f"{{{', '.join(f'{key}: {self._value(value[key], operation)}' for key in sorted(value, key=str))}}}"
         if isinstance(value, tuple | list):
-            return f"({', '.join(self._value(one, what) for one in value)})"
+            return f"({', '.join(self._value(item, operation) for item in value)})"
         if isinstance(value, np.ndarray | jax.Array):
-            drawn = not isinstance(value.dtype, np.dtype)  # a key of JAX's random numbers
-            return array_digest(jax.random.key_data(value) if drawn else value)
+            key = not isinstance(value.dtype, np.dtype)  # a key of JAX's random numbers
+            return array_digest(jax.random.key_data(value) if key else value)
         text = repr(value)
-        if ADDRESS.search(text) and not what.startswith(KNOWN):
-            self.hidden = self.hidden or what
+        if ADDRESS.search(text) and not operation.startswith(KNOWN):
+            self.hidden = self.hidden or operation
         return ADDRESS.sub("", text)
 
 

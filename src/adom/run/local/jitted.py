@@ -24,11 +24,11 @@ from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ...util.programs import reading
+from ...util.programs import cached_for
 from ..contract import CountingOracle
 from ..driver import Chunk
-from ..own_code import bare, own_code
 from ..recorder import Plan
+from ..user_code import bare, user_code
 from .gossip import Graphs, LocalGossip
 from .graph_layout import GraphLayout
 
@@ -236,7 +236,7 @@ class Session:
         self.problem = place(stacked, dtype)
         self.method = _stack(methods, dtype, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
-        code = own_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
+        code = user_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
         self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
         with self._reading():
@@ -254,7 +254,7 @@ class Session:
 
     def _reading(self) -> AbstractContextManager[Any]:
         """Keep JAX's caches of a user's functions apart by what they compute."""
-        return reading(self.kind.code or None)
+        return cached_for(self.kind.code or None)
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
         graphs, end = self.layout.window(first, rounds)

@@ -21,8 +21,8 @@ from ..contract import CountingOracle
 from ..driver import Chunk, slots
 from ..endings import FINISHED
 from ..local.jitted import place
-from ..own_code import bare
 from ..recorder import COLUMNS, CONSENSUS, ERROR, History, Plan, Recorder
+from ..user_code import bare
 from .agreement import Stop
 from .checkpoints import Checkpoints
 from .partition import RankGossip

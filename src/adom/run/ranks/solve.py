@@ -17,12 +17,12 @@ from ...problems.base import Problem
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
-from ..own_code import own_code
 from ..progress import Progress
 from ..provenance import describe_method
 from ..recorder import COLUMNS, Plan, Recorder, describe
 from ..request import TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
+from ..user_code import user_code
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task
@@ -142,7 +142,7 @@ def _task(
     if not known and request.tol is not None:
         stop = Stop(request.tol, network, block.constants, block.steepest)
     oracle = request.oracle_for(type(made))
-    codes = (block.problem.own_code(), own_code(made, problem.nodes, problem.dim, request.dtype))
+    codes = (block.problem.user_code(), user_code(made, problem.nodes, problem.dim, request.dtype))
     settings = {
         "method": describe_method(made),
         "oracle": str(oracle),

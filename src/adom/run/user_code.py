@@ -1,4 +1,4 @@
-"""Methods that are not this package's: what their steps compute, told by the programs that JAX makes of them."""
+"""Programs of methods that users have written, by which caches and stores notice a change of their code."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,7 +20,7 @@ def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
     return method
 
 
-def own_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> Program:
+def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> Program:
     """Return the program of a user's own method; an empty one for a method of this package.
 
     JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
