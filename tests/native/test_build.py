@@ -33,13 +33,13 @@ def test_without_a_compiler_jax_does_it_all(tmp_path):
 
 
 def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path):
-    used, error, said = solve(tmp_path)
+    used, error, messages = solve(tmp_path)
     if not used:
         pytest.skip("no C++ compiler here")
-    assert "compiling" in said
+    assert "compiling" in messages
     assert len(list(tmp_path.iterdir())) == 1
-    _, again, said = solve(tmp_path)
-    assert "compiling" not in said
+    _, again, messages = solve(tmp_path)
+    assert "compiling" not in messages
     assert again == error
     _, pure, _ = solve(tmp_path, ADOM_NATIVE="0")
     assert pure == pytest.approx(error, rel=1e-9)

@@ -72,9 +72,9 @@ def test_not_a_number_stays_one(sparse):
     with jax.enable_x64(True):
         features = cast(features_of(3, 20, 4, sparse), "float64")
         x = jnp.zeros((3, 4)).at[1].set(jnp.nan)
-        found = np.asarray(features.logistic_gradient(x))
-    assert np.isnan(found[1]).any()
-    assert np.isfinite(found[[0, 2]]).all()
+        result = np.asarray(features.logistic_gradient(x))
+    assert np.isnan(result[1]).any()
+    assert np.isfinite(result[[0, 2]]).all()
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 20, 130])
@@ -88,8 +88,8 @@ def test_gossip_is_a_product_with_the_matrix(dim):
         graphs = jax.device_put(GraphLayout(network, directed=False).window(0)[0])
         v = jnp.asarray(rng.standard_normal((4, 60, dim)))
         for g in range(3):
-            found = jax.jit(jax.vmap(lambda v, g=g: graphs.W.times(jnp.int32(g), (v,))[0]))(v)
-            np.testing.assert_allclose(found, network.matrix(g) @ np.asarray(v), rtol=0, atol=1e-13)
+            result = jax.jit(jax.vmap(lambda v, g=g: graphs.W.times(jnp.int32(g), (v,))[0]))(v)
+            np.testing.assert_allclose(result, network.matrix(g) @ np.asarray(v), rtol=0, atol=1e-13)
 
 
 def test_numbers_of_different_types_are_refused():

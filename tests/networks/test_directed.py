@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from adom.errors import InputError, InputTypeError
+from adom.errors import InputError
 from adom.networks import (
     DirectedNetwork,
-    cyclic,
     directed_erdos_renyi,
     directed_geometric,
     directed_ring,
@@ -77,30 +76,20 @@ def networks(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(networks())
-def test_matrices_are_stochastic_with_the_graphs_pattern(network):
+def test_matrices_are_stochastic_with_the_graphs_pattern_and_the_chi_of_a_brute_force_computation(network):
     check(network)
-
-
-@settings(max_examples=30, deadline=None)
-@given(networks())
-def test_chi_is_that_of_a_brute_force_computation(network):
     assert network.chi == pytest.approx(brute_force_chi(network), rel=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
 @given(networks(), st.integers(0, 10**9))
 def test_rounds_are_pure_and_periodic(network, k):
-    before = network.row_stochastic(k), network.column_stochastic(k)
-    network.row_stochastic(k)[:] = 7.0
-    network.chi  # noqa: B018 - computing it must not disturb anything
-    for matrix, again, later in zip(
-        before,
-        (network.row_stochastic(k), network.column_stochastic(k)),
-        (network.row_stochastic(k + network.period), network.column_stochastic(k + network.period)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(matrix, again)
-        np.testing.assert_array_equal(matrix, later)
+    for read in (network.row_stochastic, network.column_stochastic):
+        before = read(k)
+        read(k)[:] = 7.0
+        network.chi  # noqa: B018 - computing it must not disturb anything
+        np.testing.assert_array_equal(read(k), before)
+        np.testing.assert_array_equal(read(k + network.period), before)
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,17 +103,13 @@ def test_graphs_make_the_round_trip_with_positions(network):
         assert (places[0] is None and places[1] is None) or np.array_equal(*places)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 10, 101, 500])
+@pytest.mark.parametrize("n", [2, 3, 4, 10, 101, 500, 5000])
 def test_directed_ring_has_the_closed_form_chi(n):
     network = directed_ring(n)
-    rho = abs(0.5 + np.exp(2j * math.pi / n) / 2)
-    assert network.chi == pytest.approx(1 / (1 - rho), rel=1e-8)
+    assert network.chi == pytest.approx(1 / (1 - math.cos(math.pi / n)), rel=1e-8)
     assert set(map(tuple, network.arcs(0).tolist())) == {(i, (i + 1) % n) for i in range(n)}
-    check(network)
-
-
-def test_large_directed_ring_has_the_closed_form_chi():
-    assert directed_ring(5000).chi == pytest.approx(1 / (1 - math.cos(math.pi / 5000)), rel=1e-8)
+    if n < 1000:
+        check(network)
 
 
 @pytest.mark.parametrize("undirected", [ring(9), path(6), star(7), geometric(20, 0.4, seed=1)])
@@ -238,15 +223,6 @@ def test_a_huge_radius_reaches_everyone(radius):
     assert len(directed_geometric(8, radius, seed=1).arcs(0)) == 56
 
 
-@pytest.mark.parametrize("make", [directed_erdos_renyi, directed_geometric])
-def test_graph_g_does_not_depend_on_how_many_there_are(make):
-    few, many = make(20, 0.2, graphs=2, seed=4), make(20, 0.2, graphs=9, seed=4)
-    for g in range(2):
-        np.testing.assert_array_equal(few.arcs(g), many.arcs(g))
-    assert not np.array_equal(few.arcs(0), few.arcs(1))
-    assert not np.array_equal(few.arcs(0), make(20, 0.2, seed=5).arcs(0))
-
-
 def test_digraphs_are_used_in_order_and_alike_ones_held_once():
     there = nx.cycle_graph(5, create_using=nx.DiGraph)
     network = from_digraphs([there, there.reverse(), there])
@@ -324,52 +300,8 @@ def test_error_names_the_first_broken_round_and_its_strong_components():
     )
 
 
-def loop():
-    return nx.DiGraph([("a", "b"), ("b", "b"), ("b", "a")])
-
-
-@pytest.mark.parametrize(
-    ("make", "kind", "message"),
-    [
-        (lambda: directed_ring(1), InputError, "nodes must be a whole number of at least 2, got 1"),
-        (lambda: directed_ring(5.0), InputTypeError, "nodes must be a whole number"),
-        (lambda: directed_erdos_renyi(9, 1.5), InputError, "p must be a finite number .* got 1.5"),
-        (lambda: directed_erdos_renyi(9, "x"), InputTypeError, "p must be a finite number .* got 'x'"),
-        (lambda: directed_erdos_renyi(9, 0.5, graphs=0), InputError, "graphs must be a whole number"),
-        (lambda: directed_erdos_renyi(9, 0.5, seed=-1), InputError, "seed must be a whole number"),
-        (lambda: directed_erdos_renyi(10**6, 0.5), InputError, "would have about 5e.11 links.*smaller p"),
-        (lambda: directed_geometric(9, 0.0), InputError, "radius must be a finite number above 0, got 0.0"),
-        (lambda: directed_geometric(9, math.inf), InputError, "radius must be a finite number"),
-        (lambda: directed_geometric(10**6, 0.5), InputError, "would have about .*smaller radius"),
-        (lambda: from_digraphs([]), InputError, "graphs is empty.*networkx.DiGraph"),
-        (lambda: from_digraphs(5), InputTypeError, "graphs must be a list, got int"),
-        (lambda: from_digraphs([np.eye(3)]), InputTypeError, "graph 0 is a ndarray, not a networkx.Graph"),
-        (lambda: from_digraphs(nx.empty_graph(1)), InputError, "graph 0 has 1 nodes"),
-        (
-            lambda: from_digraphs([nx.complete_graph(3), nx.complete_graph(4, create_using=nx.DiGraph)]),
-            InputError,
-            "graph 1 and graph 0 differ in node 3",
-        ),
-        (lambda: from_digraphs(loop()), InputError, "graph 0 has a self-loop at node 'b'"),
-        (lambda: from_digraphs(nx.Graph([(0, 1), (1, 1)])), InputError, "graph 0 has a self-loop at node 1"),
-        (lambda: from_digraphs(nx.empty_graph(3, create_using=nx.DiGraph)), InputError, "round 0 .* 3 components"),
-        (lambda: directed_ring(3).row_stochastic(-1), InputError, "k must be a whole number of at least 0, got -1"),
-        (lambda: directed_ring(3).column_stochastic(0.5), InputTypeError, "k must be a whole number"),
-        (lambda: directed_ring(3).graph("0"), InputTypeError, "k must be a whole number"),
-        (lambda: directed_ring(3).arcs(1), InputError, "no graph g=1: g must be below graphs=1"),
-        (lambda: directed_ring(3).positions(-1), InputError, "g must be a whole number"),
-        (lambda: cyclic([directed_ring(3)]), InputTypeError, "member 0 is a DirectedNetwork, not a Network"),
-    ],
-)
-def test_bad_values_are_refused_in_one_line(make, kind, message):
-    with pytest.raises(kind, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)
-    assert ";" in str(caught.value), "names a remedy"
-
-
 def test_the_remedy_for_self_loops_works():
-    graph = loop()
+    graph = nx.DiGraph([("a", "b"), ("b", "b"), ("b", "a")])
     graph.remove_edges_from(nx.selfloop_edges(graph))
     assert from_digraphs(graph).arcs(0).tolist() == [[1, 0], [0, 1]]
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
-from adom.errors import InputError, InputTypeError
-from adom.networks import geometric, near, waypoint
+from adom.errors import InputError
+from adom.networks import geometric, lazy, near, waypoint
+from adom.networks.geometric import Walk
 
 
 def brute_force(cloud, radius):
@@ -57,15 +58,6 @@ def test_points_are_uniform_and_fresh_for_each_graph():
     counts = np.histogram2d(*cloud.T, bins=4, range=[[0, 1], [0, 1]])[0]
     assert ((counts - 125) ** 2 / 125).sum() < 50  # chi-squared, 15 degrees of freedom
     assert len(np.unique(cloud[:, 0])) == 2000
-
-
-def test_graph_g_does_not_depend_on_how_many_there_are():
-    few, many = geometric(20, 0.2, graphs=2, seed=4), geometric(20, 0.2, graphs=9, seed=4)
-    for g in range(2):
-        np.testing.assert_array_equal(few.positions(g), many.positions(g))
-        np.testing.assert_array_equal(few.edges(g), many.edges(g))
-    assert many.order.tolist() == list(range(9))
-    assert not np.array_equal(few.positions(0), geometric(20, 0.2, seed=5).positions(0))
 
 
 @pytest.mark.parametrize("chi", [9, 32, 134, 521])
@@ -122,33 +114,6 @@ def test_unreachable_chi_names_the_nearest():
     assert geometric(30, chi=nearest).chi == pytest.approx(nearest, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: geometric(10), "exactly one of radius and chi, got neither"),
-        (lambda: geometric(10, 0.3, chi=5), "got both radius=0.3 and chi=5"),
-        (lambda: geometric(10, 0.0), "radius must be a finite number above 0, got 0.0"),
-        (lambda: geometric(10, -1), "radius must be a finite number above 0, got -1"),
-        (lambda: geometric(10, float("inf")), "got inf"),
-        (lambda: geometric(10, chi=0.5), "chi must be a finite number at least 1, got 0.5"),
-        (lambda: geometric(1, 0.3), "nodes must be a whole number of at least 2, got 1"),
-        (lambda: geometric(10**6, 0.5), "take a smaller radius"),
-        (lambda: waypoint(10, 0.3, speed=0), "speed must be a finite number above 0, got 0"),
-        (lambda: waypoint(10, 0.3, pause=-1), "pause must be a whole number of at least 0, got -1"),
-        (lambda: waypoint(10, 0.3, graphs=0), "graphs must be a whole number of at least 1, got 0"),
-    ],
-)
-def test_bad_values_are_refused_in_one_line(make, message):
-    with pytest.raises(InputError, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)
-
-
-def test_radius_of_the_wrong_kind_is_refused():
-    with pytest.raises(InputTypeError, match="radius must be a finite number"):
-        geometric(10, "0.3")
-
-
 @pytest.mark.parametrize("pause", [0, 3])
 def test_nodes_walk_straight_at_their_speed_and_rest_at_targets(pause):
     speed = 0.06
@@ -177,3 +142,51 @@ def test_motion_gives_repaired_geometric_graphs_and_does_not_depend_on_its_lengt
         np.testing.assert_array_equal(long.positions(g), short.positions(g))
         near, extra = brute_force(long.positions(g), 0.15)
         assert {tuple(e) for e in long.edges(g).tolist()} == near | extra
+
+
+def walked(nodes, rounds, speed, pause, seed):
+    """Walk from the start, every node with its stream of random numbers at hand."""
+    streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,))) for i in range(nodes)]
+    here = np.stack([stream.random(2) for stream in streams])
+    target = np.stack([stream.random(2) for stream in streams])
+    rest = [0] * nodes
+    points = []
+    for _ in range(rounds):
+        points.append(here.copy())
+        for i in range(nodes):
+            way = target[i] - here[i]
+            left = np.hypot(*way)
+            if rest[i]:
+                rest[i] -= 1
+            elif left <= speed:
+                here[i], target[i], rest[i] = target[i], streams[i].random(2), pause
+            else:
+                here[i] = here[i] + way * (speed / left)
+    return np.stack(points)
+
+
+@pytest.mark.parametrize(("speed", "pause"), [(0.02, 0), (0.3, 0), (0.2, 3)])
+def test_any_round_in_any_order(speed, pause):
+    expected = walked(8, 100, speed, pause, seed=6)
+    walk = Walk(8, 100, speed, pause, 6)
+    for k in [0, 1, 2, 50, 49, 99, 0, 17, 16, 15, *np.random.default_rng(0).permutation(100).tolist()]:
+        np.testing.assert_array_equal(walk.points(k), expected[k])
+
+
+def test_states_are_saved_at_distances_that_fit(monkeypatch):
+    walk = Walk(8, 100, 0.1, 0, 6)
+    walk.points(99)
+    assert sorted(walk._saved) == [0, 16, 32, 48, 64, 80, 96]
+    monkeypatch.setattr(lazy, "HELD_BYTES", 4 * 3 * 8 * 48)  # three states in a quarter
+    few = Walk(8, 100, 0.1, 0, 6)
+    few.points(99)
+    assert sorted(few._saved) == [0, 34, 68]
+    np.testing.assert_array_equal(few.points(50), walk.points(50))
+
+
+def test_what_is_returned_is_the_callers_own():
+    walk = Walk(4, 10, 0.1, 0, 1)
+    first = walk.points(5)
+    kept = first.copy()
+    first[:] = 7
+    np.testing.assert_array_equal(walk.points(5), kept)

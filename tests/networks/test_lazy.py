@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from adom.errors import InputError, InputTypeError
+from adom.errors import InputError
 from adom.networks import (
     alternate,
     bounded,
@@ -55,10 +55,20 @@ MAKERS = {
 
 
 @pytest.fixture
-def small(monkeypatch):
+def shrink(monkeypatch):
+    """Return a function after whose call no network fits into memory."""
+
+    def limits(held=100, kept=100):
+        monkeypatch.setattr(lazy, "HELD_BYTES", held)
+        monkeypatch.setattr(lazy, "KEPT_BYTES", kept)
+
+    return limits
+
+
+@pytest.fixture
+def small(shrink):
     """Let nothing fit."""
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
-    monkeypatch.setattr(lazy, "KEPT_BYTES", 100)
+    shrink()
 
 
 def arrays(network, g):
@@ -67,19 +77,18 @@ def arrays(network, g):
 
 
 def assert_same_graph(a, b, g):
-    for one, two in zip(arrays(a, g), arrays(b, g), strict=True):
-        assert (one is None) == (two is None)
-        if one is not None:
-            assert one.dtype == two.dtype
-            assert one.tobytes() == two.tobytes(), f"graph {g}"
-            assert not one.flags.writeable
+    for mine, other in zip(arrays(a, g), arrays(b, g), strict=True):
+        assert (mine is None) == (other is None)
+        if mine is not None:
+            assert mine.dtype == other.dtype
+            assert mine.tobytes() == other.tobytes(), f"graph {g}"
+            assert not mine.flags.writeable
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_streamed_graphs_are_those_of_the_held_network_in_any_order(make, monkeypatch):
+def test_streamed_graphs_are_those_of_the_held_network_in_any_order(make, shrink):
     held = make()
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
-    monkeypatch.setattr(lazy, "KEPT_BYTES", 100)
+    shrink()
     streamed = make()
     assert (held.held, streamed.held) == (True, False)
     assert (held.nodes, held.graphs) == (streamed.nodes, streamed.graphs)
@@ -87,16 +96,14 @@ def test_streamed_graphs_are_those_of_the_held_network_in_any_order(make, monkey
     mixed = np.random.default_rng(0).permutation(np.tile(np.arange(held.graphs), 2))
     for g in [*range(held.graphs), *mixed.tolist()]:
         assert_same_graph(held, streamed, g)
-    without = {
-        name: value for name, value in streamed.recipe.items() if name not in ("spectrum", "network", "networks")
-    }
-    assert without.items() <= held.recipe.items()
+    inner = {"spectrum", "network", "networks"}
+    assert {key: value for key, value in streamed.recipe.items() if key not in inner}.items() <= held.recipe.items()
 
 
 @pytest.mark.parametrize("make", [MAKERS["erdos_renyi"], MAKERS["alternate"], MAKERS["failing"]])
-def test_matrices_and_graphs_agree_too(make, monkeypatch):
+def test_matrices_and_graphs_agree_too(make, shrink):
     held = make()
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    shrink()
     streamed = make()
     for k in range(held.period):
         np.testing.assert_array_equal(held.matrix(k), streamed.matrix(k))
@@ -116,22 +123,21 @@ def test_matrices_and_graphs_agree_too(make, monkeypatch):
         lambda: directed_erdos_renyi(2000, 0.005, graphs=4),
     ],
 )
-def test_the_size_foretold_is_about_the_size(make, monkeypatch):
+def test_the_size_foretold_is_about_the_size(make, shrink):
     held = make()
     assert held.bytes == sum(a.nbytes for g in range(4) for a in arrays(held, g) if a is not None)
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    shrink()
     assert make().bytes == pytest.approx(held.bytes, rel=0.1)
-    monkeypatch.setattr(lazy, "HELD_BYTES", 2 * held.bytes)
+    shrink(held=2 * held.bytes)
     assert make().held
 
 
-def test_only_the_most_recent_graphs_are_kept(monkeypatch):
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+def test_only_the_most_recent_graphs_are_kept(shrink):
+    shrink(kept=3.5 * 200 * 16)
     network = expander(100, 4, graphs=50)
     drawn = []
     original = network._pool._draw
     network._pool._draw = lambda g: drawn.append(g) or original(g)
-    monkeypatch.setattr(lazy, "KEPT_BYTES", 3.5 * 200 * 16)
     for g in range(20):
         network.edges(g), network.weights(g), network.positions(g)
     assert drawn == list(range(20)), "one draw serves links, weights and positions"
@@ -139,7 +145,7 @@ def test_only_the_most_recent_graphs_are_kept(monkeypatch):
     network.edges(17)
     network.edges(30)
     assert list(network._pool._kept) == [19, 17, 30], "the one that was used least recently goes"
-    monkeypatch.setattr(lazy, "KEPT_BYTES", 0)
+    shrink(kept=0)
     network.edges(31)
     assert list(network._pool._kept) == [30, 31], "two at least"
 
@@ -158,11 +164,12 @@ def test_nothing_is_drawn_before_it_is_asked_for(small):
     assert not any(pool._kept for pool in pools)
 
 
+class Thing:
+    bytes = 1
+
+
 def test_threads_that_ask_for_the_same_graph_draw_it_once():
     calls, gate = [], threading.Barrier(4)
-
-    class Thing:
-        bytes = 1
 
     def draw(g):
         calls.append(g)
@@ -176,17 +183,16 @@ def test_threads_that_ask_for_the_same_graph_draw_it_once():
         return things.single(3), things.single(4)
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(ask, range(4)))
+        things_drawn = list(pool.map(ask, range(4)))
     assert sorted(calls) == [3, 4]
-    assert len(set(found)) == 1
+    assert len(set(things_drawn)) == 1
     assert not things._turns
 
 
 @pytest.mark.parametrize("name", ["waypoint", "failing alternate", "geometric, more"])
-def test_many_threads_draw_what_one_draws(name, monkeypatch):
+def test_many_threads_draw_what_one_draws(name, shrink):
     held = MAKERS[name]()
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
-    monkeypatch.setattr(lazy, "KEPT_BYTES", 100)
+    shrink()
     streamed = MAKERS[name]()
     wanted = np.random.default_rng(1).integers(0, held.graphs, 40).tolist()
     with ThreadPoolExecutor(4) as pool:
@@ -194,9 +200,6 @@ def test_many_threads_draw_what_one_draws(name, monkeypatch):
 
 
 def test_a_draw_that_fails_can_be_tried_again():
-    class Thing:
-        bytes = 1
-
     outcomes = [MemoryError(), Thing()]
 
     def draw(_):
@@ -218,11 +221,11 @@ def test_streamed_networks_can_be_copied_and_sent(name, small):
         assert_same_graph(network, again, 2)
 
 
-def test_chi_is_that_of_the_worst_graph_examined_and_the_recipe_says_so(monkeypatch):
+def test_chi_is_that_of_the_worst_graph_examined_and_the_recipe_says_so(shrink):
     held = erdos_renyi(60, 0.1, graphs=100, seed=2)
     assert held.examined.tolist() == list(range(100))
     assert "spectrum" not in held.recipe
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    shrink()
     streamed = erdos_renyi(60, 0.1, graphs=100, seed=2)
     assert streamed.recipe["spectrum"] == {"graphs_examined": 8, "graphs_used": 100}
     chosen = streamed.examined
@@ -234,10 +237,10 @@ def test_chi_is_that_of_the_worst_graph_examined_and_the_recipe_says_so(monkeypa
     assert streamed.chi == 1 / streamed.lambda_min_plus <= held.chi
     np.testing.assert_array_equal(streamed.spectrum[chosen], held.spectrum[chosen])
     assert np.isnan(np.delete(streamed.spectrum, chosen, axis=0)).all()
-    said = streamed.describe()
-    assert said["edges_min"] == min(len(held.edges(g)) for g in chosen.tolist())
-    assert said["edges_mean"] == pytest.approx(np.mean([len(held.edges(g)) for g in chosen.tolist()]))
-    assert said["chi"] == said["chi_worst"] == streamed.chi
+    facts = streamed.describe()
+    assert facts["edges_min"] == min(len(held.edges(g)) for g in chosen.tolist())
+    assert facts["edges_mean"] == pytest.approx(np.mean([len(held.edges(g)) for g in chosen.tolist()]))
+    assert facts["chi"] == facts["chi_worst"] == streamed.chi
     json.dumps(streamed.recipe)
 
 
@@ -251,10 +254,10 @@ def test_every_member_of_a_schedule_is_examined(small):
     assert set(few.examined.tolist()) <= set(few.order.tolist())
 
 
-def test_directed_chi_is_that_of_the_worst_graph_examined(monkeypatch):
+def test_directed_chi_is_that_of_the_worst_graph_examined(shrink):
     makers = [partial(make, 30, 0.3, graphs=40, seed=2) for make in (directed_erdos_renyi, directed_geometric)]
     held = [make() for make in makers]
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    shrink()
     for whole, streamed in zip(held, [make() for make in makers], strict=True):
         assert streamed.recipe["spectrum"] == {"graphs_examined": 8, "graphs_used": 40}
         assert not streamed.chi_known
@@ -280,21 +283,6 @@ def test_a_given_chi_is_used_and_named(small):
     directed = bounded(directed_erdos_renyi(20, 0.2, graphs=9), 12.5)
     assert directed.chi == pytest.approx(12.5)
     assert "spectrum" not in directed.recipe
-
-
-@pytest.mark.parametrize(
-    ("make", "kind", "message"),
-    [
-        (lambda: bounded(ring(5), 0.5), InputError, "chi must be a finite number at least 1, got 0.5; "),
-        (lambda: bounded(3, 2), InputTypeError, "expected a network, got int; "),
-        (lambda: slowed(ring(5), 0), InputError, "every must be a whole number of at least 1, got 0; "),
-        (lambda: slowed(redraw(ring(5)), 10**6), InputError, "slowed would repeat .* 10000000000 rounds.*; take"),
-    ],
-)
-def test_bad_values_are_refused_in_one_line(make, kind, message):
-    with pytest.raises(kind, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)
 
 
 def test_negative_weights_in_a_streamed_schedule_cannot_fail(small):

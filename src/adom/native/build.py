@@ -30,7 +30,7 @@ LIMIT = 300
 
 
 class BuildError(Exception):
-    """Why there are no kernels."""
+    """The kernels cannot be built; the message says why."""
 
 
 class Recipe(NamedTuple):
@@ -68,9 +68,8 @@ def _recipe(backend: str) -> Recipe:
 def _find(language: str, *names: str | None) -> str:
     """Return the path of the first compiler there is."""
     for name in names:
-        found = shutil.which(name) if name else None
-        if found:
-            return found
+        if name and (compiler := shutil.which(name)):
+            return compiler
     raise BuildError(f"no {language} compiler found (looked for {', '.join(name for name in names if name)})")
 
 
@@ -95,18 +94,18 @@ def build(recipe: Recipe, file: Path) -> None:
 
 
 def _digest(recipe: Recipe) -> str:
-    """Name everything that the compiled file depends on."""
+    """Return a digest of everything that the compiled file depends on."""
     try:
-        said = _run([recipe.compiler, "--version"]).stdout
+        compiler = _run([recipe.compiler, "--version"]).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise BuildError(f"{recipe.compiler} could not be run: {error}") from None
     source = recipe.source.read_text(encoding="utf-8")
-    parts = (source, said, " ".join(recipe.flags), version("jaxlib"), platform.machine(), _processor())
+    parts = (source, compiler, " ".join(recipe.flags), version("jaxlib"), platform.machine(), _processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def _processor() -> str:
-    """Return what the processor can do: a home folder may be shared by different machines."""
+    """Return the features of the processor: a home folder may be shared by different machines."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

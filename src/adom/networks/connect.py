@@ -25,16 +25,22 @@ def adjacency(nodes: int, pairs: Any, values: Any) -> Any:
     return coo_array((values, (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes)).tocsr()
 
 
-def component_labels(nodes: int, pairs: Any) -> tuple[int, Ints]:
-    """Return the number of components and, for each node, its component, numbered by their smallest node."""
+def raw_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]:
+    """Return the number of components, or of strong ones, and for each node its component, in no particular order."""
     from scipy.sparse.csgraph import connected_components
 
     ones = np.ones(len(pairs), dtype=np.int8)
-    count, labels = connected_components(adjacency(nodes, pairs, ones), directed=False)
+    count, labels = connected_components(adjacency(nodes, pairs, ones), directed=strong, connection="strong")
+    return int(count), labels
+
+
+def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]:
+    """Return the same with the components numbered by their smallest node."""
+    count, labels = raw_labels(nodes, pairs, strong)
     first = np.unique(labels, return_index=True)[1]
     rank = np.empty(count, dtype=np.int32)
     rank[np.argsort(first)] = np.arange(count, dtype=np.int32)
-    return int(count), rank[labels]
+    return count, rank[labels]
 
 
 def component_counts(links: Links) -> Longs:
@@ -60,44 +66,21 @@ def component_counts(links: Links) -> Longs:
     return np.concatenate(counts)
 
 
-def strong_labels(nodes: int, arcs: Any) -> tuple[int, Ints]:
-    """Return the number of strong components and, for each node, its component."""
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(arcs), dtype=np.int8)
-    count, labels = connected_components(adjacency(nodes, arcs, ones), connection="strong")
-    return int(count), labels
-
-
-def require_connected(links: Links, order: Ints) -> None:
+def require_connected(links: Links, order: Ints, strong: bool = False) -> None:
     """Refuse a network that falls apart; name the first round in which it does, and the components."""
-    broken = component_counts(links)[order] > 1
-    if broken.any():
-        k = int(np.argmax(broken))
-        names = name_components(links.nodes, links.edges[links.rows(int(order[k]))])
-        raise InputError(
-            f"the graph of round {k} is disconnected: {names}; "
-            "ADOM needs every graph connected: add edges or use repair=True"
-        )
-
-
-def require_strong(links: Links, order: Ints) -> None:
-    """Refuse a network that is not strongly connected; name the first such round, and the components."""
     used, first = np.unique(order, return_index=True)
     for k, g in sorted(zip(first.tolist(), used.tolist(), strict=True)):
-        count, labels = strong_labels(links.nodes, links.edges[links.rows(g)])
+        count, labels = component_labels(links.nodes, links.edges[links.rows(g)], strong)
         if count > 1:
-            smallest = np.unique(labels, return_index=True)[1][labels]
-            names = name_components(links.nodes, np.stack([np.arange(links.nodes), smallest], axis=1))
-            raise InputError(
-                f"the graph of round {k} is not strongly connected: {names}; "
-                "Push-Pull needs a directed path from every node to every other: add arcs between them"
-            )
+            rule = "disconnected", "ADOM needs every graph connected: add edges or use repair=True"
+            if strong:
+                remedy = "Push-Pull needs a directed path from every node to every other: add arcs between them"
+                rule = "not strongly connected", remedy
+            raise InputError(f"the graph of round {k} is {rule[0]}: {name_components(count, labels)}; {rule[1]}")
 
 
-def name_components(nodes: int, pairs: Any) -> str:
+def name_components(count: int, labels: Ints) -> str:
     """Return e.g. `2 components, {0, 1, 4} and {2, 3}`, cut short where it would be long."""
-    count, labels = component_labels(nodes, pairs)
     names = []
     for label in range(min(count, NAMED)):
         members = np.flatnonzero(labels == label)

@@ -26,7 +26,7 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     """Return the network of a temporal contact list, one round a window of time.
 
     A file has one contact a line, ``t u v``: a time and two node ids, all whole numbers, separated by
-    whitespace or commas. Empty lines, what follows a ``#``, and one header line are skipped. Contacts with
+    whitespace or commas. Empty lines, comments after a ``#``, and one header line are skipped. Contacts with
     the same ``(t - t_min) // window`` form one graph; windows without contacts are skipped.
 
     Parameters
@@ -70,7 +70,7 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
 
 
 def _contacts(source: Any) -> tuple[Longs, str]:
-    """Return the contacts as an (m, 3) array and what to call their source in an error."""
+    """Return the contacts as an (m, 3) array, and the name of their source for errors."""
     if isinstance(source, str | os.PathLike):
         return _read_file(Path(source))
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
@@ -112,22 +112,17 @@ def _integer(value: Any) -> int:
 
 def _read_file(path: Path) -> tuple[Longs, str]:
     """Read a contact file."""
-    table = []
-    header = True
-    for number, line in enumerate(files.text(path, "expected a file of lines `t u v`").splitlines(), start=1):
-        fields = line.partition("#")[0].replace(",", " ").split()
-        if not fields:
-            continue
-        if header and not any(WHOLE.fullmatch(field) for field in fields):
-            header = False
-            continue
-        header = False
-        table.append(_contact(fields, f"{path}, line {number}"))
+    lines = enumerate(files.text(path, "expected a file of lines `t u v`").splitlines(), start=1)
+    split = [(number, line.partition("#")[0].replace(",", " ").split()) for number, line in lines]
+    rows = [(number, fields) for number, fields in split if fields]
+    if rows and not any(WHOLE.fullmatch(field) for field in rows[0][1]):
+        del rows[0]  # a header
+    table = [_contact(fields, f"{path}, line {number}") for number, fields in rows]
     return np.array(table, dtype=np.int64).reshape(-1, 3), str(path)
 
 
 def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
-    """Return one contact, or say what is wrong with it."""
+    """Return one contact; refuse anything else."""
     if len(fields) != 3:
         raise InputError(f"{where}: expected 3 columns `t u v`, got {len(fields)}; keep time and the two node ids only")
     for field in fields:

@@ -1,8 +1,8 @@
 """Directed, possibly changing networks for Push-Pull: messages travel along arcs, from sender to receiver.
 
-One directed graph gives two averaging matrices, with self-weights always positive. A receiver can weigh what
-it hears, so R is row-stochastic: ``R_ij = 1 / (1 + in-degree of i)`` for j = i and every j that sends to i. A
-sender can split what it holds, so C is column-stochastic: ``C_ij = 1 / (1 + out-degree of j)`` for i = j and
+One directed graph gives two averaging matrices, with self-weights always positive. A receiver can weigh the
+messages it gets, so R is row-stochastic: ``R_ij = 1 / (1 + in-degree of i)`` for j = i and every j that sends to i. A
+sender can split its own value, so C is column-stochastic: ``C_ij = 1 / (1 + out-degree of j)`` for i = j and
 every i that j sends to. On a strongly connected graph both are primitive: 1 is a simple eigenvalue, and every
 other one is smaller in modulus.
 
@@ -23,10 +23,10 @@ from ..util.checks import check_real
 from . import spectra
 from .checks import graph_count, link_count, node_count, seed_number
 from .classic import circle
-from .connect import require_strong, strong_labels
+from .connect import raw_labels, require_connected
 from .from_data import as_list, label_index, node_positions
-from .lazy import EDGE, POINT, Batch, Pool, pool_of
-from .links import Floats, Ints, Links, Longs, distinct, distinct_codes
+from .lazy import Batch, Graph, Pool, pool_of
+from .links import Ints, Links, Longs, distinct, distinct_codes
 from .near import spanning_tree
 from .random import random_pairs, random_stream
 from .recipes import generator
@@ -184,7 +184,8 @@ def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0
     links = max(nodes, p * nodes * (nodes - 1))
     link_count(links, f"a graph of directed_erdos_renyi({nodes}, {p})", "take a smaller p")
     recipe = {"generator": "directed_erdos_renyi", "nodes": nodes, "p": p, "graphs": graphs, "seed": seed}
-    return _drawn(nodes, graphs, partial(_random_arcs, nodes, p, seed), links, links * EDGE, recipe)
+    draw = partial(_gather, nodes, partial(_random_arcs, nodes, p, seed))
+    return DirectedNetwork(pool_of(nodes, graphs, draw, links, weights=False), np.arange(graphs), recipe)
 
 
 @generator
@@ -209,23 +210,16 @@ def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int 
     links = max(nodes, share * nodes * (nodes - 1))
     link_count(links, f"a graph of directed_geometric({nodes}, {radius:.3g})", "take a smaller radius")
     recipe = {"generator": "directed_geometric", "nodes": nodes, "radius": radius, "graphs": graphs, "seed": seed}
-    draw = partial(_radio_arcs, nodes, radius, seed)
-    return _drawn(nodes, graphs, draw, links, links * EDGE + nodes * POINT, recipe)
-
-
-Draw = Callable[[int], tuple[Ints, Floats | None]]
-
-
-def _drawn(nodes: int, graphs: int, draw: Draw, links: float, size: float, recipe: dict[str, Any]) -> DirectedNetwork:
-    """Return the network of graphs that are drawn one by one, each of about so many arcs and bytes."""
-    pool = pool_of(nodes, graphs, partial(_gathered, nodes, draw), links, size)
+    draw = partial(_gather, nodes, partial(_radio_arcs, nodes, radius, seed))
+    pool = pool_of(nodes, graphs, draw, links, weights=False, positions=True)
     return DirectedNetwork(pool, np.arange(graphs), recipe)
 
 
-def _gathered(nodes: int, draw: Draw, *chosen: int) -> Batch:
+def _gather(nodes: int, draw: Callable[[int], Graph], *chosen: int) -> Batch:
     """Draw the chosen graphs."""
-    arcs, positions = zip(*(draw(g) for g in chosen), strict=True)
-    return Batch(Links.of(nodes, arcs), positions=positions)
+    graphs = [draw(g) for g in chosen]
+    links = Links.of(nodes, [graph.edges for graph in graphs])
+    return Batch(links, positions=[graph.positions for graph in graphs])
 
 
 def sorted_arcs(arcs: npt.NDArray[Any], nodes: int) -> Ints:
@@ -234,20 +228,20 @@ def sorted_arcs(arcs: npt.NDArray[Any], nodes: int) -> Ints:
     return np.stack([codes % nodes, codes // nodes], axis=1, dtype=np.int32, casting="same_kind")
 
 
-def _random_arcs(nodes: int, p: float, seed: int, g: int) -> tuple[Ints, None]:
-    """Draw one graph, the arcs up and the arcs down apart, and make it strongly connected; it has no positions."""
+def _random_arcs(nodes: int, p: float, seed: int, g: int) -> Graph:
+    """Draw one graph, the arcs up and the arcs down apart, and make it strongly connected."""
     rng = random_stream(seed, g)
     arcs = np.concatenate([random_pairs(nodes, p, rng), random_pairs(nodes, p, rng)[:, ::-1]])
-    count, labels = strong_labels(nodes, arcs)
+    count, labels = raw_labels(nodes, arcs, strong=True)
     if count > 1:
         shuffled = rng.permutation(nodes)
         cycle = shuffled[rng.permutation(np.unique(labels[shuffled], return_index=True)[1])]
         arcs = np.concatenate([arcs, np.stack([cycle, np.roll(cycle, -1)], axis=1)])
-    return sorted_arcs(arcs, nodes), None
+    return Graph(sorted_arcs(arcs, nodes))
 
 
-def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> tuple[Ints, Floats]:
-    """Draw the points and ranges of one graph; return its arcs, made strongly connected, and the points."""
+def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> Graph:
+    """Draw the points and ranges of one graph, and make it strongly connected."""
     from scipy.spatial import KDTree
 
     rng = random_stream(seed, g)
@@ -257,12 +251,12 @@ def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> tuple[Ints, Flo
     pairs = KDTree(points).query_pairs(reach.max() * (1 + 1e-9), output_type="ndarray")
     far = np.hypot(*(points[pairs[:, 0]] - points[pairs[:, 1]]).T)
     arcs = np.concatenate([pairs[far < reach[pairs[:, 0]]], pairs[far < reach[pairs[:, 1]]][:, ::-1]])
-    count, labels = strong_labels(nodes, arcs)
+    count, labels = raw_labels(nodes, arcs, strong=True)
     if count > 1:
         tree = spanning_tree(points)
         bridges = tree[labels[tree[:, 0]] != labels[tree[:, 1]]]
         arcs = np.concatenate([arcs, bridges, bridges[:, ::-1]])
-    return sorted_arcs(arcs, nodes), points
+    return Graph(sorted_arcs(arcs, nodes), positions=points)
 
 
 def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
@@ -289,7 +283,7 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     both = zip(parts, points, strict=True)
     first, order = distinct(a.tobytes() + (b"" if p is None else p.tobytes()) for a, p in both)
     links = Links.of(len(index), [parts[k] for k in first])
-    require_strong(links, order)
+    require_connected(links, order, strong=True)
     recipe = {"generator": "from_digraphs", "nodes": len(index), "graphs": len(members)}
     recipe["sha256"] = links.digest(np.ones(len(links.edges)), order)
     return DirectedNetwork(Batch(links, positions=[points[k] for k in first]), order, recipe)

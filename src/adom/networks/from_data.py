@@ -10,15 +10,15 @@ from ..errors import InputError, InputTypeError, shown
 from ..util.threads import one_thread
 from . import spectra
 from .checks import truth
-from .connect import component_counts, join_in_chain, name_components, require_connected
+from .connect import component_labels, join_in_chain, name_components, require_connected
 from .lazy import Batch
 from .links import Floats, Ints, Links, distinct
 from .network import Network
 
 ROUNDING = 1e-8
-"""What counts as rounding in a caller's matrix, relative to its largest entry."""
+"""Deviations that count as rounding in a caller's matrix, relative to its largest entry."""
 NOISE = 1e-14
-"""Entries below this, relative to the largest, are no links."""
+"""Entries below this, relative to the largest, are not links."""
 
 
 def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | None = None) -> Network:
@@ -76,7 +76,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
     matrices : iterable of (n, n) arrays or scipy.sparse matrices
         Each real, symmetric, positive semi-definite, with kernel exactly the consensus vectors: rows that sum
         to zero and a connected graph. Deviations of 1e-8 of the largest entry count as rounding; entries off
-        the diagonal below 1e-14 of it are no links.
+        the diagonal below 1e-14 of it are not links.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
 
 
 def iterable(items: Any) -> bool:
-    """Say whether items can be iterated over; NumPy's single numbers only look like it."""
+    """Return whether items can be iterated over; NumPy's single numbers only look like it."""
     return hasattr(items, "__iter__") and getattr(items, "ndim", 1) != 0
 
 
@@ -246,16 +246,16 @@ def _check_kernel(nodes: int, pairs: Ints, values: Floats, k: int) -> None:
     With positive weights x'Wx is the sum of weight * (x_u - x_v)^2, so a connected graph is enough; with
     negative ones the second smallest eigenvalue decides.
     """
-    links = Links.of(nodes, [pairs])
-    if component_counts(links)[0] > 1:
+    count, labels = component_labels(nodes, pairs)
+    if count > 1:
         raise InputError(
-            f"matrix {k} is disconnected: {name_components(nodes, pairs)}; "
+            f"matrix {k} is disconnected: {name_components(count, labels)}; "
             "the kernel of W must be consensus alone: add links between them"
         )
     if (values > 0).all():
         return
     low = _lowest(nodes, pairs, values)
-    high = float(spectra.largest(links, values)[0])
+    high = float(spectra.largest(Links.of(nodes, [pairs]), values)[0])
     if low < -ROUNDING * high:
         raise InputError(
             f"matrix {k} is not positive semi-definite: it has the eigenvalue {low:.3g}; "

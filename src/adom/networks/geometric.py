@@ -12,7 +12,7 @@ from ..errors import InputError, shown
 from ..util.checks import check_real, check_whole
 from . import lazy
 from .checks import graph_count, link_count, node_count, seed_number
-from .lazy import EDGE, POINT, WEIGHT, Batch, pool_of
+from .lazy import Batch, pool_of
 from .links import Floats, Longs
 from .near import Clouds
 from .network import Network
@@ -118,15 +118,14 @@ def waypoint(
     recipe = {"generator": "waypoint", "nodes": nodes, "radius": radius, "graphs": graphs}
     recipe |= {"speed": speed, "pause": pause, "seed": seed}
     reach = min(radius, 2.0)  # the square's diagonal is shorter
-    _room(nodes, reach, graphs)
+    _room(nodes, reach, graphs)  # before a walk takes its memory
     return _linked(nodes, reach, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe)
 
 
 def _linked(nodes: int, radius: float, graphs: int, points: Callable[[int], Floats], recipe: dict[str, Any]) -> Network:
     """Return the network of the graphs whose points are given."""
-    expected = _room(nodes, radius, graphs)
-    size = expected * (EDGE + WEIGHT) + nodes * POINT
-    pool = pool_of(nodes, graphs, partial(_draw, radius, points), expected, size)
+    links = _room(nodes, radius, graphs)
+    pool = pool_of(nodes, graphs, partial(_draw, radius, points), links, positions=True)
     return Network(pool, np.arange(graphs), recipe)
 
 
@@ -143,7 +142,7 @@ def uniform_points(nodes: int, seed: int, g: int, attempt: int = 0) -> Floats:
 
 
 def _room(nodes: int, radius: float, graphs: int, together: int = 1) -> float:
-    """Return about how many links a graph has; refuse more than fit in memory, for so many graphs together."""
+    """Return the expected number of links of a graph; refuse more than fit in memory, for so many graphs together."""
     share = min(1.0, math.pi * radius**2)
     expected = max(nodes, share * nodes * (nodes - 1) / 2)
     what = f"{graphs} geometric graph(s) of {nodes} nodes with radius {radius:.3g}"
@@ -171,16 +170,6 @@ class Walk:
     A step depends on the one before, so the points of round k cannot be drawn by themselves. A walk keeps the state
     of the latest round that was asked for and states at regular distances before it; from the nearest one before k
     it goes on. Rounds that are asked for in order cost one step each.
-
-    Parameters
-    ----------
-    nodes, rounds : int
-    speed : float
-        The distance walked in one round.
-    pause : int
-        Rounds of rest at each target.
-    seed : int
-        Each node has its own stream of random numbers.
     """
 
     def __init__(self, nodes: int, rounds: int, speed: float, pause: int, seed: int) -> None:
@@ -190,7 +179,7 @@ class Walk:
         state = State(drawn[:, 0].copy(), drawn[:, 1].copy(), zeros, zeros + 2)
         self._round, self._state = 0, state
         size = sum(array.nbytes for array in state)
-        self._spacing = max(16, -(-4 * rounds * size // lazy.HELD_BYTES))  # a quarter of what may be held
+        self._spacing = max(16, -(-4 * rounds * size // lazy.HELD_BYTES))  # a quarter of the memory for graphs
         self._saved = {0: state.copy()}
         self._lock = threading.Lock()
 

@@ -30,8 +30,8 @@ class Graph(NamedTuple):
     """One graph of a pool; a directed one has no weights."""
 
     edges: Ints
-    weights: Floats | None
-    positions: Floats | None
+    weights: Floats | None = None
+    positions: Floats | None = None
 
 
 class Batch:
@@ -76,17 +76,8 @@ class Batch:
     ) -> "Batch":
         """Give each graph its Laplacian divided by the Laplacian's own largest eigenvalue.
 
-        Parameters
-        ----------
-        links : Links
-        relative : (total,) float64, optional
-            Weights of the links within the Laplacian; all 1 by default.
-        known : (graphs, 2) float64, optional
-            The Laplacians' smallest positive and largest eigenvalues, if they are already at hand.
-        positions : optional
-            See `Batch`.
-        scale : float, optional
-            Divisor in place of the largest eigenvalue, which it must not be below.
+        `relative` are the weights within the Laplacian, all 1 by default; `known`, shape (graphs, 2), its extreme
+        eigenvalues if they are at hand; `scale` a divisor in place of the largest one, which it must not be below.
         """
         plain = np.ones(len(links.edges)) if relative is None else relative
         if known is None and scale is None and links.nodes <= spectra.AT_ONCE:
@@ -154,7 +145,7 @@ class Batch:
         return np.stack([self._low[chosen], self._high[chosen]], axis=1)
 
     def spectra_known(self, chosen: Longs) -> bool:
-        """Say whether these have been computed."""
+        """Return whether these have been computed."""
         return self._low is not None and self._high is not None
 
 
@@ -227,11 +218,11 @@ class LazyPool:
         return np.stack([[self._lows[g] for g in chosen.tolist()], self.largest(chosen)], axis=1)
 
     def spectra_known(self, chosen: Longs) -> bool:
-        """Say whether these have been computed."""
+        """Return whether these have been computed."""
         return all(g in self._lows for g in chosen.tolist())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what belongs to this process: locks and drawn graphs."""
+        """Leave out locks and drawn graphs, which belong to this process."""
         return {**self.__dict__, "_kept": None, "_turns": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -288,21 +279,39 @@ class JoinedPool:
         return np.concatenate([member.spectra(own) for member, own, _ in self._parts(chosen)])
 
     def spectra_known(self, chosen: Longs) -> bool:
-        """Say whether these have been computed."""
+        """Return whether these have been computed."""
         return all(member.spectra_known(own) for member, own, _ in self._parts(chosen))
 
 
 Pool = Batch | LazyPool | JoinedPool
 
 
-def pool_of(nodes: int, graphs: int, draw: Callable[..., Batch], links: float, size: float) -> Pool:
-    """Return a pool of graphs: held if their expected bytes allow it.
+def pool_of(
+    nodes: int,
+    graphs: int,
+    draw: Callable[..., Batch],
+    links: float,
+    *,
+    weights: bool = True,
+    positions: bool = False,
+    lazy: bool = False,
+) -> Pool:
+    """Return a pool of graphs, held if they are expected to fit and `lazy` does not rule it out.
 
-    ``draw(*chosen)`` returns the chosen graphs as one batch, each of about so many links and bytes.
+    ``draw(*chosen)`` returns the chosen graphs as one batch; each has about so many links, and weights and positions
+    or not.
     """
-    if graphs * size <= HELD_BYTES:
-        return draw(*range(graphs))
-    return LazyPool(nodes, graphs, draw, links, graphs * size)
+    size = graphs * (links * (EDGE + WEIGHT * weights) + nodes * POINT * positions)
+    if lazy or size > HELD_BYTES:
+        return LazyPool(nodes, graphs, draw, links, size)
+    return draw(*range(graphs))
+
+
+def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chosen: int) -> Batch:
+    """Draw undirected graphs one by one; their weights are relative ones."""
+    edges, weights, positions = zip(*(draw(g) for g in chosen), strict=True)
+    relative = None if weights[0] is None else np.concatenate(weights)
+    return Batch.laplacian(Links.of(nodes, edges), relative, positions=positions, scale=scale)
 
 
 def span(sizes: Longs) -> str:

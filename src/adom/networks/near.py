@@ -1,4 +1,4 @@
-"""Points in the plane: pairs closer than a radius, and the shortest links that join what this leaves apart."""
+"""Points in the plane: pairs closer than a radius, and the shortest links that join the components."""
 
 from typing import Any
 
@@ -24,11 +24,7 @@ class Clouds:
 
     Joining all pairs closer than a radius leaves components; the shortest links that join them are exactly the
     spanning tree's links that are not shorter than the radius (Kruskal). So the repaired graph of any radius is the
-    geometric graph together with this tree, whatever the radius.
-
-    Parameters
-    ----------
-    points : (graphs, nodes, 2) float64
+    geometric graph together with this tree, whatever the radius. `points` has the shape (graphs, nodes, 2).
     """
 
     def __init__(self, points: Floats) -> None:
@@ -37,7 +33,7 @@ class Clouds:
         self._trees: dict[int, Ints] = {}
 
     def redraw(self, g: int, cloud: Floats) -> None:
-        """Put other points in the place of those of graph g."""
+        """Replace the points of graph g."""
         self.points[g] = cloud
         self._trees.pop(g, None)
 
@@ -47,18 +43,15 @@ class Clouds:
         if self.nodes > PAIRWISE:
             return Links.of(self.nodes, [near_graph(self.points[g], radius) for g in graphs])
         near = _near_pairs(self.points if chosen is None else self.points[chosen], radius)
-        loose = np.flatnonzero(component_counts(near) > 1).tolist()
-        if not loose:
-            return near
+        if not self._trees.keys() >= set(graphs):
+            for row in np.flatnonzero(component_counts(near) > 1).tolist():
+                if graphs[row] not in self._trees:
+                    self._trees[graphs[row]] = spanning_tree(self.points[graphs[row]])
         parts = [near.edges[near.rows(row)] for row in range(near.graphs)]
-        for row in loose:
-            parts[row] = canonical(np.concatenate([parts[row], self._tree(graphs[row])]), self.nodes)
+        for row, g in enumerate(graphs):
+            if g in self._trees:
+                parts[row] = canonical(np.concatenate([parts[row], self._trees[g]]), self.nodes)
         return Links.of(self.nodes, parts)
-
-    def _tree(self, g: int) -> Ints:
-        if g not in self._trees:
-            self._trees[g] = spanning_tree(self.points[g])
-        return self._trees[g]
 
 
 def _near_pairs(points: Floats, radius: float) -> Links:
@@ -95,19 +88,7 @@ def shortest_joins(cloud: Floats, near: Ints, radius: float, tree: Any) -> Ints:
     of it: of two nodes in different components one lies outside the largest, so it is enough to look around the
     nodes outside, farther and farther, and to run Kruskal's method on the pairs within reach.
 
-    Parameters
-    ----------
-    cloud : (nodes, 2) float64
-    near : (E, 2) array
-        The pairs closer than the radius.
-    radius : float
-    tree : scipy.spatial.KDTree
-        That of the cloud.
-
-    Returns
-    -------
-    (components - 1, 2) int32
-        Pairs u < v.
+    `near` are the pairs closer than the radius, `tree` the cloud's KD-tree.
     """
     from scipy.spatial import KDTree
 
@@ -126,7 +107,7 @@ def shortest_joins(cloud: Floats, near: Ints, radius: float, tree: Any) -> Ints:
         pairs = np.stack([outside[spots["i"]], spots["j"]], axis=1)
         pairs = canonical(pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]], len(cloud))
         lengths = squares(cloud, pairs)
-        # What lies at the rim waits for the next look: there the search may round otherwise than `lengths`.
+        # Pairs at the rim wait for the next look: there the search may round otherwise than `lengths`.
         order = np.argsort(lengths, kind="stable")
         order = order[: np.searchsorted(lengths[order], (reach * (1 - 1e-9)) ** 2)]
         if len(order):

@@ -5,13 +5,13 @@ the radius passes the distance of a pair. It falls from about the spanning trees
 monotonically, since a link inside a cluster raises the largest eigenvalue. The search
 
 1. looks at few graphs, brackets the wanted value from the side of large radii, and halves the bracket on a
-   logarithmic scale; looks at all graphs at the radius found; adds the worst ones to the few and starts
+   logarithmic scale; looks at all graphs at that radius; adds the worst ones to the few and starts
    again, until the worst of all is among them;
 2. where the step function jumps over the wanted value, tries the distances of pairs near the jump, each one
    if there is time;
 3. where no radius will do, draws the points of the one graph that jumps afresh, and starts again. (The
-   worst of a thousand graphs is an outlier: one more link may halve its chi, and then no radius gives what
-   lies between.)
+   worst of a thousand graphs is an outlier: one more link may halve its chi, and then no radius gives the
+   values between.)
 """
 
 import math
@@ -53,14 +53,7 @@ class Search(NamedTuple):
 def radius_for(chi: float, clouds: Clouds, draw: Callable[[int, int], Floats]) -> Search:
     """Return the radius whose worst graph has `chi` to within 10 %, and the graphs of that radius.
 
-    Parameters
-    ----------
-    chi : float
-        1 or more.
-    clouds : Clouds
-        Points that are drawn afresh take their place here.
-    draw : callable
-        ``draw(g, attempt)`` draws the points of graph g afresh.
+    ``draw(g, attempt)`` draws the points of graph g afresh; they replace those of `clouds`.
     """
     redrawn: dict[int, int] = {}
     radius = min(LONGEST, max(0.1 / clouds.nodes, 1.5 / math.sqrt(chi)))

@@ -1,7 +1,6 @@
 """Random links without geometry."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,8 +11,8 @@ from ..util.checks import check_real, check_whole
 from . import spectra
 from .checks import graph_count, link_count, node_count, seed_number
 from .connect import join_at_random
-from .lazy import EDGE, WEIGHT, Batch, pool_of
-from .links import Ints, Links, canonical, with_links
+from .lazy import Graph, gather, pool_of
+from .links import Ints, canonical, with_links
 from .network import Network
 from .recipes import generator
 
@@ -52,7 +51,8 @@ def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Netw
     links = max(nodes, p * nodes * (nodes - 1) / 2)
     link_count(links, f"a graph of erdos_renyi({nodes}, {p})", "take a smaller p")
     recipe = {"generator": "erdos_renyi", "nodes": nodes, "p": p, "graphs": graphs, "seed": seed}
-    return _drawn(nodes, graphs, partial(_random_graph, nodes, p, seed), links, recipe)
+    draw = partial(gather, nodes, partial(_random_graph, nodes, p, seed), None)
+    return Network(pool_of(nodes, graphs, draw, links), np.arange(graphs), recipe)
 
 
 @generator
@@ -94,42 +94,25 @@ def expander(nodes: int, degree: int = 8, *, graphs: int = 1, seed: int = 0) -> 
     scale = None
     if nodes > spectra.LARGE:
         scale = (degree + 2 * math.sqrt(degree - 1)) * (1 + 2 * spectra.ROUGH)
-    return _drawn(nodes, graphs, partial(_rings, nodes, degree, seed), links, recipe, scale)
+    draw = partial(gather, nodes, partial(_rings, nodes, degree, seed), scale)
+    return Network(pool_of(nodes, graphs, draw, links), np.arange(graphs), recipe)
 
 
-def _drawn(
-    nodes: int,
-    graphs: int,
-    draw: Callable[[int], Ints],
-    links: float,
-    recipe: dict[str, Any],
-    scale: float | None = None,
-) -> Network:
-    """Return the network of graphs that are drawn one by one, each of about so many links."""
-    pool = pool_of(nodes, graphs, partial(_weighted, nodes, draw, scale), links, links * (EDGE + WEIGHT))
-    return Network(pool, np.arange(graphs), recipe)
-
-
-def _weighted(nodes: int, draw: Callable[[int], Ints], scale: float | None, *chosen: int) -> Batch:
-    """Draw the chosen graphs."""
-    return Batch.laplacian(Links.of(nodes, (draw(g) for g in chosen)), scale=scale)
-
-
-def _rings(nodes: int, degree: int, seed: int, g: int) -> Ints:
+def _rings(nodes: int, degree: int, seed: int, g: int) -> Graph:
     """Draw the rings of one graph."""
     rng = random_stream(seed, g)
     pairs = np.empty((degree // 2, nodes, 2), dtype=np.int32)
     for ring_pairs in pairs:
         ring_pairs[:, 0] = rng.permutation(nodes)
         ring_pairs[:, 1] = np.roll(ring_pairs[:, 0], -1)
-    return canonical(pairs, nodes)
+    return Graph(canonical(pairs, nodes))
 
 
-def _random_graph(nodes: int, p: float, seed: int, g: int) -> Ints:
+def _random_graph(nodes: int, p: float, seed: int, g: int) -> Graph:
     """Draw one graph and join its components."""
     rng = random_stream(seed, g)
     pairs = random_pairs(nodes, p, rng)
-    return with_links(pairs, join_at_random(nodes, pairs, rng), nodes)
+    return Graph(with_links(pairs, join_at_random(nodes, pairs, rng), nodes))
 
 
 def random_pairs(nodes: int, p: float, rng: np.random.Generator) -> Ints:

@@ -30,7 +30,7 @@ def rebuild(recipe: dict[str, Any], seed: int) -> Any:
         arguments["network"] = rebuild(recipe["network"], seed)
     if "networks" in recipe:
         arguments["networks"] = [rebuild(member, seed) for member in recipe["networks"]]
-    if name == "geometric" and "chi" in recipe:  # then the radius was found, not asked for
+    if name == "geometric" and "chi" in recipe:  # then the radius was a result
         del arguments["radius"]
     make = GENERATORS[name]
     return make(**{key: arguments[key] for key in signature(make).parameters if key in arguments})

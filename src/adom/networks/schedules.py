@@ -13,8 +13,8 @@ from .checks import LONGEST, graph_count, seed_number
 from .connect import component_labels, joining_rows
 from .directed import DirectedNetwork
 from .from_data import from_graphs, iterable
-from .lazy import EDGE, WEIGHT, Batch, JoinedPool, LazyPool, Pool, pool_of
-from .links import Bools, Floats, Ints, Links
+from .lazy import Graph, JoinedPool, Pool, gather, pool_of
+from .links import Bools, Floats, Ints
 from .network import Network
 from .random import random_stream
 from .recipes import generator
@@ -149,7 +149,7 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
 
     In round k each link of ``network.graph(k)`` fails with the given probability. If the rest falls into c
     components, c - 1 of the failed links are restored: those that Kruskal's method takes in random order.
-    W is the Laplacian of what is left divided by its own largest eigenvalue; links keep their relative
+    W is the Laplacian of the remaining links divided by its own largest eigenvalue; links keep their relative
     weights.
 
     Parameters
@@ -180,28 +180,19 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
     chosen = network.order[np.arange(graphs) % network.period]
     recipe = {"generator": "failing", "probability": probability, "graphs": graphs, "seed": seed}
     recipe["network"] = network.recipe
-    draw = partial(_failed, base, chosen, probability, seed)
+    draw = partial(gather, network.nodes, partial(_failed, base, chosen, probability, seed), None)
     # Of the links the chance leaves a share, and at least a spanning tree.
     links = max((1 - probability) * base.mean_links, network.nodes - 1)
-    size = links * (EDGE + WEIGHT)
-    if base.held:
-        pool = pool_of(network.nodes, graphs, draw, links, size)
-    else:
-        pool = LazyPool(network.nodes, graphs, draw, links, graphs * size)
+    pool = pool_of(network.nodes, graphs, draw, links, lazy=not base.held)
     return Network(pool, np.arange(graphs), recipe)
 
 
-def _failed(base: Pool, chosen: Ints, probability: float, seed: int, *rounds: int) -> Batch:
-    """Draw the links that are left in the given rounds; round k starts from graph chosen[k]."""
-    links, weights, points = [], [], []
-    for k in rounds:
-        edges, weight, positions = base.graph(int(chosen[k]))
-        assert weight is not None
-        kept = _survivors(base.nodes, edges, random_stream(seed, k).random((2, len(edges))), probability)
-        links.append(edges[kept])
-        weights.append(weight[kept] / weight[kept].max())
-        points.append(positions)
-    return Batch.laplacian(Links.of(base.nodes, links), np.concatenate(weights), positions=points)
+def _failed(base: Pool, chosen: Ints, probability: float, seed: int, k: int) -> Graph:
+    """Draw the links that are left in round k, of graph chosen[k]."""
+    edges, weights, positions = base.graph(int(chosen[k]))
+    assert weights is not None
+    kept = _survivors(base.nodes, edges, random_stream(seed, k).random((2, len(edges))), probability)
+    return Graph(edges[kept], weights[kept] / weights[kept].max(), positions)
 
 
 def _survivors(nodes: int, edges: Ints, draws: Floats, probability: float) -> Bools:

@@ -132,8 +132,8 @@ class GraphSequence:
             Rounds, 12 at most.
         values : array, optional
             One number a node, for all rounds or, in the shape (rounds, nodes), for each: the nodes' colours. The
-            scale is logarithmic where the numbers are positive and spread by a factor of 100 or more. What is not
-            finite is grey.
+            scale is logarithmic where the numbers are positive and spread by a factor of 100 or more. Values that are
+            not finite are grey.
         label : str
             The name of the values.
         style : str, optional
@@ -146,7 +146,7 @@ class GraphSequence:
         >>> [axes.get_title() for axes in network.plot([0, 5]).axes]  # doctest: +ELLIPSIS
         ['round 0: ... links, ...', 'round 5: ... links, ...']
         """
-        from adom.plot.rounds import rounds_figure
+        from ..plot.rounds import rounds_figure
 
         return rounds_figure(self, k, values=values, label=label, style=style)
 
@@ -169,8 +169,8 @@ class GraphSequence:
         values : array of shape (rounds, nodes), optional
             The nodes' colours, as in `plot`. `adom.replay` has the nodes' distances to the solution::
 
-                seen = adom.replay(result, problem, network)
-                network.animate(seen.rounds, seen.distances, label="distance to the solution")
+                replay = adom.replay(result, problem, network)
+                network.animate(replay.rounds, replay.distances, label="distance to the solution")
 
         interval : float
             Milliseconds from one frame to the next.
@@ -183,7 +183,7 @@ class GraphSequence:
         >>> geometric(20, 0.4, graphs=9).animate()
         Animation(20 nodes and their links, rounds 0 to 8, 9 frames)
         """
-        from adom.plot.rounds import Animation
+        from ..plot.rounds import Animation
 
         return Animation(self, rounds, values, interval, label, style)
 

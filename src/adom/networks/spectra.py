@@ -180,7 +180,7 @@ def laplacian_product(nodes: int, edges: Ints, weights: Floats) -> Callable[[Flo
 
 
 def _ritz(apply: Callable[[Floats], Floats], size: int, sought: Callable[[float], float]) -> float | None:
-    """Return the largest Ritz value once its residual is below `ROUGH` times what is sought, None if it never is.
+    """Return the largest Ritz value once its residual is below `ROUGH` times `sought` of it, None if it never is.
 
     SciPy's `eigsh` keeps a basis of vectors, too many for a million nodes; three are enough here. The start is
     orthogonal to consensus. Sums are NumPy's own: those of BLAS depend on the number of threads.

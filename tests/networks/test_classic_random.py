@@ -1,4 +1,4 @@
-"""Classic graphs against their closed forms, and Erdos-Renyi graphs against their law."""
+"""Classic graphs against their closed forms, and random ones against their law."""
 
 import math
 
@@ -6,17 +6,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from adom.errors import InputError, InputTypeError
 from adom.networks import complete, erdos_renyi, expander, path, ring, spectra, star, torus
 from adom.networks.random import random_pairs
 
 
 def ring_values(n):
     return [4 * math.sin(math.pi * j / n) ** 2 for j in range(n)]
-
-
-def path_values(n):
-    return [4 * math.sin(math.pi * j / (2 * n)) ** 2 for j in range(n)]
 
 
 def chi_of(values):
@@ -27,7 +22,7 @@ def chi_of(values):
 @pytest.mark.parametrize("n", [3, 4, 9, 100, 257, 1999, 2001, 5000])
 def test_ring_and_path_have_the_closed_form_chi(n):
     assert ring(n).chi == pytest.approx(chi_of(ring_values(n)), rel=1e-6)
-    assert path(n).chi == pytest.approx(chi_of(path_values(n)), rel=1e-6)
+    assert path(n).chi == pytest.approx(chi_of(ring_values(2 * n)[:n]), rel=1e-6)
 
 
 @pytest.mark.parametrize("n", [3, 10, 300, 3000])
@@ -50,7 +45,6 @@ def test_torus_has_sums_of_ring_eigenvalues(rows, columns):
     network = torus(rows, columns)
     assert network.nodes == rows * columns
     assert network.chi == pytest.approx(chi_of(values), rel=1e-7)
-    assert set(dict(network.graph(0).degree).values()) == {4}
 
 
 @pytest.mark.parametrize(
@@ -60,17 +54,12 @@ def test_torus_has_sums_of_ring_eigenvalues(rows, columns):
         (star(8), nx.star_graph(7)),
         (path(8), nx.path_graph(8)),
         (complete(8), nx.complete_graph(8)),
+        (torus(4, 5), nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 5, periodic=True), ordering="sorted")),
+        (torus(4), nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 4, periodic=True), ordering="sorted")),
     ],
 )
 def test_links_are_those_of_networkx(network, twin):
     assert nx.utils.graphs_equal(nx.Graph(network.graph(0).edges), nx.Graph(twin.edges))
-
-
-def test_torus_is_the_periodic_grid():
-    twin = nx.grid_2d_graph(4, 5, periodic=True)
-    links = {frozenset((5 * r + c, 5 * s + d)) for (r, c), (s, d) in twin.edges}
-    assert {frozenset(e) for e in torus(4, 5).edges(0).tolist()} == links
-    assert torus(4).nodes == 16
 
 
 def test_erdos_renyi_links_pairs_with_probability_p():
@@ -81,9 +70,8 @@ def test_erdos_renyi_links_pairs_with_probability_p():
     for g in range(graphs):
         u, v = network.edges(g).T
         hits[u, v] += 1
-    total = hits.sum()
     spread = math.sqrt(graphs * pairs * p * (1 - p))
-    assert abs(total - graphs * pairs * p) < 5 * spread
+    assert abs(hits.sum() - graphs * pairs * p) < 5 * spread
     each = hits[np.triu_indices(n, 1)]
     assert np.abs(each - graphs * p).max() < 6 * math.sqrt(graphs * p * (1 - p)), "no pair is preferred"
 
@@ -102,13 +90,6 @@ def test_erdos_renyi_without_links_becomes_a_tree():
     assert len({network.edges(g).tobytes() for g in range(5)}) == 5, "the links are random"
 
 
-def test_graph_g_does_not_depend_on_how_many_there_are():
-    few, many = erdos_renyi(20, 0.2, graphs=2, seed=4), erdos_renyi(20, 0.2, graphs=9, seed=4)
-    for g in range(2):
-        np.testing.assert_array_equal(few.edges(g), many.edges(g))
-    assert not np.array_equal(few.edges(0), erdos_renyi(20, 0.2, seed=5).edges(0))
-
-
 def test_large_sparse_graph_has_the_right_degree():
     network = erdos_renyi(20_000, 10 / 20_000, seed=3)
     assert network.describe()["degree_mean"] == pytest.approx(10, rel=0.02)
@@ -124,8 +105,6 @@ def test_an_expander_is_a_union_of_rings_through_all_nodes(nodes, degree):
         for _ in range(degree // 2):
             nx.add_cycle(twin, rng.permutation(nodes).tolist())
         assert nx.utils.graphs_equal(nx.Graph(network.graph(k).edges), nx.Graph(twin.edges))
-    few = expander(nodes, degree, graphs=2, seed=5)
-    np.testing.assert_array_equal(few.edges(1), network.edges(1))
 
 
 def test_an_expander_mixes_as_fast_as_the_theorem_says(monkeypatch):
@@ -139,37 +118,3 @@ def test_an_expander_mixes_as_fast_as_the_theorem_says(monkeypatch):
     assert 0.97 < values[-1] <= 1.0
     assert divided.lambda_max == 1.0
     assert divided.chi == pytest.approx(1 / min(values[1], np.linalg.eigvalsh(divided.matrix(1))[1]))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: expander(2), "nodes must be a whole number of at least 3, got 2"),
-        (lambda: expander(50, 5), "degree must be even and below nodes=50, got 5"),
-        (lambda: expander(8, 8), "degree must be even and below nodes=8, got 8"),
-        (lambda: expander(50, 0), "degree must be a whole number of at least 2, got 0"),
-        (lambda: expander(10**8), "would have about 4e.08 links"),
-        (lambda: ring(10**9), "nodes must be at most 200000000, got 1000000000; e.g. nodes=100"),
-        (lambda: ring(2), "nodes must be a whole number of at least 3, got 2"),
-        (lambda: star(1), "nodes must be a whole number of at least 2, got 1"),
-        (lambda: torus(2, 5), "rows must be a whole number of at least 3, got 2"),
-        (lambda: torus(5, 2), "columns must be a whole number of at least 3, got 2"),
-        (lambda: complete(10**6), "would have about 5e.11 links"),
-        (lambda: erdos_renyi(10, 1.5), "p must be a finite number at least 0 and at most 1, got 1.5"),
-        (lambda: erdos_renyi(10, float("nan")), "got nan"),
-        (lambda: erdos_renyi(10**6, 0.5), "take a smaller p"),
-        (lambda: erdos_renyi(10, 0.5, graphs=0), "graphs must be a whole number of at least 1, got 0"),
-        (lambda: erdos_renyi(10, 0.5, seed=-1), "seed must be a whole number of at least 0, got -1"),
-    ],
-)
-def test_bad_values_are_refused_in_one_line(make, message):
-    with pytest.raises(InputError, match=message) as caught:
-        make()
-    assert "\n" not in str(caught.value)
-    assert ";" in str(caught.value), "names a remedy"
-
-
-@pytest.mark.parametrize("value", [10.0, "10", None, True])
-def test_nodes_of_the_wrong_kind_are_refused(value):
-    with pytest.raises(InputTypeError, match="nodes must be a whole number"):
-        path(value)
