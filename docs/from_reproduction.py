@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 DOCS = Path(__file__).parent
-FULL_RUN = DOCS.parent / "src" / "adom" / "experiments" / "full_run.json"
+FULL_RUN = DOCS.parent / "src" / "adom" / "paper" / "full_run.json"
 WIDTH, COLOURS = 1100, 48
 """Of a picture: wide enough to read a panel of four, few colours, for curves need no more."""
 
@@ -47,7 +47,8 @@ def full_run() -> dict:
     """Return what docs/ledger.md and docs/findings.md say, for miniatures."""
     ledger, findings = ((DOCS / name).read_text() for name in ("ledger.md", "findings.md"))
     found: dict[str, dict[str, str]] = {}
-    for verdict, claim, protocol, count in re.findall(r"^\| \*\*(.+?)\*\* \| (\w+) \| (\w+) \| (.*?) \|", ledger, re.M):
+    rows = re.findall(r"^\| \*\*(.+?)\*\* \| ([\w-]+) \| (\w+) \| (.*?) \|", ledger, re.M)
+    for verdict, claim, protocol, count in rows:
         found.setdefault(claim, {})[protocol] = ", ".join(text for text in (verdict, count) if text)
     commit = re.search(r"commit (\w+)\.", ledger)[1]
     return {"commit": commit, "verdicts": found, "findings": dict(re.findall(r"^## (.+)\n\n(.+)$", findings, re.M))}

@@ -8,20 +8,14 @@ import pytest
 
 from adom.paper.claims import CLAIMS
 from adom.paper.ledger import read
-from adom.paper.runs import Plan, load_plan
-from support.made import four, panel
+from adom.paper.runs import load_plan
+from support.made import four, panel, saved
 
 
 @pytest.fixture
 def folder() -> Path:
     target = Path("made")
-    found = four(panel(), 200, 400, 900, 900)
-    Plan(False, [one.job for one in found]).save(target)
-    (target / "results").mkdir()
-    for one in found:
-        assert one.result is not None
-        one.result.save(target / "results" / f"{one.job.key}.npz")
-    return target
+    return saved(four(panel(), 200, 400, 900, 900), target)
 
 
 def test_it_shows_and_writes_every_verdict(adom: Any, folder: Path) -> None:
@@ -40,7 +34,7 @@ def test_a_claim_is_a_line_of_words_and_its_evidence_is_under_full(adom: Any, fo
     assert max(map(len, full.splitlines())) <= 80
     heads = [line for line in brief.splitlines() if line.partition(":")[0] in CLAIMS]
     assert [line.partition(":")[0] for line in heads] == list(CLAIMS)
-    entry = read(folder).find("kap", "unit")
+    entry = read(folder).find("best-over-kappa", "unit")
     words = f"{entry.statement} ({entry.where}): unit reproduced in 1 of 1 panels"
     assert words in " ".join(brief.split())
     assert entry.summary
@@ -54,20 +48,22 @@ def test_json_is_the_file(adom: Any, folder: Path) -> None:
     written = json.loads((folder / "ledger.json").read_text())
     assert (written.pop("sealed"), len(written.pop("sha256"))) == ("sha256", 64)
     assert said == written
-    assert read(folder).find("kap", "unit").count == "1 of 1 panels"
+    assert read(folder).find("best-over-kappa", "unit").count == "1 of 1 panels"
 
 
 def test_one_claim_with_its_rule(adom: Any, folder: Path) -> None:
-    outcome = adom("ledger", folder, "--claim", "kap")
-    assert CLAIMS["kap"].rule in " ".join(outcome.out.split())
-    assert "dnm7" not in outcome.out
+    outcome = adom("ledger", folder, "--claim", "best-over-kappa")
+    assert CLAIMS["best-over-kappa"].rule in " ".join(outcome.out.split())
+    assert "dnm-diverges" not in outcome.out
     said = adom("ledger", folder, "--claim", "kap", "--json").json
-    assert {one["claim"] for one in said["entries"]} == {"kap"}
+    assert {one["claim"] for one in said["entries"]} == {"best-over-kappa"}
     assert {one.claim for one in read(folder).entries} == set(CLAIMS)  # the file stays whole
 
 
 def test_refusals(refused: Any, folder: Path) -> None:
-    assert "there is no claim 'kapa'; did you mean 'kap'?" in refused("ledger", folder, "--claim", "kapa")
+    assert "there is no claim 'over-kappa'; did you mean 'best-over-kappa'?" in refused(
+        "ledger", folder, "--claim", "over-kappa"
+    )
     assert "plan.json" in refused("ledger", "nowhere")
     assert not Path("nowhere").exists()
 

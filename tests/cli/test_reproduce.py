@@ -28,5 +28,8 @@ def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
     again = adom("reproduce", "chi/d40-chi9", "--quick", "--protocols", "unit", "--out", tmp_path, "--json").json
     assert (again["done"], again["missing"], again["lost"]) == (again["jobs"], {}, {})
     entries = {one["claim"]: one for one in again["ledger"]}
-    assert entries.keys() >= {"chi", "kap", "T"}
-    assert (entries["chi"]["verdict"], entries["chi"]["full_run"]) == ("not judged", "partly, 11 of 16 panels")
+    assert entries.keys() >= {"best-over-chi", "best-over-kappa", "few-inner-steps"}
+    assert (entries["best-over-chi"]["verdict"], entries["best-over-chi"]["full_run"]) == (
+        "not judged",
+        "partly, 11 of 16 panels",
+    )

@@ -211,7 +211,7 @@ LATE = [
     ("reproduce kappa/d7", "figure kappa has no panel 'd7'"),
     ("report other.npz -o page.png", "its suffix must be one of .html, .htm; e.g. --out page.html"),
     ("ledger folder", "folder is no folder of a reproduction ... `adom reproduce --quick --out DIR` fills one"),
-    ("ledger folder --claim kapp", "there is no claim 'kapp'; did you mean 'kap'?"),
+    ("ledger folder --claim over-kappa", "there is no claim 'over-kappa'; did you mean 'best-over-kappa'?"),
     ("report none", "there is no file or folder none; give result files"),
     ("report good.csv", "good.csv is not a whole result file"),
     ("report folder", "the folder folder has no results; give one that `adom solve`"),

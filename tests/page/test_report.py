@@ -1,6 +1,5 @@
 """What a report reads: files and folders of every command, told apart and put in order."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,8 @@ import pytest
 import adom
 from adom.errors import InputError
 from adom.page.report import kind, read
-from adom.paper.claims import CLAIMS
-from adom.paper.ledger import read as read_ledger
-from adom.paper.ledger import write
-from adom.paper.runs import Plan
 from adom.problems.quadratic import Quadratic
 from support.damage import overwrite
-from support.made import absent, four, made, panel
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +30,8 @@ def folders(pair, tmp_path_factory):
     adom.compare(*pair, methods, rounds=40).save(home / "compare")
     factors = {"a": [0.5, 1.0, 2.0]}
     adom.sweep(*pair, "diging", factors=factors, rounds=20, folder=home / "sweep" / "members").save(home / "sweep")
-    reproduced = home / "reproduce"
-    found = [
-        *four(panel(), 200, 400, 900, 900),
-        made(panel(), "adom", 150, variant="exact", oracle="exact"),
-        absent(panel("real_kappa", "a6a-kappa10", data="a6a"), "adom", "not run yet"),
-    ]
-    Plan(False, [one.job for one in found]).save(reproduced)
-    for one in found:
-        if one.result is not None:
-            one.result.save(reproduced / "results" / f"{one.job.key}.npz")
+    (home / "reproduce").mkdir()
+    (home / "reproduce" / "plan.json").touch()
     return home
 
 
@@ -135,49 +121,6 @@ def test_a_long_sweep_shows_its_best_first(folders, tmp_path):
     assert ends == sorted(ends)
 
 
-def test_a_reproduction_has_its_panels_its_runs_and_its_ledger(folders):
-    content = read([folders / "reproduce"])
-    figure, real = content.figures
-    assert (figure.name, list(figure.pages)) == ("kappa", ["unit"])
-    (place,) = figure.pages["unit"]
-    assert [(line.label, line.shown, len(line.runs)) for line in place.lines] == [
-        ("ADOM", True, 3),
-        ("Mudag", True, 3),
-        ("Acc-DNGD", True, 3),
-        ("APM", True, 3),
-        ("ADOM, oracle exact", False, 1),
-    ]
-    assert real.pages["unit"][0].lines == []
-    assert "not run yet" in real.pages["unit"][0].reason
-    assert [run.cells["status"] for run in content.runs].count("missing") == 1
-    (ledger,) = content.ledgers
-    claims = {claim.name: claim for some in ledger.groups.values() for claim in some}
-    assert claims.keys() == CLAIMS.keys()
-    found = write(folders / "reproduce").find("kap", "unit")
-    (verdict,) = claims["kap"].verdicts
-    assert (verdict.verdict, verdict.count) == (found.verdict, found.count) == ("reproduced", "1 of 1 panels")
-    assert verdict.evidence is not None
-    assert verdict.evidence.links == ["curves/kappa/unit/one"]
-    two = read([folders / "reproduce", folders / "solve"])
-    assert two.figures[0].name == "reproduce: kappa"
-    assert two.ledgers[0].groups["ADOM against Mudag, Acc-DNGD and APM"][0].verdicts[0].evidence.links == [
-        "curves/reproduce%3A%20kappa/unit/one"
-    ]
-
-
-def test_a_ledger_outlives_its_results(folders, tmp_path):
-    whole = folders / "reproduce"
-    write(whole)
-    for name in ("plan.json", "ledger.json"):
-        (tmp_path / name).write_bytes((whole / name).read_bytes())
-    (ledger,) = read([tmp_path]).ledgers
-    before = json.loads((whole / "ledger.json").read_text())
-    assert f"Computed from {before['runs']} result files" in ledger.text
-    assert {claim.name: [one.verdict for one in claim.verdicts] for some in ledger.groups.values() for claim in some}[
-        "kap"
-    ] == [one.verdict for one in read_ledger(whole).entries if one.claim == "kap"]
-
-
 def test_a_file_that_is_cut_short_is_refused(folders, tmp_path):
     path = Path(tmp_path / "cut.npz")
     path.write_bytes((folders / "solve" / "result.npz").read_bytes()[:-50])
@@ -200,17 +143,3 @@ def test_a_damaged_file_in_a_folder_is_named_and_the_others_are_read(folders, tm
             overwrite(path, b"")
         with pytest.raises(InputError, match="is not a whole result file"):
             read([folder], progress=False)
-
-
-def test_a_damaged_file_of_a_reproduction_is_named_and_counts_as_missing(folders, tmp_path):
-    folder = tmp_path / "reproduce"
-    shutil.copytree(folders / "reproduce", folder)
-    first, second, *_ = sorted((folder / "results").glob("*.npz"))
-    overwrite(first, b"PK")
-    overwrite(second, next((folders / "solve").glob("*.npz")).read_bytes())  # a whole file of something else
-    said = []
-    runs = read([folder], progress=False, say=said.append).runs
-    assert sorted(line.partition(" is not")[0] for line in said) == [f"left out: {path}" for path in (first, second)]
-    missing = [one.details["reason"] for one in runs if one.cells["status"] == "missing"]
-    assert sum("not a whole result file" in reason for reason in missing) == 1
-    assert sum("is not the run that its name says" in reason for reason in missing) == 1

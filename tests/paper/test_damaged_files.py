@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from adom.paper import ledger
-from adom.paper.reproduce import todo
-from adom.paper.runs import TUNE, VERIFY, Job, Plan, load_plan, outcome
+from adom.paper.runs import TUNE, VERIFY, Job, ReproductionPlan, load_plan, outcome
 from adom.util.checked_json import Damaged, read_checked, write_checked
 from support.damage import attempt, mutants, overwrite
 from support.made import four, panel
@@ -23,7 +22,7 @@ def job(variant=""):
 
 def test_a_plan_is_read_back_or_refused(tmp_path):
     """The same jobs, or one line; also without the checksum, as earlier versions wrote it."""
-    path = Plan(True, [job(), job(VERIFY)], ["kappa"], [(4, 4.0)], {"a6a": "absent"}, "abc").save(tmp_path)
+    path = ReproductionPlan(True, [job(), job(VERIFY)], ["kappa"], [(4, 4.0)], {"a6a": "absent"}, "abc").save(tmp_path)
     plan = load_plan(tmp_path)
     assert [one.key for one in plan.jobs] == [job().key, job(VERIFY).key]
     content = path.read_bytes()
@@ -36,7 +35,7 @@ def test_a_plan_is_read_back_or_refused(tmp_path):
     for damaged in mutants(json.dumps(bare).encode(), 700, seed=14):
         overwrite(path, damaged)
         found, refusal = attempt(lambda: load_plan(tmp_path))
-        assert "plan.json" in refusal or isinstance(found, Plan)
+        assert "plan.json" in refusal or isinstance(found, ReproductionPlan)
     overwrite(path, json.dumps(bare).encode())
     assert load_plan(tmp_path) == plan
 
@@ -47,11 +46,11 @@ def test_what_a_job_leaves_is_read_back_or_is_to_do_again(tmp_path, variant, dat
     path = write_checked(tmp_path / "results" / f"{one.key}.json", data)
     whole = outcome(one, tmp_path)
     assert whole.data == (None if variant == "" else data)
-    assert not todo(whole)
+    assert not whole.to_do
     for damaged in mutants(path.read_bytes(), 400, seed=13):
         overwrite(path, damaged)
         found = outcome(one, tmp_path)
-        if todo(found):
+        if found.to_do:
             assert str(path) in found.damaged
             assert found.reason.endswith("`adom reproduce` makes it again")
         else:
@@ -68,7 +67,7 @@ def test_something_else_is_not_what_a_job_leaves(tmp_path, text):
     path.parent.mkdir()
     path.write_text(text)
     found = outcome(one, tmp_path)
-    assert todo(found)
+    assert found.to_do
     assert f"{path} is not what a job leaves" in found.damaged
 
 
@@ -81,7 +80,7 @@ def test_the_run_of_another_job_is_not_taken(tmp_path):
 
 
 def test_a_ledger_is_read_back_or_refused(tmp_path):
-    Plan(False, [job()]).save(tmp_path)
+    ReproductionPlan(False, [job()]).save(tmp_path)
     ledger.write(tmp_path, [])
     path, whole = tmp_path / "ledger.json", ledger.read(tmp_path)
     for damaged in mutants(path.read_bytes(), 300, seed=13):

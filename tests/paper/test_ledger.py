@@ -8,10 +8,9 @@ import pytest
 
 from adom.errors import InputError
 from adom.paper import findings, ledger
-from adom.paper.claims import CLAIMS
-from adom.paper.runs import Plan
-from adom.paper.verdicts import VERDICTS
-from support.made import absent, four, made, panel, seeds, verified
+from adom.paper.claims import CLAIMS, OLD_NAMES
+from adom.paper.evidence import table_of_runs
+from support.made import absent, four, made, panel, saved, seeds, verified
 
 
 def outcomes(protocol="unit"):
@@ -34,37 +33,36 @@ def outcomes(protocol="unit"):
 
 @pytest.fixture
 def folder(tmp_path):
-    return written(outcomes(), tmp_path)
+    return saved(outcomes(), tmp_path)
 
 
-def written(found, target):
-    Plan(False, [one.job for one in found], commit="abc123").save(target)
-    (target / "results").mkdir(exist_ok=True)
-    for one in found:
-        if one.result is not None:
-            one.result.save(target / "results" / f"{one.job.key}.npz")
-        else:
-            data = one.data if one.data is not None else {"reason": one.reason}
-            (target / "results" / f"{one.job.key}.json").write_text(json.dumps(data))
-    return target
+def findings_of(found):
+    return findings.compute(table_of_runs(found))
+
+
+def compute(found, **more):
+    return ledger.compute(table_of_runs(found), **more)
 
 
 def test_every_claim_has_an_entry_under_every_protocol_that_was_run():
-    found = ledger.compute(outcomes() + outcomes("tuned"))
+    found = compute(outcomes() + outcomes("tuned"))
     assert {one.claim for one in found.entries} == set(CLAIMS)
     for claim in CLAIMS.values():
         wanted = ["theory"] if claim.protocols == ("theory",) else ["theory", "unit", "tuned"]
         assert [one.protocol for one in found.entries if one.claim == claim.name] == wanted
-    assert found.find("kap", "unit").count == "2 of 4 panels"
-    assert found.counts("unit")["partly"] >= 1
-    assert sum(found.counts("unit").values()) == len(CLAIMS) - 2
-    with pytest.raises(InputError, match="no entry 'kap' under 'mine'"):
-        found.find("kap", "mine")
+    assert found.find("best-over-kappa", "unit").count == "2 of 4 panels"
+    counts = {
+        row[0]: dict(zip(found.counts().columns[1:], map(int, row[1:]), strict=True)) for row in found.counts().rows
+    }
+    assert counts["unit"]["partly"] >= 1
+    assert sum(counts["unit"].values()) == len(CLAIMS) - 2
+    with pytest.raises(InputError, match="no entry 'best-over-kappa' under 'mine'"):
+        found.find("best-over-kappa", "mine")
 
 
 def test_the_folder_gives_the_same_ledger_as_the_runs_and_so_does_the_file(folder):
     found = ledger.write(folder)
-    direct = ledger.compute(outcomes(), commit="abc123", command=f"adom ledger {folder}")
+    direct = compute(outcomes(), commit="abc123", command=f"adom ledger {folder}")
     assert found == direct == ledger.read(folder)
     first = {name: (folder / name).read_bytes() for name in ("ledger.json", "ledger.md")}
     assert ledger.write(folder) == found
@@ -73,12 +71,12 @@ def test_the_folder_gives_the_same_ledger_as_the_runs_and_so_does_the_file(folde
 
 
 def test_verdicts_follow_the_files_not_the_ledger_that_is_there(folder):
-    before = ledger.write(folder).find("kap", "unit")
+    before = ledger.write(folder).find("best-over-kappa", "unit")
     changed = [made(one.job.panel, "adom", 100, seed=one.job.seed) for one in outcomes()
                if (one.job.panel.name, one.job.method, one.job.variant) == ("three", "adom", "")]  # fmt: skip
     for one in changed:
         one.result.save(folder / "results" / f"{one.job.key}.npz")
-    after = ledger.write(folder).find("kap", "unit")
+    after = ledger.write(folder).find("best-over-kappa", "unit")
     assert (before.holding, after.holding) == (2, 3)
 
 
@@ -88,7 +86,9 @@ def test_the_page_has_verdict_rule_evidence_and_where_it_came_from(folder):
     assert "commit abc123" in page
     assert "the full size" in page
     assert f"`adom ledger {folder}`" in page
-    assert re.search(r"\| \*\*partly\*\* \| kap \| unit \| 2 of 4 panels \| .*best rival/ADOM: median", page)
+    assert re.search(
+        r"\| \*\*partly\*\* \| best-over-kappa \| unit \| 2 of 4 panels \| .*best rival/ADOM: median", page
+    )
     assert "w6a is missing \\| get it" in page
     for claim in CLAIMS.values():
         assert f"### {claim.name}: " in page
@@ -98,16 +98,25 @@ def test_the_page_has_verdict_rule_evidence_and_where_it_came_from(folder):
         assert len(widths) == 1, block
 
 
-def test_lines_and_rows_and_one_claim_only():
-    found = ledger.compute(outcomes())
-    lines = list(found.lines())
-    assert len(lines) == len(found.entries) == len(found.rows())
-    assert any(re.match(r"kap +unit +partly +2 of 4 panels: best rival", line) for line in lines)
-    assert any("w6a is missing" in line for line in lines if line.startswith("real"))
-    assert {one.claim for one in found.of("kap").entries} == {"kap"}
-    with pytest.raises(InputError, match=r"no claim 'kapp'; did you mean 'kap'\? claims: thm, lem"):
+def test_entries_of_one_claim_only():
+    found = compute(outcomes())
+    entry = found.find("best-over-kappa", "unit")
+    assert (entry.verdict, entry.count) == ("partly", "2 of 4 panels")
+    assert entry.text.startswith("best rival/ADOM: median")
+    assert "w6a is missing" in found.find("best-on-real-data", "unit").text
+    assert {one.claim for one in found.of("kap").entries} == {"best-over-kappa"}
+    with pytest.raises(InputError, match="no claim 'kapp'"):
         found.of("kapp")
-    assert {row[2] for row in found.rows()} <= set(VERDICTS)
+
+
+def test_a_ledger_of_an_earlier_version_has_the_claims_under_their_names_of_today(folder):
+    ledger.write(folder)
+    content = json.loads((folder / "ledger.json").read_text())
+    old = {new: name for name, new in OLD_NAMES.items()}
+    content["entries"] = [entry | {"claim": old[entry["claim"]]} for entry in content["entries"]]
+    del content["sealed"], content["sha256"]
+    (folder / "ledger.json").write_text(json.dumps(content))
+    assert ledger.read(folder).entries == compute(outcomes()).entries
 
 
 def test_broken_files_are_refused_in_one_line(tmp_path):
@@ -124,26 +133,26 @@ def test_broken_files_are_refused_in_one_line(tmp_path):
 
 def test_findings_are_what_the_runs_say():
     found = outcomes("tuned") + [one for one in outcomes() if one.job.panel.figure == "heterogeneity"]
-    steps, wins, split, floats, rule = findings.compute(found)
+    steps, wins, split, floats, rule = findings_of(found)
 
     assert "fails" not in steps.text
     assert "Of 1 panels" in steps.text
     assert "`auto` was run in 1 of these and meets the target in 1." in steps.text
-    (row,) = steps.rows
+    (row,) = steps.table.rows
     assert row[:6] == ("tuned", "kappa four", "100", "30", "gd:1", "3 of 3 seeds (3 diverge)")
     assert row[6:] == ("inf [inf, inf]", "260 [260, 260]", "250 [250, 250]", "inf [inf, inf]", "780 [780, 780]")
 
-    assert wins.rows == (("tuned", "kappa", "4", "adom 2, mudag 2", "0.917 [0.4, 2]"),)
+    assert wins.table.rows == [("tuned", "kappa", "4", "adom 2, mudag 2", "0.917 [0.4, 2]")]
     assert wins.text.startswith("Under `tuned`, of 4 panels: adom 2, mudag 2.")
 
-    ratios = {row[:3]: row[-1] for row in split.rows}
+    ratios = {row[:3]: row[-1] for row in split.table.rows}
     assert ratios["tuned", "heterogeneity chi", "adom"] == "2 [2, 2]"
     assert ratios["unit", "heterogeneity chi", "apm"] == "1 [1, 1]"
 
-    assert [row[0] for row in floats.rows] == ["tuned"]
+    assert [row[0] for row in floats.table.rows] == ["tuned"]
     assert "floats instead of rounds change the winner in 0 of 4 panels" in floats.text
 
-    assert rule.rows[0][:4] == ("geometric", "up to 100", "up to 50", "adom 2, mudag 2")
+    assert rule.table.rows[0][:4] == ("geometric", "up to 100", "up to 50", "adom 2, mudag 2")
     assert rule.text.startswith("Parameters `tuned`.")
 
 
@@ -152,23 +161,25 @@ def test_the_price_of_a_gradient_and_the_length_of_a_message_change_the_winner()
     found = seeds(place, "adom", 200, gradients=1.0, floats=2.0) + seeds(
         place, "mudag", 300, gradients=0.01, floats=1.0
     )
-    rule = findings.rule_of_thumb(found)
-    assert rule.rows == (("geometric", "above 100", "above 50", "adom 1", "adom 1", "adom 1", "mudag 1", "mudag 1"),)
-    floats = findings.vectors(found)
-    assert floats.rows == (("unit", "adom 1", "mudag 1", "mudag 1"),)
+    rule = findings.rule_of_thumb(table_of_runs(found))
+    assert rule.table.rows == [
+        ("geometric", "above 100", "above 50", "adom 1", "adom 1", "adom 1", "mudag 1", "mudag 1")
+    ]
+    floats = findings.vectors(table_of_runs(found))
+    assert floats.table.rows == [("unit", "adom 1", "mudag 1", "mudag 1")]
     assert "change the winner in 1 of 1 panels" in floats.text
     assert "mudag 0.5" in floats.text
 
 
 def test_findings_without_runs_say_so():
-    for section in findings.compute([]):
-        assert not section.rows
+    for section in findings_of([]):
+        assert not section.table.rows
         assert section.text
-    assert findings.compute([absent(panel(), "adom", "gone")])[1].rows == ()
+    assert findings_of([absent(panel(), "adom", "gone")])[1].table.rows == []
 
 
 def test_findings_are_written(folder):
-    findings.write(folder)
+    ledger.write(folder)
     page = (folder / "findings.md").read_text()
     assert "abc123" in page
     assert page.count("\n## ") == 5
@@ -176,4 +187,4 @@ def test_findings_are_written(folder):
 
 def test_an_interrupted_run_is_no_evidence():
     cut = [replace(one, result=replace(one.result, status="interrupted")) for one in seeds(panel(), "adom", 200)]
-    assert ledger.compute(cut + seeds(panel(), "mudag", 400)).find("kap", "unit").verdict == "not tested"
+    assert compute(cut + seeds(panel(), "mudag", 400)).find("best-over-kappa", "unit").verdict == "not tested"

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from adom.page.claims import ledger_html
 from adom.paper import findings, full_run, ledger
 from adom.paper.claims import CLAIMS
+from adom.paper.evidence import table_of_runs
 from adom.paper.report import read_reproduction
-from adom.paper.runs import Plan
 from adom.paper.verdicts import NOT_JUDGED, NOT_TESTED, REPRODUCED
-from support.made import four, panel, verified
+from support.made import four, panel, saved, verified
 
 ROOT = Path(__file__).parents[2]
 FULL = "not reproduced, 0 of 16 panels"
-"""What the full run says of claim kap under tuned."""
+"""What the full run says of claim best-over-kappa under tuned."""
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +33,11 @@ def outcomes():
 
 @pytest.fixture
 def folder(tmp_path):
-    found = outcomes()
-    Plan(True, [one.job for one in found], commit="abc123").save(tmp_path)
-    (tmp_path / "results").mkdir()
-    for one in found:
-        if one.result is not None:
-            one.result.save(tmp_path / "results" / f"{one.job.key}.npz")
-        else:
-            (tmp_path / "results" / f"{one.job.key}.json").write_text(json.dumps(one.data))
-    return tmp_path
+    return saved(outcomes(), tmp_path, quick=True)
+
+
+def compute(*, quick=False):
+    return ledger.compute(table_of_runs(outcomes()), quick=quick)
 
 
 def test_the_package_says_what_the_documents_say(documents):
@@ -53,7 +48,9 @@ def test_the_package_says_what_the_documents_say(documents):
         for protocol in claim.protocols:
             verdict, _, count = full_run.verdict(claim.name, protocol).partition(", ")
             assert f"| {verdict}{', ' + ' '.join(count.split()[:3]) if count else ''} |" in row
-    assert {one.title for one in findings.compute([])} == json.loads(full_run.FILE.read_text())["findings"].keys()
+    assert {one.title for one in findings.compute(table_of_runs([]))} == json.loads(full_run.FILE.read_text())[
+        "findings"
+    ].keys()
 
 
 def test_the_documents_are_never_made_from_a_miniature(documents, folder):
@@ -63,43 +60,40 @@ def test_the_documents_are_never_made_from_a_miniature(documents, folder):
 
 
 def test_what_depends_on_sizes_is_not_judged_and_what_does_not_is():
-    full, quick = (ledger.compute(outcomes(), quick=size) for size in (False, True))
-    assert full.find("kap", "tuned").verdict == quick.find("thm", "theory").verdict == REPRODUCED
-    entry = quick.find("kap", "tuned")
+    full, quick = (compute(quick=size) for size in (False, True))
+    assert full.find("best-over-kappa", "tuned").verdict == quick.find("theorem-1", "theory").verdict == REPRODUCED
+    entry = quick.find("best-over-kappa", "tuned")
     assert (entry.verdict, entry.count, entry.full_run) == (NOT_JUDGED, "", FULL)
-    assert entry.evidence == full.find("kap", "tuned").evidence  # what was measured is still told
-    assert full.find("kap", "tuned").full_run == ""
+    assert entry.evidence == full.find("best-over-kappa", "tuned").evidence  # what was measured is still told
+    assert full.find("best-over-kappa", "tuned").full_run == ""
     for one in quick.entries:
         assert CLAIMS[one.claim].miniature or one.verdict in (NOT_JUDGED, NOT_TESTED)
         assert one.full_run == full_run.verdict(one.claim, one.protocol) != ""
-    assert quick.counts("tuned")[NOT_JUDGED] > 0
-    assert NOT_JUDGED not in full.counts("tuned")
+    assert NOT_JUDGED in quick.counts().columns
+    assert NOT_JUDGED not in full.counts().columns
 
 
 def test_a_ledger_that_an_older_version_left_is_held_to_it_too():
-    left = ledger.compute(outcomes()).to_json() | {"quick": True}
+    left = compute().to_json() | {"quick": True}
     for one in left["entries"]:
         del one["full_run"]
-    assert ledger.Ledger.from_json(left) == ledger.compute(outcomes(), quick=True)
+    assert ledger.Ledger.from_json(left) == compute(quick=True)
 
 
 def test_pages_and_terminals_show_the_full_run_instead(folder):
     found = ledger.write(folder)
-    assert ("kap", "tuned", NOT_JUDGED, "", FULL, "") in found.rows()
-    assert f"kap   tuned   not judged      full run {FULL}: " in list(found.lines())
     page = (folder / "ledger.md").read_text()
-    assert f"| **not judged** | kap | tuned |  | {FULL} | in miniature: best rival/ADOM: median 2.00" in page
-    assert found.said_of_size in page
+    assert f"| **not judged** | best-over-kappa | tuned |  | {FULL} | in miniature: best rival/ADOM: median" in page
+    assert found.note_on_size in page
     assert json.loads((folder / "ledger.json").read_text())["entries"] == [one.to_json() for one in found.entries]
 
-    (shown,) = read_reproduction(folder, progress=False).ledgers
-    html = ledger_html(shown)
-    assert found.said_of_size.replace("'", "&#x27;") in html
+    (html,) = read_reproduction(folder, progress=False).ledgers
+    assert found.note_on_size.replace("'", "&#x27;") in html
     assert f'not judged</span> <span class="count">the full run: {FULL}</span>' in html
 
 
 def test_a_miniature_recommends_no_method(folder):
-    findings.write(folder)
+    ledger.write(folder)
     page = (folder / "findings.md").read_text()
     assert "Under `tuned`, of 69 panels: acc-dngd 22" in page
     assert "This miniature: Under `tuned`, of 1 panels: adom 1." in page

@@ -8,7 +8,7 @@ import pytest
 from adom.errors import InputError
 from adom.paper.panels import CHIS, DIMS, FIGURES, KAPPAS, QUICK, SETS, panels
 from adom.paper.plan import PROTOCOLS, SCALES, make_jobs, read_names, rounds_of, searched_for
-from adom.paper.runs import TUNE, VERIFY, Plan, load_outcomes, load_plan
+from adom.paper.runs import TUNE, VERIFY, ReproductionPlan, load_outcomes, load_plan
 
 PAPER = {"slow2": (2, 4), "kappa": (4, 4), "chi": (4, 4), "real_kappa": (3, 4), "real_chi": (3, 4)}
 PAPER |= {"real_networks": (2, 3)}
@@ -79,7 +79,7 @@ def test_a_search_serves_the_row_where_only_the_dimension_differs():
 
 def test_keys_tell_all_jobs_apart_and_survive_the_plan(full, tmp_path):
     assert len({job.key for job in full}) == len(full)
-    plan = Plan(False, full, list(FIGURES), ((16, 2.0),), {"a6a": "gone"}, "abc")
+    plan = ReproductionPlan(False, full, list(FIGURES), ((16, 2.0),), {"a6a": "gone"}, "abc")
     plan.save(tmp_path)
     again = load_plan(tmp_path)
     assert [job.key for job in again.jobs] == [job.key for job in full]

@@ -8,9 +8,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.paper.reproduce import reproduce
-from adom.study.replay import FRAMES, STRIDE, replay, replay_panel
-from support.tiny import TINY
+from adom.study.replay import FRAMES, STRIDE, replay
 
 
 def problem(nodes=6, seed=0):
@@ -84,17 +82,3 @@ def test_another_run_is_refused():
     unknown = {**result.provenance["method"], "name": "mine"}
     with pytest.raises(InputError, match="unknown method 'mine'"):
         replay(replace(result, provenance={**result.provenance, "method": unknown}), here, links)
-
-
-def test_a_reproduction_shows_a_panel_whose_links_change(tmp_path):
-    with pytest.raises(InputError, match="cannot read"):
-        replay_panel(tmp_path)
-    reproduce(["kappa/d40-kappa10"], folder=tmp_path, protocols=["unit"], scale=TINY, workers=1, progress=False)
-    seen = replay_panel(tmp_path, progress=False)
-    assert "Figure kappa, panel d40-kappa10, seed 1: ADOM, parameters unit" in seen.title
-    assert seen.distances.shape[1] == 6
-    assert len(seen.edges) > 1
-    for path in (tmp_path / "results").glob("*.npz"):
-        path.unlink()
-    with pytest.raises(InputError, match="has no run on synthetic data"):
-        replay_panel(tmp_path)

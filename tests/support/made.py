@@ -1,22 +1,24 @@
 """Made-up outcomes of a reproduction, whose curves, and so whose verdicts, are known."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from adom.paper.runs import Job, Outcome, Panel
+from adom.paper.runs import Job, Outcome, PaperPanel, ReproductionPlan
 from adom.run.result import Result
+from adom.util.checked_json import write_checked
 
 START = 4.0
 RTOL = 1e-8
 SEEDS = (0, 1, 2)
 
 
-def panel(figure: str = "kappa", name: str = "one", **settings: Any) -> Panel:
+def panel(figure: str = "kappa", name: str = "one", **settings: Any) -> PaperPanel:
     usual = {"data": "synthetic", "dim": 40, "kappa": 100.0, "chi": 30.0, "network": "geometric", "nodes": 4}
-    return Panel(figure, name, 0, 0, name, usual | settings)
+    return PaperPanel(figure, name, 0, 0, name, usual | settings)
 
 
 def linear(rounds: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -25,7 +27,7 @@ def linear(rounds: float) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def made(
-    place: Panel,
+    place: PaperPanel,
     method: str,
     curve: float | Callable[[np.ndarray], np.ndarray],
     *,
@@ -74,13 +76,13 @@ def made(
     return Outcome(job, Result(x, history, status, provenance))
 
 
-def seeds(place: Panel, method: str, *curves: Any, **more: Any) -> list[Outcome]:
+def seeds(place: PaperPanel, method: str, *curves: Any, **more: Any) -> list[Outcome]:
     """One run a seed: the curves given, or the same one for all seeds."""
     each = curves if len(curves) > 1 else curves * len(SEEDS)
     return [made(place, method, curve, seed=seed, **more) for seed, curve in enumerate(each)]
 
 
-def four(place: Panel, adom: Any, mudag: Any, acc: Any, apm: Any, **more: Any) -> list[Outcome]:
+def four(place: PaperPanel, adom: Any, mudag: Any, acc: Any, apm: Any, **more: Any) -> list[Outcome]:
     """The paper's four methods, each with a curve or a sequence of one curve a seed."""
     found = []
     for method, curve in {"adom": adom, "mudag": mudag, "acc-dngd": acc, "apm": apm}.items():
@@ -88,7 +90,7 @@ def four(place: Panel, adom: Any, mudag: Any, acc: Any, apm: Any, **more: Any) -
     return found
 
 
-def absent(place: Panel, method: str, reason: str, *, protocol: str = "unit", variant: str = "") -> Outcome:
+def absent(place: PaperPanel, method: str, reason: str, *, protocol: str = "unit", variant: str = "") -> Outcome:
     return Outcome(Job(place, protocol, 0, method, "", 1000, RTOL, variant), None, reason)
 
 
@@ -101,3 +103,15 @@ def verified(ratio: float, *, name: str = "one", theorem: float = 0.1) -> Outcom
     ]  # fmt: skip
     job = Job(panel("theory", name), "theory", 0, "adom", "exact", 100, RTOL, "verify")
     return Outcome(job, None, "", {"holds": all(row["holds"] for row in rows), "rows": rows})
+
+
+def saved(outcomes: Sequence[Outcome], folder: Path, *, quick: bool = False) -> Path:
+    """Write the folder of a reproduction that has these outcomes."""
+    ReproductionPlan(quick, [one.job for one in outcomes], commit="abc123").save(folder)
+    for one in outcomes:
+        if one.result is not None:
+            one.result.save(folder / "results" / f"{one.job.key}.npz")
+        elif one.reason != "not run yet":
+            data = {"reason": one.reason} if one.data is None else dict(one.data)
+            write_checked(folder / "results" / f"{one.job.key}.json", data)
+    return folder

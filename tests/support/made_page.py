@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from adom.page.content import Claim, Content, Figure, Ledger, Line, Panel, Run, Table, Verdict
+from adom.page.content import Content, Figure, Line, Panel, Run
+from adom.paper.findings import Section
+from adom.paper.ledger import Ledger
+from adom.paper.ledger_html import ledger_html
+from adom.paper.table import Table
+from adom.paper.verdicts import Entry
 from adom.run.result import Result
 from adom.study.replay import Motion
 from support.drawn import made
@@ -50,12 +55,15 @@ def motion() -> Motion:
     )
 
 
-def ledger() -> Ledger:
-    evidence = Table("", "", ["figure", "panel", "outcome"], [["kappa", "two", EVIL]], ["curves/kappa/theory/two"])
-    verdicts = [Verdict("unit", "partly", "1 of 2 panels", WORSE, evidence), Verdict("theory", "not tested", "", "")]
-    claim = Claim("kap", f"ADOM is best {EVIL}", "Figure kappa", WORSE, verdicts)
-    counts = Table("", "", ["protocol", "reproduced", "partly", "not reproduced", "not tested"], [list("u0100")])
-    return Ledger(EVIL, WORSE, counts, {EVIL: [claim]}, [Table(EVIL, WORSE, [EVIL], [[WORSE]])])
+def ledger() -> str:
+    panels = [{"figure": "kappa", "panel": "two", "outcome": EVIL}]
+    about = ("best-over-kappa", "ADOM is best", "Figure kappa")
+    entries = (
+        Entry(*about, "theory", "partly", 1, 2, evidence={"summary": WORSE, "panels": panels}, full_run=EVIL),
+        Entry(*about, EVIL, "not tested", notes=(WORSE,)),
+    )
+    sections = [Section(EVIL, WORSE, Table([EVIL], [[WORSE]]))]
+    return ledger_html(Ledger(entries), sections, name=EVIL, drawn={("kappa", "theory", "two")})
 
 
 def content() -> Content:

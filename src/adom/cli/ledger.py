@@ -33,18 +33,16 @@ def ledger(
     full run's verdict beside it. Writes ledger.json, ledger.md and findings.md
     into the folder.
     """
-    from ..paper import findings
     from ..paper import ledger as ledgers
-    from ..paper.claims import CLAIMS
+    from ..paper.claims import find_claim
     from ..paper.runs import load_outcomes
     from . import output
 
     if claim is not None:
-        ledgers.check_claim(claim)
+        find_claim(claim)
     with output.busy("reading the results"):
         outcomes = load_outcomes(folder)
         whole = ledgers.write(folder, outcomes)
-        findings.write(folder, outcomes)
     for outcome in outcomes:
         if outcome.damaged:
             output.note(f"counted as missing: {outcome.damaged}")
@@ -58,7 +56,7 @@ def ledger(
     output.lines(f"{whole.runs} results{missing}; {size}; commit {whole.commit or 'unknown'}", "")
     print_claims(chosen, full)
     if claim is not None:
-        output.lines(*output.wrapped(f"rule: {CLAIMS[claim].rule}", "  ", "    "), "")
+        output.lines(*output.wrapped(f"rule: {find_claim(claim).rule}", "  ", "    "), "")
     output.wrote(*files.values())
     return Exit.DONE
 
@@ -77,6 +75,6 @@ def print_claims(ledger: "Ledger", full: bool) -> None:
         first = entries[0]
         lines(*wrapped(f"{claim}: {first.statement} ({first.where}): {'; '.join(verdicts)}", "", "    "))
         for entry in entries:
-            if full and entry.said:
-                lines(*wrapped(f"{entry.protocol}: {entry.said}", "    - ", "      "))
-    lines("", *([*wrapped(ledger.said_of_size), ""] if ledger.quick else []))
+            if full and entry.text:
+                lines(*wrapped(f"{entry.protocol}: {entry.text}", "    - ", "      "))
+    lines("", *([*wrapped(ledger.note_on_size), ""] if ledger.quick else []))

@@ -68,7 +68,7 @@ EXAMPLES = {
     data: "adom data a6a --download",
     split: "adom split data.svm --nodes 100 --by label --out shards",
     reproduce: "adom reproduce --quick   or, one panel: adom reproduce kappa/d40-kappa100",
-    ledger: "adom ledger out/reproduce --claim kap",
+    ledger: "adom ledger out/reproduce --claim best-over-kappa",
     plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
     report: "adom report out/compare -o report.html",
 }

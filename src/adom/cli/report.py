@@ -43,6 +43,7 @@ def report(
 
     from .. import page
     from ..page import report as reports
+    from ..paper.report import read_reproduction
     from ..util.text import format_count
     from . import output
 
@@ -51,7 +52,7 @@ def report(
         reports.kind(path)  # which refuses other files
     output.results([path for path in results if not path.is_dir()])
     output.file(out, (".html", ".htm"), "--out")
-    content = reports.read(results, title=title, say=output.note)
+    content = reports.read(results, title=title, say=output.note, reproduction=read_reproduction)
     motion, why = _motion(results) if network else (None, "It was left out with --no-network.")
     content = replace(content, motion=motion, motionless=why)
     with output.busy("writing the page"):
@@ -82,6 +83,7 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
 def _replay(path: Path) -> "Motion":
     """Run the first stretch of a saved run again."""
     from ..page import report as reports
+    from ..paper.report import replay_panel
     from ..run.endings import LOST
     from ..run.result import load
     from ..study import replay
@@ -91,7 +93,7 @@ def _replay(path: Path) -> "Motion":
 
     kind = reports.kind(path)
     if kind == "reproduction":
-        return replay.replay_panel(path)
+        return replay_panel(path)
     folder = path.parent if kind == "file" else path
     if not (folder / "config.toml").is_file():
         raise InputError(f"{path} has no config.toml beside it that says how it was made; {HINT}")

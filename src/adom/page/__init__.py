@@ -17,7 +17,6 @@ from pathlib import Path
 from .. import __version__
 from ..errors import InputError
 from ..util.files import atomic
-from .claims import ledger_html
 from .content import Content
 from .layout import data
 from .text import escaped, harmless_json
@@ -57,7 +56,7 @@ def render(content: Content) -> str:
         "inputs": "".join(f"<li>{escaped(line)}</li>" for line in content.inputs),
         "version": escaped(__version__),
         "style": _asset("page.css"),
-        "ledger": "\n".join(ledger_html(one) for one in content.ledgers),
+        "ledger": "\n".join(content.ledgers),
         "motionless": escaped(content.motionless),
         "data": harmless_json(data(content)),
         "library": library,

@@ -92,66 +92,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of texts, with a title and what there is to say about it.
-
-    Attributes
-    ----------
-    links : sequence of str
-        For each row the address of what it speaks of on the page, or "".
-    """
-
-    title: str
-    text: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    links: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was found of a claim under one protocol.
-
-    Attributes
-    ----------
-    protocol, verdict, count, said : str
-        `count` is in how many of how many it holds, `said` the evidence in a line.
-    evidence : Table, optional
-    full_run : str
-        In a miniature, the verdict of the full run.
-    """
-
-    protocol: str
-    verdict: str
-    count: str
-    said: str
-    evidence: Table | None = None
-    full_run: str = ""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, how it is judged, and the verdicts."""
-
-    name: str
-    statement: str
-    where: str
-    rule: str
-    verdicts: Sequence[Verdict]
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """All claims of a reproduction, by what they are about, and what was found beside them."""
-
-    name: str
-    text: str
-    counts: Table
-    groups: Mapping[str, Sequence[Claim]]
-    findings: Sequence[Table] = ()
-
-
-@dataclass(frozen=True)
 class Content:
     """Everything that a page shows.
 
@@ -162,7 +102,8 @@ class Content:
         What it was made from, a line each.
     figures : sequence of Figure
     runs : sequence of Run
-    ledgers : sequence of Ledger
+    ledgers : sequence of str
+        The claims of each reproduction, as HTML.
     motion : Motion, optional
     motionless : str
         Why there is none, and how to get one.
@@ -172,6 +113,6 @@ class Content:
     inputs: Sequence[str]
     figures: Sequence[Figure]
     runs: Sequence[Run]
-    ledgers: Sequence[Ledger] = ()
+    ledgers: Sequence[str] = ()
     motion: Motion | None = None
     motionless: str = ""

@@ -20,7 +20,7 @@ from ..run.result import Result, load
 from ..study.compare import file_names
 from ..study.metrics import relative_errors
 from ..util import files
-from .content import Content, Figure, Ledger, Line, Panel, Run
+from .content import Content, Figure, Line, Panel, Run
 
 SHOWN = 11
 """Curves that are switched on at first where a panel has many: as many as there are colours."""
@@ -74,21 +74,25 @@ def _results(folder: Path) -> list[Path]:
 
 
 def read(
-    inputs: Sequence[Path], *, title: str = "", progress: bool | None = None, say: Callable[[str], None] | None = None
+    inputs: Sequence[Path],
+    *,
+    title: str = "",
+    progress: bool | None = None,
+    say: Callable[[str], None] | None = None,
+    reproduction: Callable[[Path, str, bool | None, Callable[[str], None]], Content] | None = None,
 ) -> Content:
     """Read results and folders; files that are named one by one are drawn together.
 
-    A damaged file that is named itself is refused; one in a folder is left out, which `say` is told.
+    A damaged file that is named itself is refused; one in a folder is left out, which `say` is told. The folder of a
+    reproduction is read by `reproduction`, from its path, a prefix for its figures, `progress` and `say`.
     """
     told = say or (lambda text: None)
-    from ..paper.report import read_reproduction
-
     if not inputs:
         raise InputError("got nothing to report; give result files or folders")
     kinds = {path: kind(path) for path in inputs}
     figures: list[Figure] = []
     runs: list[Run] = []
-    ledgers: list[Ledger] = []
+    ledgers: list[str] = []
     said: list[str] = []
     single = [path for path, what in kinds.items() if what == "file"]
     if single:
@@ -98,8 +102,8 @@ def read(
         said.append(_counted(len(found), "result file"))
     names = _short_names([path for path, what in kinds.items() if what != "file"])
     for path, name in names.items():
-        if kinds[path] == "reproduction":
-            part = read_reproduction(path, f"{name}: " if len(names) > 1 else "", progress, told)
+        if kinds[path] == "reproduction" and reproduction is not None:
+            part = reproduction(path, f"{name}: " if len(names) > 1 else "", progress, told)
             figures += part.figures
             runs += part.runs
             ledgers += part.ledgers

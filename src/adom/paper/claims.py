@@ -1,17 +1,19 @@
-"""The paper's claims: what each says and where, and the function that judges it from the results of a reproduction.
+"""The paper's claims: what each says and where, and the function that judges it from the runs of a reproduction.
 
-A function takes all outcomes and a protocol, and its docstring states its rule; the ledger prints that very text.
+A function takes the table of all runs and a protocol, and its docstring states its rule, which the ledger prints.
 """
 
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import pandas as pd
+
+from ..errors import InputError, nearest
 from . import claims_curves as curves
 from . import claims_ranks as ranks
 from . import claims_theory as theory
 from . import full_run
-from .runs import Outcome
 from .verdicts import NOT_JUDGED, NOT_TESTED, Entry, Finding
 
 PROTOCOLS = ("theory", "unit", "tuned")
@@ -26,18 +28,18 @@ class Claim:
     name, statement, where : str
         Its id, what the paper says, and where.
     judge : callable
-        (outcomes, protocol) -> `Finding`.
+        (runs, protocol) -> `Finding`.
     protocols : tuple of str
         Those it can be tested under.
     miniature : bool
         Whether a miniature can judge it: it speaks of problems of any size, or those of the miniature are the same. Who
-        is ahead, how rounds grow, and what becomes of a method depend on sizes, rounds and the number of draws.
+        is ahead, how rounds grow, and how a method ends depend on sizes, rounds and the number of draws.
     """
 
     name: str
     statement: str
     where: str
-    judge: Callable[[Sequence[Outcome], str], Finding]
+    judge: Callable[[pd.DataFrame, str], Finding]
     protocols: tuple[str, ...] = PROTOCOLS
     miniature: bool = False
 
@@ -47,21 +49,21 @@ class Claim:
         text = inspect.getdoc(self.judge) or ""
         return " ".join(text.partition("\n\n")[2].split())
 
-    def entry(self, outcomes: Sequence[Outcome], protocol: str) -> Entry:
+    def entry(self, runs: pd.DataFrame, protocol: str) -> Entry:
         """Return the claim's entry of the ledger under a protocol."""
-        return self.judge(outcomes, protocol).entry(self.name, self.statement, self.where, protocol)
+        return self.judge(runs, protocol).entry(self.name, self.statement, self.where, protocol)
 
     def in_miniature(self, entry: Entry) -> Entry:
-        """Return an entry as a miniature gives it: without a verdict where it cannot tell, the full run's beside it."""
-        told = self.miniature or entry.verdict == NOT_TESTED
+        """Return an entry as a miniature gives it: no verdict where it cannot judge, and the full run's beside it."""
+        judged = self.miniature or entry.verdict == NOT_TESTED
         full = full_run.verdict(entry.claim, entry.protocol)
-        return replace(entry, verdict=entry.verdict if told else NOT_JUDGED, full_run=full)
+        return replace(entry, verdict=entry.verdict if judged else NOT_JUDGED, full_run=full)
 
 
 GROUPS = {
     "Theory": (
         Claim(
-            "thm",
+            "theorem-1",
             "With the exact oracle, error <= C (1 - sqrt(mu/L) / (7 chi))^k",
             "Theorem 1",
             theory.theorem,
@@ -69,7 +71,7 @@ GROUPS = {
             miniature=True,
         ),
         Claim(
-            "lem",
+            "lemmas",
             "Contraction, descent, error feedback and Lyapunov function",
             "Lemmas 1-4",
             theory.lemmas,
@@ -77,34 +79,36 @@ GROUPS = {
             miniature=True,
         ),
         Claim(
-            "png",
+            "complete-graph",
             "On the complete graph ADOM is PNGD, at rate sqrt(kappa)",
             "Sections 2.2, 3.3",
             theory.complete,
             miniature=True,
         ),
         Claim(
-            "rate",
+            "rates",
             "Rounds to a target grow like chi and sqrt(kappa) for ADOM, and like its row for each other method",
             "Table 1",
             theory.rates,
         ),
     ),
     "ADOM and DNM": (
-        Claim("dnm7", "DNM diverges in 7 of 8 panels, ADOM converges in all", "Figure slow2", ranks.dnm_diverges),
-        Claim("dnmf", "Where DNM converges it can be faster than ADOM", "Section 6.1", ranks.dnm_faster),
+        Claim(
+            "dnm-diverges", "DNM diverges in 7 of 8 panels, ADOM converges in all", "Figure slow2", ranks.dnm_diverges
+        ),
+        Claim("dnm-faster", "Where DNM converges it can be faster than ADOM", "Section 6.1", ranks.dnm_faster),
     ),
     "ADOM against Mudag, Acc-DNGD and APM": (
-        Claim("kap", "ADOM is best in all 16 panels", "Figure kappa", ranks.best_over_kappa),
-        Claim("chi", "ADOM is best in all 16 panels", "Figure chi", ranks.best_over_chi),
+        Claim("best-over-kappa", "ADOM is best in all 16 panels", "Figure kappa", ranks.best_over_kappa),
+        Claim("best-over-chi", "ADOM is best in all 16 panels", "Figure chi", ranks.best_over_chi),
         Claim(
-            "real",
+            "best-on-real-data",
             "ADOM is best on a6a, w6a and ijcnn1 for every setting; Acc-DNGD almost does not converge for some",
             "Figures real_kappa, real_chi",
             ranks.best_on_real_data,
         ),
         Claim(
-            "net",
+            "real-networks",
             "infectious_ct1 has 200 graphs on 50 nodes, chi about 232; ADOM is best; for kappa 10 Mudag passes APM "
             "after some accuracy, for large kappa the reverse",
             "Figure real_networks",
@@ -112,16 +116,18 @@ GROUPS = {
         ),
     ),
     "How the methods behave": (
-        Claim("acc", "Acc-DNGD gets worse as chi and kappa grow", "Section 6.2", curves.acc_dngd_worsens),
-        Claim("apm", "APM is sub-linear: its slope flattens as rounds grow", "Section 6.2", curves.apm_flattens),
+        Claim("acc-dngd-worsens", "Acc-DNGD gets worse as chi and kappa grow", "Section 6.2", curves.acc_dngd_worsens),
         Claim(
-            "T",
+            "apm-flattens", "APM is sub-linear: its slope flattens as rounds grow", "Section 6.2", curves.apm_flattens
+        ),
+        Claim(
+            "few-inner-steps",
             "T <= 3 inner steps are enough; T = 1 is enough outside figure slow2",
             "Section 6, appendix",
             curves.few_inner_steps,
         ),
         Claim(
-            "early",
+            "early-progress",
             "APM and Mudag often diverge at first while ADOM makes progress at once",
             "Appendix, real data",
             curves.early_progress,
@@ -133,13 +139,44 @@ GROUPS = {
 CLAIMS = {claim.name: claim for claims in GROUPS.values() for claim in claims}
 """All claims by id."""
 
+OLD_NAMES = {
+    "thm": "theorem-1",
+    "lem": "lemmas",
+    "png": "complete-graph",
+    "rate": "rates",
+    "dnm7": "dnm-diverges",
+    "dnmf": "dnm-faster",
+    "kap": "best-over-kappa",
+    "chi": "best-over-chi",
+    "real": "best-on-real-data",
+    "net": "real-networks",
+    "acc": "acc-dngd-worsens",
+    "apm": "apm-flattens",
+    "T": "few-inner-steps",
+    "early": "early-progress",
+}
+"""Ids of earlier versions, which their ledgers hold and commands may still give."""
 
-def entries(outcomes: Sequence[Outcome], protocols: Sequence[str], names: Sequence[str] | None = None) -> list[Entry]:
-    """Return the entries of claims (all of them by default) under each protocol that they can be tested under."""
+
+def find_claim(name: str) -> Claim:
+    """Return the claim of an id, also one of an earlier version.
+
+    Examples
+    --------
+    >>> find_claim("kap").name
+    'best-over-kappa'
+    """
+    current = OLD_NAMES.get(name, name)
+    if current not in CLAIMS:
+        raise InputError(f"there is no claim {name!r}; {nearest(name, CLAIMS, 'claims:')}")
+    return CLAIMS[current]
+
+
+def entries(runs: pd.DataFrame, protocols: Sequence[str]) -> list[Entry]:
+    """Return the entries of all claims under each protocol that they can be tested under."""
     return [
-        claim.entry(outcomes, protocol)
-        for name, claim in CLAIMS.items()
-        if names is None or name in names
+        claim.entry(runs, protocol)
+        for claim in CLAIMS.values()
         for protocol in PROTOCOLS
         if protocol in claim.protocols and (protocol in protocols or claim.protocols == (protocol,))
     ]

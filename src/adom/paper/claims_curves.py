@@ -1,31 +1,16 @@
-"""The paper's claims about how single methods behave, judged from saved results.
+"""The paper's claims about how single methods behave.
 
 Each function's docstring is the rule that the ledger prints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from .measures import (
-    Interval,
-    Runs,
-    converging,
-    cost_to,
-    digits_by,
-    errors,
-    failed,
-    family,
-    grouped,
-    last_error,
-    pace,
-    panel_of,
-    target_within,
-    thirds,
-)
-from .runs import Outcome
+from .evidence import Curve, Interval, by_seed, cells, family, target_within
 from .verdicts import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Finding, fewer, missing, overall, untested
 
 COMPARED = ("kappa", "chi", "real_kappa", "real_chi", "real_networks")
@@ -40,7 +25,7 @@ STILL = 0.1
 """Fewer digits gained than this are no progress that a pace could be told from."""
 
 
-def acc_dngd_worsens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that Acc-DNGD gets worse as chi and kappa grow.
 
     A row is the panels of figure kappa or chi that differ in kappa or chi only. Pace is digits of the error gained in
@@ -49,66 +34,65 @@ def acc_dngd_worsens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     seeds disagree the row is undecided. Rows in which it has no pace even at the smallest value say nothing.
     Reproduced: worse in all rows; partly: in some; not reproduced: in none.
     """
-    rows: dict[tuple[str, str], list[Runs]] = {}
-    for swept in ("kappa", "chi"):
-        for runs in grouped(outcomes, protocol, [swept]).values():
-            if {"acc-dngd", "adom"} <= runs.keys():
-                rows.setdefault((swept, family(panel_of(runs), swept)), []).append(runs)
     panels: list[dict[str, Any]] = []
     still = 0
-    for (swept, _), cells in rows.items():
-        cells.sort(key=lambda runs, swept=swept: float(panel_of(runs).settings[swept]))  # type: ignore[misc]  # bound at once
-        first, last = cells[0], cells[-1]
-        seeds = sorted(first["acc-dngd"].keys() & last["acc-dngd"].keys())
-        if len(cells) < 2 or not seeds:
-            continue
-        if not all(_pace(first["acc-dngd"][seed]) > 0 for seed in seeds):
-            still += 1
-            continue
-        own = Interval.of(_slower(first, last, seed, own=True) for seed in seeds)
-        behind = Interval.of(_slower(first, last, seed, own=False) for seed in seeds)
-        worse = own.low > 1 and behind.low > 1
-        better = own.high <= 1 or behind.high <= 1
-        names = f"{panel_of(first).name} to {panel_of(last).name}"
-        outcome = "worse" if worse else ("not worse" if better else "undecided")
-        row = {"figure": swept, "panel": names, "outcome": outcome, "slower": own, "slower than others": behind}
-        panels.append(row | {"seeds": len(seeds)})
+    for swept in ("kappa", "chi"):
+        rows: dict[str, list[pd.DataFrame]] = {}
+        for cell in cells(runs, protocol, [swept]).values():
+            if {"acc-dngd", "adom"} <= set(cell["method"]):
+                rows.setdefault(family(cell["settings"].iloc[0], swept), []).append(cell)
+        for row in rows.values():
+            row.sort(key=lambda cell, swept=swept: float(cell[swept].iloc[0]))  # type: ignore[misc]  # bound at once
+            first, last = _paces(row[0]), _paces(row[-1])
+            seeds = first["acc-dngd"].dropna().index.intersection(last["acc-dngd"].dropna().index)
+            if len(row) < 2 or seeds.empty:
+                continue
+            if not (first.loc[seeds, "acc-dngd"] > 0).all():
+                still += 1
+                continue
+            own, behind = _slower(first.loc[seeds], last.loc[seeds])
+            worse, better = own.low > 1 and behind.low > 1, own.high <= 1 or behind.high <= 1
+            panels.append(
+                {
+                    "figure": swept,
+                    "panel": f"{row[0]['panel'].iloc[0]} to {row[-1]['panel'].iloc[0]}",
+                    "outcome": "worse" if worse else ("not worse" if better else "undecided"),
+                    "slower": own,
+                    "slower than others": behind,
+                    "seeds": len(seeds),
+                }
+            )
     notes = [f"{still} rows say nothing: Acc-DNGD gains less than {STILL} digits in all its rounds"] if still else []
     if not panels:
-        why = untested(outcomes, protocol, ["kappa", "chi"], "no row with two values of kappa or chi")
+        why = untested(runs, protocol, ["kappa", "chi"], "no row with two values of kappa or chi")
         return Finding(NOT_TESTED, notes=notes or why.notes)
-    holding = sum(one["outcome"] == "worse" for one in panels)
+    holding = sum(panel["outcome"] == "worse" for panel in panels)
     parts = []
     for swept in ("kappa", "chi"):
-        chosen = [one for one in panels if one["figure"] == swept]
+        chosen = [panel for panel in panels if panel["figure"] == swept]
         if chosen:
-            own_slow = median(one["slower"].median for one in chosen)
-            more = median(one["slower than others"].median for one in chosen)
-            parts.append(f"smallest to largest {swept}: {own_slow:.3g} times slower, {more:.3g} against the best other")
-    notes += fewer(0, [], [one["seeds"] for one in panels]) + missing(outcomes, protocol, ["kappa", "chi"])
+            slower = median(panel["slower"].median for panel in chosen)
+            more = median(panel["slower than others"].median for panel in chosen)
+            parts.append(f"smallest to largest {swept}: {slower:.3g} times slower, {more:.3g} against the best other")
+    notes += fewer(0, [], [panel["seeds"] for panel in panels]) + missing(runs, protocol, ["kappa", "chi"])
     evidence = {"panels": panels}
     return Finding(overall(holding, len(panels)), holding, len(panels), "; ".join(parts), evidence, notes, "rows")
 
 
-def _slower(first: Runs, last: Runs, seed: int, *, own: bool) -> float:
-    """Return how many times Acc-DNGD slowed down from one panel to another, by itself or against the fastest other."""
-    before, after = _pace(first["acc-dngd"][seed]), _pace(last["acc-dngd"][seed])
-    if after == 0:
-        return float("inf")
-    if own:
-        return before / after
-    fastest = [
-        max(_pace(found[seed]) for name, found in runs.items() if name != "acc-dngd" and seed in found)
-        for runs in (first, last)
-    ]
-    return fastest[1] / after / (fastest[0] / before) if fastest[0] > 0 else 0.0
+def _paces(cell: pd.DataFrame) -> pd.DataFrame:
+    """Return the pace of every run of a panel, by seed and method; 0 where too few digits were gained."""
+    return by_seed(cell, cell["pace"].where(-np.log10(cell["last_error"]) >= STILL, 0.0))
 
 
-def _pace(one: Outcome) -> float:
-    return pace(one) if -np.log10(last_error(one)) >= STILL else 0.0
+def _slower(first: pd.DataFrame, last: pd.DataFrame) -> tuple[Interval, Interval]:
+    """Return how many times Acc-DNGD slowed down from one panel to another, by itself and against the fastest other."""
+    before, after = first["acc-dngd"], last["acc-dngd"]
+    fastest, later = (paces.drop(columns="acc-dngd").max(axis=1) for paces in (first, last))
+    behind = (later / after / (fastest / before)).where(fastest > 0, 0.0).where(after > 0, np.inf)
+    return Interval.of(before / after), Interval.of(behind)
 
 
-def apm_flattens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def apm_flattens(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that APM is sub-linear: its slope flattens as rounds grow.
 
     The slope is that of log(error) against rounds, over the first and the last third of a run's rounds. APM flattens
@@ -119,40 +103,39 @@ def apm_flattens(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     """
     figures = ["kappa", "chi"]
     panels: list[dict[str, Any]] = []
-    for runs in grouped(outcomes, protocol, figures).values():
-        if "apm" not in runs:
+    for (figure, name), cell in cells(runs, protocol, figures).items():
+        apm = cell[cell["method"] == "apm"]
+        if apm.empty:
             continue
-        panel, ratio = panel_of(runs), Interval.of(map(_flattening, runs["apm"].values()))
+        ratio = Interval.of(map(_flattening, apm["curve"]))
         flat = "flattens" if ratio.high < 1 else ("does not" if ratio.low >= 1 else "undecided")
-        row = {"figure": panel.figure, "panel": panel.name, "outcome": flat, "ratio": ratio, "seeds": len(runs["apm"])}
-        row["last over middle"] = Interval.of(
-            thirds(one)[2] / (thirds(one)[1] or np.nan) for one in runs["apm"].values()
-        )
-        steady = [thirds(one) for one in runs.get("adom", {}).values() if converging(one)]
-        if steady:
+        row = {"figure": figure, "panel": name, "outcome": flat, "ratio": ratio, "seeds": len(apm)}
+        row["last over middle"] = Interval.of(last / (middle or np.nan) for _, middle, last in apm["slopes"])
+        steady = cell.loc[(cell["method"] == "adom") & cell["converging"].astype(bool), "slopes"]
+        if len(steady):
             row["ADOM's ratio"] = Interval.of(last / first for first, _, last in steady)
             row["ADOM's last over middle"] = Interval.of(last / middle for _, middle, last in steady)
         panels.append(row)
     if not panels:
-        return untested(outcomes, protocol, figures)
-    holding = sum(one["outcome"] == "flattens" for one in panels)
-    ratios = [one["ratio"].median for one in panels]
+        return untested(runs, protocol, figures)
+    holding = sum(panel["outcome"] == "flattens" for panel in panels)
+    ratios = [panel["ratio"].median for panel in panels]
     summary = f"last slope/first: median {median(ratios):.3g}, {min(ratios):.3g} to {max(ratios):.3g} over panels"
-    summary += f"; last/middle {median(one['last over middle'].median for one in panels):.3g}"
-    linear = [one for one in panels if "ADOM's ratio" in one]
+    summary += f"; last/middle {median(panel['last over middle'].median for panel in panels):.3g}"
+    linear = [panel for panel in panels if "ADOM's ratio" in panel]
     if linear:
-        both = (median(one[name].median for one in linear) for name in ("ADOM's ratio", "ADOM's last over middle"))
+        both = (median(panel[name].median for panel in linear) for name in ("ADOM's ratio", "ADOM's last over middle"))
         summary += "; for comparison ADOM's {:.3g} and {:.3g}".format(*both)
-    notes = fewer(len(panels), figures, [one["seeds"] for one in panels]) + missing(outcomes, protocol, figures)
+    notes = fewer(len(panels), figures, [panel["seeds"] for panel in panels]) + missing(runs, protocol, figures)
     return Finding(overall(holding, len(panels)), holding, len(panels), summary, {"panels": panels}, notes)
 
 
-def _flattening(one: Outcome) -> float:
-    first, _, last = thirds(one)
-    return float("inf") if failed(one) or first >= 0 else last / first
+def _flattening(curve: Curve) -> float:
+    first, _, last = curve.slopes
+    return float("inf") if curve.failed or first >= 0 else last / first
 
 
-def few_inner_steps(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that T <= 3 inner steps are enough, and T = 1 outside figure slow2.
 
     In a panel, rounds of ADOM with the paper's T over those with the exact oracle, seed by seed, to the smallest power
@@ -162,59 +145,65 @@ def few_inner_steps(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     above in every seed, else undecided. Panels in which a run with the exact oracle does not converge either (within
     its rounds) say nothing about T. Reproduced: enough in all panels; partly: in some; not reproduced: in none.
     """
-    figures = sorted({one.job.panel.figure for one in outcomes if one.job.variant == "exact"})
-    own = grouped(outcomes, protocol, figures)
+    figures = sorted(set(runs.loc[runs["variant"] == "exact", "figure"]))
+    own = adom_cells(runs, protocol, figures)
     panels: list[dict[str, Any]] = []
     broken = 0
-    for place, exact in grouped(outcomes, protocol, figures, "exact").items():
-        seeds = sorted(exact["adom"].keys() & own.get(place, {}).get("adom", {}).keys())
-        if not seeds:
+    for place, exact in adom_cells(runs, protocol, figures, "exact").items():
+        if place not in own:
             continue
-        if not all(converging(exact["adom"][seed]) for seed in seeds):
+        few = own[place]
+        both = few.merge(exact, left_index=True, right_index=True, suffixes=("", "_exact"))
+        if both.empty:
+            continue
+        if not both["converging_exact"].all():
             broken += 1
             continue
-        runs = own[place]["adom"]
-        target = target_within(exact["adom"], min(one.job.rounds for one in runs.values()) / ENOUGH)
-        ratio = Interval.of(_truncation(runs[seed], exact["adom"][seed], target) for seed in seeds)
+        target = target_within(exact, few["budget"].min() / ENOUGH)
+        pairs = zip(both["curve"], both["curve_exact"], strict=True)
+        ratio = Interval.of(_truncation(curve, reference, target) for curve, reference in pairs)
         enough = "enough" if ratio.high <= ENOUGH else ("not enough" if ratio.low > ENOUGH else "undecided")
-        panel, oracle = panel_of(exact), runs[seeds[0]].job.oracle
-        diverged = sum(failed(runs[seed]) for seed in seeds)
-        row = {"figure": panel.figure, "panel": panel.name, "oracle": oracle, "outcome": enough, "ratio": ratio}
-        panels.append(row | {"diverged": f"{diverged} of {len(seeds)} seeds", "seeds": len(seeds)})
+        diverged = f"{both['failed'].sum()} of {len(both)} seeds"
+        row = {"figure": place[0], "panel": place[1], "oracle": both["oracle"].iloc[0], "outcome": enough}
+        panels.append(row | {"ratio": ratio, "diverged": diverged, "seeds": len(both)})
     notes = (
         [f"{broken} panels say nothing: the exact oracle does not converge there within its rounds"] if broken else []
     )
     if not panels:
-        why = untested(outcomes, protocol, figures, f"no runs with the exact oracle under {protocol}", "exact")
+        why = untested(runs, protocol, figures, f"no runs with the exact oracle under {protocol}", "exact")
         return Finding(NOT_TESTED, notes=notes or why.notes)
-    holding = sum(one["outcome"] == "enough" for one in panels)
-    ratios = [one["ratio"].median for one in panels]
-    bad = sum(not one["diverged"].startswith("0 ") for one in panels)
+    holding = sum(panel["outcome"] == "enough" for panel in panels)
+    ratios = [panel["ratio"].median for panel in panels]
+    bad = sum(not panel["diverged"].startswith("0 ") for panel in panels)
     summary = f"rounds over the exact oracle's: median {median(ratios):.3g}, up to {max(ratios):.3g}"
     summary += f"; diverges in {bad} of {len(panels)} panels"
-    everywhere = [
-        seeds["adom"] for seeds in grouped(outcomes, protocol, ("slow2", *COMPARED)).values() if "adom" in seeds
-    ]
-    lost = sum(any(map(failed, runs.values())) for runs in everywhere)
+    everywhere = adom_cells(runs, protocol, ("slow2", *COMPARED))
+    lost = sum(bool(cell["failed"].any()) for cell in everywhere.values())
     summary += f" (with or without exact runs beside it: in {lost} of {len(everywhere)})"
-    notes += fewer(len(panels), figures, [one["seeds"] for one in panels])
+    notes += fewer(len(panels), figures, [panel["seeds"] for panel in panels])
     more = {"diverges": lost, "of": len(everywhere)}
     return Finding(overall(holding, len(panels)), holding, len(panels), summary, {"panels": panels} | more, notes)
 
 
-def _truncation(one: Outcome, exact: Outcome, target: float) -> float:
-    if failed(one):
+def adom_cells(
+    runs: pd.DataFrame, protocol: str, figures: Iterable[str], variant: str = ""
+) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return ADOM's finished runs of each panel, indexed by their seed."""
+    return cells(runs[runs["method"] == "adom"].set_index("seed"), protocol, figures, variant)
+
+
+def _truncation(curve: Curve, exact: Curve, target: float) -> float:
+    if curve.failed:
         return float("inf")
     if np.isnan(target):
-        assert exact.result is not None
-        end = float(exact.result.history["round"].iloc[-1])
-        gained = float(digits_by(one, end))
-        return float(digits_by(exact, end)) / gained if gained > 0 else float("inf")
-    reference = cost_to(exact, target)
-    return cost_to(one, target) / reference if np.isfinite(reference) else 1.0
+        end = float(exact.rounds[-1])
+        gained = float(curve.digits_by(end))
+        return float(exact.digits_by(end)) / gained if gained > 0 else float("inf")
+    reference = exact.cost_to(target)
+    return curve.cost_to(target) / reference if np.isfinite(reference) else 1.0
 
 
-def early_progress(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def early_progress(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that APM and Mudag often diverge at first while ADOM makes progress at once.
 
     The opening is the first 5 % of the rounds allowed, at least three records. A method diverges at first in a panel if
@@ -224,37 +213,38 @@ def early_progress(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     reproduced: no panel holds; partly: all else.
     """
     panels: list[dict[str, Any]] = []
-    for runs in grouped(outcomes, protocol, COMPARED).values():
-        others = [name for name in ("apm", "mudag") if name in runs]
-        if "adom" not in runs or not others:
+    for (figure, name), cell in cells(runs, protocol, COMPARED).items():
+        methods = set(cell["method"])
+        others = [method for method in ("apm", "mudag") if method in methods]
+        if "adom" not in methods or not others:
             continue
-        peaks = {name: Interval.of(float(_opening(one).max()) for one in runs[name].values()) for name in runs}
-        left = median(float(_opening(one)[-1]) for one in runs["adom"].values())
+        openings = {
+            method: [_opening(curve, budget) for curve, budget in zip(chosen["curve"], chosen["budget"], strict=True)]
+            for method, chosen in cell.groupby("method")
+        }
+        peaks = {method: Interval.of(errors.max() for errors in some) for method, some in openings.items()}
+        left = median(float(errors[-1]) for errors in openings["adom"])
         at_once = peaks["adom"].median <= RISE and left < 1
-        rising = [name for name in others if peaks[name].median > RISE]
-        panel = panel_of(runs)
-        row = {"figure": panel.figure, "panel": panel.name, "holds": at_once and bool(rising), "rising": rising}
-        row |= {"ADOM at once": at_once, "ADOM's error after": left, "seeds": len(runs["adom"])}
-        panels.append(row | {f"peak of {name}": peaks[name] for name in ("adom", *others)})
+        rising = [method for method in others if peaks[method].median > RISE]
+        row = {"figure": figure, "panel": name, "holds": at_once and bool(rising), "rising": rising}
+        row |= {"ADOM at once": at_once, "ADOM's error after": left, "seeds": len(openings["adom"])}
+        panels.append(row | {f"peak of {method}": peaks[method] for method in ("adom", *others)})
     if not panels:
-        return untested(outcomes, protocol, COMPARED)
-    holding = sum(one["holds"] for one in panels)
-    progress = sum(one["ADOM at once"] for one in panels)
+        return untested(runs, protocol, COMPARED)
+    holding = sum(panel["holds"] for panel in panels)
+    progress = sum(panel["ADOM at once"] for panel in panels)
     verdict = PARTLY if holding else NOT_REPRODUCED
     if progress == len(panels) and holding >= len(panels) / 2:
         verdict = REPRODUCED
-    rises = {name: sum(name in one["rising"] for one in panels) for name in ("apm", "mudag")}
+    rises = {method: sum(method in panel["rising"] for panel in panels) for method in ("apm", "mudag")}
     summary = f"of {len(panels)} panels: ADOM at once in {progress}; APM rises in {rises['apm']}, "
     summary += f"Mudag in {rises['mudag']}"
-    notes = fewer(0, [], [one["seeds"] for one in panels]) + missing(outcomes, protocol, COMPARED)
+    notes = fewer(0, [], [panel["seeds"] for panel in panels]) + missing(runs, protocol, COMPARED)
     evidence = {"ADOM at once": progress, "rises": rises, "panels": panels}
     return Finding(verdict, holding, len(panels), summary, evidence, notes)
 
 
-def _opening(one: Outcome) -> np.ndarray:
-    """Return the relative errors of the first rounds, what is no number as infinite."""
-    assert one.result is not None
-    relative = errors(one)
-    records = int((one.result.history["round"].to_numpy() <= OPENING * one.job.rounds).sum())
-    opening: np.ndarray = np.nan_to_num(relative[: max(3, records)], nan=np.inf, posinf=np.inf)
-    return opening
+def _opening(curve: Curve, budget: int) -> np.ndarray:
+    """Return the relative errors of the first rounds; NaN counts as infinite."""
+    records = int((curve.rounds <= OPENING * budget).sum())
+    return np.asarray(np.nan_to_num(curve.errors[: max(3, records)], nan=np.inf, posinf=np.inf))

@@ -1,4 +1,4 @@
-"""The paper's claims about who is ahead, judged from saved results: figures slow2, kappa, chi, real_*.
+"""The paper's claims about who is ahead: figures slow2, kappa, chi, real_*.
 
 Each function's docstring is the rule that the ledger prints.
 """
@@ -7,30 +7,21 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from .measures import COARSE, Contest, Runs, contest, converging, failed, grouped, last_error, panel_of, stalled
-from .runs import Outcome
-from .verdicts import (
-    NOT_REPRODUCED,
-    NOT_TESTED,
-    PARTLY,
-    REPRODUCED,
-    Finding,
-    contest_row,
-    fewer,
-    missing,
-    overall,
-    untested,
-)
+import pandas as pd
+
+from ..run.result import Result
+from .evidence import COARSE, cells, contest
+from .verdicts import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Finding, fewer, missing, overall, untested
 
 RIVALS = ("mudag", "acc-dngd", "apm")
 """The methods that the paper compares ADOM with."""
 STUCK = 0.1
 """The last relative error above which a run almost does not converge."""
 CHI, NODES, GRAPHS = 232.0, 50, 200
-"""What the paper says of infectious_ct1."""
+"""The paper's numbers for infectious_ct1."""
 
 
-def best_over_kappa(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def best_over_kappa(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that ADOM is best in all panels of figure kappa.
 
     Methods are ranked by rounds to a common relative squared error: the smallest power of ten that the best of them
@@ -39,51 +30,56 @@ def best_over_kappa(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     the panel is undecided. Where nobody meets 1e-2, last errors are compared instead. Reproduced: best in all panels;
     partly: in some; not reproduced: in none.
     """
-    return _best(outcomes, protocol, ["kappa"])
+    return _best(runs, protocol, ["kappa"])
 
 
-def best_over_chi(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def best_over_chi(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that ADOM is best in all panels of figure chi.
 
     The rule is that of figure kappa.
     """
-    return _best(outcomes, protocol, ["chi"])
+    return _best(runs, protocol, ["chi"])
 
 
-def _contests(outcomes: Sequence[Outcome], protocol: str, figures: Sequence[str]) -> list[tuple[Runs, Contest]]:
-    found = [(runs, contest(runs, "adom", RIVALS)) for runs in grouped(outcomes, protocol, figures).values()]
-    return [(runs, one) for runs, one in found if one is not None]
+def _contests(
+    runs: pd.DataFrame, protocol: str, figures: Sequence[str], target: float | None = None
+) -> list[tuple[pd.DataFrame, dict[str, Any]]]:
+    """Return the panels in which ADOM has a rival, and the contest in each."""
+    ranked = [(cell, contest(cell, "adom", RIVALS, target)) for cell in cells(runs, protocol, figures).values()]
+    return [(cell, row) for cell, row in ranked if row is not None]
 
 
-def _best(outcomes: Sequence[Outcome], protocol: str, figures: Sequence[str]) -> Finding:
-    contests = _contests(outcomes, protocol, figures)
-    if not contests:
-        return untested(outcomes, protocol, figures)
-    panels = [one for _, one in contests]
-    won = [one for one in panels if one.outcome == "won"]
-    evidence: dict[str, Any] = {name: _count(panels, name) for name in ("won", "lost", "undecided")}
-    early = [contest(runs, "adom", RIVALS, target=COARSE) for runs, _ in contests]
-    evidence["won at 1e-2"] = sum(one is not None and one.outcome == "won" for one in early)
-    evidence |= {"factor": median(one.factor.median for one in panels), "panels": [contest_row(one) for one in panels]}
-    least = min(panels, key=lambda one: one.factor.median)
-    most = max(panels, key=lambda one: one.factor.median)
+def _best(runs: pd.DataFrame, protocol: str, figures: Sequence[str]) -> Finding:
+    panels = [row for _, row in _contests(runs, protocol, figures)]
+    if not panels:
+        return untested(runs, protocol, figures)
+    outcomes = [row["outcome"] for row in panels]
+    evidence: dict[str, Any] = {name: outcomes.count(name) for name in ("won", "lost", "undecided")}
+    won = evidence["won"]
+    early = [row["outcome"] for _, row in _contests(runs, protocol, figures, COARSE)]
+    evidence["won at 1e-2"] = early.count("won")
+    evidence |= {"factor": median(row["factor"].median for row in panels), "panels": panels}
+    least, most = (choose(panels, key=lambda row: row["factor"].median) for choose in (min, max))
     summary = (
-        f"best rival/ADOM: median {evidence['factor']:.2f}, from {least.text} ({least.panel.name}, {least.rival}) "
-        f"to {most.text} ({most.panel.name}, {most.rival}); lost {evidence['lost']}, "
+        f"best rival/ADOM: median {evidence['factor']:.2f}, "
+        f"from {_factor(least)} ({least['panel']}, {least['rival']}) "
+        f"to {_factor(most)} ({most['panel']}, {most['rival']}); lost {evidence['lost']}, "
         f"undecided {evidence['undecided']}; at 1e-2 best in {evidence['won at 1e-2']}"
     )
-    notes = fewer(len(panels), figures, [one.seeds for one in panels]) + missing(outcomes, protocol, figures)
-    by_error = sum(one.target != one.target for one in panels)
+    notes = fewer(len(panels), figures, [row["seeds"] for row in panels]) + missing(runs, protocol, figures)
+    by_error = sum(row["target"] == "last error" for row in panels)
     if by_error:
         notes.append(f"nobody meets 1e-2 in {by_error} panels; last errors are compared there")
-    return Finding(overall(len(won), len(panels)), len(won), len(panels), summary, evidence, notes)
+    return Finding(overall(won, len(panels)), won, len(panels), summary, evidence, notes)
 
 
-def _count(panels: Sequence[Contest], outcome: str) -> int:
-    return sum(one.outcome == outcome for one in panels)
+def _factor(row: dict[str, Any]) -> str:
+    """Return the factor of a contest, and which way it is a bound."""
+    sign = (">= " if row["factor"].median >= 1 else "<= ") if row["bound"] else ""
+    return f"{sign}{row['factor']}"
 
 
-def best_on_real_data(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def best_on_real_data(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that ADOM is best on a6a, w6a and ijcnn1, and that Acc-DNGD almost does not converge for some settings.
 
     The ranking's rule is that of figure kappa. Acc-DNGD almost does not converge in a panel if its last relative
@@ -91,22 +87,21 @@ def best_on_real_data(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     and there is at least one such panel; not reproduced: best in none; partly: all else.
     """
     figures = ["real_kappa", "real_chi"]
-    ranked = _best(outcomes, protocol, figures)
+    ranked = _best(runs, protocol, figures)
     if ranked.verdict == NOT_TESTED:
         return ranked
     stuck = []
-    for runs, one in _contests(outcomes, protocol, figures):
-        if "acc-dngd" in runs:
-            ends = {name: median(map(last_error, runs[name].values())) for name in ("acc-dngd", "adom")}
-            if ends["acc-dngd"] > STUCK and ends["adom"] <= COARSE:
-                stuck.append(f"{one.panel.figure} {one.panel.name}")
+    for cell, row in _contests(runs, protocol, figures):
+        ends = cell.groupby("method")["last_error"].median()
+        if ends.get("acc-dngd", 0.0) > STUCK and ends["adom"] <= COARSE:
+            stuck.append(f"{row['figure']} {row['panel']}")
     verdict = PARTLY if ranked.verdict == REPRODUCED and not stuck else ranked.verdict
     summary = f"{ranked.summary}; Acc-DNGD almost does not converge in {len(stuck)} panels"
     evidence = ranked.evidence | {"acc-dngd stuck": stuck}
     return Finding(verdict, ranked.holding, ranked.tested, summary, evidence, ranked.notes)
 
 
-def dnm_diverges(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def dnm_diverges(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that DNM diverges in 7 of the 8 panels of figure slow2, while ADOM converges in all.
 
     A run diverges if its error grew beyond all bounds or ended above its start; it converges if it met its tolerance,
@@ -117,43 +112,43 @@ def dnm_diverges(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     none or DNM diverges in none; partly: all else. Stalls are told beside, and not counted.
     """
     panels: list[dict[str, Any]] = []
-    for runs in grouped(outcomes, protocol, ["slow2"]).values():
-        if {"adom", "dnm"} <= runs.keys():
-            dnm = [failed(one) for one in runs["dnm"].values()]
-            adom = [converging(one) for one in runs["adom"].values()]
-            still = [stalled(one) for one in runs["dnm"].values()]
-            panels.append(
-                {
-                    "figure": "slow2",
-                    "panel": panel_of(runs).name,
-                    "DNM diverges": sum(dnm) > len(dnm) / 2,
-                    "ADOM converges": all(adom),
-                    "seeds DNM diverges": f"{sum(dnm)} of {len(dnm)}",
-                    "seeds DNM stalls": f"{sum(still)} of {len(still)}",
-                    "DNM diverges or stalls": sum(dnm) + sum(still) > len(dnm) / 2,
-                    "seeds ADOM converges": f"{sum(adom)} of {len(adom)}",
-                    "DNM last error": median(map(last_error, runs["dnm"].values())),
-                    "ADOM last error": median(map(last_error, runs["adom"].values())),
-                    "seeds": min(len(dnm), len(adom)),
-                }
-            )
+    for (figure, name), cell in cells(runs, protocol, ["slow2"]).items():
+        adom, dnm = (cell[cell["method"] == method] for method in ("adom", "dnm"))
+        if adom.empty or dnm.empty:
+            continue
+        diverges, stalls, converges = int(dnm["failed"].sum()), int(dnm["stalled"].sum()), int(adom["converging"].sum())
+        panels.append(
+            {
+                "figure": figure,
+                "panel": name,
+                "DNM diverges": diverges > len(dnm) / 2,
+                "ADOM converges": converges == len(adom),
+                "seeds DNM diverges": f"{diverges} of {len(dnm)}",
+                "seeds DNM stalls": f"{stalls} of {len(dnm)}",
+                "DNM diverges or stalls": diverges + stalls > len(dnm) / 2,
+                "seeds ADOM converges": f"{converges} of {len(adom)}",
+                "DNM last error": dnm["last_error"].median(),
+                "ADOM last error": adom["last_error"].median(),
+                "seeds": min(len(dnm), len(adom)),
+            }
+        )
     if not panels:
-        return untested(outcomes, protocol, ["slow2"])
-    diverging = sum(one["DNM diverges"] for one in panels)
-    stable = sum(one["ADOM converges"] for one in panels)
-    both = sum(one["DNM diverges"] and one["ADOM converges"] for one in panels)
+        return untested(runs, protocol, ["slow2"])
+    diverging = sum(panel["DNM diverges"] for panel in panels)
+    stable = sum(panel["ADOM converges"] for panel in panels)
+    both = sum(panel["DNM diverges"] and panel["ADOM converges"] for panel in panels)
     verdict = PARTLY if stable and diverging else NOT_REPRODUCED
     if stable == len(panels) and diverging >= 7 / 8 * len(panels):
         verdict = REPRODUCED
-    either = sum(one["DNM diverges or stalls"] for one in panels)
+    either = sum(panel["DNM diverges or stalls"] for panel in panels)
     summary = f"DNM diverges in {diverging}, diverges or stalls in {either}, "
     summary += f"ADOM converges in {stable} of {len(panels)} panels"
-    notes = fewer(len(panels), ["slow2"], [one["seeds"] for one in panels]) + missing(outcomes, protocol, ["slow2"])
+    notes = fewer(len(panels), ["slow2"], [panel["seeds"] for panel in panels]) + missing(runs, protocol, ["slow2"])
     evidence = {"DNM diverges": diverging, "ADOM converges": stable, "panels": panels}
     return Finding(verdict, both, len(panels), summary, evidence, notes)
 
 
-def dnm_faster(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def dnm_faster(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge that where DNM converges it can be faster than ADOM.
 
     Tested are the panels of figure slow2 in which DNM converges in every seed. DNM is faster in a panel if ADOM's
@@ -161,23 +156,22 @@ def dnm_faster(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     least one panel; partly: in none, but some panel's interval covers 1 with a median above 1; not reproduced:
     neither; not tested: DNM converges in no panel.
     """
-    cells = [runs for runs in grouped(outcomes, protocol, ["slow2"]).values() if "dnm" in runs]
-    steady = [runs for runs in cells if all(converging(one) for one in runs["dnm"].values())]
-    panels = [one for one in (contest(runs, "dnm", ["adom"]) for runs in steady) if one is not None]
+    with_dnm = [cell for cell in cells(runs, protocol, ["slow2"]).values() if "dnm" in set(cell["method"])]
+    steady = [cell for cell in with_dnm if cell.loc[cell["method"] == "dnm", "converging"].all()]
+    panels = [row for cell in steady if (row := contest(cell, "dnm", ["adom"])) is not None]
     if not panels:
-        why = f"DNM converges in none of {len(cells)} panels" if cells else ""
-        return Finding(NOT_TESTED, notes=[why]) if why else untested(outcomes, protocol, ["slow2"])
-    faster = sum(one.outcome == "won" for one in panels)
-    close = any(one.factor.median > 1 for one in panels)
+        why = f"DNM converges in none of {len(with_dnm)} panels"
+        return Finding(NOT_TESTED, notes=[why]) if with_dnm else untested(runs, protocol, ["slow2"])
+    faster = sum(row["outcome"] == "won" for row in panels)
+    close = any(row["factor"].median > 1 for row in panels)
     verdict = REPRODUCED if faster else (PARTLY if close else NOT_REPRODUCED)
-    best = max(panels, key=lambda one: one.factor.median)
-    summary = f"ADOM's rounds over DNM's: up to {best.text} ({best.panel.name})"
-    notes = fewer(0, [], [one.seeds for one in panels])
-    rows = [contest_row(one) for one in panels]
-    return Finding(verdict, faster, len(panels), summary, {"panels": rows}, notes, "panels where DNM converges")
+    best = max(panels, key=lambda row: row["factor"].median)
+    summary = f"ADOM's rounds over DNM's: up to {_factor(best)} ({best['panel']})"
+    notes = fewer(0, [], [row["seeds"] for row in panels])
+    return Finding(verdict, faster, len(panels), summary, {"panels": panels}, notes, "panels where DNM converges")
 
 
-def real_networks(outcomes: Sequence[Outcome], protocol: str) -> Finding:
+def real_networks(runs: pd.DataFrame, protocol: str) -> Finding:
     """Judge figure real_networks: the network's numbers, ADOM best, Mudag ahead of APM for small kappa only.
 
     A panel holds if ADOM is best in it (the rule of figure kappa), and if for kappa up to 30 Mudag takes fewer rounds
@@ -190,37 +184,38 @@ def real_networks(outcomes: Sequence[Outcome], protocol: str) -> Finding:
     panels: list[dict[str, Any]] = []
     best = ordered = holding = 0
     described, network = True, ""
-    for runs, one in _contests(outcomes, protocol, ["real_networks"]):
-        kappa = float(one.panel.settings["kappa"])
+    for cell, row in _contests(runs, protocol, ["real_networks"]):
+        kappa = float(cell["kappa"].iloc[0])
         ahead, behind = ("mudag", "apm") if kappa <= 30 else ("apm", "mudag")
-        duel = contest(runs, ahead, [behind]) if kappa <= 30 or kappa >= 1000 else None
-        order = "not compared" if duel is None else f"{ahead} {duel.outcome}"
-        row = contest_row(one) | {"kappa": kappa, "order": order}
-        panels.append(row if duel is None else row | {"order factor": duel.factor, "order target": duel.target})
-        best += one.outcome == "won"
-        ordered += duel is not None and duel.outcome == "won"
-        holding += one.outcome == "won" and (duel is None or duel.outcome == "won")
-        right, network = _described(next(iter(runs["adom"].values())))
+        duel = contest(cell, ahead, [behind]) if kappa <= 30 or kappa >= 1000 else None
+        won, in_order = row["outcome"] == "won", duel is not None and duel["outcome"] == "won"
+        panels.append(row | {"kappa": kappa, "order": "not compared"})
+        if duel is not None:
+            order = {"order": f"{ahead} {duel['outcome']}", "order factor": duel["factor"]}
+            panels[-1] |= order | {"order target": float("nan") if duel["target"] == "last error" else duel["target"]}
+        best += won
+        ordered += in_order
+        holding += won and (duel is None or in_order)
+        right, network = _described(cell[cell["method"] == "adom"]["curve"].iloc[0].result)
         described = described and right
     if not panels:
-        return untested(outcomes, protocol, ["real_networks"])
+        return untested(runs, protocol, ["real_networks"])
     verdict = PARTLY if holding or best else NOT_REPRODUCED
     if holding == len(panels) and described:
         verdict = REPRODUCED
     summary = f"{network}; ADOM best in {best}, Mudag and APM in the paper's order in {ordered} of {len(panels)} panels"
-    notes = fewer(len(panels), ["real_networks"], [one["seeds"] for one in panels])
+    notes = fewer(len(panels), ["real_networks"], [panel["seeds"] for panel in panels])
     if not described:
         notes.append(f"the paper says {NODES} nodes, {GRAPHS} graphs, chi about {CHI:.0f}")
     evidence = {"best": best, "order": ordered, "network": network, "panels": panels}
-    notes += missing(outcomes, protocol, ["real_networks"])
+    notes += missing(runs, protocol, ["real_networks"])
     return Finding(verdict, holding, len(panels), summary, evidence, notes)
 
 
-def _described(one: Outcome) -> tuple[bool, str]:
+def _described(run: Result) -> tuple[bool, str]:
     """Return whether a run's network is the paper's, and its numbers."""
-    assert one.result is not None
-    about = {**one.result.provenance.get("reproduction", {}), **one.result.provenance["network"]}
-    nodes, chi, graphs = one.result.x.shape[0], about.get("chi"), about.get("graphs")
+    recipe = {**run.provenance.get("reproduction", {}), **run.provenance["network"]}
+    nodes, chi, graphs = run.x.shape[0], recipe.get("chi"), recipe.get("graphs")
     right = nodes == NODES and graphs in (GRAPHS, None) and chi is not None and abs(chi - CHI) <= 0.05 * CHI
     numbers = f"{nodes} nodes, {graphs or 'unknown number of'} graphs, chi {'unknown' if chi is None else f'{chi:.4g}'}"
     return right, numbers

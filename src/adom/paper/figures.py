@@ -1,16 +1,20 @@
-"""Figures in a paper's arrangement: many panels, each with several methods over several seeds; and a sample network."""
+"""Figures in the paper's arrangement: panels with several methods over several seeds; and a sample network."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..algorithms import METHODS, method_class
+from ..networks import geometric
 from ..plot.curves import DASHES, GROWTH, MARKERS
 from ..plot.graphs import draw_graph
-from ..plot.style import COLOURS, style
+from ..plot.style import COLOURS, save, style
 from ..run.result import Result
 from ..study.metrics import relative_errors
+from .panels import FIGURES
+from .runs import PaperPanel, load_plan, outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,25 +27,68 @@ POINTS = 300
 WIDTH, HEIGHT = 1.8, 1.45
 """Inches a panel."""
 SPLIT = "split-label"
-
-
-class Place(Protocol):
-    """What is drawn of a panel: its place, its title, its settings."""
-
-    @property
-    def row(self) -> int: ...  # noqa: D102  # see the class
-    @property
-    def column(self) -> int: ...  # noqa: D102  # likewise
-    @property
-    def title(self) -> str: ...  # noqa: D102  # likewise
-
-
 Curves = Mapping[tuple[str, str], Sequence[Result]]
 """(method, variant) -> the runs of all seeds."""
 
 
+def pages(figures: Sequence[str], protocols: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pages that some figures have: a figure and a protocol each."""
+    names = dict.fromkeys(given.partition("/")[0] for given in figures)
+    return [
+        (name, protocol)
+        for name in names
+        if name != "theory"  # a table, not curves
+        for protocol in ([""] if name == "network" else FIGURES[name].protocols)
+        if not protocol or protocol in protocols
+    ]
+
+
+def pictures(folder: Path, figure: str, protocol: str) -> list[Path]:
+    """Return the files of a page that are there."""
+    name = f"{figure}-{protocol}" if protocol else figure
+    return [path for kind in ("png", "pdf") if (path := folder / "figures" / f"{name}.{kind}").exists()]
+
+
+def draw(folder: Path, figure: str, protocol: str) -> None:
+    """Draw one figure under one protocol as PNG and PDF; the picture of a network has no protocol."""
+    if figure == "network":
+        page, name = sample_network(geometric(20, 0.3, graphs=3, seed=0)), figure
+    else:
+        plan, name = load_plan(folder), f"{figure}-{protocol}"
+        jobs = [job for job in plan.jobs if (job.panel.figure, job.protocol) == (figure, protocol)]
+        shown: dict[str, tuple[PaperPanel, Any, str]] = {}
+        rounds: dict[tuple[int, int], int] = {}
+        for one in (outcome(job, folder, plan) for job in jobs if job.variant in ("", SPLIT)):
+            panel = one.job.panel
+            curves = shown.setdefault(panel.name, (panel, {}, one.reason))[1]
+            if one.result is not None:
+                curves.setdefault((one.job.method, one.job.variant), []).append(one.result)
+            rounds[panel.row, panel.column] = max(one.job.rounds, rounds.get((panel.row, panel.column), 0))
+        if not shown:
+            return
+        about = FIGURES[figure]
+        title = f"{about.caption}\nparameters {protocol}{'; quick: a miniature' if plan.quick else ''}"
+        reach = _reach(list(shown.values()), rounds)
+        page = panel_grid(list(shown.values()), title=title, methods=list(about.methods), rounds=reach)
+    for kind in ("png", "pdf"):
+        save(page, folder / "figures" / f"{name}.{kind}")
+
+
+def _reach(
+    shown: Sequence[tuple[PaperPanel, Curves, str]], rounds: Mapping[tuple[int, int], int]
+) -> dict[tuple[int, int], int]:
+    """Return how far each axis goes: the budget, or as far as the longest run that did not diverge."""
+    reach = {}
+    for panel, curves, _ in shown:
+        budget = rounds[panel.row, panel.column]
+        runs = [run for several in curves.values() for run in several if run.status != "diverged"]
+        longest = max((int(run.history["round"].iloc[-1]) for run in runs), default=0)
+        reach[panel.row, panel.column] = min(budget, longest) or budget
+    return reach
+
+
 def panel_grid(
-    panels: Sequence[tuple[Place, Curves, str]],
+    panels: Sequence[tuple[PaperPanel, Curves, str]],
     *,
     title: str,
     methods: Sequence[str],
@@ -200,7 +247,7 @@ def _say(axes: "Axes", reason: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=5, color="0.4")
 
 
-def _legend(panels: Sequence[tuple[Place, Curves, str]], methods: Sequence[str]) -> list[Any]:
+def _legend(panels: Sequence[tuple[PaperPanel, Curves, str]], methods: Sequence[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], label=method_class(name).title, linewidth=1.0, **look(name)) for name in methods]

@@ -1,21 +1,18 @@
 """Findings beside the ledger, from the same files: where few inner steps fail, who wins, which method to take."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from statistics import median
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from ..util.files import atomic
 from . import full_run
 from .claims import PROTOCOLS
-from .claims_curves import ENOUGH
-from .measures import Interval, Runs, cost_to, failed, grouped, measured, target_of, target_within
-from .runs import Outcome, load_outcomes, load_plan
+from .claims_curves import ENOUGH, adom_cells
+from .evidence import Interval, by_seed, cells, costs, measured, target_of, target_within
+from .runs import ReproductionPlan
+from .table import Table
 from .verdicts import PANELS
 
 LABEL = "split-label"
@@ -23,114 +20,99 @@ LABEL = "split-label"
 IDEAL = ("pngd",)
 """Methods that no network can run, left out where methods are ranked."""
 PRICES = (0.0, 0.01, 0.1, 1.0, 10.0)
-"""What a gradient costs, in rounds."""
+"""The cost of a gradient, in rounds."""
 SMALL_KAPPA, SMALL_CHI = 100.0, 50.0
 """Where the rule of thumb draws its lines."""
+NOTHING = Table((), ())
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table with what it says."""
+    """A table with a text above it."""
 
     title: str
     text: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def lines(self) -> Iterator[str]:
-        """Yield the section as lines of Markdown."""
-        yield from ("", f"## {self.title}", "", self.text)
-        if self.rows:
-            yield from ("", "| " + " | ".join(self.columns) + " |", "|" + " --- |" * len(self.columns))
-            yield from ("| " + " | ".join(row) + " |" for row in self.rows)
+    table: Table
 
 
-def compute(outcomes: Sequence[Outcome], *, quick: bool = False) -> tuple[Section, ...]:
-    """Return all sections; those of a miniature say beside their own what the full run says, and recommend nothing."""
-    found = (inner_steps(outcomes), winners(outcomes), heterogeneity(outcomes), vectors(outcomes))
-    rule = rule_of_thumb(outcomes)
+def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
+    """Return all sections; a miniature shows the full run's text beside its own, and recommends nothing."""
+    sections = (inner_steps(runs), winners(runs), heterogeneity(runs), vectors(runs))
+    rule = rule_of_thumb(runs)
     if not quick:
-        return (*found, rule)
-    beside = [replace(one, text=f"The full run: {_full(one)} This miniature: {one.text}") for one in found]
-    return (*beside, Section(rule.title, f"A miniature cannot tell. The full run: {_full(rule)}", (), ()))
+        return (*sections, rule)
+    beside = [
+        replace(section, text=f"The full run: {full_run.finding(section.title)} This miniature: {section.text}")
+        for section in sections
+    ]
+    text = f"A miniature cannot tell. The full run: {full_run.finding(rule.title)}"
+    return (*beside, Section(rule.title, text, NOTHING))
 
 
-def _full(section: Section) -> str:
-    return full_run.finding(section.title)
-
-
-def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> tuple[Section, ...]:
-    """Compute the findings of a reproduction's folder, and write findings.md there."""
-    plan, target = load_plan(folder), Path(folder)
-    found = compute(load_outcomes(folder) if outcomes is None else outcomes, quick=plan.quick)
+def markdown(sections: Iterable[Section], plan: ReproductionPlan, command: str) -> str:
+    """Return the findings as a page."""
     size = "the miniature (`--quick`)" if plan.quick else "the full size"
-    top = f"Computed by `adom ledger {target}`; {size}; commit {plan.commit or 'unknown'}."
-    about = "Rounds and other costs are medians over seeds, with the least and the greatest in brackets."
-    page = ["# Findings", "", top, about, *(line for section in found for line in section.lines())]
-    with atomic(target / "findings.md") as partial:
-        partial.write_text("\n".join(page) + "\n")
-    return found
+    page = ["# Findings", "", f"Computed by `{command}`; {size}; commit {plan.commit or 'unknown'}."]
+    page.append("Rounds and other costs are medians over seeds, with the least and the greatest in brackets.")
+    for section in sections:
+        page += ["", f"## {section.title}", "", section.text]
+        page += ["", section.table.markdown()] if section.table.rows else []
+    return "\n".join(page) + "\n"
 
 
-def inner_steps(outcomes: Sequence[Outcome]) -> Section:
+def inner_steps(runs: pd.DataFrame) -> Section:
     """Return where the paper's number of inner steps fails, and what `auto` does there.
 
     It fails in a panel if a seed diverges or takes more than 1.5 times the rounds of the exact oracle, or of `auto`
     where the exact oracle was not run; only panels in which these meet a target in every seed are looked at.
     """
-    figures = sorted({one.job.panel.figure for one in outcomes if one.job.variant in ("exact", "auto")})
+    figures = sorted(set(runs.loc[runs["variant"].isin(["exact", "auto"]), "figure"]))
     rows = []
-    seen = fail = mended = tried = 0
+    seen = tried = mended = 0
     prices: list[float] = []
     for protocol in PROTOCOLS:
-        own, exacts, autos = (grouped(outcomes, protocol, figures, variant) for variant in ("", "exact", "auto"))
+        own, exacts, autos = (adom_cells(runs, protocol, figures, variant) for variant in ("", "exact", "auto"))
         for place in dict.fromkeys([*exacts, *autos]):
-            mine, exact, safe = (cells.get(place, {}).get("adom", {}) for cells in (own, exacts, autos))
-            base = exact or safe
-            allowed = min((one.job.rounds for one in mine.values()), default=0) / ENOUGH
-            target = target_within(base, allowed) if mine else float("nan")
-            if not np.isfinite([cost_to(one, target) for one in base.values()]).all():
+            if place not in own:
+                continue
+            few, exact, auto = own[place], exacts.get(place), autos.get(place)
+            base = auto if exact is None else exact
+            assert base is not None
+            target = target_within(base, few["budget"].min() / ENOUGH)
+            reference, rounds = costs(base, target), costs(few, target)
+            if not np.isfinite(reference).all():
                 continue
             seen += 1
-            prices += [
-                cost_to(safe[seed], target, "gradients") / cost_to(mine[seed], target, "gradients")
-                for seed in mine.keys() & safe.keys()
-                if np.isfinite(cost_to(mine[seed], target)) and np.isfinite(cost_to(safe[seed], target))
-            ]
-            bad = sum(
-                cost_to(one, target) > ENOUGH * cost_to(base[seed], target)
-                for seed, one in mine.items()
-                if seed in base
-            )
+            if auto is not None:
+                times = costs(auto, target, "gradients") / costs(few, target, "gradients")
+                met = np.isfinite(rounds) & np.isfinite(costs(auto, target).reindex(rounds.index))
+                prices += list(times.reindex(rounds.index)[met])
+            bad = int((rounds > ENOUGH * reference.reindex(rounds.index)).sum())
             if not bad:
                 continue
-            fail += 1
-            tried += bool(safe)
-            mended += bool(safe) and all(np.isfinite(cost_to(one, target)) for one in safe.values())
-            some = next(iter(base.values()))
-            lost = sum(failed(one) for one in mine.values())
+            tried += auto is not None
+            mended += auto is not None and bool(np.isfinite(costs(auto, target)).all())
             rows.append(
                 (
                     protocol,
                     " ".join(place),
-                    f"{measured(some, 'kappa'):.4g}",
-                    f"{measured(some, 'chi'):.4g}",
-                    next(iter(mine.values())).job.oracle,
-                    f"{bad} of {len(mine)} seeds ({lost} diverge)",
-                    *(_cost(runs, target, "rounds") for runs in (mine, safe, exact)),
-                    *(_cost(runs, target, "gradients") for runs in (mine, safe)),
+                    *(f"{measured(base, name).iloc[0]:.4g}" for name in ("kappa", "chi")),
+                    few["oracle"].iloc[0],
+                    f"{bad} of {len(few)} seeds ({few['failed'].sum()} diverge)",
+                    *(_cost(some, target, "rounds") for some in (few, auto, exact)),
+                    *(_cost(some, target, "gradients") for some in (few, auto)),
                 )
             )
     text = f"Of {seen} panels in which ADOM meets a target with the exact oracle or `auto`, the paper's T diverges or "
-    text += f"takes more than 1.5 times the rounds in {fail}"
-    text += f"; `auto` was run in {tried} of these and meets the target in {mended}." if fail else "."
+    text += f"takes more than 1.5 times the rounds in {len(rows)}"
+    text += f"; `auto` was run in {tried} of these and meets the target in {mended}." if rows else "."
     if prices:
         text += f" Where both meet it, `auto` takes {Interval.of(prices)} times the gradients of the paper's T."
     columns = ("protocol", "panel", "kappa", "chi", "T", "fails in", "rounds", "rounds, auto", "rounds, exact")
-    return Section("Where few inner steps fail", text, (*columns, "gradients", "gradients, auto"), tuple(rows))
+    return Section("Where few inner steps fail", text, Table((*columns, "gradients", "gradients, auto"), rows))
 
 
-def winners(outcomes: Sequence[Outcome]) -> Section:
+def winners(runs: pd.DataFrame) -> Section:
     """Return who meets the target first, under every protocol and figure, and how far ADOM is behind or ahead."""
     rows = []
     tuned = ""
@@ -140,12 +122,11 @@ def winners(outcomes: Sequence[Outcome]) -> Section:
         for figure in PANELS:
             wins: Counter[str] = Counter()
             leads: list[float] = []
-            for runs, rounds in _ranked(outcomes, protocol, [figure], "rounds"):
-                wins[min(rounds, key=lambda name: rounds[name])] += 1
-                others = [value for name, value in rounds.items() if name != "adom"]
+            for cell, _, rounds in _ranked(runs, protocol, [figure]):
+                wins[str(rounds.idxmin())] += 1
                 if "adom" in rounds:
-                    budget = max(one.job.rounds for seeds in runs.values() for one in seeds.values())
-                    leads.append(min(*others, budget) / min(rounds["adom"], budget))
+                    within = rounds.clip(upper=cell["budget"].max())
+                    leads.append(within.drop("adom").min() / within["adom"])
             if wins:
                 rows.append((protocol, figure, str(wins.total()), _tally(wins), _spread(leads)))
             total += wins
@@ -156,128 +137,125 @@ def winners(outcomes: Sequence[Outcome]) -> Section:
     columns = ("protocol", "figure", "panels", "first to the target (panels)", "best other's rounds over ADOM's")
     text = tuned or "There are no runs with tuned parameters."
     text += " A run that misses the target counts with its whole budget."
-    return Section("Who wins", text, columns, tuple(rows))
+    return Section("Who wins", text, Table(columns, rows))
 
 
-def heterogeneity(outcomes: Sequence[Outcome]) -> Section:
-    """Return what becomes of each method when the data are split over the nodes by label."""
-    figures = sorted({one.job.panel.figure for one in outcomes if one.job.variant == LABEL})
+def heterogeneity(runs: pd.DataFrame) -> Section:
+    """Return how each method fares when the data are split over the nodes by label."""
+    figures = sorted(set(runs.loc[runs["variant"] == LABEL, "figure"]))
     rows = []
-    said = []
+    texts = []
     for protocol in PROTOCOLS:
-        even = grouped(outcomes, protocol, figures)
+        even = cells(runs, protocol, figures)
         ratios: dict[str, list[float]] = {}
-        for place, split in grouped(outcomes, protocol, figures, LABEL).items():
+        for place, split in cells(runs, protocol, figures, LABEL).items():
             if place not in even:
                 continue
             target = float(np.maximum(target_of(even[place]), target_of(split)))  # NaN where one of them is
-            for method, seeds in split.items():
-                both = seeds.keys() & even[place].get(method, {}).keys()
-                if not both:
+            before, after = (by_seed(cell, costs(cell, target)) for cell in (even[place], split))
+            for method in after.columns.intersection(before.columns, sort=False):
+                pair = pd.DataFrame({"before": before[method], "after": after[method]}).dropna()
+                if pair.empty:
                     continue
-                before, after = ({seed: runs[seed] for seed in both} for runs in (even[place][method], seeds))
-                costs = [(cost_to(after[s], target), cost_to(before[s], target)) for s in both]
-                found = [a / b for a, b in costs if np.isfinite(b)]
-                ratios.setdefault(method, []).extend(found)
-                title = f"{place[0]} {place[1]}"
-                ends = (_cost(before, target, "rounds"), _cost(after, target, "rounds"), _spread(found))
-                rows.append((protocol, title, method, f"{target:.0e}", *ends))
+                pair_ratios = (pair["after"] / pair["before"])[np.isfinite(pair["before"])]
+                ratios.setdefault(method, []).extend(pair_ratios)
+                spreads = (_spread(pair["before"]), _spread(pair["after"]), _spread(pair_ratios))
+                rows.append((protocol, " ".join(place), method, f"{target:.0e}", *spreads))
         if ratios:
-            parts = ", ".join(f"{method} {_spread(found)}" for method, found in ratios.items())
-            said.append(
+            parts = ", ".join(f"{method} {_spread(values)}" for method, values in ratios.items())
+            texts.append(
                 f"Under `{protocol}`, rounds with data split by label over rounds with data split evenly: {parts}."
             )
     columns = ("protocol", "panel", "method", "target", "rounds, even", "rounds, by label", "ratio")
-    return Section("Data split by label", " ".join(said) or "There are no such runs.", columns, tuple(rows))
+    return Section("Data split by label", " ".join(texts) or "There are no such runs.", Table(columns, rows))
 
 
-def vectors(outcomes: Sequence[Outcome]) -> Section:
+def vectors(runs: pd.DataFrame) -> Section:
     """Return how the ranking changes when numbers sent, or gradients, are counted instead of rounds."""
     rows = []
-    said = []
+    texts = []
     for protocol in PROTOCOLS:
         wins = {cost: Counter[str]() for cost in ("rounds", "floats_sent", "gradients")}
         changed = 0
         per_round: dict[str, list[float]] = {}
-        for runs, rounds in _ranked(outcomes, protocol, list(PANELS), "rounds"):
-            target = target_of(runs)
-            found = {cost: _medians(runs, target, cost) for cost in wins}
-            first = {cost: min(values, key=values.__getitem__) for cost, values in found.items()}
-            for cost, name in first.items():
-                wins[cost][name] += 1
-            changed += first["rounds"] != first["floats_sent"]
-            for name, value in rounds.items():
-                if np.isfinite(value) and np.isfinite(rounds.get("adom", np.inf)):
-                    floats = found["floats_sent"]
-                    per_round.setdefault(name, []).append(floats[name] / value / (floats["adom"] / rounds["adom"]))
+        for cell, target, rounds in _ranked(runs, protocol, PANELS):
+            floats = _medians(cell, target, "floats_sent")
+            by_cost = {"rounds": rounds, "floats_sent": floats, "gradients": _medians(cell, target, "gradients")}
+            for cost, values in by_cost.items():
+                wins[cost][str(values.idxmin())] += 1
+            changed += rounds.idxmin() != floats.idxmin()
+            if np.isfinite(rounds.get("adom", np.inf)):
+                for name in rounds.index[np.isfinite(rounds)]:
+                    times = floats[name] / rounds[name] / (floats["adom"] / rounds["adom"])
+                    per_round.setdefault(name, []).append(times)
         if wins["rounds"]:
-            rows.append((protocol, *(_tally(found) for found in wins.values())))
-            each = ", ".join(f"{name} {median(values):.2g}" for name, values in per_round.items())
-            said.append(
+            rows.append((protocol, *map(_tally, wins.values())))
+            each = ", ".join(f"{name} {np.median(values):.2g}" for name, values in per_round.items())
+            texts.append(
                 f"Under `{protocol}`, floats instead of rounds change the winner in {changed} of "
                 f"{wins['rounds'].total()} panels; floats a round, as multiples of ADOM's: {each}."
             )
     columns = ("protocol", "first by rounds", "first by floats sent", "first by gradients")
-    return Section("Rounds, floats sent, gradients", " ".join(said) or "There are no runs.", columns, tuple(rows))
+    return Section("Rounds, floats sent, gradients", " ".join(texts) or "There are no runs.", Table(columns, rows))
 
 
-def rule_of_thumb(outcomes: Sequence[Outcome]) -> Section:
+def rule_of_thumb(runs: pd.DataFrame) -> Section:
     """Return which method is cheapest, by network, kappa, chi and the price of a gradient in rounds.
 
     Taken are the runs under `tuned`, else `unit`, else `theory`. The cost of a run is its rounds to the target plus
     the price times its gradients a node.
     """
-    protocol = next((name for name in ("tuned", "unit", "theory") if _ranked(outcomes, name, list(PANELS))), "")
+    title = "Which method to take"
+    protocol = next((name for name in ("tuned", "unit", "theory") if any(_ranked(runs, name, PANELS))), "")
     if not protocol:
-        return Section("Which method to take", "There are no runs.", (), ())
+        return Section(title, "There are no runs.", NOTHING)
     regions: dict[tuple[str, str, str], dict[float, Counter[str]]] = {}
     overall: dict[float, Counter[str]] = {price: Counter() for price in PRICES}
-    for runs, rounds in _ranked(outcomes, protocol, list(PANELS), "rounds"):
-        some = next(iter(next(iter(runs.values())).values()))
-        network = str(some.job.panel.settings.get("network", "geometric"))
-        kappa = f"{'up to' if measured(some, 'kappa') <= SMALL_KAPPA * 1.01 else 'above'} {SMALL_KAPPA:.0f}"
-        chi = f"{'up to' if measured(some, 'chi') <= SMALL_CHI else 'above'} {SMALL_CHI:.0f}"
-        gradients = _medians(runs, target_of(runs), "gradients")
+    for cell, target, rounds in _ranked(runs, protocol, PANELS):
+        network = cell["network"].iloc[0] or "geometric"
+        kappa = f"{'up to' if measured(cell, 'kappa').iloc[0] <= SMALL_KAPPA * 1.01 else 'above'} {SMALL_KAPPA:.0f}"
+        chi = f"{'up to' if measured(cell, 'chi').iloc[0] <= SMALL_CHI else 'above'} {SMALL_CHI:.0f}"
+        met = rounds[np.isfinite(rounds)]
+        gradients = _medians(cell, target, "gradients")[met.index]
+        by_price = regions.setdefault((network, kappa, chi), {price: Counter() for price in PRICES})
         for price in PRICES:
-            total = {name: value + price * gradients[name] for name, value in rounds.items() if np.isfinite(value)}
-            cheapest = min(total, key=lambda name: total[name])
+            cheapest = str((met + price * gradients).idxmin())
             overall[price][cheapest] += 1
-            by_price = regions.setdefault((network, kappa, chi), {one: Counter() for one in PRICES})
             by_price[price][cheapest] += 1
-    rows = tuple((*region, *(_tally(found[price]) for price in PRICES)) for region, found in sorted(regions.items()))
-    firsts = {price: found.most_common(1)[0] for price, found in overall.items()}
+    rows = [(*region, *map(_tally, by_price.values())) for region, by_price in sorted(regions.items())]
+    firsts = {price: wins.most_common(1)[0] for price, wins in overall.items()}
     panels = overall[PRICES[0]].total()
     text = f"Parameters `{protocol}`. Cheapest in most panels, by the price of a gradient in rounds: "
     text += "; ".join(f"{price:g}: {name} ({count} of {panels})" for price, (name, count) in firsts.items()) + "."
     columns = ("network", "kappa", "chi", *(f"gradient = {price:g} rounds" for price in PRICES))
-    return Section("Which method to take", text, columns, rows)
+    return Section(title, text, Table(columns, rows))
 
 
 def _ranked(
-    outcomes: Sequence[Outcome], protocol: str, figures: Sequence[str], cost: str = "rounds"
-) -> list[tuple[Runs, dict[str, float]]]:
-    """Return the panels in which some method meets a target, and what each method cost to it."""
-    found = []
-    for cell in grouped(outcomes, protocol, figures).values():
-        runs = {method: seeds for method, seeds in cell.items() if method not in IDEAL}
-        costs = _medians(runs, target_of(runs), cost) if len(runs) > 1 else {}
-        if any(map(np.isfinite, costs.values())):
-            found.append((runs, costs))
-    return found
+    runs: pd.DataFrame, protocol: str, figures: Iterable[str]
+) -> Iterator[tuple[pd.DataFrame, float, "pd.Series[float]"]]:
+    """Yield the panels in which some method meets a target, the target, and each method's rounds to it."""
+    for whole in cells(runs, protocol, figures).values():
+        cell = whole[~whole["method"].isin(IDEAL)]
+        if cell["method"].nunique() > 1:
+            target = target_of(cell)
+            rounds = _medians(cell, target, "rounds")
+            if np.isfinite(rounds).any():
+                yield cell, target, rounds
 
 
-def _medians(runs: Runs, target: float, cost: str) -> dict[str, float]:
-    return {name: median(cost_to(one, target, cost) for one in seeds.values()) for name, seeds in runs.items()}
+def _medians(cell: pd.DataFrame, target: float, cost: str) -> "pd.Series[float]":
+    """Return the cost to a target of each method, in the median over seeds."""
+    return costs(cell, target, cost).groupby(cell["method"], sort=False).median()
 
 
-def _cost(runs: dict[int, Outcome], target: float, cost: str) -> str:
-    return str(Interval.of(cost_to(one, target, cost) for one in runs.values())) if runs else "-"
+def _cost(cell: pd.DataFrame | None, target: float, cost: str) -> str:
+    return "-" if cell is None else _spread(costs(cell, target, cost))
 
 
 def _tally(wins: "Counter[str]") -> str:
     return ", ".join(f"{name} {count}" for name, count in wins.most_common())
 
 
-def _spread(values: Iterable[Any]) -> str:
-    found = list(values)
-    return str(Interval.of(found)) if found else "-"
+def _spread(values: "Sequence[float] | pd.Series[float]") -> str:
+    return str(Interval.of(values)) if len(values) else "-"

@@ -2,24 +2,32 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, nearest, shown
+import pandas as pd
+
+from ..errors import InputError, shown
 from ..util.checked_json import read_checked, write_checked
 from ..util.files import atomic, reason
-from . import full_run
-from .claims import CLAIMS, GROUPS, PROTOCOLS, entries
+from . import findings, full_run
+from .claims import CLAIMS, GROUPS, OLD_NAMES, PROTOCOLS, entries, find_claim
+from .evidence import table_of_runs
 from .runs import Outcome, load_outcomes, load_plan
+from .table import Table
 from .verdicts import NOT_JUDGED, VERDICTS, Entry
 
 FORMAT = "adom-ledger-1"
+ERRORS = (
+    "Errors are squared distances to the solution, relative to the start. In brackets: the least and the "
+    "greatest over seeds, or the 95 % interval of a fitted exponent."
+)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries, and what they were computed from.
+    """All entries, and where they come from.
 
     Attributes
     ----------
@@ -30,7 +38,7 @@ class Ledger:
     commit : str, optional
         That of the code that made the plan.
     command : str
-        What computes the ledger again.
+        The command that computes the ledger again.
     runs, missing : int
         How many jobs left something, and how many did not.
     """
@@ -43,22 +51,16 @@ class Ledger:
     missing: int = 0
 
     def find(self, claim: str, protocol: str) -> Entry:
-        """Return one entry."""
-        for one in self.entries:
-            if (one.claim, one.protocol) == (claim, protocol):
-                return one
+        """Return the entry of a claim under a protocol."""
+        for entry in self.entries:
+            if (entry.claim, entry.protocol) == (claim, protocol):
+                return entry
         raise InputError(f"the ledger has no entry {claim!r} under {protocol!r}; claims: {', '.join(CLAIMS)}")
 
     def of(self, claim: str) -> "Ledger":
         """Return the ledger of one claim only."""
-        check_claim(claim)
-        kept = tuple(one for one in self.entries if one.claim == claim)
-        return Ledger(kept, self.quick, self.commit, self.command, self.runs, self.missing)
-
-    def counts(self, protocol: str) -> dict[str, int]:
-        """Return how many claims have each verdict under a protocol."""
-        found = [one.verdict for one in self.entries if one.protocol == protocol]
-        return {verdict: found.count(verdict) for verdict in self.verdicts}
+        name = find_claim(claim).name
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.claim == name))
 
     @property
     def verdicts(self) -> list[str]:
@@ -68,102 +70,82 @@ class Ledger:
     @property
     def protocols(self) -> list[str]:
         """The protocols that there are entries for."""
-        return [name for name in PROTOCOLS if any(one.protocol == name for one in self.entries)]
+        return [name for name in PROTOCOLS if any(entry.protocol == name for entry in self.entries)]
+
+    def counts(self) -> Table:
+        """Return how many claims have each verdict, protocol by protocol."""
+        rows = []
+        for protocol in self.protocols:
+            verdicts = [entry.verdict for entry in self.entries if entry.protocol == protocol]
+            rows.append([protocol, *(str(verdicts.count(verdict)) for verdict in self.verdicts)])
+        return Table(["protocol", *self.verdicts], rows)
 
     @property
-    def said_of_size(self) -> str:
+    def note_on_size(self) -> str:
         """What a miniature can judge and what it cannot, in words; empty for the full size."""
         if not self.quick:
             return ""
-        told = ", ".join(claim.name for claim in CLAIMS.values() if claim.miniature)
+        judged = ", ".join(claim.name for claim in CLAIMS.values() if claim.miniature)
         return (
-            f"A miniature has small stand-ins for the paper's panels, and few draws of them. It can judge {told}; the "
-            f"others are {NOT_JUDGED}, whatever it measures, and the verdict to go by is the full run's beside them "
-            f"(docs/ledger.md, commit {full_run.commit()})."
+            f"A miniature has small stand-ins for the paper's panels, and few draws of them. It can judge {judged}; "
+            f"the others are {NOT_JUDGED}, whatever it measures, and the verdict to go by is the full run's beside "
+            f"them (docs/ledger.md, commit {full_run.commit()})."
         )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """What a terminal shows of an entry."""
-        return ("claim", "protocol", "verdict", "holds in", *(["full run"] if self.quick else []), "evidence")
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return what a terminal shows, under `columns`: of evidence the summary, or else the first note."""
-        return [
-            (
-                *(one.claim, one.protocol, one.verdict, one.count),
-                *([one.full_run] if self.quick else []),
-                "" if one.verdict == NOT_JUDGED else one.summary or "".join(one.notes[:1]),
-            )
-            for one in self.entries
-        ]
-
-    def lines(self) -> Iterator[str]:
-        """Yield the ledger as lines of text, one an entry."""
-        for claim, protocol, verdict, count, *full, evidence in self.rows():
-            beside = "; ".join([text for text in (count, *(f"full run {text}" for text in full if text)) if text])
-            yield f"{claim:6}{protocol:8}{verdict:15} {f'{beside}: ' if beside else ''}{evidence}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the ledger as plain data."""
-        return {
-            "format": FORMAT,
-            "quick": self.quick,
-            "commit": self.commit,
-            "command": self.command,
-            "runs": self.runs,
-            "missing": self.missing,
-            "rules": {name: claim.rule for name, claim in CLAIMS.items()},
-            "entries": [one.to_json() for one in self.entries],
-        }
+        about = {name: getattr(self, name) for name in ("quick", "commit", "command", "runs", "missing")}
+        rules = {name: claim.rule for name, claim in CLAIMS.items()}
+        return {"format": FORMAT, **about, "rules": rules, "entries": [entry.to_json() for entry in self.entries]}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Ledger":
-        """Read what `to_json` gave."""
+        """Read what `to_json` gave, also in an earlier version."""
         if content.get("format") != FORMAT:
             raise InputError(f"this is no ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
-        found = _of_size(map(Entry.from_json, content["entries"]), content["quick"])
-        rest = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
-        if not isinstance(rest["runs"], int) or not isinstance(rest["missing"], int):
-            raise InputError(f"this is no ledger: it counts {shown(rest['runs'])} runs")
-        return cls(found, **rest)
+        read_entries = [Entry.from_json(entry) for entry in content["entries"]]
+        renamed = [replace(entry, claim=OLD_NAMES.get(entry.claim, entry.claim)) for entry in read_entries]
+        about = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
+        if not isinstance(about["runs"], int) or not isinstance(about["missing"], int):
+            raise InputError(f"this is no ledger: it counts {shown(about['runs'])} runs")
+        return cls(_of_size(renamed, content["quick"]), **about)
 
     def markdown(self) -> str:
         """Return the ledger as a page."""
         return "\n".join(_page(self)) + "\n"
 
 
-def compute(
-    outcomes: Sequence[Outcome], *, quick: bool = False, commit: str | None = None, command: str = ""
-) -> Ledger:
+def compute(runs: pd.DataFrame, *, quick: bool = False, commit: str | None = None, command: str = "") -> Ledger:
     """Judge every claim under every protocol that there are runs of.
 
     Examples
     --------
-    >>> [(one.claim, one.verdict) for one in compute([]).entries][:2]
-    [('thm', 'not tested'), ('lem', 'not tested')]
+    >>> [(entry.claim, entry.verdict) for entry in compute(table_of_runs([])).entries][:2]
+    [('theorem-1', 'not tested'), ('lemmas', 'not tested')]
     """
-    present = {one.job.protocol for one in outcomes}
+    present = set(runs["protocol"])
     protocols = [name for name in PROTOCOLS if name in present] or list(PROTOCOLS)
-    there = sum(one.result is not None or one.data is not None for one in outcomes)
-    found = _of_size(entries(outcomes, protocols), quick)
-    return Ledger(found, quick, commit, command, there, len(outcomes) - there)
+    missing = int((runs["status"] == "missing").sum())
+    return Ledger(_of_size(entries(runs, protocols), quick), quick, commit, command, len(runs) - missing, missing)
 
 
-def _of_size(found: Iterable[Entry], quick: bool) -> tuple[Entry, ...]:
+def _of_size(given: Iterable[Entry], quick: bool) -> tuple[Entry, ...]:
     """Return entries as the full run or a miniature gives them."""
-    return tuple(CLAIMS[one.claim].in_miniature(one) if quick and one.claim in CLAIMS else one for one in found)
+    return tuple(CLAIMS[one.claim].in_miniature(one) if quick and one.claim in CLAIMS else one for one in given)
 
 
 def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> Ledger:
-    """Compute the ledger of a reproduction's folder from its files; write ledger.json and ledger.md there."""
+    """Judge a reproduction's folder from its files; write ledger.json, ledger.md and findings.md there."""
     plan, target = load_plan(folder), Path(folder)
-    read_outcomes = load_outcomes(folder) if outcomes is None else outcomes
-    found = compute(read_outcomes, quick=plan.quick, commit=plan.commit, command=f"adom ledger {target}")
-    write_checked(target / "ledger.json", found.to_json())
-    with atomic(target / "ledger.md") as partial:
-        partial.write_text(found.markdown())
-    return found
+    runs = table_of_runs(load_outcomes(folder) if outcomes is None else outcomes)
+    ledger = compute(runs, quick=plan.quick, commit=plan.commit, command=f"adom ledger {target}")
+    write_checked(target / "ledger.json", ledger.to_json())
+    sections = findings.compute(runs, quick=plan.quick)
+    pages = {"ledger.md": ledger.markdown(), "findings.md": findings.markdown(sections, plan, ledger.command)}
+    for name, text in pages.items():
+        with atomic(target / name) as partial:
+            partial.write_text(text)
+    return ledger
 
 
 def read(folder: str | os.PathLike[str]) -> Ledger:
@@ -174,13 +156,7 @@ def read(folder: str | os.PathLike[str]) -> Ledger:
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}; `adom ledger {folder}` writes it") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is no whole ledger ({error}); `adom ledger {folder}` writes it anew") from None
-
-
-def check_claim(name: str) -> None:
-    """Refuse what is no claim's id."""
-    if name not in CLAIMS:
-        raise InputError(f"there is no claim {name!r}; {nearest(name, CLAIMS, 'claims:')}")
+        raise InputError(f"{path} is not a whole ledger ({error}); `adom ledger {folder}` writes it anew") from None
 
 
 def _page(ledger: Ledger) -> Iterator[str]:
@@ -194,58 +170,25 @@ def _page(ledger: Ledger) -> Iterator[str]:
     yield "the greatest over seeds, or the 95 % interval of a fitted exponent. Parameters are chosen as `theory`,"
     yield "`unit` or `tuned` says."
     if ledger.quick:
-        yield from ("", ledger.said_of_size)
-    yield from ("", "| protocol | " + " | ".join(ledger.verdicts) + " |", _rule(1 + len(ledger.verdicts)))
-    for protocol in ledger.protocols:
-        yield f"| {protocol} | " + " | ".join(map(str, ledger.counts(protocol).values())) + " |"
+        yield from ("", ledger.note_on_size)
+    yield from ("", ledger.counts().markdown())
+    full = ["full run"] if ledger.quick else []
     for title, claims in GROUPS.items():
-        chosen = [one for claim in claims for one in ledger.entries if one.claim == claim.name]
+        chosen = [entry for claim in claims for entry in ledger.entries if entry.claim == claim.name]
         if not chosen:
             continue
-        full = " full run |" if ledger.quick else ""
-        yield from ("", f"## {title}", "", f"| verdict | claim | protocol | holds in |{full} evidence |")
-        yield _rule(6 if ledger.quick else 5)
-        for one in chosen:
-            full = f" {one.full_run} |" if ledger.quick else ""
-            yield f"| **{one.verdict}** | {one.claim} | {one.protocol} | {one.count} |{full} {_cell(one.said)} |"
+        rows = [
+            [f"**{one.verdict}**", one.claim, one.protocol, one.count, *([one.full_run] if full else []), one.text]
+            for one in chosen
+        ]
+        table = Table(["verdict", "claim", "protocol", "holds in", *full, "evidence"], rows)
+        yield from ("", f"## {title}", "", table.markdown())
         for claim in claims:
-            own = [one for one in chosen if one.claim == claim.name]
+            own = [entry for entry in chosen if entry.claim == claim.name]
             if own:
                 yield from ("", f"### {claim.name}: {claim.statement} ({claim.where})", "", f"Rule: {claim.rule}")
-                for one in own:
-                    yield from _details(one)
-
-
-def _details(one: Entry) -> Iterator[str]:
-    """Yield the table of an entry's panels."""
-    panels = one.evidence.get("panels", [])
-    if not panels:
-        return
-    columns = list(dict.fromkeys(name for row in panels for name in row))
-    found = ", ".join(text for text in (one.verdict, one.count) if text)
-    yield from ("", f"<details><summary>{one.protocol}: {found}</summary>", "")
-    yield from ("| " + " | ".join(columns) + " |", _rule(len(columns)))
-    for row in panels:
-        yield "| " + " | ".join(_cell(in_words(row.get(name, ""))) for name in columns) + " |"
-    yield from ("", "</details>")
-
-
-def in_words(value: Any) -> str:
-    """Return a piece of evidence for people to read."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict) and value.keys() == {"median", "low", "high"}:
-        return f"{in_words(value['median'])} [{in_words(value['low'])}, {in_words(value['high'])}]"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {in_words(part)}" for name, part in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(in_words, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _rule(columns: int) -> str:
-    return "|" + " --- |" * columns
+            for entry in own:
+                if entry.table is not None:
+                    found = ", ".join(text for text in (entry.verdict, entry.count) if text)
+                    yield from ("", f"<details><summary>{entry.protocol}: {found}</summary>", "")
+                    yield from (entry.table.markdown(), "", "</details>")

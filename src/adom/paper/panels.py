@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from .runs import Panel
+from .runs import PaperPanel
 
 DIMS = (40, 60, 80, 100)
 KAPPAS = (10.0, 1e2, 1e3, 1e4)
@@ -87,7 +87,7 @@ QUICK = Size(
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """One figure: its panels, what is run on each, and what a caption says.
 
     Attributes
@@ -102,7 +102,7 @@ class Figure:
         Whether it is one of the paper's.
     """
 
-    panels: Callable[[Size], Iterator[Panel]]
+    panels: Callable[[Size], Iterator[PaperPanel]]
     methods: Mapping[str, str]
     caption: str
     protocols: tuple[str, ...] = ("theory", "unit", "tuned")
@@ -121,7 +121,7 @@ def _real(size: Size, name: str, kappa: float, **network: Any) -> dict[str, Any]
     return {"data": name, "samples": size.real, "kappa": kappa, **drawn, **network}
 
 
-def _slow2(size: Size) -> Iterator[Panel]:
+def _slow2(size: Size) -> Iterator[PaperPanel]:
     chi = size.chi(400.0)
     pairs = {
         "geometric": {"network": "geometric", "graphs": 2, "chi": chi},
@@ -130,107 +130,109 @@ def _slow2(size: Size) -> Iterator[Panel]:
     for (row, (name, network)), (column, every) in product(enumerate(pairs.items()), enumerate(SWITCHES)):
         settings = _synthetic(size, 40, 30.0, nodes=size.slow, **network, every=every)
         title = f"{name.replace('-', ' and ')}, every {every} rounds"
-        yield Panel("slow2", f"{name}-every{every}", row, column, title, settings)
+        yield PaperPanel("slow2", f"{name}-every{every}", row, column, title, settings)
 
 
-def _kappa(size: Size) -> Iterator[Panel]:
+def _kappa(size: Size) -> Iterator[PaperPanel]:
     for (row, kappa), (column, dim) in product(enumerate(KAPPAS), enumerate(DIMS)):
         settings = _synthetic(size, dim, kappa, chi=size.chi(30.0))
         title = f"$\\kappa$ = {_number(kappa)}, d = {size.dims[dim]}"
-        yield Panel("kappa", f"d{dim}-kappa{kappa:g}", row, column, title, settings)
+        yield PaperPanel("kappa", f"d{dim}-kappa{kappa:g}", row, column, title, settings)
 
 
-def _chi(size: Size) -> Iterator[Panel]:
+def _chi(size: Size) -> Iterator[PaperPanel]:
     for (row, chi), (column, dim) in product(enumerate(CHIS), enumerate(DIMS)):
         settings = _synthetic(size, dim, 100.0, chi=size.chi(chi))
         title = f"$\\chi$ = {size.chi(chi):g}, d = {size.dims[dim]}"
-        yield Panel("chi", f"d{dim}-chi{chi:g}", row, column, title, settings)
+        yield PaperPanel("chi", f"d{dim}-chi{chi:g}", row, column, title, settings)
 
 
-def _real_kappa(size: Size) -> Iterator[Panel]:
+def _real_kappa(size: Size) -> Iterator[PaperPanel]:
     for (row, name), (column, kappa) in product(enumerate(SETS), enumerate(KAPPAS)):
         settings = _real(size, name, kappa, chi=size.chi(30.0))
         title = f"{name}, $\\kappa$ = {_number(kappa)}"
-        yield Panel("real_kappa", f"{name}-kappa{kappa:g}", row, column, title, settings)
+        yield PaperPanel("real_kappa", f"{name}-kappa{kappa:g}", row, column, title, settings)
 
 
-def _real_chi(size: Size) -> Iterator[Panel]:
+def _real_chi(size: Size) -> Iterator[PaperPanel]:
     for (row, name), (column, chi) in product(enumerate(SETS), enumerate(CHIS)):
         settings = _real(size, name, 100.0, chi=size.chi(chi))
-        yield Panel("real_chi", f"{name}-chi{chi:g}", row, column, f"{name}, $\\chi$ = {size.chi(chi):g}", settings)
+        yield PaperPanel(
+            "real_chi", f"{name}-chi{chi:g}", row, column, f"{name}, $\\chi$ = {size.chi(chi):g}", settings
+        )
 
 
-def _real_networks(size: Size) -> Iterator[Panel]:
+def _real_networks(size: Size) -> Iterator[PaperPanel]:
     for (row, kappa), (column, name) in product(enumerate((10.0, 1e4)), enumerate(SETS)):
         settings = _real(size, name, kappa, **INFECTIOUS)
         title = f"{name}, $\\kappa$ = {_number(kappa)}"
-        yield Panel("real_networks", f"{name}-kappa{kappa:g}", row, column, title, settings)
+        yield PaperPanel("real_networks", f"{name}-kappa{kappa:g}", row, column, title, settings)
 
 
 SMALL = Size(nodes=20, graphs=100, samples=50, dims={40: 10})
 """For what needs many rounds or exact oracles rather than many nodes."""
 
 
-def _complete(size: Size) -> Iterator[Panel]:
+def _complete(size: Size) -> Iterator[PaperPanel]:
     for column, kappa in enumerate(KAPPAS):
         settings = _synthetic(SMALL, 40, kappa, network="complete", graphs=1, chi=1.0)
-        yield Panel("complete", f"kappa{kappa:g}", 0, column, f"$\\kappa$ = {_number(kappa)}", settings)
+        yield PaperPanel("complete", f"kappa{kappa:g}", 0, column, f"$\\kappa$ = {_number(kappa)}", settings)
 
 
-def _theory(size: Size) -> Iterator[Panel]:
+def _theory(size: Size) -> Iterator[PaperPanel]:
     """Every row of the synthetic figures at their smallest dimension; the miniature leaves out those of figure chi."""
     rows = [one for name in size.verified for one in FIGURES[name].panels(size) if one.column == 0]
     small = _synthetic(SMALL, 40, 10.0, chi=4.0)
-    rows.append(Panel("", "small", 0, 0, "20 nodes, d = 10", small))
+    rows.append(PaperPanel("", "small", 0, 0, "20 nodes, d = 10", small))
     for row, one in enumerate(rows):
         name = f"{one.figure}-{one.name}".strip("-")
-        yield Panel("theory", name, row, 0, one.title, one.settings)
+        yield PaperPanel("theory", name, row, 0, one.title, one.settings)
 
 
-def _rates(size: Size) -> Iterator[Panel]:
+def _rates(size: Size) -> Iterator[PaperPanel]:
     for column, kappa in enumerate((10.0, 30.0, 100.0, 300.0, 1000.0)):
         settings = _synthetic(SMALL, 40, kappa, chi=5.0)
-        yield Panel("rates", f"kappa{kappa:g}", 0, column, f"$\\kappa$ = {_number(kappa)}, $\\chi$ = 5", settings)
+        yield PaperPanel("rates", f"kappa{kappa:g}", 0, column, f"$\\kappa$ = {_number(kappa)}, $\\chi$ = 5", settings)
     for column, chi in enumerate((4.0, 8.0, 16.0, 32.0)):
         settings = _synthetic(SMALL, 40, 20.0, chi=chi)
-        yield Panel("rates", f"chi{chi:g}", 1, column, f"$\\kappa$ = 20, $\\chi$ = {chi:g}", settings)
+        yield PaperPanel("rates", f"chi{chi:g}", 1, column, f"$\\kappa$ = 20, $\\chi$ = {chi:g}", settings)
 
 
-def _heterogeneity(size: Size) -> Iterator[Panel]:
+def _heterogeneity(size: Size) -> Iterator[PaperPanel]:
     for column, chi in enumerate((9.0, 32.0, 134.0)):
         settings = _synthetic(size, 40, 100.0, chi=size.chi(chi))
-        yield Panel("heterogeneity", f"chi{chi:g}", 0, column, f"$\\chi$ = {size.chi(chi):g}", settings)
+        yield PaperPanel("heterogeneity", f"chi{chi:g}", 0, column, f"$\\chi$ = {size.chi(chi):g}", settings)
 
 
-def _nothing(size: Size) -> Iterator[Panel]:
+def _nothing(size: Size) -> Iterator[PaperPanel]:
     yield from ()
 
 
 FIGURES = {
-    "network": Figure(_nothing, {}, "A sample time-varying network with n = 20 nodes", ()),
-    "slow2": Figure(
+    "network": PaperFigure(_nothing, {}, "A sample time-varying network with n = 20 nodes", ()),
+    "slow2": PaperFigure(
         _slow2, SLOW, "DNM and ADOM, kappa = 30: two geometric graphs taking turns (top), a ring and a star (bottom)"
     ),
-    "kappa": Figure(_kappa, COMPARED, "Mudag, Acc-DNGD, APM and ADOM, chi fixed, over kappa and d"),
-    "chi": Figure(_chi, COMPARED, "Mudag, Acc-DNGD, APM and ADOM, kappa = 100, over chi and d"),
-    "real_kappa": Figure(_real_kappa, COMPARED, "LIBSVM data sets, chi fixed, over kappa"),
-    "real_chi": Figure(_real_chi, COMPARED, "LIBSVM data sets, kappa = 100, over chi"),
-    "real_networks": Figure(_real_networks, COMPARED, "LIBSVM data sets on the temporal graphs of infectious_ct1"),
-    "complete": Figure(
+    "kappa": PaperFigure(_kappa, COMPARED, "Mudag, Acc-DNGD, APM and ADOM, chi fixed, over kappa and d"),
+    "chi": PaperFigure(_chi, COMPARED, "Mudag, Acc-DNGD, APM and ADOM, kappa = 100, over chi and d"),
+    "real_kappa": PaperFigure(_real_kappa, COMPARED, "LIBSVM data sets, chi fixed, over kappa"),
+    "real_chi": PaperFigure(_real_chi, COMPARED, "LIBSVM data sets, kappa = 100, over chi"),
+    "real_networks": PaperFigure(_real_networks, COMPARED, "LIBSVM data sets on the temporal graphs of infectious_ct1"),
+    "complete": PaperFigure(
         _complete, {"adom": "exact", "pngd": "exact"}, "ADOM and PNGD on the complete graph", ("theory", "unit"), False
     ),
-    "theory": Figure(
+    "theory": PaperFigure(
         _theory, {"adom": "exact"}, "Theorem 1 and its lemmas, checked in every round", ("theory",), False
     ),
-    "rates": Figure(_rates, TABLE1, "The methods of Table 1 over kappa and chi", ("theory", "unit"), False),
-    "heterogeneity": Figure(
+    "rates": PaperFigure(_rates, TABLE1, "The methods of Table 1 over kappa and chi", ("theory", "unit"), False),
+    "heterogeneity": PaperFigure(
         _heterogeneity, COMPARED, "Data split at random (solid) and by label (dashed)", ("theory", "unit"), False
     ),
 }
 """All figures by name, the paper's first."""
 
 
-def panels(names: Sequence[str], size: Size = FULL) -> list[Panel]:
+def panels(names: Sequence[str], size: Size = FULL) -> list[PaperPanel]:
     """Return the panels of some figures.
 
     Examples

@@ -13,7 +13,7 @@ from math import ceil, sqrt
 from ..errors import InputError, nearest
 from ..run.tuning import Stages
 from .panels import FIGURES, FULL, QUICK, Size, panels
-from .runs import TUNE, VERIFY, Job, Panel
+from .runs import TUNE, VERIFY, Job, PaperPanel
 
 PROTOCOLS = ("theory", "unit", "tuned")
 PART = 50
@@ -132,7 +132,7 @@ def make_jobs(
     return list(dict.fromkeys(jobs))
 
 
-def _on_panel(panel: Panel, protocol: str, draws: Iterable[int], scale: Scale) -> Iterator[Job]:
+def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Scale) -> Iterator[Job]:
     methods = FIGURES[panel.figure].methods
     if panel.figure == "theory":
         rounds = min(scale.verified, rounds_of(panel, protocol, scale))
@@ -159,7 +159,7 @@ def _on_panel(panel: Panel, protocol: str, draws: Iterable[int], scale: Scale) -
             yield from _oracles(panel, protocol, seed, rounds, scale)
 
 
-def _oracles(panel: Panel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
+def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
     """ADOM with other oracles than the paper's: `auto`, which takes long to find its steps, on one draw only."""
     if seed == 1 and panel.column < scale.oracles:
         yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
@@ -168,7 +168,7 @@ def _oracles(panel: Panel, protocol: str, seed: int, rounds: int, scale: Scale) 
         yield Job(panel, protocol, seed, "adom", "exact", most, RTOL, "exact", scale.records)
 
 
-def searched_for(panel: Panel, scale: Scale) -> Panel:
+def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:
     """Return the panel that a panel's parameters are tuned on: itself, or one of its row that others share.
 
     Of real data, a part is enough.
@@ -181,7 +181,7 @@ def searched_for(panel: Panel, scale: Scale) -> Panel:
     return replace(found, name=f"{found.name}-part", settings={**found.settings, "samples": PART})
 
 
-def rounds_of(panel: Panel, protocol: str, scale: Scale) -> int:
+def rounds_of(panel: PaperPanel, protocol: str, scale: Scale) -> int:
     """Return the budget of a panel: a multiple of chi sqrt(kappa), within bounds, rounded up to whole records."""
     settings = panel.settings
     if panel.figure == "complete":

@@ -1,25 +1,28 @@
-"""A reproduction as a report shows it: every panel of every figure, every run, the ledger with its evidence."""
+"""A reproduction as a page shows it: every panel of every figure, every run, the ledger, and a network in motion."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..algorithms import method_class
-from ..page.content import Claim, Content, Figure, Ledger, Line, Panel, Run, Table, Verdict
-from ..page.text import address, plain_title
+from ..errors import InputError
+from ..page.content import Content, Figure, Line, Panel, Run
+from ..page.report import ResultFile, run_row
+from ..page.text import plain_title
 from ..run.progress import Progress
-from . import findings
-from .claims import GROUPS
-from .ledger import compute, in_words, read
-from .pages import SETTINGS
+from ..study.replay import NODES, Motion, replay
+from . import findings, ledger
+from .evidence import SETTINGS, table_of_runs
+from .ledger_html import ledger_html
 from .panels import FIGURES
-from .runs import Outcome, Plan, load_plan, outcome
-from .verdicts import Entry
+from .runs import Job, Outcome, load_plan, outcome
+from .table import in_words
 
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto"}
 """The kinds of run of one method in one panel, in words; all but the first two are switched off at first."""
 ON = ("", "split-label")
-SAID = {
+TITLES = {
     "slow2": "slow changes",
     "kappa": "synthetic data over κ",
     "chi": "synthetic data over χ",
@@ -30,56 +33,53 @@ SAID = {
     "rates": "rates of Table 1",
     "heterogeneity": "data split by label",
 }
-"""What figures are called on the page."""
+"""Titles of the figures on the page."""
 
 
 def read_reproduction(
     folder: Path, prefix: str = "", progress: bool | None = None, say: Callable[[str], None] = lambda text: None
 ) -> Content:
-    """Read a reproduction's folder; `prefix` stands before the names of its figures, `say` is told of damaged files."""
+    """Read a reproduction's folder; `prefix` stands before the names of its figures, `say` hears of damaged files."""
     plan = load_plan(folder)
     outcomes = []
     with Progress(len(plan.jobs), "reading", progress, "runs") as bar:
         for number, job in enumerate(plan.jobs):
-            outcomes.append(outcome(job, folder, plan.refused))
+            outcomes.append(outcome(job, folder, plan))
             bar.update(number + 1)
     for one in outcomes:
         if one.damaged:
             say(f"left out: {one.damaged}")
-    done = sum(one.result is not None or one.data is not None for one in outcomes)
-    size = "in miniature" if plan.quick else "at full size"
-    said = f"{folder.resolve().name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"
-    runs = [_row(one, folder.resolve().name) for one in outcomes if not one.job.leaves_data]
-    return Content("", [said], _figures(outcomes, prefix), runs, [_ledger(folder, plan, outcomes, prefix)])
+    table = table_of_runs(outcomes)
+    judged = ledger.compute(table, quick=plan.quick, commit=plan.commit)
+    size, done = "in miniature" if plan.quick else "at full size", judged.runs
+    if not judged.runs and (folder / "ledger.json").exists():  # its results were left behind
+        judged = ledger.read(folder)
+    name = folder.resolve().name
+    about = f"{name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"
+    shown = [one for one in outcomes if not one.job.leaves_data]
+    drawn = {(one.job.panel.figure, one.job.protocol, one.job.panel.name) for one in shown}
+    sections = findings.compute(table, quick=plan.quick)
+    claims = ledger_html(judged, sections, name=prefix.rstrip(": "), prefix=prefix, drawn=drawn)
+    return Content("", [about], _figures(shown, prefix), [_row(one, name) for one in shown], [claims])
 
 
 def _figures(outcomes: Sequence[Outcome], prefix: str) -> list[Figure]:
-    by_figure: dict[str, list[Outcome]] = {}
+    pages: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
     for one in outcomes:
-        if not one.job.leaves_data:
-            by_figure.setdefault(one.job.panel.figure, []).append(one)
-    found = []
-    for name, some in by_figure.items():
+        panel = one.job.panel
+        by_protocol = pages.setdefault(panel.figure, {}).setdefault(one.job.protocol, {})
+        by_protocol.setdefault(panel.name, []).append(one)
+    figures = []
+    for name, protocols in pages.items():
+        title = f"{prefix}{name}: {TITLES[name]}" if name in TITLES else f"{prefix}{name}"
         caption = FIGURES[name].caption if name in FIGURES else ""
-        pages = {
-            protocol: _panels([one for one in some if one.job.protocol == protocol])
-            for protocol in dict.fromkeys(one.job.protocol for one in some)
-        }
-        found.append(
-            Figure(f"{prefix}{name}", f"{prefix}{name}{f': {SAID[name]}' if name in SAID else ''}", caption, pages)
-        )
-    return found
-
-
-def _panels(outcomes: Sequence[Outcome]) -> list[Panel]:
-    grouped: dict[str, list[Outcome]] = {}
-    for one in outcomes:
-        grouped.setdefault(one.job.panel.name, []).append(one)
-    return [_panel(some) for some in grouped.values()]
+        panels = {protocol: [_panel(some) for some in of_panel.values()] for protocol, of_panel in protocols.items()}
+        figures.append(Figure(f"{prefix}{name}", title, caption, panels))
+    return figures
 
 
 def _panel(outcomes: Sequence[Outcome]) -> Panel:
-    place = outcomes[0].job.panel
+    panel = outcomes[0].job.panel
     runs: dict[tuple[str, str], list[Any]] = {}
     missing: dict[str, int] = {}
     for one in outcomes:
@@ -94,25 +94,23 @@ def _panel(outcomes: Sequence[Outcome]) -> Panel:
         label = f"{method_class(method).title}{f', {words}' if words else ''}"
         lines.append(Line(label, method, results, words, variant in ON))
     reason = "; ".join(f"{count} run{'s' if count > 1 else ''} missing: {why}" for why, count in missing.items())
-    about = {name: place.settings.get(name) for name in SETTINGS}
-    return Panel(place.name, plain_title(place.title), lines, _settings(about), place.row, place.column, reason)
+    return Panel(
+        panel.name, plain_title(panel.title), lines, _settings(panel.settings), panel.row, panel.column, reason
+    )
 
 
-def _settings(about: Mapping[str, Any]) -> str:
+def _settings(given: Mapping[str, Any]) -> str:
     """Return the settings of a panel in words.
 
     Examples
     --------
-    >>> _settings({"data": "a6a", "dim": None, "kappa": 100.0, "chi": 30.0, "network": "geometric", "nodes": 100})
+    >>> _settings({"nodes": 100, "data": "a6a", "dim": None, "kappa": 100.0, "chi": 30.0, "network": "geometric"})
     'data a6a, kappa 100, chi 30, network geometric, nodes 100'
     """
-    given = {name: value for name, value in about.items() if value is not None}
-    return ", ".join(f"{name} {in_words(value)}" for name, value in given.items())
+    return ", ".join(f"{name} {in_words(given[name])}" for name in SETTINGS if given.get(name) is not None)
 
 
 def _row(one: Outcome, source: str) -> Run:
-    from ..page.report import Found, run_row
-
     job = one.job
     place = {
         "figure": job.panel.figure,
@@ -124,52 +122,32 @@ def _row(one: Outcome, source: str) -> Run:
     if one.result is None:
         cells = {"source": source, **place, "method": method_class(job.method).title, "oracle": job.oracle}
         return Run({**cells, "status": "missing"}, {"reason": one.reason, "key": job.key})
-    return run_row(Found(Path(f"{job.key}.npz"), one.result, ""), source, **place)
+    return run_row(ResultFile(Path(f"{job.key}.npz"), one.result, ""), source, **place)
 
 
-def _ledger(folder: Path, plan: Plan, outcomes: Sequence[Outcome], prefix: str) -> Ledger:
-    """Return the ledger of the results; of a folder whose results were left behind, the one that it holds."""
-    found = compute(outcomes, quick=plan.quick, commit=plan.commit)
-    if not found.runs and (folder / "ledger.json").exists():
-        found = read(folder)
-    kind = "the miniature: small stand-ins for the paper's panels" if plan.quick else "the paper's own sizes"
-    text = f"Computed from {found.runs} result files"
-    text += f", {found.missing} more are missing; {kind}." if found.missing else f"; {kind}."
-    text += " Errors are squared distances to the solution, relative to the start. In brackets: the least and the "
-    text += "greatest over seeds, or the 95 % interval of a fitted exponent."
-    text += f" {found.said_of_size}" if found.quick else ""
-    counts = [(name, *map(str, found.counts(name).values())) for name in found.protocols]
-    drawn = {(job.panel.figure, job.protocol, job.panel.name) for job in plan.jobs if not job.leaves_data}
-    groups = {
-        title: [
-            Claim(
-                one.name,
-                one.statement,
-                one.where,
-                one.rule,
-                [_verdict(entry, drawn, prefix) for entry in found.entries if entry.claim == one.name],
-            )
-            for one in claims
-        ]
-        for title, claims in GROUPS.items()
-    }
-    sections = findings.compute(outcomes, quick=plan.quick)
-    beside = [Table(one.title, one.text, one.columns, one.rows) for one in sections if one.rows]
-    return Ledger(prefix.rstrip(": "), text, Table("", "", ("protocol", *found.verdicts), counts), groups, beside)
+def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
+    """Run again the first stretch of a run of a reproduction, on a network that changes every round if there is one."""
+    from .work import network_of, problem_of
+
+    for job in sorted(filter(_can_be_shown, load_plan(folder).jobs), key=_preference):
+        result = outcome(job, folder).result
+        if result is not None:
+            motion = replay(result, problem_of(job), network_of(job), progress=progress)
+            title = f"Figure {job.panel.figure}, panel {job.panel.name}, seed {job.seed}: {motion.title}"
+            return replace(motion, title=title)
+    raise InputError(
+        f"{folder} has no run on synthetic data and at most {NODES} nodes to show in motion yet; "
+        "`adom reproduce kappa --out` that folder makes some"
+    )
 
 
-def _verdict(one: Entry, drawn: Collection[tuple[str, str, str]], prefix: str) -> Verdict:
-    """Return an entry; its rows of evidence lead to the panels that are drawn."""
-    panels = one.evidence.get("panels", [])
-    if not panels:
-        return Verdict(one.protocol, one.verdict, one.count, one.said, full_run=one.full_run)
-    columns = list(dict.fromkeys(name for row in panels for name in row))
-    rows = [[in_words(row.get(name, "")) for name in columns] for row in panels]
-    links = [
-        address("curves", f"{prefix}{row['figure']}", one.protocol, row["panel"])
-        if (row.get("figure"), one.protocol, row.get("panel")) in drawn
-        else ""
-        for row in panels
-    ]
-    evidence = Table("", "", columns, rows, links)
-    return Verdict(one.protocol, one.verdict, one.count, one.said, evidence, one.full_run)
+def _can_be_shown(job: Job) -> bool:
+    settings = job.panel.settings
+    small = settings["nodes"] <= NODES and settings["data"] == "synthetic"
+    return small and not job.variant and method_class(job.method).title == "ADOM"
+
+
+def _preference(job: Job) -> tuple[bool, bool]:
+    """Return what sorts runs: first those whose links change every round, and among them the quicker ones."""
+    settings = job.panel.settings
+    return settings["network"] != "geometric" or "every" in settings, job.protocol != "unit"

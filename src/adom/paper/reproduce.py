@@ -1,56 +1,55 @@
-"""`reproduce`: run every panel of the paper's figures, draw them, and hold the claims against what came out."""
+"""`reproduce`: run every panel of the paper's figures, draw them, and hold the claims against the results."""
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ..errors import InputError, nearest
 from ..run.provenance import commit
 from ..util.checks import check_whole
-from .pages import pages, write_tables
+from . import ledger
+from .csv_files import write_tables
+from .figures import pages, pictures
 from .plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
-from .pool import Pool, Task
-from .runs import Job, Outcome, Plan, outcome
-
-if TYPE_CHECKING:
-    from .ledger import Ledger
+from .runner import Runner, WorkUnit
+from .runs import Job, Outcome, ReproductionPlan, outcome
 
 BATCH = 16
 """Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
 TELL_SECONDS = 15.0
 """Time from one line of progress to the next where nobody watches a terminal."""
-WIDTHS = {"a6a": (122, 90.0), "w6a": (300, 90.0), "ijcnn1": (22, 22.0)}
-"""Features of the data sets, and of a sample as many as cost as much as it does, being sparse."""
-Say = Callable[[str], None]
+WIDTHS = {"a6a": 14, "w6a": 12, "ijcnn1": 22}
+"""Features of a sample that are not 0, in the data sets."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction has come to.
+    """Result of `reproduce`.
 
     Attributes
     ----------
     folder : Path
-    plan : Plan
+    plan : ReproductionPlan
     outcomes : list of Outcome
         In the order of the plan's jobs.
     ledger : Ledger
     files : list of Path
         Figures, tables and the ledger.
     lost : dict
-        Job -> how its worker died, for jobs that could not be done.
+        Job -> how its process ended, for jobs that could not be done.
     seconds : float
     """
 
     folder: Path
-    plan: Plan
+    plan: ReproductionPlan
     outcomes: list[Outcome]
-    ledger: "Ledger"
+    ledger: ledger.Ledger
     files: list[Path]
     lost: dict[str, str]
     seconds: float
@@ -97,51 +96,44 @@ def reproduce(
     began = time.perf_counter()
     names = read_names(figures)
     _check(protocols, seeds=seeds, workers=workers)
-    target = Path(folder)
+    target, gpu = Path(folder), _gpu()
     scale = scale or SCALES["quick" if quick else "full"]
     jobs = make_jobs(names, scale, protocols, seeds)
-    plan = Plan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
+    plan = ReproductionPlan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
     (target / "results").mkdir(parents=True, exist_ok=True)
-    for left in (target / "results").glob(".*.tmp"):
-        left.unlink(missing_ok=True)
+    for partial in (target / "results").glob(".*.tmp"):
+        partial.unlink(missing_ok=True)
     plan.save(target)
 
-    outcomes = [outcome(job, target, plan.refused) for job in jobs]
-    done = {place for place, one in enumerate(outcomes) if not todo(one)}
-    able = [place for place in range(len(jobs)) if place not in done and not refused(jobs[place], plan)]
-    settled = {place for place in range(len(jobs)) if place not in able}
-    drawn = [Task(draw=page, needs=set(_jobs_of(jobs, page)) & set(able), cost=2.0) for page in pages(names, protocols)]
-    costs = {place: cost(jobs[place]) for place in able}
-    count = workers or default_workers()
-    with Watch(costs, len(done), count, progress) as watch, Pool(target, count, _batch()) as pool:
-        _tell_missing(plan, watch.say)
+    outcomes = [outcome(job, target, plan) for job in jobs]
+    pending = [one.job for one in outcomes if one.to_do and not plan.reason_against(one.job)]
+    units = [*work_units(pending), *_drawing(names, protocols, pending)]
+    runner = Runner(target, workers or (1 if gpu else _cores()), scale.stages, BATCH if gpu else 1)
+    before = len([one for one in outcomes if not one.to_do])
+    with JobProgress({job.key: seconds(job) for job in pending}, before, runner.workers, progress) as bar:
+        _tell_missing(plan, bar)
         for one in outcomes:
             if one.damaged:
-                watch.say(f"made again: {one.damaged}")
+                bar.say(f"made again: {one.damaged}")
+                _remove(one.job, target)
         try:
-            pool.run([*groups(jobs, able, costs), *drawn], set(settled), watch.tell)
+            runner.run(units, bar.tell)
         except KeyboardInterrupt:
-            watch.say(f"{len(done) + watch.count} of {len(jobs)} runs are kept in {target}; the same command goes on")
+            bar.say(f"{before + bar.count} of {len(jobs)} runs are kept in {target}; the same command goes on")
             raise
-        watch.say("tables and ledger")
-    outcomes = [
-        outcome(job, target, plan.refused) if place in costs else outcomes[place] for place, job in enumerate(jobs)
-    ]
-    files = [path for page in pages(names, protocols) for path in _pictures(target, page)]
+        bar.say("tables and ledger")
+    ran = {job.key for job in pending}
+    outcomes = [outcome(one.job, target, plan) if one.job.key in ran else one for one in outcomes]
+    files = [path for page in pages(names, protocols) for path in pictures(target, *page)]
     files += write_tables(target, outcomes)
-
-    from . import findings
-    from .ledger import write
-
-    ledger = write(target, outcomes)
-    findings.write(target, outcomes)
+    judged = ledger.write(target, outcomes)
     files += [target / name for name in ("ledger.json", "ledger.md", "findings.md")]
-    lost = {jobs[place].text: words for place, words in pool.lost.items()}
-    return Reproduction(target, plan, outcomes, ledger, files, lost, time.perf_counter() - began)
+    lost = {job.text: runner.lost[job.key] for job in jobs if job.key in runner.lost}
+    return Reproduction(target, plan, outcomes, judged, files, lost, time.perf_counter() - began)
 
 
 def _check(protocols: Sequence[str], **numbers: int | None) -> None:
-    """Refuse protocols that there are not, and numbers below 1."""
+    """Refuse unknown protocols, and numbers below 1."""
     for protocol in protocols:
         if protocol not in PROTOCOLS:
             raise InputError(
@@ -152,53 +144,41 @@ def _check(protocols: Sequence[str], **numbers: int | None) -> None:
             check_whole(name, value)
 
 
-def todo(one: Outcome) -> bool:
-    """Return whether a job has left nothing yet: no run, no data, and no reason of its own."""
-    return one.result is None and one.data is None and not one.refused
-
-
-def refused(job: Job, plan: Plan) -> bool:
-    """Return whether the data or the network of a job is missing."""
-    return any(job.panel.settings.get(name) in plan.refused for name in ("data", "network"))
-
-
 def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
-    """Return the data sets and networks that jobs need and that are not there, each with what to do."""
+    """Return the data sets and networks that jobs need and that are not there, each with a remedy."""
     wanted = {name: name for job in jobs if (name := job.panel.settings["data"]) != "synthetic"}
     if any(job.panel.settings["network"] == "infectious" for job in jobs):
         wanted["infectious"] = "infectious_ct1"
-    found = {}
+    missing = {}
     for key, name in wanted.items():
         from ..data import folder, state
 
         known = state(name)
         if known.status != "present":
             remedy = f"`adom data {name} --download` fetches it, or set ADOM_DATA to a folder that has it"
-            found[key] = known.message or f"{name} is not in {folder()}; {remedy}"
-    return found
+            missing[key] = known.message or f"{name} is not in {folder()}; {remedy}"
+    return missing
 
 
-def _tell_missing(plan: Plan, say: Say) -> None:
-    if not plan.refused:
-        return
-    left = {(job.panel.figure, job.panel.name) for job in plan.jobs if refused(job, plan)}
-    figures = ", ".join(dict.fromkeys(figure for figure, _ in sorted(left)))
-    names = ", ".join(plan.refused)
-    say(
-        f"{len(left)} panels of {figures} are left out, for they need {names}: `adom data --download` fetches them, "
-        "or set ADOM_DATA to a folder that has them"
-    )
+def _tell_missing(plan: ReproductionPlan, bar: "JobProgress") -> None:
+    left = {(job.panel.figure, job.panel.name) for job in plan.jobs if plan.reason_against(job)}
+    if left:
+        figures = ", ".join(dict.fromkeys(figure for figure, _ in sorted(left)))
+        bar.say(
+            f"{len(left)} panels of {figures} are left out, for they need {', '.join(plan.refused)}: "
+            "`adom data --download` fetches them, or set ADOM_DATA to a folder that has them"
+        )
 
 
-def default_workers() -> int:
-    """Return one a core that this process may use; one in all where there is a GPU."""
-    if _gpu():
-        return 1
+def _remove(job: Job, folder: Path) -> None:
+    """Remove a damaged file, for a file counts as a job that is done."""
+    for suffix in ("json", "npz"):
+        with suppress(OSError):
+            (folder / "results" / f"{job.key}.{suffix}").unlink(missing_ok=True)
+
+
+def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _batch() -> int:
-    return BATCH if _gpu() else 1
 
 
 def _gpu() -> bool:
@@ -208,55 +188,53 @@ def _gpu() -> bool:
     return Path("/dev/nvidiactl").exists() and any(find_spec(f"jax_cuda{n}_plugin") for n in (12, 13))
 
 
-def groups(jobs: Sequence[Job], able: Sequence[int], costs: dict[int, float]) -> list[Task]:
+def work_units(jobs: Sequence[Job]) -> list[WorkUnit]:
     """Put jobs together that share data and network; searches come first, by method, then the longest."""
-    keys = {job.key: place for place, job in enumerate(jobs)}
-    found: dict[Any, Task] = {}
-    for place in able:
-        job = jobs[place]
-        settings = job.panel.settings
+    keys = {job.key for job in jobs}
+    units: dict[Any, WorkUnit] = {}
+    for job in jobs:
         names = ("data", "dim", "samples", "nodes", "network", "graphs", "chi", "every")
         search = job.method if job.candidates else ""
-        about = (search, job.seed, *(settings.get(name) for name in names))
-        task = found.setdefault(about, Task())
-        task.jobs.append(place)
-        task.cost += costs[place]
-        if job.tuning and keys.get(job.tuning) in costs:
-            task.needs.add(keys[job.tuning])
-    return sorted(found.values(), key=lambda task: (not jobs[task.jobs[0]].candidates, -task.cost))
+        shared = (search, job.seed, *(job.panel.settings.get(name) for name in names))
+        unit = units.setdefault(shared, WorkUnit())
+        unit.jobs.append(job)
+        unit.cost += seconds(job)
+        unit.needs |= {job.tuning} & keys
+    return sorted(units.values(), key=lambda unit: (not unit.jobs[0].candidates, -unit.cost))
 
 
-def cost(job: Job) -> float:
-    """Return about how many seconds a job takes on one core, by what rounds were measured to take."""
+def _drawing(names: Sequence[str], protocols: Sequence[str], pending: Sequence[Job]) -> list[WorkUnit]:
+    """Return the pages to draw, each after its jobs."""
+    return [
+        WorkUnit(page=page, needs={job.key for job in pending if (job.panel.figure, job.protocol) == page})
+        for page in pages(names, protocols)
+    ]
+
+
+def seconds(job: Job) -> float:
+    """Return about how many seconds a job takes on one core: its rounds times the numbers that a round touches."""
     settings = job.panel.settings
-    nodes, dim = int(settings["nodes"]), int(settings.get("dim") or WIDTHS[settings["data"]][0])
-    samples = float(settings["samples"] or 20_000 / nodes)
-    entries = nodes * samples * (dim if settings["data"] == "synthetic" else WIDTHS[settings["data"]][1])
-    vectors, gradient = 4e-6 + 5e-9 * nodes * dim, 1e-10 * entries
+    nodes, width = int(settings["nodes"]), settings.get("dim") or WIDTHS[settings["data"]]
+    entries = nodes * width * (settings["samples"] or 20_000 / nodes)
     kind, _, steps = job.oracle.partition(":")
-    if kind == "exact":
-        a_round = 8e-5 + 3e-10 * nodes * samples * dim**2
-    elif job.method in ("mudag", "apm"):
-        a_round = 0.3 * vectors + 0.05 * gradient
-    else:
-        a_round = vectors + gradient * float(steps or (2 if kind == "auto" else 1))
-    each = 0.05 + 1e-4 * int(settings["graphs"])
-    return 0.3 + max(1, job.candidates) * (each + (0.6 if job.candidates else 1.0) * job.rounds * a_round)
+    gradients = width if kind == "exact" else float(steps or 1)
+    return 0.5 + max(1, job.candidates) * job.rounds * (2e-5 + 1e-10 * entries * gradients)
 
 
-def _jobs_of(jobs: Sequence[Job], page: tuple[str, str]) -> list[int]:
-    return [place for place, job in enumerate(jobs) if (job.panel.figure, job.protocol) == page]
+class JobProgress:
+    """Shows how many jobs are done and how much time is left: a bar on a terminal, elsewhere a line now and then.
 
+    Parameters
+    ----------
+    costs : dict
+        Key of a job that is to do -> estimated seconds.
+    before : int
+        Jobs that were done before.
+    workers : int
+    show : bool, optional
+    """
 
-def _pictures(folder: Path, page: tuple[str, str]) -> list[Path]:
-    name = "-".join(part for part in page if part)
-    return [path for kind in ("png", "pdf") if (path := folder / "figures" / f"{name}.{kind}").exists()]
-
-
-class Watch:
-    """Shows how many jobs are done and how much time is left: a bar on a terminal, elsewhere a line now and then."""
-
-    def __init__(self, costs: dict[int, float], before: int, workers: int, show: bool | None) -> None:
+    def __init__(self, costs: dict[str, float], before: int, workers: int, show: bool | None) -> None:
         self.costs, self.before, self.workers = costs, before, workers
         self.total, self.paid, self.count = sum(costs.values()), 0.0, 0
         self.show = sys.stderr.isatty() if show is None else show
@@ -288,10 +266,10 @@ class Watch:
         else:
             print(f"adom: {text}", file=sys.stderr, flush=True)
 
-    def tell(self, place: int) -> None:
-        """Count a job that is done."""
-        self.paid += self.costs.get(place, 0.0)
-        self.count += 1
+    def tell(self, done: set[str]) -> None:
+        """Show the jobs that are done, by their keys."""
+        now = self.costs.keys() & done
+        self.count, self.paid = len(now), sum(self.costs[key] for key in now)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.paid, note=self._note())
         elif time.perf_counter() - self._told > TELL_SECONDS:
@@ -299,15 +277,14 @@ class Watch:
             self.say(self._note())
 
     def _note(self) -> str:
-        done, all_of_them = self.before + self.count, self.before + len(self.costs)
-        return f"{done} of {all_of_them} runs, {_duration(self.left())} left"
+        return f"{self.before + self.count} of {self.before + len(self.costs)} runs, {_duration(self.left())} left"
 
     def left(self) -> float:
-        """Return about how many seconds are left: by the estimates at first, then by how long things took."""
+        """Return about how many seconds are left: by the estimates at first, then by the pace so far."""
         elapsed = time.perf_counter() - self.began
         guess = self.total / self.workers
         pace = (elapsed + 0.1 * guess) / (self.paid + 0.1 * self.total) if self.total else 0.0
-        return pace * (self.total - self.paid)
+        return max(0.0, pace * (self.total - self.paid))
 
 
 def _duration(seconds: float) -> str:

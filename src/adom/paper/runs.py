@@ -1,7 +1,7 @@
-"""The runs of a reproduction as data: panels of figures, jobs on them, and what became of each job.
+"""The runs of a reproduction as data: panels of figures, jobs on them, and the outcome of each job.
 
 A reproduction's folder holds ``plan.json`` (all jobs, with everything that determines them), ``results/KEY.npz`` (the
-result of one run) and ``results/KEY.json`` (what a job leaves that is no run: a search or a verification). Files are
+result of one run) and ``results/KEY.json`` (a search, a verification, or the reason why a job cannot run). Files are
 whole or not there, so a reproduction goes on where it was left.
 """
 
@@ -27,7 +27,7 @@ VERIFY, TUNE = "verify", "tune"
 
 
 @dataclass(frozen=True)
-class Panel:
+class PaperPanel:
     """One panel of one figure.
 
     Attributes
@@ -38,7 +38,7 @@ class Panel:
         Its place in the paper's arrangement, from 0.
     title : str
     settings : mapping
-        What it shows: data, dim, kappa, chi, network, nodes, graphs, ...
+        data, dim, kappa, chi, network, nodes, graphs, ...
     """
 
     figure: str
@@ -55,7 +55,7 @@ class Job:
 
     Attributes
     ----------
-    panel : Panel
+    panel : PaperPanel
     protocol : str
         "theory", "unit" or "tuned".
     seed : int
@@ -78,7 +78,7 @@ class Job:
         The key of the search whose parameters the run takes.
     """
 
-    panel: Panel
+    panel: PaperPanel
     protocol: str
     seed: int
     method: str
@@ -93,7 +93,7 @@ class Job:
     @cached_property
     def key(self) -> str:
         """A digest of everything that determines the job; the name of its file."""
-        text = json.dumps({"format": FORMAT, "version": __version__, **job_to_json(self)}, sort_keys=True)
+        text = json.dumps({"format": FORMAT, "version": __version__, **asdict(self)}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     @property
@@ -103,14 +103,14 @@ class Job:
 
     @property
     def text(self) -> str:
-        """What it is, in words."""
+        """Figure, panel, method, protocol, oracle, variant and seed, in words."""
         parts = (f"{self.panel.figure} {self.panel.name}", self.method, self.protocol, self.oracle, self.variant)
         return ", ".join(part for part in (*parts, f"seed {self.seed}") if part)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job.
+    """Outcome of a job.
 
     Attributes
     ----------
@@ -120,12 +120,12 @@ class Outcome:
     reason : str
         Why there is nothing: a data set that is missing, not yet run, refused.
     data : mapping, optional
-        What a "verify" or "tune" job left. "verify": {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]};
+        Result of a "verify" or "tune" job. "verify": {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]};
         "tune": {"chosen": {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is told.
     refused : bool
         Whether the job was tried, and its method or its budget refused it: there is nothing left to do.
     damaged : str
-        What is wrong with the file that it left, which counts as not there.
+        Error of a damaged file, which counts as not there.
     """
 
     job: Job
@@ -135,9 +135,14 @@ class Outcome:
     refused: bool = False
     damaged: str = ""
 
+    @property
+    def to_do(self) -> bool:
+        """Whether the job has left nothing yet: no run, no data, and no reason of its own."""
+        return self.result is None and self.data is None and not self.refused
+
 
 @dataclass(frozen=True)
-class Plan:
+class ReproductionPlan:
     """All jobs of a reproduction.
 
     Attributes
@@ -146,7 +151,7 @@ class Plan:
         Whether it is the miniature.
     jobs : sequence of Job
     figures : sequence of str
-        What was asked for; the picture of a network is a figure without jobs.
+        Figures and panels to make; the picture of a network is a figure without jobs.
     stages : sequence of (int, float)
         Of the searches: candidates and spread.
     refused : mapping
@@ -164,7 +169,7 @@ class Plan:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write plan.json into a folder."""
         panels = list({(job.panel.figure, job.panel.name): job.panel for job in self.jobs}.values())
-        place = {(panel.figure, panel.name): number for number, panel in enumerate(panels)}
+        position = {(panel.figure, panel.name): number for number, panel in enumerate(panels)}
         content = {
             "format": FORMAT,
             "version": __version__,
@@ -175,30 +180,59 @@ class Plan:
             "refused": dict(self.refused),
             "panels": [asdict(panel) for panel in panels],
             "jobs": [
-                {**job_to_json(job), "panel": place[job.panel.figure, job.panel.name], "key": job.key}
+                {**asdict(job), "panel": position[job.panel.figure, job.panel.name], "key": job.key}
                 for job in self.jobs
             ],
         }
         return write_checked(Path(folder) / "plan.json", content)
 
+    def reason_against(self, job: Job) -> str:
+        """Return why a job cannot run, its data or its network being missing; empty if it can."""
+        needed = (str(job.panel.settings.get(name)) for name in ("data", "network"))
+        return next((self.refused[name] for name in needed if name in self.refused), "")
 
-def job_to_json(job: Job) -> dict[str, Any]:
-    """Return a job as plain data."""
-    return asdict(job)
+
+NUMBER = (int, float)
+PANEL = {"figure": str, "name": str, "row": int, "column": int, "title": str, "settings": dict}
+SETTINGS = {"data": str, "network": str, "nodes": int, "kappa": NUMBER}
+JOB = {
+    **dict.fromkeys(("protocol", "method", "oracle", "variant", "tuning"), str),
+    **dict.fromkeys(("panel", "seed", "rounds", "records", "candidates"), int),
+    "rtol": NUMBER,
+}
+ROW = {"name": str, "statement": str, "holds": (bool, type(None)), "worst_ratio": (*NUMBER, type(None))}
+CHOSEN = {
+    **dict.fromkeys(("mu", "L", "chi", "rounds", "relative_error"), (*NUMBER, type(None))),
+    "name": (str, type(None)),
+    "status": str,
+}
+SEARCH = {"chosen": dict, "on": dict, "candidates": int, "rule": object, "rounds": object, "target": object}
+"""Types of the values in files."""
 
 
-def load_plan(folder: str | os.PathLike[str]) -> Plan:
+def _check_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    for name, wanted in types.items():
+        truth = isinstance(given[name], bool) and bool not in (wanted if isinstance(wanted, tuple) else (bool,))
+        if truth or not isinstance(given[name], wanted):
+            raise Damaged(f"{name} is {shown(given[name])}")
+
+
+def load_plan(folder: str | os.PathLike[str]) -> ReproductionPlan:
     """Read plan.json of a reproduction's folder."""
     path = Path(folder) / "plan.json"
     try:
         content = read_checked(path)
         if content.get("format") != FORMAT:
             raise Damaged(f"its format is not {FORMAT}")
-        panels = [_panel(one) for one in content["panels"]]
-        jobs = [_job(one, panels) for one in content["jobs"]]
-        stages = [(int(count), float(spread)) for count, spread in content["stages"]]
-        about = [str(one) for one in content["figures"]], stages, _texts(content["refused"]), content.get("commit")
-        return Plan(bool(content["quick"]), jobs, *about)
+        panels = [_panel(given) for given in content["panels"]]
+        return ReproductionPlan(
+            bool(content["quick"]),
+            [_job(given, panels) for given in content["jobs"]],
+            [str(name) for name in content["figures"]],
+            [(int(count), float(spread)) for count, spread in content["stages"]],
+            {name: str(why) for name, why in content["refused"].items()},
+            content.get("commit"),
+        )
     except OSError as error:
         raise InputError(
             f"{path.parent} is no folder of a reproduction: cannot read {path}: {reason(error)}; "
@@ -208,41 +242,30 @@ def load_plan(folder: str | os.PathLike[str]) -> Plan:
         raise InputError(f"{path} is no plan of a reproduction ({error}); run `adom reproduce` again") from None
 
 
-def _panel(given: dict[str, Any]) -> Panel:
-    panel = Panel(**given)
-    _check_kinds(given, {"figure": str, "name": str, "row": int, "column": int, "title": str, "settings": dict})
-    _check_kinds(given["settings"], {"data": str, "network": str, "nodes": int, "kappa": int | float})
+def _panel(given: dict[str, Any]) -> PaperPanel:
+    panel = PaperPanel(**given)
+    _check_types(given, PANEL)
+    _check_types(given["settings"], SETTINGS)
     return panel
 
 
-def _job(given: dict[str, Any], panels: Sequence[Panel]) -> Job:
-    _check_kinds(given, {"panel": int, "protocol": str, "seed": int, "method": str, "oracle": str, "rounds": int})
-    _check_kinds(given, {"rtol": int | float, "variant": str, "records": int, "candidates": int, "tuning": str})
+def _job(given: dict[str, Any], panels: Sequence[PaperPanel]) -> Job:
+    _check_types(given, JOB)
     job = Job(**{name: value for name, value in given.items() if name != "key"} | {"panel": panels[given["panel"]]})
     method_class(job.method)
     return job
 
 
-def _check_kinds(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-    for name, wanted in kinds.items():
-        if not isinstance(given[name], wanted) or isinstance(given[name], bool):
-            raise Damaged(f"{name} is {shown(given[name])}")
-
-
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in given.items()}
-
-
 def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
-    """Read what became of every job of a reproduction's folder, in the order of its plan."""
+    """Read the outcome of every job of a reproduction's folder, in the order of its plan."""
     plan = load_plan(folder)
-    return [outcome(job, folder, plan.refused) for job in plan.jobs]
+    return [outcome(job, folder, plan) for job in plan.jobs]
 
 
-def outcome(job: Job, folder: str | os.PathLike[str], refused: Mapping[str, str] | None = None) -> Outcome:
-    """Return what became of one job; a damaged file counts as not there, and the outcome says so."""
+def outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
+    """Return the outcome of a job; a damaged file counts as not there, and the outcome says so."""
     results, damaged = Path(folder) / "results", ""
-    for path, read in ((results / f"{job.key}.json", _left), (results / f"{job.key}.npz", _ran)):
+    for path, read in ((results / f"{job.key}.json", _read_data), (results / f"{job.key}.npz", _read_run)):
         if kind(path) != "nothing":
             try:
                 return read(job, path)
@@ -250,22 +273,14 @@ def outcome(job: Job, folder: str | os.PathLike[str], refused: Mapping[str, str]
                 damaged = damaged or str(error)
     if damaged:
         return Outcome(job, None, f"not whole: {damaged}", damaged=damaged)
-    for needed in (str(job.panel.settings.get(name)) for name in ("data", "network")):
-        if refused and needed in refused:
-            return Outcome(job, None, refused[needed])
-    return Outcome(job, None, "not run yet")
+    return Outcome(job, None, (plan.reason_against(job) if plan else "") or "not run yet")
 
 
 AGAIN = "`adom reproduce` makes it again"
-NUMBER = (int, float, type(None))
-ROW = {"name": str, "statement": str, "holds": (bool, type(None)), "worst_ratio": NUMBER}
-CHOSEN = {"name": (str, type(None)), "status": str} | dict.fromkeys(
-    ("mu", "L", "chi", "rounds", "relative_error"), NUMBER
-)
 
 
-def _left(job: Job, path: Path) -> Outcome:
-    """Read what a job left that is no run: a search, a verification, or why there is none."""
+def _read_data(job: Job, path: Path) -> Outcome:
+    """Read a search, a verification, or why there is none."""
     try:
         data = read_checked(path)
         if "reason" in data:
@@ -273,12 +288,13 @@ def _left(job: Job, path: Path) -> Outcome:
         if not job.leaves_data:
             raise Damaged("it holds no reason")
         if job.variant == VERIFY:
-            fit = bool(data["rows"]) and all(_fits(row, ROW) for row in data["rows"])
+            for row in data["rows"]:
+                _check_types(row, ROW)
+            if not data["rows"]:
+                raise Damaged("it has no rows")
         else:
-            fit = _fits(data["chosen"], CHOSEN) and _fits(data, {"on": dict, "candidates": int})
-            fit = fit and {"rule", "rounds", "target"} <= data.keys()
-        if not fit:
-            raise Damaged("it holds something else")
+            _check_types(data, SEARCH)
+            _check_types(data["chosen"], CHOSEN)
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}; {AGAIN}") from None
     except (ValueError, LookupError, TypeError) as error:
@@ -286,16 +302,12 @@ def _left(job: Job, path: Path) -> Outcome:
     return Outcome(job, None, "", data)
 
 
-def _fits(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> bool:
-    return all(isinstance(given[name], wanted) for name, wanted in kinds.items())
-
-
-def _ran(job: Job, path: Path) -> Outcome:
+def _read_run(job: Job, path: Path) -> Outcome:
     """Read the result of a job's run."""
-    found = load(path)
-    made = found.provenance
+    result = load(path)
+    made = result.provenance
     key = (made.get("reproduction") or {}).get("key")
-    whole = found.measure == "error" and len(found.history) and made.get("start_error") is not None
+    whole = result.measure == "error" and len(result.history) and made.get("start_error") is not None
     if key != job.key or not whole:
         raise InputError(f"{path} is not the run that its name says; {AGAIN}")
-    return Outcome(job, found)
+    return Outcome(job, result)

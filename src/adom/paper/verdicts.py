@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pandas as pd
+
 from ..errors import InputError, shown
-from .measures import Contest, plain
-from .runs import Outcome
+from .evidence import plain
+from .table import Table
 
 REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED = "reproduced", "partly", "not reproduced", "not tested"
 NOT_JUDGED = "not judged"
-"""What a miniature says of a claim that it cannot tell."""
+"""The verdict of a miniature on a claim that it cannot judge."""
 VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED, NOT_JUDGED)
 FEW = 3
 """Fewer seeds than this make no error bars."""
@@ -59,7 +61,7 @@ class Entry:
 
         Examples
         --------
-        >>> Entry("kap", "", "", "unit", PARTLY, 12, 16).count
+        >>> Entry("best-over-kappa", "", "", "unit", PARTLY, 12, 16).count
         '12 of 16 panels'
         """
         return f"{self.holding} of {self.tested} {self.unit}" if self.tested and self.verdict != NOT_JUDGED else ""
@@ -70,7 +72,13 @@ class Entry:
         return str(self.evidence.get("summary", ""))
 
     @property
-    def said(self) -> str:
+    def table(self) -> Table | None:
+        """The evidence panel by panel, if there is any."""
+        panels = self.evidence.get("panels", [])
+        return Table.of(panels) if panels else None
+
+    @property
+    def text(self) -> str:
         """The evidence and the notes in one line."""
         text = "; ".join(text for text in (self.summary, *self.notes) if text)
         return f"in miniature: {text}" if text and self.verdict == NOT_JUDGED else text
@@ -93,7 +101,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a claim's function found; the registry adds what the claim is."""
+    """The judgement of a claim's function; the registry adds what the claim is."""
 
     verdict: str
     holding: int = 0
@@ -135,24 +143,16 @@ def overall(holding: int, tested: int) -> str:
     return PARTLY if holding else NOT_REPRODUCED
 
 
-def untested(
-    outcomes: Iterable[Outcome], protocol: str, figures: Sequence[str], what: str = "", variant: str = ""
-) -> Finding:
+def untested(runs: pd.DataFrame, protocol: str, figures: Sequence[str], why: str = "", variant: str = "") -> Finding:
     """Return the finding where nothing could be tested, and why."""
-    said = missing(outcomes, protocol, figures, variant)
-    return Finding(NOT_TESTED, notes=said or [what or f"no runs of {', '.join(figures)} under {protocol}"])
+    reasons = missing(runs, protocol, figures, variant)
+    return Finding(NOT_TESTED, notes=reasons or [why or f"no runs of {', '.join(figures)} under {protocol}"])
 
 
-def missing(outcomes: Iterable[Outcome], protocol: str, figures: Sequence[str], variant: str = "") -> list[str]:
+def missing(runs: pd.DataFrame, protocol: str, figures: Sequence[str], variant: str = "") -> list[str]:
     """Return why runs are missing, each reason with the number of runs."""
-    reasons = Counter(
-        one.reason
-        for one in outcomes
-        if one.result is None
-        and one.data is None
-        and (one.job.protocol, one.job.variant) == (protocol, variant)
-        and one.job.panel.figure in figures
-    )
+    chosen = (runs["protocol"] == protocol) & (runs["variant"] == variant) & runs["figure"].isin(figures)
+    reasons = Counter(runs.loc[chosen & (runs["status"] == "missing"), "reason"])
     return [f"{count} run{'s' if count > 1 else ''} missing: {reason}" for reason, count in reasons.most_common()]
 
 
@@ -166,18 +166,3 @@ def fewer(tested: int, figures: Sequence[str], seeds: Iterable[int] = ()) -> lis
     if least < FEW:
         notes.append(f"{least} seed{'s' if least > 1 else ''} only: no error bars")
     return notes
-
-
-def contest_row(one: Contest) -> dict[str, Any]:
-    """Return a contest as a row of evidence."""
-    return {
-        "figure": one.panel.figure,
-        "panel": one.panel.name,
-        "outcome": one.outcome,
-        "target": "last error" if one.target != one.target else one.target,
-        "rival": one.rival,
-        "factor": one.factor,
-        "bound": one.bound,
-        "rounds": one.rounds,
-        "seeds": one.seeds,
-    }

@@ -1,10 +1,8 @@
 """One job at a time: build what a panel describes, run it, leave its file."""
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +27,15 @@ SEARCHED = 200
 FULL = 0.4
 """The part of features that are not 0 from which on a dense array is faster."""
 KEPT = 6
-"""Problems and networks that a worker keeps for the next jobs."""
-Settings = Mapping[str, Any]
+"""Problems and networks that are kept for the next jobs."""
 
 
-class Workshop:
-    """Builds problems and networks, each once while it is in use, and runs jobs on them.
+def do_job(job: Job, folder: Path, stages: Stages, batch: int = 1) -> None:
+    """Run a job and leave its file; a job that its method or its budget refuses leaves the reason.
 
     Parameters
     ----------
+    job : Job
     folder : path
         Of the reproduction.
     stages : sequence of (int, float)
@@ -45,153 +43,128 @@ class Workshop:
     batch : int
         The most candidates of a search that run at the same time.
     """
-
-    def __init__(self, folder: Path, stages: Stages, batch: int = 1) -> None:
-        self.results = folder / "results"
-        self.stages, self.batch = stages, batch
-        self._problems, self._networks = Shelf(KEPT), Shelf(KEPT)
-        self._data = Shelf(1)
-
-    def do(self, job: Job) -> None:
-        """Run a job and leave its file; what its method or its budget refuses leaves the reason."""
-        try:
-            if job.variant == TUNE:
-                self._leave(job, self._tune(job))
-            elif job.variant == VERIFY:
-                self._leave(job, self._verify(job))
-            else:
-                self._run(job)
-        except InputError as error:
-            self._leave(job, {"reason": str(error)})
-
-    def problem(self, job: Job) -> LogisticRegression:
-        """Return the problem of a job."""
-        settings = job.panel.settings
-        split = "label" if job.variant == "split-label" else "shuffled"
-        about = (settings["data"], settings.get("dim"), settings["samples"], settings["nodes"], job.seed, split)
-        base = self._data.get(about, lambda: make_problem(settings, job.seed, split))
-        made: LogisticRegression = self._problems.get(
-            (*about, settings["kappa"]), lambda: base.with_kappa(settings["kappa"])
-        )
-        return made
-
-    def network(self, job: Job) -> Network:
-        """Return the network of a job."""
-        settings = job.panel.settings
-        about = tuple(settings.get(name) for name in ("network", "nodes", "graphs", "chi", "every"))
-        made: Network = self._networks.get((*about, job.seed), lambda: make_network(settings, job.seed))
-        return made
-
-    def _leave(self, job: Job, data: Mapping[str, Any]) -> None:
-        write_checked(self.results / f"{job.key}.json", dict(data))
-
-    def _run(self, job: Job) -> None:
-        began = Stopwatch()
-        problem, network = self.problem(job), self.network(job)
-        start = problem.nodes * float((problem.solution() ** 2).sum())
-        method, search = self._method(job, problem, network)
-        result = solve(
-            problem,
-            network,
-            method,
-            oracle=job.oracle or "auto",
-            rounds=job.rounds,
-            tol=job.rtol * start or None,
-            record_every=records_every(method, job),
-            progress=False,
-        )
-        if result.status not in FINISHED:
-            raise KeyboardInterrupt
-        about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
-        about |= {"key": job.key, "graphs": network.period, **began.told()}
-        provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
-        replace(result, provenance=provenance).save(self.results / f"{job.key}.npz")
-
-    def _method(self, job: Job, problem: LogisticRegression, network: Network) -> tuple[Method, dict[str, Any]]:
-        """Return a job's method with its parameters, and where tuned ones come from."""
-        if not job.tuning:
-            return make_method(problem, network, job.method, job.protocol), {}
-        try:
-            account = read_checked(self.results / f"{job.tuning}.json")
-        except (OSError, ValueError):
-            raise InputError(f"the search {job.tuning} has left nothing; run the reproduction again") from None
-        if "reason" in account:
-            raise InputError(f"no tuned parameters: {account['reason']}")
-        found = {name: account[name] for name in ("rule", "candidates", "rounds", "target", "chosen")}
-        told = "the multiples of mu, L and chi chosen there, applied to this problem's and network's constants"
-        method = transferred(problem, network, method_class(job.method), account["chosen"])
-        return method, {"tuning": {"key": job.tuning, **account["on"], **found, "transfer": told}}
-
-    def _tune(self, job: Job) -> dict[str, Any]:
-        began = Stopwatch()
-        problem, network = self.problem(job), self.network(job)
-        start = problem.nodes * float((problem.solution() ** 2).sum())
-        request = Request(job.oracle or "auto", job.rounds, job.rtol * start, 1, "local", "float64", False)
-        cls = method_class(job.method)
-        _, oracle, account = tune(problem, network, cls, request, self.stages, self.batch, SEARCHED)
-        on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}
-        return {"on": on, "method": job.method, "oracle": str(oracle), **began.told(), **account}
-
-    def _verify(self, job: Job) -> dict[str, Any]:
-        began = Stopwatch()
-        problem, network = self.problem(job), self.network(job)
-        checked = verify(problem, network, job.rounds, progress=False)
-        rows = [row.to_json() for row in checked.rows]
-        about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
-        return {"holds": checked.holds, "rows": rows, **about, **began.told()}
+    path = folder / "results" / f"{job.key}.json"
+    try:
+        if job.variant == TUNE:
+            write_checked(path, _search(job, stages, batch))
+        elif job.variant == VERIFY:
+            write_checked(path, _verification(job))
+        else:
+            _run(job, folder / "results")
+    except InputError as error:
+        write_checked(path, {"reason": str(error)})
 
 
-class Stopwatch:
-    """What a job takes: time on the clock, and on the processor."""
-
-    def __init__(self) -> None:
-        self.wall, self.cpu = time.perf_counter(), time.process_time()
-
-    def told(self) -> dict[str, float]:
-        """Return the seconds since the start."""
-        wall, cpu = time.perf_counter() - self.wall, time.process_time() - self.cpu
-        return {"wall_seconds": round(wall, 3), "cpu_seconds": round(cpu, 3)}
+def problem_of(job: Job) -> LogisticRegression:
+    """Return the problem of a job; the last few are kept."""
+    settings = job.panel.settings
+    split = "label" if job.variant == "split-label" else "shuffled"
+    drawn = (settings["data"], settings.get("dim"), settings["samples"], settings["nodes"], job.seed, split)
+    return _with_kappa(settings["kappa"], *drawn)
 
 
-class Shelf:
-    """Keeps the last few things made, by name."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._things: OrderedDict[Any, Any] = OrderedDict()
-
-    def get(self, name: Any, make: Callable[[], Any]) -> Any:
-        """Return the thing of that name, making it if it is not there."""
-        if name not in self._things:
-            self._things[name] = make()
-            if len(self._things) > self.most:
-                self._things.popitem(last=False)
-        self._things.move_to_end(name)
-        return self._things[name]
+def network_of(job: Job) -> Network:
+    """Return the network of a job; the last few are kept."""
+    settings = job.panel.settings
+    return _network(*(settings.get(name) for name in ("network", "nodes", "graphs", "chi", "every")), seed=job.seed)
 
 
-def make_problem(settings: Settings, seed: int, split: str) -> LogisticRegression:
-    """Return the problem that a panel describes, with some kappa: data drawn, or dealt out, by the seed."""
+def _run(job: Job, results: Path) -> None:
+    began = _clocks()
+    problem, network = problem_of(job), network_of(job)
+    method, search = _method(job, problem, network, results)
+    result = solve(
+        problem,
+        network,
+        method,
+        oracle=job.oracle or "auto",
+        rounds=job.rounds,
+        tol=job.rtol * _start_error(problem) or None,
+        record_every=records_every(method, job),
+        progress=False,
+    )
+    if result.status not in FINISHED:
+        raise KeyboardInterrupt
+    about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
+    about |= {"key": job.key, "graphs": network.period, **_seconds_since(began)}
+    provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
+    replace(result, provenance=provenance).save(results / f"{job.key}.npz")
+
+
+def _method(job: Job, problem: LogisticRegression, network: Network, results: Path) -> tuple[Method, dict[str, Any]]:
+    """Return a job's method with its parameters, and where tuned ones come from."""
+    if not job.tuning:
+        return make_method(problem, network, job.method, job.protocol), {}
+    try:
+        search = read_checked(results / f"{job.tuning}.json")
+    except (OSError, ValueError):
+        raise InputError(f"the search {job.tuning} has left nothing; run the reproduction again") from None
+    if "reason" in search:
+        raise InputError(f"no tuned parameters: {search['reason']}")
+    account = {name: search[name] for name in ("rule", "candidates", "rounds", "target", "chosen")}
+    transfer = "the multiples of mu, L and chi chosen there, applied to this problem's and network's constants"
+    method = transferred(problem, network, method_class(job.method), search["chosen"])
+    return method, {"tuning": {"key": job.tuning, **search["on"], **account, "transfer": transfer}}
+
+
+def _search(job: Job, stages: Stages, batch: int) -> dict[str, Any]:
+    began = _clocks()
+    problem, network = problem_of(job), network_of(job)
+    tol = job.rtol * _start_error(problem)
+    request = Request(job.oracle or "auto", job.rounds, tol, 1, "local", "float64", False)
+    _, oracle, account = tune(problem, network, method_class(job.method), request, stages, batch, SEARCHED)
+    on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}
+    return {"on": on, "method": job.method, "oracle": str(oracle), **_seconds_since(began), **account}
+
+
+def _verification(job: Job) -> dict[str, Any]:
+    began = _clocks()
+    problem, network = problem_of(job), network_of(job)
+    checked = verify(problem, network, job.rounds, progress=False)
+    rows = [row.to_json() for row in checked.rows]
+    about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
+    return {"holds": checked.holds, "rows": rows, **about, **_seconds_since(began)}
+
+
+def _start_error(problem: LogisticRegression) -> float:
+    return problem.nodes * float((problem.solution() ** 2).sum())
+
+
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _seconds_since(began: tuple[float, float]) -> dict[str, float]:
+    wall, cpu = (now - before for now, before in zip(_clocks(), began, strict=True))
+    return {"wall_seconds": round(wall, 3), "cpu_seconds": round(cpu, 3)}
+
+
+@lru_cache(KEPT)
+def _with_kappa(kappa: float, *drawn: Any) -> LogisticRegression:
+    return _data(*drawn).with_kappa(kappa)
+
+
+@lru_cache(1)
+def _data(data: str, dim: int | None, samples: int | None, nodes: int, seed: int, split: str) -> LogisticRegression:
+    """Return data drawn, or dealt out to the nodes, by the seed, as a problem whose kappa is still to be set."""
     from ..data import split as deal
 
-    nodes, samples = settings["nodes"], settings["samples"]
-    if settings["data"] == "synthetic":
+    if data == "synthetic":
         from sklearn.datasets import make_classification
 
-        count = nodes * samples
-        features, labels = make_classification(n_samples=count, n_features=settings["dim"], random_state=seed)
+        assert samples is not None
+        features, labels = make_classification(n_samples=nodes * samples, n_features=dim, random_state=seed)
     else:
-        features, labels = read(settings["data"])
+        features, labels = _read(data)
         if samples is not None and samples * nodes < len(labels):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
             chosen = rng.choice(len(labels), samples * nodes, replace=False)
             features, labels = features[chosen], labels[chosen]
-    data = deal(features, labels, nodes, split, seed=seed)
-    return LogisticRegression.from_nodes(data, kappa=settings["kappa"])
+    return LogisticRegression.from_nodes(deal(features, labels, nodes, split, seed=seed), kappa=100.0)
 
 
 @cache
-def read(name: str) -> tuple[Any, np.ndarray]:
+def _read(name: str) -> tuple[Any, np.ndarray]:
     """Return the features and labels of a data set, read once; features that are nearly full as a dense array."""
     from ..data import load
 
@@ -200,9 +173,8 @@ def read(name: str) -> tuple[Any, np.ndarray]:
     return features.toarray() if full else features, labels
 
 
-def make_network(settings: Settings, seed: int) -> Network:
-    """Return the network that a panel describes."""
-    kind, nodes = settings["network"], settings["nodes"]
+@lru_cache(KEPT)
+def _network(kind: str, nodes: int, graphs: int, chi: float, every: int | None, *, seed: int) -> Network:
     if kind == "infectious":
         from ..data import infectious
 
@@ -210,9 +182,10 @@ def make_network(settings: Settings, seed: int) -> Network:
     if kind == "complete":
         return networks.complete(nodes)
     if kind == "ring-star":
-        return networks.alternate([networks.ring(nodes), networks.star(nodes)], every=settings["every"])
-    drawn = networks.geometric(nodes, chi=settings["chi"], graphs=settings["graphs"], seed=seed)
-    return networks.slowed(drawn, every=settings["every"]) if "every" in settings else drawn
+        assert every is not None
+        return networks.alternate([networks.ring(nodes), networks.star(nodes)], every=every)
+    drawn = networks.geometric(nodes, chi=chi, graphs=graphs, seed=seed)
+    return networks.slowed(drawn, every=every) if every is not None else drawn
 
 
 def records_every(method: Method, job: Job) -> int:

@@ -5,8 +5,7 @@ and network the run can be repeated.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from ..algorithms import Method, method_class
 from ..errors import InputError
 from ..networks import Network
-from ..paper.runs import Job, load_plan, outcome
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..run.progress import Progress
@@ -118,36 +116,6 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
     _check_same(frames, result, solution)
     about = f"{result.label}, parameters {result.protocol}" if result.protocol else result.label
     return _motion(frames, network, solution, about)
-
-
-def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
-    """Run again the first stretch of a run of a reproduction, on a network that changes every round if there is one."""
-    from ..paper.work import Workshop
-
-    plan = load_plan(folder)
-    for job in sorted((one for one in plan.jobs if _fit(one)), key=_preference):
-        result = outcome(job, folder).result
-        if result is not None:
-            workshop = Workshop(folder, plan.stages)
-            found = replay(result, workshop.problem(job), workshop.network(job), progress=progress)
-            about = f"Figure {job.panel.figure}, panel {job.panel.name}, seed {job.seed}: {found.title}"
-            return replace(found, title=about)
-    raise InputError(
-        f"{folder} has no run on synthetic data and at most {NODES} nodes to show in motion yet; "
-        "`adom reproduce kappa --out` that folder makes some"
-    )
-
-
-def _fit(job: Job) -> bool:
-    settings = job.panel.settings
-    small = settings["nodes"] <= NODES and settings["data"] == "synthetic"
-    return small and not job.variant and method_class(job.method).title == "ADOM"
-
-
-def _preference(job: Job) -> tuple[bool, bool]:
-    """Return what sorts runs: first those whose links change every round, and among them the quicker ones."""
-    settings = job.panel.settings
-    return settings["network"] != "geometric" or "every" in settings, job.protocol != "unit"
 
 
 def check_size(nodes: int) -> None:

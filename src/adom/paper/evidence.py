@@ -1,0 +1,370 @@
+"""The evidence: one table with a row for every job of a reproduction, and what claims measure on it.
+
+Runs are judged by their errors, which are squared distances to the solution over that of the start. Of the statuses
+only "converged", "diverged" and "interrupted" count, which have meant the same in every version: "growing" and
+"stalled" are treated as "max_rounds", so that old results and new ones are judged alike.
+
+Intervals over seeds run from the least to the greatest; with three to five seeds nothing finer can be said.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from ..run.result import Result
+from ..study.metrics import COSTS, relative_errors
+from .runs import Outcome
+
+COARSE = 1e-2
+"""The largest target that methods are ranked by; where none reaches it, the last errors are compared."""
+FINE = 1e-4
+"""The largest target that exponents are fitted at: above it, rounds are those of the first oscillation."""
+LOST = 10.0
+"""A run that ends above this multiple of a target that it had met has lost it again."""
+WORST = 1e12
+"""The relative error that a diverged run is taken to have."""
+TARGETS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
+"""Relative errors to which the table counts rounds."""
+SETTINGS = ("data", "dim", "kappa", "chi", "network", "every", "nodes", "graphs", "samples")
+
+ABOUT = ("figure", "panel", "row", "column", *SETTINGS, "protocol", "seed", "method", "oracle")
+ENDS = ("status", "rounds", "gradients", "floats_sent", "error", "relative_error", "best_relative_error")
+SAVED = (
+    *(*ABOUT, "variant", "budget", "chi_measured", "start_error", *ENDS),
+    *(*(f"rounds_to_{target:.0e}" for target in TARGETS), "reason", "key"),
+)
+"""Columns of runs.csv."""
+JUDGED = ("rtol", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
+COLUMNS = (*SAVED, *JUDGED, "curve", "content")
+"""All columns: what runs.csv has, what claims ask for, the run's `Curve`, and the content of searches and checks."""
+
+
+class Curve:
+    """The relative errors of a run, record by record, and what is measured on them."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.errors = relative_errors(result)
+        self.rounds = result.history["round"].to_numpy(dtype=float)
+
+    @cached_property
+    def last_error(self) -> float:
+        """The error at the end, at most `WORST`, which diverged runs have."""
+        last = self.errors[-1]
+        return float(last) if self.result.status != "diverged" and last <= WORST else WORST
+
+    @property
+    def failed(self) -> bool:
+        """Whether it diverged, or ended above its start."""
+        return not self.last_error <= 1
+
+    @property
+    def stalled(self) -> bool:
+        """Whether it neither failed nor met its tolerance, and its least error hardly fell over the later half."""
+        if self.failed or self.result.status == "converged":
+            return False
+        earlier, later = np.array_split(self.errors, 2)
+        return bool(later.size and np.nanmin(later) > 0.5 * np.nanmin(earlier))
+
+    @property
+    def converging(self) -> bool:
+        """Whether it met its tolerance, or ended below its start and still fell over its last third."""
+        return self.result.status == "converged" or (not self.failed and self.slopes[2] < 0)
+
+    @property
+    def pace(self) -> float:
+        """Decimal digits gained in a thousand rounds; 0 where it ended above its start."""
+        return max(0.0, -1000 * float(np.log10(max(self.last_error, 1e-300))) / float(self.rounds[-1]))
+
+    @cached_property
+    def slopes(self) -> tuple[float, float, float]:
+        """Slope of the logarithm (base 10) of the error a round, over each third of the rounds."""
+        ends = np.linspace(0, float(self.rounds[-1]), 4)
+        first, second, third = -np.diff(self.digits_by(ends)) / np.diff(ends)
+        return float(first), float(second), float(third)
+
+    def digits_by(self, rounds: float | np.ndarray) -> np.ndarray:
+        """Return the decimal digits of the error gained by some rounds, interpolated between records."""
+        logs = -np.log10(np.clip(np.nan_to_num(self.errors, nan=WORST, posinf=WORST), 1e-300, None))
+        return np.asarray(np.interp(rounds, np.append(0.0, self.rounds), np.append(0.0, logs)))
+
+    def cost_to(self, target: float, cost: str = "rounds") -> float:
+        """Return the cost to meet a target; infinite where the run did not meet it, or lost it again.
+
+        It is the cost at the first record that meets it; where several steps lie between that record and the one
+        before, the step is found by interpolating the logarithm of the error, and counts as a whole.
+        """
+        reached = self.errors <= target
+        if not reached.any() or not self.errors[-1] <= LOST * target:
+            return float("inf")
+        at = int(np.argmax(reached))
+        history = self.result.history
+        costs, steps = (history[name].to_numpy(dtype=float) for name in (COSTS[cost], "iteration"))
+        error, paid, step = (self.errors[at - 1], costs[at - 1], steps[at - 1]) if at else (1.0, 0.0, 0.0)
+        between = steps[at] - step
+        if between <= 1 or not self.errors[at] < error < np.inf:
+            return float(costs[at])
+        part = np.log(error / target) / np.log(error / max(self.errors[at], 1e-300))
+        whole = min(np.ceil(part * between - 1e-9), between) / between
+        return float(paid + max(whole, 1 / between) * (costs[at] - paid))
+
+    def first_round(self, target: float) -> int | None:
+        """Return the round of the first record at a target."""
+        reached = self.errors <= target
+        return int(self.rounds[int(np.argmax(reached))]) if reached.any() else None
+
+
+def table_of_runs(outcomes: Iterable[Outcome]) -> pd.DataFrame:
+    """Return the table that claims are judged by, one row for each job, in their order."""
+    return pd.DataFrame([_row(one) for one in outcomes], columns=list(COLUMNS))
+
+
+def about(one: Outcome) -> dict[str, Any]:
+    """Return what a job is, the first columns of every table."""
+    job, panel = one.job, one.job.panel
+    place = {"figure": panel.figure, "panel": panel.name, "row": panel.row, "column": panel.column}
+    settings = {name: panel.settings.get(name) for name in SETTINGS}
+    return {**place, **settings, "protocol": job.protocol, "seed": job.seed, "method": job.method, "oracle": job.oracle}
+
+
+def _row(one: Outcome) -> dict[str, Any]:
+    job, settings = one.job, one.job.panel.settings
+    row = {**about(one), "variant": job.variant, "budget": job.rounds, "rtol": job.rtol, "settings": settings}
+    row |= {"reason": one.reason, "key": job.key, "content": one.data, "failed": False, "stalled": False}
+    if one.result is None:
+        return {**row, "status": "missing" if one.data is None else "", "converging": False, "curve": None}
+    curve, made, last = Curve(one.result), one.result.provenance, one.result.history.iloc[-1]
+    chi, kappa = made["network"].get("chi"), (made.get("problem") or {}).get("kappa")
+    errors = curve.errors
+    measured = {"chi_measured": chi, "kappa_measured": kappa, "start_error": made["start_error"]}
+    ends = {
+        "status": one.result.status,
+        "rounds": int(last["round"]),
+        "gradients": float(last["gradients"]),
+        "floats_sent": int(last["floats_sent"]),
+        "error": float(last["error"]),
+        "relative_error": float(errors[-1]),
+        "best_relative_error": float(np.nanmin(errors)) if np.isfinite(errors).any() else None,
+    }
+    reached = {f"rounds_to_{target:.0e}": curve.first_round(target) for target in TARGETS}
+    names = ("last_error", "failed", "stalled", "converging", "pace", "slopes")
+    judged = {name: getattr(curve, name) for name in names}
+    return {**row, **measured, **ends, **reached, **judged, "reason": "", "curve": curve}
+
+
+def finished(runs: pd.DataFrame, protocol: str, figures: Iterable[str], variant: str = "") -> pd.DataFrame:
+    """Return the runs of some figures that came to an end."""
+    chosen = (runs["protocol"] == protocol) & (runs["variant"] == variant) & runs["figure"].isin(list(figures))
+    return runs[chosen & runs["curve"].notna() & (runs["status"] != "interrupted")]
+
+
+def cells(
+    runs: pd.DataFrame, protocol: str, figures: Iterable[str], variant: str = ""
+) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the finished runs of each panel, by figure and name."""
+    grouped = finished(runs, protocol, figures, variant).groupby(["figure", "panel"], sort=False)
+    return {(str(figure), str(panel)): cell for (figure, panel), cell in grouped}
+
+
+def by_seed(cell: pd.DataFrame, values: str | pd.Series) -> pd.DataFrame:
+    """Return values of a panel's runs with a row for each seed and a column for each method."""
+    if not isinstance(values, str):
+        cell, values = cell.assign(value=values), "value"
+    return cell.pivot(index="seed", columns="method", values=values)[list(cell["method"].unique())]
+
+
+def costs(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.Series:
+    """Return what each run cost to a target."""
+    return pd.Series([curve.cost_to(target, cost) for curve in cell["curve"]], cell.index, dtype=float)
+
+
+def measured(cell: pd.DataFrame, name: str) -> pd.Series:
+    """Return the kappa or chi of runs as it was measured, or else as their panel asked for it."""
+    return cell[f"{name}_measured"].astype(float).fillna(cell[name].astype(float))
+
+
+def power_of_ten(value: float) -> float:
+    """Return the smallest power of ten that is not below a value, up to rounding.
+
+    Examples
+    --------
+    >>> power_of_ten(3e-9), power_of_ten(1e-9), power_of_ten(2.0)
+    (1e-08, 1e-09, 10.0)
+    """
+    return float(f"1e{int(np.ceil(np.log10(max(value, 1e-300)) - 1e-9))}")
+
+
+def target_of(cell: pd.DataFrame) -> float:
+    """Return the error to rank methods by: the smallest power of ten that the best of them met.
+
+    The best is that of the least last error in the median over seeds. No target is below the error at which runs
+    stop, and none above `COARSE`; where there would be, the answer is NaN.
+    """
+    return _target(cell.groupby("method")["last_error"].median().min(), cell)
+
+
+def target_within(cell: pd.DataFrame, rounds: float) -> float:
+    """Return the smallest power of ten met within some rounds, in the median over seeds, bounded as in `target_of`."""
+    met = []
+    for curve in cell["curve"]:
+        inside = curve.errors[curve.rounds <= rounds]
+        met.append(float(inside[-1]) if inside.size and np.isfinite(inside[-1]) else WORST)
+    return _target(median(met), cell)
+
+
+def _target(met: float, cell: pd.DataFrame) -> float:
+    target = power_of_ten(max(met, cell["rtol"].max()))
+    return target if target <= COARSE else float("nan")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The median over seeds, and the least and the greatest."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Interval":
+        """Return the interval of some values."""
+        numbers = [float(value) for value in values]
+        return cls(median(numbers), min(numbers), max(numbers))
+
+    def __str__(self) -> str:
+        return f"{short(self.median)} [{short(self.low)}, {short(self.high)}]"
+
+
+def contest(
+    cell: pd.DataFrame, champion: str, rivals: Sequence[str], target: float | None = None
+) -> dict[str, Any] | None:
+    """Rank a champion against rivals in a panel by the rounds to a common target; None without a common seed.
+
+    Returns
+    -------
+    dict
+        A row of evidence. "outcome" is "won" or "lost" if that is so in every seed, otherwise "undecided"; "rival" the
+        best of the others in the median over seeds; "factor" its rounds over the champion's, seed by seed, where a run
+        that misses the target counts with its whole budget, or the same of last errors where there is no target;
+        "bound" whether some run missed it.
+    """
+    cell = cell[cell["method"].isin([champion, *rivals])]
+    rivals = [name for name in rivals if (cell["method"] == name).any()]
+    if not rivals or not (cell["method"] == champion).any():
+        return None
+    aim = target_of(cell) if target is None else target
+    rounds = by_seed(cell, costs(cell, aim))
+    scores = by_seed(cell, "last_error") if np.isnan(aim) else rounds.clip(upper=cell["budget"].max())
+    factors = (scores[rivals].min(axis=1) / scores[champion].clip(lower=1e-300)).dropna()
+    if factors.empty:
+        return None
+    factor, rival = Interval.of(factors), scores[rivals].median().idxmin()
+    return {
+        "figure": cell["figure"].iloc[0],
+        "panel": cell["panel"].iloc[0],
+        "outcome": "won" if factor.low > 1 else ("lost" if factor.high < 1 else "undecided"),
+        "target": "last error" if np.isnan(aim) else aim,
+        "rival": rival,
+        "factor": factor,
+        "bound": bool(not np.isnan(aim) and np.isinf(rounds[[champion, rival]].to_numpy()).any()),
+        "rounds": rounds[[champion, *rivals]].median().to_dict(),
+        "seeds": len(factors),
+    }
+
+
+def family(settings: Mapping[str, Any], swept: str) -> str:
+    """Return what panels of a figure have in common that differ in one setting only."""
+    rest = {name: value for name, value in settings.items() if name not in {swept, "rounds", "radius"}}
+    return json.dumps(rest, sort_keys=True, default=str)
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """The exponent, its 95 % interval, and what it was fitted to."""
+
+    exponent: float
+    low: float
+    high: float
+    points: int
+    target: float
+    dropped: int  # runs that did not reach the target
+
+    def judged(self, bound: float, slack: float) -> str:
+        """Whether an exponent is bounded: "holds", "fails", or "undecided" where the interval covers the limit."""
+        if self.high <= bound + slack:
+            return "holds"
+        return "fails" if self.low > bound + slack else "undecided"
+
+    def row(self) -> dict[str, Any]:
+        """Return it as evidence."""
+        values = {name: value for name, value in vars(self).items() if name != "dropped"}
+        return values | {"left out": self.dropped}
+
+
+def power_law(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool = False) -> PowerLaw | str:
+    """Fit rounds to a target against kappa or chi by least squares of logarithms; say why where it cannot be done.
+
+    Runs that differ in the swept setting only, and have the same seed, share an intercept. The target is the smallest
+    power of ten that all runs met; where that is above `FINE`, panels in which a seed misses `FINE` are left out.
+    """
+    own = runs[(runs["method"] == method) & runs[swept].notna()]
+    if own.empty:
+        return "no runs"
+    families = [
+        f"{figure} {family(given, swept)}" for figure, given in zip(own["figure"], own["settings"], strict=True)
+    ]
+    own = own.assign(family=families)
+    own = own[own.groupby("family")[swept].transform("nunique") >= 3]
+    few = f"fewer than three values of {swept}"
+    if own.empty:
+        return few
+    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max())), FINE)
+    own = own.assign(cost=costs(own, target))
+    kept = own[np.isfinite(own.groupby(["figure", "panel"])["cost"].transform("max"))]
+    dropped = len(own) - len(kept)
+    rounds = kept["cost"] / np.log(measured(kept, "kappa")) if divide_by_log else kept["cost"]
+    points = kept.assign(x=np.log(measured(kept, swept)), y=np.log(rounds))
+    series = points.groupby(["family", "seed"])
+    points = points[series["x"].transform("nunique") >= 3]
+    if points.empty:
+        return f"{few}; {dropped} runs did not reach {target:.0e}" if dropped else few
+    series = points.groupby(["family", "seed"])
+    x, y = (points[name] - series[name].transform("mean") for name in ("x", "y"))
+    exponent = float(x @ y / (x @ x))
+    freedom = len(x) - series.ngroups - 1
+    spread = float(np.sqrt(((y - exponent * x) ** 2).sum() / freedom / (x @ x)))
+    half = float(stdtrit(freedom, 0.975)) * spread  # quantile of Student's t
+    return PowerLaw(exponent, exponent - half, exponent + half, len(x), target, dropped)
+
+
+def short(value: float) -> str:
+    """Return a number in a few characters.
+
+    Examples
+    --------
+    >>> short(1234.6), short(0.01234), short(float("inf")), short(3e-9), short(2.0)
+    ('1235', '0.0123', 'inf', '3e-09', '2')
+    """
+    return f"{value:.0f}" if np.isfinite(value) and 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def plain(value: Any) -> Any:
+    """Return evidence as JSON can hold it; numbers that it has no name for become text."""
+    if isinstance(value, Interval):
+        return plain(vars(value))
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if np.isfinite(value) else str(value)
+    return value

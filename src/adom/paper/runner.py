@@ -1,0 +1,223 @@
+"""Processes that work off the jobs of a reproduction, and what happens when one of them dies."""
+
+import itertools
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO
+
+from ..run.tuning import Stages
+from .runs import Job
+
+ONE_THREAD = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""A process has one core; NPROC is the number of threads that XLA takes."""
+EIGEN = "--xla_cpu_multi_thread_eigen=false"
+FORGET = 20
+"""Units after which compiled programs are let go: those to come have other shapes, and memory would fill up."""
+
+
+@dataclass
+class WorkUnit:
+    """Something for one process to do in one go.
+
+    Attributes
+    ----------
+    jobs : list of Job
+    page : tuple of str, optional
+        A figure and a protocol to draw.
+    needs : set of str
+        Keys of jobs that must have been done before.
+    cost : float
+        Estimated seconds.
+    """
+
+    jobs: list[Job] = field(default_factory=list)
+    page: tuple[str, str] | None = None
+    needs: set[str] = field(default_factory=set)
+    cost: float = 0.0
+
+
+class Runner:
+    """Works off units in processes of their own.
+
+    A process that dies takes the others with it. What they had left is then done one unit at a time; a job that kills
+    its process again is given up.
+
+    Parameters
+    ----------
+    folder : path
+        Of the reproduction.
+    workers : int
+    stages : sequence of (int, float)
+        Of the searches.
+    batch : int
+        The most candidates of a search that run at the same time; more than one on a GPU.
+    do : callable
+        (unit, folder, stages, batch) -> None, done in a process.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        workers: int,
+        stages: Stages = (),
+        batch: int = 1,
+        do: "Callable[[WorkUnit, Path, Stages, int], None] | None" = None,
+    ) -> None:
+        self.folder, self.workers, self.stages, self.batch = folder, workers, stages, batch
+        self.do = do or do_unit
+        self.lost: dict[str, str] = {}
+        """Key of a job that could not be done -> how its process ended."""
+
+    def run(self, units: Sequence[WorkUnit], tell: Callable[[set[str]], None] = lambda done: None) -> None:
+        """Work off units, in their order as far as their needs allow; `tell` hears the keys of all that is done."""
+        waiting, suspects = list(units), list[WorkUnit]()
+        while waiting or suspects:
+            alone = bool(suspects)
+            chosen = [suspects.pop(0)] if alone else waiting
+            running: dict[Future[None], WorkUnit] = {}
+            with self._processes(1 if alone else self.workers) as (executor, log):
+                if alone:
+                    _check_start(executor)
+                try:
+                    self._work_off(executor, chosen, running, tell)
+                except BrokenProcessPool:
+                    for unit in running.values():
+                        if alone:
+                            self._give_up(unit, f"ended abruptly{_last_line(log)}")
+                        suspects += self._left(unit)
+        tell(self._done())
+
+    def _work_off(
+        self,
+        executor: ProcessPoolExecutor,
+        waiting: list[WorkUnit],
+        running: dict[Future[None], WorkUnit],
+        tell: Callable[[set[str]], None],
+    ) -> None:
+        while waiting or running:
+            done = self._done()
+            tell(done)
+            ready = [unit for unit in waiting if unit.needs <= done | self.lost.keys()]
+            if not ready and not running:  # a job has left no file: the units that need it say so
+                ready = waiting[:1]
+            for unit in ready[: self.workers - len(running)]:
+                waiting.remove(unit)
+                running[self._submit(executor, unit)] = unit
+            ended, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)  # the time limit lets Ctrl-C in
+            for future in ended:
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    raise error
+                unit = running.pop(future)
+                if error is not None:
+                    self._give_up(unit, f"{type(error).__name__}: {error}", error)
+                    waiting += self._left(unit)
+
+    def _submit(self, executor: ProcessPoolExecutor, unit: WorkUnit) -> "Future[None]":
+        # New processes inherit the mask: Ctrl-C is for this one alone.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return executor.submit(self.do, unit, self.folder, self.stages, self.batch)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _done(self) -> set[str]:
+        """Return the keys of the jobs that have left their file."""
+        return {path.stem for path in (self.folder / "results").iterdir()}
+
+    def _left(self, unit: WorkUnit) -> list[WorkUnit]:
+        """Return the part of a unit that is still to do, if any."""
+        settled = self._done() | self.lost.keys()
+        jobs = [job for job in unit.jobs if job.key not in settled]
+        return [replace(unit, jobs=jobs)] if jobs or unit.page else []
+
+    def _give_up(self, unit: WorkUnit, words: str, error: BaseException | None = None) -> None:
+        """Give up the job that a unit was at; drawing must not fail."""
+        if unit.page:
+            raise RuntimeError(f"a process died while drawing {unit.page}: {words}") from error
+        for left in self._left(unit):
+            self.lost[left.jobs[0].key] = words
+
+    @contextmanager
+    def _processes(self, count: int) -> Iterator[tuple[ProcessPoolExecutor, IO[str]]]:
+        """Start processes; they end with the block, however it ends, and with this process, even if it is killed."""
+        context = get_context("spawn")
+        ear, lifeline = context.Pipe(duplex=False)
+        with tempfile.NamedTemporaryFile("w+") as log, _environment(one_thread=self.batch == 1):
+            executor = ProcessPoolExecutor(count, context, _begin, (ear, log.name))
+            try:
+                yield executor, log
+            finally:
+                lifeline.close()
+                executor.shutdown(cancel_futures=True)
+                ear.close()
+
+
+def do_unit(unit: WorkUnit, folder: Path, stages: Stages, batch: int) -> None:
+    """Do the jobs of a unit, or draw its page."""
+    import jax
+
+    from .figures import draw
+    from .work import do_job
+
+    for job in unit.jobs:
+        do_job(job, folder, stages, batch)
+    if unit.page is not None:
+        draw(folder, *unit.page)
+    if next(_UNITS) % FORGET == 0:
+        jax.clear_caches()
+
+
+_UNITS = itertools.count(1)
+"""The units that this process has done."""
+
+
+def _begin(ear: Connection, log: str) -> None:
+    """Begin a process: errors go to a file, and a thread ends it when nobody holds the other end of the line."""
+    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
+    threading.Thread(target=_end_with, args=(ear,), daemon=True).start()
+
+
+def _end_with(ear: Connection) -> None:
+    with suppress(EOFError, OSError):
+        ear.recv()
+    os._exit(0)
+
+
+def _check_start(executor: ProcessPoolExecutor) -> None:
+    """Refuse to go on where processes cannot even start."""
+    try:
+        executor.submit(int).result()
+    except BrokenProcessPool:
+        raise RuntimeError(
+            "processes die as soon as they start; in a script, call reproduce under `if __name__ == '__main__':`"
+        ) from None
+
+
+def _last_line(log: IO[str]) -> str:
+    log.seek(0)
+    lines = [line.strip() for line in log if line.strip()]
+    return f"; {lines[-1]}" if lines else ", as it does when memory runs out"
+
+
+@contextmanager
+def _environment(*, one_thread: bool) -> Iterator[None]:
+    """Set the environment that processes are started with."""
+    before = dict(os.environ)
+    if one_thread:
+        os.environ.update(ONE_THREAD, XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {EIGEN}".strip())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

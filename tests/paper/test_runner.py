@@ -1,0 +1,71 @@
+"""Processes: units in order of need, a process that dies, a job that kills every process."""
+
+import json
+import os
+
+import pytest
+
+from adom.paper.runner import Runner, WorkUnit
+from adom.paper.runs import Job
+from support.deadly import do
+from support.made import panel
+
+JOBS = [Job(panel(), "unit", seed, "adom", "gd:1", 100, 1e-8) for seed in range(5)]
+KEYS = [job.key for job in JOBS]
+
+
+def unit(*numbers, needs=(), page=None):
+    return WorkUnit([JOBS[number] for number in numbers], page, {KEYS[number] for number in needs})
+
+
+def run(folder, units, deadly=None, batch=1):
+    """Return the jobs that are done, the runner, and the attempts in order."""
+    (folder / "results").mkdir()
+    (folder / "deadly.json").write_text(json.dumps(deadly or {}))
+    (folder / "tried").touch()
+    told = []
+    runner = Runner(folder, 2, (), batch, do)
+    runner.run(units, told.append)
+    tried = [int(line.split()[0]) for line in (folder / "tried").read_text().splitlines()]
+    return sorted(KEYS.index(key) for key in told[-1]), runner, tried
+
+
+def test_units_wait_for_what_they_need(tmp_path, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
+    before = dict(os.environ)
+    units = [unit(3, 4, needs=(0, 2)), unit(0), unit(1, 2), unit(needs=(3, 4), page=("kappa", "unit"))]
+    done, runner, tried = run(tmp_path, units)
+    assert done == [0, 1, 2, 3, 4]
+    assert tried.index(3) > max(tried.index(0), tried.index(2))
+    assert (tmp_path / "drawn").read_text() == "kappa"
+    assert not runner.lost
+    assert sorted(tried) == [0, 1, 2, 3, 4]
+    assert set((tmp_path / "tried").read_text().split()[1::2]) == {"1"}  # one thread each
+    assert dict(os.environ) == before
+
+
+def test_what_a_process_that_dies_has_left_is_done(tmp_path):
+    done, runner, tried = run(tmp_path, [unit(0, 1, 2), unit(3, 4)], {1: 1})
+    assert done == [0, 1, 2, 3, 4]
+    assert not runner.lost
+    assert tried.count(1) == 2
+
+
+def test_a_job_that_kills_its_process_twice_is_given_up_and_the_rest_done(tmp_path):
+    done, runner, tried = run(tmp_path, [unit(0, 1, 2), unit(3, needs=(1,)), unit(4)], {1: 9})
+    assert done == [0, 2, 3, 4]
+    assert runner.lost == {KEYS[1]: "ended abruptly; about to die"}
+    assert tried.count(1) == 2
+
+
+def test_a_job_that_raises_is_given_up_at_once(tmp_path):
+    done, runner, tried = run(tmp_path, [unit(0, 1, 2)], {1: "fail"}, batch=16)
+    assert done == [0, 2]
+    assert runner.lost == {KEYS[1]: "ValueError: no such luck"}
+    assert tried == [0, 1, 2]
+    assert set((tmp_path / "tried").read_text().split()[1::2]) == {str(os.environ.get("NPROC"))}  # a GPU's threads
+
+
+def test_a_process_that_dies_while_drawing_is_an_error(tmp_path):
+    with pytest.raises(RuntimeError, match=r"died while drawing \('deadly', 'unit'\): ended abruptly, as it does"):
+        run(tmp_path, [unit(0), unit(page=("deadly", "unit"))])
