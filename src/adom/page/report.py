@@ -1,4 +1,4 @@
-"""What a report is made of: result files and folders of runs, read and put in order.
+"""Content of a report: result files and folders of runs, read and put in order.
 
 A folder is one of `adom reproduce` (it has a plan.json), of `adom sweep` (it has a folder members), or any other with
 result files, such as those of `adom compare` and `adom solve`.
@@ -6,7 +6,7 @@ result files, such as those of `adom compare` and `adom solve`.
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,14 @@ from ..util import files
 from .content import Content, Figure, Line, Panel, Run
 
 SHOWN = 11
-"""Curves that are switched on at first where a panel has many: as many as there are colours."""
+"""Curves visible at first where a panel has many: one for each colour."""
 MOST = 300
-"""Curves that a panel takes; of more runs the best are drawn, and all are in the table."""
+"""The most curves of a panel; of more runs the best are drawn, and all are in the table."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A result file that was read.
-
-    Attributes
-    ----------
-    path : Path
-    result : Result
-    label : str
-    """
+class ResultFile:
+    """A result, the file it was read from, and its label if there is one."""
 
     path: Path
     result: Result
@@ -45,12 +38,12 @@ class Found:
 
 
 def kind(path: Path) -> str:
-    """Return what an input is: "file", "reproduction", "sweep" or "folder"; refuse what is nothing of the kind."""
+    """Return the kind of an input: "file", "reproduction", "sweep" or "folder"; refuse anything else."""
     what = files.kind(path)
     if what in ("nothing", "other"):
-        found = "there is no file or folder" if what == "nothing" else "no results can be read from the pipe or device"
+        fault = "there is no file or folder" if what == "nothing" else "no results can be read from the pipe or device"
         raise InputError(
-            f"{found} {files.named(path)}; give result files (.npz), or folders of solve, compare, sweep or reproduce"
+            f"{fault} {files.named(path)}; give result files (.npz), or folders of solve, compare, sweep or reproduce"
         )
     if what == "file":
         return "file"
@@ -66,7 +59,7 @@ def kind(path: Path) -> str:
 
 
 def _results(folder: Path) -> list[Path]:
-    """Return the result files of a folder; none if it cannot be looked into."""
+    """Return the result files of a folder; none if it cannot be read."""
     try:
         return sorted(folder.glob("*.npz"))
     except OSError:
@@ -96,7 +89,7 @@ def read(
     said: list[str] = []
     single = [path for path, what in kinds.items() if what == "file"]
     if single:
-        found = [Found(path, load(path), "") for path in single]
+        found = [ResultFile(path, load(path), "") for path in single]
         figures.append(_figure("results", "Results", found))
         runs += [run_row(one, "results") for one in found]
         said.append(_counted(len(found), "result file"))
@@ -122,34 +115,35 @@ def _counted(count: int, what: str) -> str:
 
 
 def _short_names(folders: Sequence[Path]) -> dict[Path, str]:
-    """Return a name for each folder that tells it from the others: as many of its last parts as that takes."""
-    parts = {path: [part for part in path.resolve().parts if part != path.resolve().anchor] for path in folders}
-    for depth in range(1, 1 + max((len(one) for one in parts.values()), default=1)):
-        names = {path: "/".join(one[-depth:]) for path, one in parts.items()}
+    """Return a distinct name for each folder: as many of its last parts as that takes."""
+    parts = {path: path.resolve().parts[1:] for path in folders}
+    for depth in range(1, 1 + max(map(len, parts.values()), default=1)):
+        names = {path: "/".join(own[-depth:]) for path, own in parts.items()}
         if len(set(names.values())) == len(folders):
             return names
     return {path: f"{path.name} #{number}" for number, path in enumerate(folders, 1)}
 
 
-def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], None]) -> list[Found]:
-    """Read the results of a folder, in the order and with the labels of its table where there is one."""
-    labels = {} if what == "sweep" else _labels(path)
-    there = _results(path / "members" if what == "sweep" else path)
+def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], None]) -> list[ResultFile]:
+    """Read the results of a folder, in the order and with the labels of its table if there is one."""
+    labels = [] if what == "sweep" else _labels(path)
+    paths = _results(path / "members" if what == "sweep" else path)
     listed = {path / name: label for label, name in file_names(labels).items()}
-    there.sort(key=lambda file: (file not in listed, list(listed).index(file) if file in listed else 0))
-    found, damaged = [], []
-    with Progress(len(there), "reading", progress, "files") as bar:
-        for number, file in enumerate(there):
+    order = {file: position for position, file in enumerate(listed)}
+    paths.sort(key=lambda file: order.get(file, len(order)))
+    loaded, damaged = [], []
+    with Progress(len(paths), "reading", progress, "files") as bar:
+        for number, file in enumerate(paths):
             try:
-                found.append(Found(file, load(file), listed.get(file, "")))
+                loaded.append(ResultFile(file, load(file), listed.get(file, "")))
             except InputError as error:
                 damaged.append(error)
             bar.update(number + 1)
-    if not found:
+    if not loaded:
         raise damaged[0]
-    for one in damaged:
-        say(f"left out: {one}")
-    return found
+    for fault in damaged:
+        say(f"left out: {fault}")
+    return loaded
 
 
 def _labels(path: Path) -> list[str]:
@@ -159,32 +153,30 @@ def _labels(path: Path) -> list[str]:
     try:
         text = files.text(path / "table.csv", "")
         table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-    except (ValueError, OverflowError):  # it has other names than a comparison's, or is damaged
+    except (ValueError, OverflowError):  # another program's table, or a damaged one
         return []
     return list(dict.fromkeys(table["label"])) if "label" in table else []
 
 
 def _methods(runs: Sequence[Run]) -> str:
-    titles = list(dict.fromkeys(str(one.cells["method"]) for one in runs))
+    titles = list(dict.fromkeys(str(run.cells["method"]) for run in runs))
     return ", ".join(titles) if len(titles) <= 3 else f"{len(titles)} methods"
 
 
-def _figure(name: str, title: str, found: Sequence[Found]) -> Figure:
+def _figure(name: str, title: str, files: Sequence[ResultFile]) -> Figure:
     """Return all runs of a folder as one panel."""
-    drawn = [one for one in found if one.result.measure]
-    labels = tell_apart(drawn)
-    kept, shown = list(range(len(drawn))), len(drawn)
-    if len(drawn) > 2 * SHOWN:  # the best come first, and have the colours for themselves
-        kept, shown = sorted(kept, key=lambda place: rank(drawn[place].result))[:MOST], SHOWN
+    drawn = [file for file in files if file.result.measure]
     lines = [
-        Line(labels[place], _name(drawn[place].result), [drawn[place].result], shown=number < shown)
-        for number, place in enumerate(kept)
+        Line(label, _name(file.result), [file.result]) for label, file in zip(tell_apart(drawn), drawn, strict=True)
     ]
-    missing = len(found) - len(drawn)
-    reasons = [f"{missing} of {len(found)} runs have no curve: they ran without monitoring"] if missing else []
+    if len(drawn) > 2 * SHOWN:  # the best come first, and have the colours for themselves
+        lines = sorted(lines, key=lambda line: rank(line.runs[0]))[:MOST]
+        lines = [replace(line, shown=number < SHOWN) for number, line in enumerate(lines)]
+    missing = len(files) - len(drawn)
+    reasons = [f"{missing} of {len(files)} runs have no curve: they ran without monitoring"] if missing else []
     if len(drawn) > MOST:
         reasons.append(f"the best {MOST} of {len(drawn)} runs are drawn; the table has all")
-    panel = Panel(name, title, lines, _common([one.result for one in drawn or found]), reason="; ".join(reasons))
+    panel = Panel(name, title, lines, _common([file.result for file in drawn or files]), reason="; ".join(reasons))
     return Figure(name, title, "", {"": [panel]})
 
 
@@ -220,10 +212,10 @@ def _traits(result: Result) -> dict[str, str]:
     }
 
 
-def tell_apart(found: Sequence[Found]) -> list[str]:
+def tell_apart(files: Sequence[ResultFile]) -> list[str]:
     """Return a distinct label for each run: its own or its method, and the traits in which runs of one label differ."""
-    labels = [_base_label(one) for one in found]
-    traits = [_traits(one.result) for one in found]
+    labels = [_base_label(file) for file in files]
+    traits = [_traits(file.result) for file in files]
     for trait in traits[0] if traits else ():
         values: dict[str, set[str]] = {}
         for label, own in zip(labels, traits, strict=True):
@@ -235,62 +227,59 @@ def tell_apart(found: Sequence[Found]) -> list[str]:
     return numbered(labels)
 
 
-def _base_label(one: Found) -> str:
-    name = one.result.provenance.get("method", {}).get("name")
-    return one.label if one.label and one.label != name else one.result.label
+def _base_label(file: ResultFile) -> str:
+    name = file.result.provenance.get("method", {}).get("name")
+    return file.label if file.label and file.label != name else file.result.label
 
 
 def _common(results: Sequence[Result]) -> str:
     """Return the settings that all runs share, in words."""
-    traits = [_traits(one) for one in results]
-    shared = [value for name, value in traits[0].items() if value and all(one[name] == value for one in traits)]
-    return ", ".join(f"parameters {part}" if part == traits[0]["protocol"] else part for part in shared)
+    first, *others = [_traits(result) for result in results]
+    shared = [name for name, value in first.items() if value and all(other[name] == value for other in others)]
+    return ", ".join(f"parameters {first[name]}" if name == "protocol" else first[name] for name in shared)
 
 
-def run_row(one: Found, source: str, **place: Any) -> Run:
-    """Return a run as a row of the table; `place` is where it belongs in a reproduction."""
-    result, made = one.result, one.result.provenance
+def run_row(file: ResultFile, source: str, **place: Any) -> Run:
+    """Return a run as a row of the table; `place` is its position in a reproduction."""
+    result, provenance = file.result, file.result.provenance
     last = result.history.iloc[-1]
     relative = float("nan")
-    if result.measure == "error" and (made.get("start_error") or 0) > 0:
+    if result.measure == "error" and (provenance.get("start_error") or 0) > 0:
         relative = float(relative_errors(result)[-1])
     cells = {
         "source": source,
+        "protocol": result.protocol,
         **place,
-        "method": _base_label(one),
-        "oracle": made.get("oracle") or "",
+        "method": _base_label(file),
+        "oracle": provenance.get("oracle") or "",
         "status": result.status,
         "rounds": int(last["round"]),
         "gradients": float(last["gradients"]),
         "floats sent": int(last["floats_sent"]),
         "seconds": float(last["seconds"]),
         "relative error": relative,
-        "error": float(last.get("error", np.nan)),
-        "gradient norm": float(last.get("gradient_norm", np.nan)),
-        "consensus": float(last.get("consensus", np.nan)),
+        **{name.replace("_", " "): float(last.get(name, np.nan)) for name in ("error", "gradient_norm", "consensus")},
     }
-    if "protocol" not in place:
-        cells["protocol"] = result.protocol
-    return Run(cells, details(one))
+    return Run(cells, _details(file))
 
 
-def details(one: Found) -> dict[str, str]:
+def _details(file: ResultFile) -> dict[str, str]:
     """Return the origin of a run, in words."""
-    made = one.result.provenance
-    method, problem = made.get("method", {}), made.get("problem", {})
-    environment = {**made.get("versions", {}), "device": made.get("device"), "platform": made.get("platform")}
-    found = {
-        "file": one.path.name,
-        "message": one.result.message,
-        "parameters": in_line(method.get("parameters", {})),
-        "problem": in_line(problem),
-        "network": in_line(made.get("network", {})),
-        "settings": in_line({name: made.get(name) for name in ("engine", "rounds", "record_every", "tol", "dtype")}),
-        "commit": str(made.get("commit") or ""),
-        "created": str(made.get("created") or ""),
-        "environment": in_line(environment),
+    provenance = file.result.provenance
+    machine = {**provenance.get("versions", {}), **{name: provenance.get(name) for name in ("device", "platform")}}
+    settings = {name: provenance.get(name) for name in ("engine", "rounds", "record_every", "tol", "dtype")}
+    texts = {
+        "file": file.path.name,
+        "message": file.result.message,
+        "parameters": in_line(provenance.get("method", {}).get("parameters", {})),
+        "problem": in_line(provenance.get("problem", {})),
+        "network": in_line(provenance.get("network", {})),
+        "settings": in_line(settings),
+        "commit": str(provenance.get("commit") or ""),
+        "created": str(provenance.get("created") or ""),
+        "environment": in_line(machine),
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in texts.items() if text}
 
 
 def in_line(values: dict[str, Any]) -> str:

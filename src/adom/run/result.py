@@ -85,20 +85,8 @@ class Result:
 
     @property
     def protocol(self) -> str:
-        """Name of the parameters, such as "unit" or "theory with eta=0.1".
-
-        Examples
-        --------
-        >>> Result(np.zeros((1, 1)), None, "", {"protocol": {"protocol": "unit", "eta": 0.1}}).protocol
-        'unit with eta=0.1'
-        """
-        protocol = self.provenance.get("protocol")
-        if not isinstance(protocol, dict):
-            return str(protocol or "")
-        base = str(protocol.get("protocol", "theory"))
-        given = {name: f"{v:.3g}" if isinstance(v, int | float) else v for name, v in protocol.items()}
-        changed = ", ".join(f"{name}={value}" for name, value in given.items() if name != "protocol")
-        return f"{base} with {changed}" if changed else base
+        """Name of the parameters, such as "unit" or "theory with eta=0.1"."""
+        return protocol_text(self.provenance.get("protocol"))
 
     @property
     def weighting(self) -> str:
@@ -171,6 +159,22 @@ class Result:
     def _curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return rounds, and how near the run was after them."""
         return self.history["round"].to_numpy(dtype=float), self.history[self.measure].to_numpy(dtype=float)
+
+
+def protocol_text(protocol: Any) -> str:
+    """Write a protocol and the values that replace some of its own.
+
+    Examples
+    --------
+    >>> protocol_text({"protocol": "unit", "eta": 0.1}), protocol_text("unit")
+    ('unit with eta=0.1', 'unit')
+    """
+    if not isinstance(protocol, dict):
+        return str(protocol or "")
+    base = str(protocol.get("protocol", "theory"))
+    given = {name: f"{v:.3g}" if isinstance(v, int | float) else v for name, v in protocol.items()}
+    changed = ", ".join(f"{name}={value}" for name, value in given.items() if name != "protocol")
+    return f"{base} with {changed}" if changed else base
 
 
 def load(path: str | os.PathLike[str]) -> Result:

@@ -15,6 +15,7 @@ from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
 from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
 from ..run.request import TUNED, check_budget, method_from
+from ..run.result import protocol_text
 from ..util.checks import check_whole
 from .methods import LabelledMethod, check_names, read_methods, with_settings
 
@@ -65,10 +66,7 @@ class Member:
     @property
     def base(self) -> str:
         """The base of its parameters, in words."""
-        if not isinstance(self.protocol, dict):
-            return str(self.protocol)
-        changed = [f"{name}={value:.3g}" for name, value in self.protocol.items() if name != "protocol"]
-        return f"{self.protocol.get('protocol', 'theory')} with {', '.join(changed)}"
+        return protocol_text(self.protocol)
 
     @property
     def text(self) -> str:

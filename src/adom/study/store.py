@@ -29,20 +29,13 @@ from .members import Member
 FORMAT = "adom-sweep-2"
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Settings that all members of a sweep share."""
+@dataclass
+class Keys:
+    """Keys of members with the same budget; data that several of them share is read once."""
 
     rounds: int
     record_every: int
     dtype: str
-
-
-@dataclass
-class Keys:
-    """Keys of members; data that several of them share is read once."""
-
-    budget: Budget
     hidden: str = ""  # code that no key can hold, in words; then results must not be stored by key
     _digests: dict[int, tuple[Any, str]] = field(default_factory=dict)  # holds the object, so that its id stays unique
     _methods: dict[type[Method], str] = field(default_factory=dict)
@@ -60,7 +53,9 @@ class Keys:
             "parameters": parameters,
             "oracle": member.oracle,
             "tol": aim,
-            **vars(self.budget),
+            "rounds": self.rounds,
+            "record_every": self.record_every,
+            "dtype": self.dtype,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -74,7 +69,7 @@ class Keys:
         cls = member.cls
         if cls not in self._methods:
             assert member.method is not None
-            code = user_code(member.method, member.problem.nodes, member.problem.dim, self.budget.dtype)
+            code = user_code(member.method, member.problem.nodes, member.problem.dim, self.dtype)
             facts = (cls.oracle, cls.rounds_per_step, cls.vectors_per_round, cls.directed)
             self._methods[cls] = " ".join(map(str, (cls.__qualname__, *facts, self._code_digest(code, cls.title))))
         return self._methods[cls]

@@ -16,7 +16,7 @@ from ..run.result import Result
 from ..run.solve import solve_many
 from ..util.checks import check_whole
 from .members import Member, SweepSpec, expand, number
-from .store import Budget, Keys, Store
+from .store import Keys, Store
 from .sweep_result import Sweep
 
 UNEVEN = 2.0
@@ -110,7 +110,7 @@ def sweep(
     if not runnable:
         raise InputError(members[0].refused)
     tols = _tolerances(members, tol, rtol)
-    keys = Keys(Budget(int(rounds), int(record_every), dtype))
+    keys = Keys(int(rounds), int(record_every), dtype)
     names = {member.number: keys.key(member, tol if rtol is None else {"rtol": rtol}) for member in runnable}
     if folder is not None and keys.hidden:
         raise InputError(f"results are kept in a folder by what gave them, and {keys.hidden}; leave folder out")
