@@ -24,6 +24,7 @@ from ..util.checked_json import Damaged
 from ..util.checked_npz import unpack
 from ..util.checks import check_whole
 from ..util.files import content as file_content
+from ..util.text import format_bytes
 
 PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 """The first bytes of packed files, and what opens them."""
@@ -120,7 +121,7 @@ def _unpacked(path: Path, content: bytes) -> bytes:
     except Damaged as error:
         raise InputError(f"{path} {error}; fetch it again") from None
     if text is not content and len(text) > most:
-        raise InputError(f"{path} unpacks to more than {most / 1e9:.2g} GB, too much for this machine; split it")
+        raise InputError(f"{path} unpacks to more than {format_bytes(most)}, too much for this machine; split it")
     return text.removeprefix(b"\xef\xbb\xbf")
 
 

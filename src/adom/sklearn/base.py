@@ -82,15 +82,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     ) -> tuple[np.ndarray, np.ndarray]:
         """Run the method; return coefficients of shape (vectors, features) and intercepts.
 
-        Parameters
-        ----------
-        problem : Problem
-            Its x is one vector or several, one after the other, in these coordinates.
-        parts : Partition
-        coordinates : Coordinates
-        start : array of shape (vectors, features of the coordinates), optional
-        averaged : int
-            How many numbers the nodes average beforehand, such as the mean of the features.
+        The problem's x is one vector or several, one after the other, in these coordinates. `averaged` is how many
+        numbers the nodes average beforehand, such as the mean of the features.
         """
         if not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < 1):
             raise InputError(f"tol must lie between 0 and 1, got {shown(self.tol)}; it is relative, e.g. tol=1e-8")

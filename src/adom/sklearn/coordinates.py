@@ -55,16 +55,8 @@ def with_intercept(X: Any, parts: Partition, weights: np.ndarray, l2: float, cur
     as large as it may be without making L much larger, and at least so large that the curvature along the intercept
     exceeds the term r / 2 (v - v_k)^2 that holds it (see `adom.sklearn.proximal_loop`) by far.
 
-    Parameters
-    ----------
-    X : array or scipy.sparse array
-    parts : Partition
-    weights : array of shape (samples,)
-        Of the samples in the sum of the f_i divided by the number of nodes; they sum to 1.
-    l2 : float
-        The regulariser r.
-    curvature : float
-        Of the objective along the intercept, about.
+    `weights` are those of the samples in the mean of the f_i, with sum 1; `l2` is r, and `curvature` about that of the
+    objective along the intercept.
     """
     mean = None if sp.issparse(X) else weights @ X
     A = X if mean is None else X - mean

@@ -110,20 +110,10 @@ class Fit:
 
 
 def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "Decentralized", costs: Costs) -> Fit:
-    """Minimise the mean of the f_i, less the penalty r / 2 v^2 of the free coordinates.
+    """Minimise the mean of the f_i, less the penalty r / 2 v^2 of the coordinates where `free` is 1 and not 0.
 
-    Parameters
-    ----------
-    problem : Problem
-    start : array of shape (dim,)
-        The same at all nodes.
-    free : array of shape (dim,)
-        1 for the coordinates whose penalty is no part of the objective, 0 for the others. The problem penalises all
-        coordinates alike; its mu is that penalty.
-    estimator : Decentralized
-        Gives method, parameters, oracle, tolerance and budget.
-    costs : Costs
-        Of what was done before; it is added to.
+    The problem penalises all coordinates alike; its mu is r. The start is the same at all nodes. The estimator gives
+    method, parameters, oracle, tolerance and budget; costs are added to.
     """
     runner = _Runner(problem, estimator, costs)
     centre, tilt = start, np.zeros((problem.nodes, problem.dim))

@@ -95,18 +95,10 @@ def curve(
     labels: bool = True,
     name: str = "error",
 ) -> Markup:
-    """Draw a curve over rounds on a logarithmic scale of whole decades; "" if there is nothing to draw.
+    """Draw values with a logarithm over rounds, on a scale of whole decades; "" if there is nothing to draw.
 
-    Parameters
-    ----------
-    across, heights : sequences or arrays of float
-        Rounds and values; values without a logarithm are left out.
-    box : (last round, lowest decade, highest decade), optional
-        The range to show, the same for curves to be compared; by default that of the curve itself.
-    labels : bool
-        Whether the ends of the axes are labelled.
-    name : str
-        Name of the values.
+    `box` is the last round, lowest and highest decade to show, the same for curves to be compared; by default that of
+    the curve itself. `labels` says whether the ends of the axes are labelled, `name` what the values are.
     """
     known = _logarithms(across, heights)
     if not known:
@@ -160,16 +152,7 @@ def _logarithms(across: Numbers, heights: Numbers) -> list[tuple[float, float]]:
 def drawing(
     positions: Sequence[Sequence[float]] | None, nodes: int, links: Sequence[Sequence[int]], *, arrows: bool = False
 ) -> Markup:
-    """Draw a graph; nodes without positions stand on a circle.
-
-    Parameters
-    ----------
-    positions : sequence of (x, y), optional
-    nodes : int
-    links : sequence of (from, to)
-    arrows : bool
-        Whether links point from the first node to the second.
-    """
+    """Draw a graph, with arrows from the first node of a link to the second; nodes without positions form a circle."""
     if not all(math.isfinite(part) for position in positions or [] for part in position):
         positions = None
     radius = max(2.0, min(9.0, 60 / math.sqrt(nodes) if positions else 500 / nodes))

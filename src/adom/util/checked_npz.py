@@ -45,15 +45,7 @@ ODD = (OSError, ValueError, TypeError, EOFError, RuntimeError, LookupError, Over
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
-    """Write arrays and JSON to a sealed file, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-    arrays : mapping of str to array
-    meta : dict
-        JSON without NaN; it is kept as text in the array `provenance`.
-    """
+    """Write arrays and JSON without NaN to a sealed file, whole or not at all."""
     text = json.dumps({**meta, SEALED: "sha256"}, allow_nan=False)
     members = {**arrays, ABOUT: np.array(text)}
     # Larger arrays are stored unpacked, so that a reader need not wonder how they come out of a small file.
@@ -92,15 +84,9 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[
 
 
 def unpack(file: IO[bytes], most: int = UNPACKED, ratio: int = RATIO, kinds: str = KINDS) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive; raises `Damaged`.
+    """Read the arrays of an archive, of types with NumPy's letters `kinds`; raises `Damaged`.
 
-    Parameters
-    ----------
-    file : binary file
-    most, ratio : int
-        The bytes of all arrays, unless they are at most `ratio` times the file's own.
-    kinds : str
-        NumPy's letters of the types that arrays may have.
+    They may have `most` bytes together, or more up to `ratio` times the size of the file.
     """
     size = file.seek(0, os.SEEK_END)
     try:
