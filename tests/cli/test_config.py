@@ -10,7 +10,7 @@ import pytest
 
 from adom.cli.build import network as build_network
 from adom.cli.build import parameters, problem
-from adom.cli.config import read_toml, settle, toml_text, write_toml
+from adom.cli.config import settle, toml_text, write_toml
 from adom.cli.settings import SMALL, USUAL, Config, NetworkTable, ProblemTable, RunTable
 from adom.errors import InputError
 from support.damage import attempt, mutants, overwrite
@@ -89,14 +89,6 @@ def test_mistakes_are_named(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_unreadable_files() -> None:
-    with pytest.raises(InputError, match=r"cannot read missing.toml: No such file"):
-        read_toml(Path("missing.toml"))
-    Path("binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not UTF-8 text"):
-        read_toml(Path("binary.toml"))
-
-
 @pytest.mark.parametrize("text", ['quote " and \\ slash', "tab\tnew\nline", "ünïcödé ☃", ""])
 def test_written_text_reads_back(text: str) -> None:
     write_toml(Config(problem=ProblemTable(label=text), run=RunTable(rtol=1e-300, tol=1e22)), Path("config.toml"))
@@ -120,6 +112,60 @@ def test_what_is_written_settles_to_the_same(tmp_path: Path) -> None:
     assert Path(str(again.network.contacts)).resolve() == tmp_path / "data" / "met.txt"
     assert again.run == config.run
     assert (again.problem.l2, again.network.window, again.network.repair) == (0.25, 20, True)
+
+
+OLD = """\
+# Run this again with: adom solve config.toml
+
+[problem]
+nodes = 6
+samples = 100
+split = "dirichlet"
+concentration = 0.1
+dim = 40
+kappa = 8
+seed = 3
+
+[network]
+kind = "geometric,waypoint"
+radius = 0.616622
+chi = 6.0
+graphs = 1000
+speed = 0.02
+failing = 0.1
+every = 4
+
+[run]
+method = "adom"
+parameters = "unit,eta=0.5"
+oracle = "auto"
+rounds = 5000
+rtol = 1e-10
+tol = 1e-06
+record_every = 1
+dtype = "float64"
+engine = "mpi"
+
+[mpi]
+checkpoints = "saved"
+every_rounds = 100
+resume = true
+
+[compare]
+methods = "adom,diging"
+
+[sweep]
+oracles = ["exact", "gd:1"]
+kappas = [4, 8.0]
+seeds = [0]
+factors = {"eta" = [0.5, 1]}
+settings = [{"sigma" = 1}]
+"""
+"""A file that version 0.1.0 wrote."""
+
+
+def test_a_file_of_an_earlier_version_is_read_and_written_as_it_was() -> None:
+    assert toml_text(settled(OLD), Path("config.toml")) == OLD
 
 
 def built(**network: Any) -> Any:

@@ -7,14 +7,7 @@ import typer
 from .completion import one_of
 from .exit_codes import Exit
 from .options import AsJson, switch
-
-
-def known_sets() -> list[str]:
-    """Names of all data sets."""
-    from ..data.sets import SETS
-
-    return list(SETS)
-
+from .settings import DATA_SETS
 
 Names = Annotated[
     list[str] | None,
@@ -22,7 +15,7 @@ Names = Annotated[
         metavar="[NAME]...",
         help="a6a, w6a, ijcnn1 or infectious_ct1; left out: all of them.",
         show_default=False,
-        autocompletion=one_of(known_sets),
+        autocompletion=one_of((*DATA_SETS, "infectious_ct1")),
     ),
 ]
 Download = Annotated[bool, switch("--download", "Download missing files from the official pages.")]

@@ -32,15 +32,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Kinds of network, and the settings that belong to each alone."""
 PARAMETERS = (*PROTOCOLS, TUNED)
-ORACLES = ("auto", "exact", "gd:1", "gd:10", "agd:10")
-"""Some oracles, for completion."""
-
-
-def data_sets() -> tuple[str, ...]:
-    """Names of the data sets with samples."""
-    from ..data.sets import SAMPLES
-
-    return tuple(SAMPLES)
+DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
+"""Suggestions for completion; the names that are known stand in `adom.data.sets`, which takes long to load."""
 
 
 def splits() -> tuple[str, ...]:
@@ -133,7 +126,7 @@ class ProblemTable:
     data: str | None = setting(
         "a6a, w6a or ijcnn1 (`adom data`), or a LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; "
         "left out: synthetic data.",
-        completions=data_sets,
+        completions=DATA_SETS,
     )
     shards: str | None = setting(
         "Folder that `adom split` wrote: with engine mpi every rank opens its own nodes' files only."

@@ -11,7 +11,7 @@ from ..errors import InputError, nearest
 from .completion import one_of
 from .exit_codes import Exit
 from .options import AsJson, OutFolder, number_option, switch
-from .settings import data_sets
+from .settings import DATA_SETS
 
 if TYPE_CHECKING:
     from ..data.manifest import Manifest
@@ -29,7 +29,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; or a6a, w6a, ijcnn1.",
-        autocompletion=one_of(data_sets),
+        autocompletion=one_of(DATA_SETS),
     ),
 ]
 By = Annotated[
