@@ -36,7 +36,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     cells = [[str(cell) for cell in row] for row in rows]
     widths = _widths([*zip(columns, *cells, strict=True)], console.width - 3 * len(columns) - 1)
     if len(columns) > 2 and not widths:
-        lines(*([*wrapped(title), ""] if title else []))
+        lines(*(line for part in [*title.splitlines(), ""] if title for line in wrapped(part)))
         for row in cells:
             lines(*wrapped(row[0]), *(line for pair in zip(columns[1:], row[1:], strict=True) for line in _item(*pair)))
             lines("")

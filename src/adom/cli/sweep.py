@@ -157,6 +157,7 @@ def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
     target = float(ranked["target"].iloc[0])
     ends = ("error", "rounds", "gradients")
     varied = [name for name in result.varied if name != "label"]
+    words = [name.replace("_", " ") for name in varied]  # which may be wrapped
     rows = []
     for row in ranked.head(SHOWN).to_dict("records"):
         costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients")]
@@ -166,9 +167,9 @@ def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
         f"{about['nodes']} nodes, dim {about['dim']}; "
         f"{about['done']} of {about['members']} members done, best first\n"
         f"final relative error; cost to reach {'any lower error' if math.isnan(target) else f'{target:.3g}'}",
-        ("method", *varied, "status", *ends),
+        ("method", *words, "status", *ends),
         rows,
-        numbers=(*varied, *ends),
+        numbers=(*words, *ends),
     )
     if len(ranked) > SHOWN:
         lines(f"  and {len(ranked) - SHOWN} more in {file}")
