@@ -1,8 +1,7 @@
-"""One page with everything: a single HTML file that works without a network.
+"""The report as a single HTML file that works without a network.
 
-BokehJS, the style, the script and the data lie inside the file. A policy in its head forbids it to load anything else
-and to run any script but its own, by their digests; so a text that would be a script does nothing, even if it got past
-the escaping.
+BokehJS, the style, the script and the data are inside the file. A content security policy in its head forbids it to
+load anything else and to run any script but its own, by digest; so a text that got past the escaping cannot run.
 """
 
 import base64
@@ -37,7 +36,7 @@ def write(content: Content, path: str | os.PathLike[str]) -> Path:
 
 
 def check() -> None:
-    """Refuse to go on where the plotting library is missing, before any work is done."""
+    """Refuse to continue if the plotting library is missing, before any work is done."""
     if find_spec("bokeh") is None:
         raise InputError("a report needs bokeh, which is not installed; pip install 'adom-opt[report]' brings it")
 
@@ -62,8 +61,8 @@ def render(content: Content) -> str:
         "library": library,
         "script": script,
     }
-    # One pass over the template alone: what is put in is never looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    # One pass over the template alone: inserted text is never scanned again.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
 
 
 def _digest(script: str) -> str:

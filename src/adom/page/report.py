@@ -20,6 +20,7 @@ from ..run.result import Result, load
 from ..study.compare import file_names
 from ..study.metrics import relative_errors
 from ..util import files
+from ..util.text import format_count
 from .content import Content, Figure, Line, Panel, Run
 
 SHOWN = 11
@@ -76,42 +77,40 @@ def read(
 ) -> Content:
     """Read results and folders; files that are named one by one are drawn together.
 
-    A damaged file that is named itself is refused; one in a folder is left out, which `say` is told. The folder of a
-    reproduction is read by `reproduction`, from its path, a prefix for its figures, `progress` and `say`.
+    A damaged file that is named itself is refused; one in a folder is left out and reported through `say`. The folder
+    of a reproduction is read by `reproduction`, from its path, a prefix for its figures, `progress` and `say`.
     """
-    told = say or (lambda text: None)
     if not inputs:
         raise InputError("got nothing to report; give result files or folders")
+    say = say or (lambda text: None)
     kinds = {path: kind(path) for path in inputs}
     figures: list[Figure] = []
     runs: list[Run] = []
     ledgers: list[str] = []
-    said: list[str] = []
-    single = [path for path, what in kinds.items() if what == "file"]
+    sources: list[str] = []
+
+    def add(name: str, title: str, loaded: Sequence[ResultFile], source: str) -> None:
+        figures.append(_figure(name, title, loaded))
+        runs.extend(run_row(file, name) for file in loaded)
+        sources.append(source)
+
+    single = [ResultFile(path, load(path), "") for path, what in kinds.items() if what == "file"]
     if single:
-        found = [ResultFile(path, load(path), "") for path in single]
-        figures.append(_figure("results", "Results", found))
-        runs += [run_row(one, "results") for one in found]
-        said.append(_counted(len(found), "result file"))
+        add("results", "Results", single, format_count(len(single), "result file"))
     names = _short_names([path for path, what in kinds.items() if what != "file"])
     for path, name in names.items():
         if kinds[path] == "reproduction" and reproduction is not None:
-            part = reproduction(path, f"{name}: " if len(names) > 1 else "", progress, told)
+            part = reproduction(path, f"{name}: " if len(names) > 1 else "", progress, say)
             figures += part.figures
             runs += part.runs
             ledgers += part.ledgers
-            said += part.inputs
-            continue
-        found = _folder(path, kinds[path], progress, told)
-        figures.append(_figure(name, f"{'Sweep' if kinds[path] == 'sweep' else 'Runs'} in {name}", found))
-        runs += [run_row(one, name) for one in found]
-        said.append(f"{_counted(len(found), 'result')} of the folder {name}")
+            sources += part.inputs
+        else:
+            loaded = _folder(path, kinds[path], progress, say)
+            title_of_folder = f"{'Sweep' if kinds[path] == 'sweep' else 'Runs'} in {name}"
+            add(name, title_of_folder, loaded, f"{format_count(len(loaded), 'result')} of the folder {name}")
     heading = title or ("Reproduction of the ADOM paper" if ledgers else f"Runs of {_methods(runs)}")
-    return Content(heading, said, figures, runs, ledgers)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return Content(heading, sources, figures, runs, ledgers)
 
 
 def _short_names(folders: Sequence[Path]) -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""Text that may come from anywhere, made harmless and readable."""
+"""Text from any source, made safe and readable for a page."""
 
 import json
 import re
@@ -12,7 +12,7 @@ __all__ = ["address", "escaped", "harmless_json", "plain_title"]
 
 SYMBOLS = {"kappa": "κ", "chi": "χ", "mu": "μ", "eta": "η", "tau": "τ", "sigma": "σ", "theta": "θ", "alpha": "α"}
 DANGEROUS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-"""What may end a script, begin a comment or a line, and how JSON writes it instead."""
+"""Characters that may end a script or begin a comment or a line, and their escapes in JSON."""
 
 
 def harmless_json(content: Any) -> str:
@@ -24,7 +24,7 @@ def harmless_json(content: Any) -> str:
     '{"a":"\\u003c/script\\u003e\\u003c!--"}'
     """
     text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return re.sub("[<>&\u2028\u2029]", lambda found: DANGEROUS[found[0]], text)
+    return re.sub("[<>&\u2028\u2029]", lambda match: DANGEROUS[match[0]], text)
 
 
 def plain_title(text: str) -> str:
@@ -36,8 +36,8 @@ def plain_title(text: str) -> str:
     ('κ = 10³, d = 40', 'costs $5 and $6')
     """
 
-    def change(found: re.Match[str]) -> str:
-        inside = found[1]
+    def change(match: re.Match[str]) -> str:
+        inside = match[1]
         for name, symbol in SYMBOLS.items():
             inside = inside.replace(f"\\{name}", symbol)
         return re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(SUPERSCRIPTS), inside)
