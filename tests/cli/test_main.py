@@ -31,14 +31,6 @@ def test_without_arguments_it_says_where_to_start(adom: Any) -> None:
         assert f"adom {command}" in outcome.out
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
-def test_help(adom: Any, command: tuple[str, ...]) -> None:
-    outcome = adom(*command, "--help")
-    assert outcome.code == 0
-    assert "Usage" in outcome.out
-    assert adom(*command, "-h") == outcome
-
-
 def test_shared_options_are_the_same_in_every_command(adom: Any) -> None:
     for command in ("solve", "compare", "verify", "network"):
         text = adom(command, "--help").out

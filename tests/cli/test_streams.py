@@ -61,15 +61,6 @@ def _paths(files: Any) -> list[str]:
     return [path for one in files.values() for path in _paths(one)] if isinstance(files, dict) else [files]
 
 
-def test_every_command_has_json() -> None:
-    for name, command in GROUP.commands.items():
-        assert "--json" in [flag for one in command.params for flag in one.opts], name
-
-
-def test_errors_stay_a_line_on_stderr_with_json(refused: Any) -> None:
-    assert "--rounds must be at least 1" in refused("solve", "--rounds", 0, "--json")
-
-
 def test_what_is_said_beside_the_data_goes_to_stderr(adom: Any, done: Any) -> None:
     outcome = adom("report", done.folder / "result.npz", "-o", "page.html", "--json")
     assert json.loads(outcome.out)["frames"] > 0
@@ -118,6 +109,7 @@ def test_where_to_start_fits_and_is_right() -> None:
 @pytest.mark.parametrize("command", EXAMPLES, ids=lambda command: command.__name__)
 def test_the_help_of_every_command_has_an_example_that_parses(command: Any, adom: Any) -> None:
     text = adom(command.__name__, "--help").out
+    assert adom(command.__name__, "-h").out == text
     line = EXAMPLES[command].partition("   ")[0]
     assert " ".join(f"Example: {line}".split()) in " ".join(text.split())
     assert "<bool>" not in text

@@ -61,7 +61,7 @@ EARLY = [
     ("solve --json=yes", "--json takes no value"),
     ("solve --rounds ten", "--rounds must be a whole number, got 'ten'; e.g. --rounds 5000"),
     ("solve --rounds 1e3", "got '1e3'; e.g. --rounds 1000"),
-    ("solve --rounds 0", "--rounds must be at least 1, got 0; e.g. --rounds 5000"),
+    ("solve --rounds 0 --json", "--rounds must be at least 1, got 0; e.g. --rounds 5000"),
     ("solve --rounds 99999999999999999999", "--rounds must be at most 1e+12"),
     ("solve --network-seed -1", "--network-seed must be at least 0, got -1"),
     ("solve --method adm", "unknown method 'adm'; did you mean 'adom'? known: adom, pngd"),
