@@ -8,7 +8,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle, at_least, ce
 
 
 class State(NamedTuple):
-    """What is carried from step to step."""
+    """State carried from step to step."""
 
     x: Array
     x_before: Array

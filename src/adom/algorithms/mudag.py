@@ -8,7 +8,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle
 
 
 class State(NamedTuple):
-    """What is carried from step to step: y and its predecessor, and the gradient at the predecessor."""
+    """State carried from step to step: y and its predecessor, and the gradient at the predecessor."""
 
     x: Array
     y: Array

@@ -8,7 +8,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle, small_gain_s
 
 
 class State(NamedTuple):
-    """What is carried from round to round."""
+    """State carried from round to round."""
 
     x: Array
     s: Array

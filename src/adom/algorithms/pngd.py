@@ -8,7 +8,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle, least_chi
 
 
 class State(NamedTuple):
-    """What Algorithm 1 carries from round k to k + 1."""
+    """State of Algorithm 1 between rounds k and k + 1."""
 
     z: Array
     z_f: Array

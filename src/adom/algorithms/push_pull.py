@@ -7,7 +7,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle
 
 
 class State(NamedTuple):
-    """What is carried from round to round; g is grad F(x), kept so that it is not computed twice."""
+    """State carried from round to round; g is grad F(x), kept so that it is not computed twice."""
 
     x: Array
     s: Array

@@ -36,10 +36,6 @@ class Chunk:
 class Backend(Protocol):
     """Makes steps of one method, for one or several settings at once."""
 
-    @property
-    def iteration(self) -> int:
-        """Steps made so far."""
-
     def fits(self, plan: Plan) -> bool:
         """Return whether the budget may cover one more step."""
 
@@ -58,7 +54,7 @@ class RecordingBackend(Backend, Protocol):
     def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
         """Return rank 0's view of what was taken, and give every rank its statuses."""
 
-    def rows(self, chunk: Chunk, record: int, place: int) -> Array:
+    def rows(self, chunk: Chunk, record: int, position: int) -> Array:
         """Return the rows of a record of one of the carried members."""
 
     def anyone(self, asked: bool) -> bool:

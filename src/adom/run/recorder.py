@@ -152,7 +152,7 @@ class Recorder:
     @property
     def going(self) -> list[int]:
         """Positions, among the members that are carried, of those that have not ended."""
-        return [place for place, member in enumerate(self.members) if not self.histories[member].status]
+        return [position for position, member in enumerate(self.members) if not self.histories[member].status]
 
     def take(self, tables: Array, ending: str) -> list[int | None]:
         """Add records of shape (members, records, columns); return the index of the last one taken by each member.
@@ -169,11 +169,11 @@ class Recorder:
         return taken
 
     def keep_rows(self, taken: list[int | None], rows: Callable[[int, int], Array]) -> None:
-        """Keep the rows of the last records taken, `rows(record, place)`, and announce members that have ended."""
-        for place, (member, record) in enumerate(zip(self.members, taken, strict=True)):
+        """Keep the rows of the last records taken, `rows(record, position)`, and announce members that have ended."""
+        for position, (member, record) in enumerate(zip(self.members, taken, strict=True)):
             history = self.histories[member]
             if record is not None:
-                history.rows = rows(record, place)
+                history.rows = rows(record, position)
             if history.status and member not in self._announced:
                 self._announced.add(member)
                 self._finished(member)

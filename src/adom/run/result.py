@@ -145,10 +145,10 @@ class Result:
             facts |= {"gradients a node": float(last["gradients"]), "floats sent": int(last["floats_sent"])}
             facts["seconds"] = float(last["seconds"])
         problem, network = self.provenance.get("problem", {}), self.provenance.get("network", {})
-        for name, made, kind in (("problem", problem, "type"), ("network", network, "generator")):
-            shown = [str(made.get(kind, name))]
-            shown += [f"{key} {format_number(made[key])}" for key in ("nodes", "dim", "kappa", "chi") if made.get(key)]
-            facts |= {name: ", ".join(shown)} if made else {}
+        for name, facts_of, kind in (("problem", problem, "type"), ("network", network, "generator")):
+            shown = [str(facts_of.get(kind, name))]
+            shown += [f"{key} {format_number(facts_of[key])}" for key in FIGURES if facts_of.get(key)]
+            facts |= {name: ", ".join(shown)} if facts_of else {}
         facts |= {"weights": self.weighting} if self.weighting else {}
         facts["parameters"] = self.protocol or "–"
         if self.provenance.get("oracle"):
@@ -183,8 +183,8 @@ def load(path: str | os.PathLike[str]) -> Result:
 
     file = _as_path(path)
     try:
-        arrays, made = read_npz(file)
-        _check(arrays, made)
+        arrays, provenance = read_npz(file)
+        _check(arrays, provenance)
     except Damaged as error:
         raise InputError(
             f"{named(file)} is not a whole result file ({error}); it was cut short, changed or made by something "
@@ -193,7 +193,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {named(file)}: {reason(error)}; give a file that Result.save wrote") from None
     history = pd.DataFrame({name.removeprefix(COLUMN): a for name, a in arrays.items() if name.startswith(COLUMN)})
-    return Result(arrays["x"], history, made.pop("status"), made)
+    return Result(arrays["x"], history, provenance.pop("status"), provenance)
 
 
 def _as_path(path: Any) -> Path:
@@ -228,18 +228,18 @@ KINDS: dict[str, Any] = {
 FIGURES = ("nodes", "dim", "kappa", "chi")
 
 
-def _check(arrays: dict[str, np.ndarray], made: dict[str, Any]) -> None:
+def _check(arrays: dict[str, np.ndarray], provenance: dict[str, Any]) -> None:
     """Refuse arrays and a provenance that are no result's, and take the format out."""
-    if made.pop("format", None) != FORMAT:
+    if provenance.pop("format", None) != FORMAT:
         raise Damaged(f"its format is not {FORMAT}")
     _check_arrays(arrays)
     for name, kind in KINDS.items():
-        if (name in made or name in ("status", "method")) and not isinstance(made.get(name), kind):
-            raise Damaged(f"its {name} is {shown(made.get(name))}")
-    method = made["method"]
+        if (name in provenance or name in ("status", "method")) and not isinstance(provenance.get(name), kind):
+            raise Damaged(f"its {name} is {shown(provenance.get(name))}")
+    method = provenance["method"]
     if not isinstance(method.get("name"), str) or not isinstance(method.get("title"), str):
         raise Damaged("its method has no name")
-    for about in (made.get("problem") or {}, made.get("network") or {}):
+    for about in (provenance.get("problem") or {}, provenance.get("network") or {}):
         for name in FIGURES:
             if not isinstance(about.get(name), (*NUMBER, NOTHING)):
                 raise Damaged(f"its {name} is {shown(about[name])}")

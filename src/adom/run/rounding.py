@@ -61,14 +61,14 @@ def noise(
     means = jnp.stack([size(v.mean(axis=0)) for v in (before.z, before.z_f, after.z, after.z_f)])
     moved = 2 * q * jnp.minimum(jnp.sqrt(problem.nodes) * means.max(), drift.means + new.means)
     theorem = 2 * e / mu + (drift.sums + drift.gradients + moved) / mu
-    found = [d, 4 * e / jnp.sqrt(method.theta * lambda_min_plus), d, new.sums + new.gradients + moved, theorem]
+    noises = [d, 4 * e / jnp.sqrt(method.theta * lambda_min_plus), d, new.sums + new.gradients + moved, theorem]
     rho = 1 - tau
     kept = Drift(
         jnp.sqrt(rho) * drift.sums + new.sums,
         jnp.sqrt(rho * drift.gradients**2 + new.gradients**2),
         drift.means + new.means,
     )
-    return jnp.stack(found), kept
+    return jnp.stack(noises), kept
 
 
 def size(v: Array) -> Array:

@@ -252,12 +252,12 @@ def _sides(
 ) -> tuple[_Sides, Drift]:
     """Return both sides of the five inequalities for a chunk of rounds, and the drift after each of them."""
 
-    def body(drift: Drift, one: Any) -> tuple[Drift, tuple[_Sides, Drift]]:
-        sides, drift = _round_sides(problem, method, spectrum, fixed, start, drift, *one)
+    def body(drift: Drift, observed: Any) -> tuple[Drift, tuple[_Sides, Drift]]:
+        sides, drift = _round_sides(problem, method, spectrum, fixed, start, drift, *observed)
         return drift, (sides, drift)
 
-    found: tuple[_Sides, Drift] = jax.lax.scan(body, drift, (befores, afters, xs, numbers))[1]
-    return found
+    chunk: tuple[_Sides, Drift] = jax.lax.scan(body, drift, (befores, afters, xs, numbers))[1]
+    return chunk
 
 
 def _round_sides(

@@ -31,9 +31,9 @@ def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> P
         return Program()
 
     def begin_and_step(zeros: Array, k: Array, values: dict[str, Array]) -> Any:
-        one, oracle = bare(cls, values.items()), _Oracle()
-        state = one.init(zeros, oracle)
-        return state, one.step(state, oracle, _Gossip()), one.rounds_of_step(k)
+        copy, oracle = bare(cls, values.items()), _Oracle()
+        state = copy.init(zeros, oracle)
+        return state, copy.step(state, oracle, _Gossip()), copy.rounds_of_step(k)
 
     values = {name: jax.ShapeDtypeStruct((), dtype) for name in method.parameters()}
     zeros, k = jax.ShapeDtypeStruct((nodes, dim), dtype), jax.ShapeDtypeStruct((), "int64")

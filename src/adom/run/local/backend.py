@@ -68,7 +68,7 @@ def run_settings(
     for first in range(0, len(methods), size):
         some = slice(first, first + size)
         plan = histories[first].plan
-        recorder = Recorder(histories[some], lambda place, first=first: finish(first + place))  # type: ignore[misc]
+        recorder = Recorder(histories[some], lambda member, first=first: finish(first + member))  # type: ignore[misc]
         progress = Progress(plan.rounds, cls.title, request.progress)
         row_bytes = np.dtype(plan.dtype).itemsize * problems[0].nodes * problems[0].dim * size
         with jax.enable_x64(True), one_thread():
@@ -95,11 +95,6 @@ class LocalBackend:
         self.session, self.solutions = session, solutions
         self.fits, self.advance = session.fits, session.advance
 
-    @property
-    def iteration(self) -> int:
-        """Iterations made so far."""
-        return self.session.iteration
-
     def measure(self, chunk: Chunk, members: list[int]) -> np.ndarray:
         """Return the records of all members."""
         iteration, clock, gradients, floats, rows = chunk.observed
@@ -107,12 +102,8 @@ class LocalBackend:
         error, consensus = _distances(rows, solutions)
         no_time = np.zeros_like(iteration)
         columns = (iteration, clock, gradients, floats, no_time, error, consensus)
-        if self.session.on_cpu:  # a view; elsewhere only the rows that are kept travel
-            chunk.observed = np.asarray(rows)
-        else:
-            chunk.observed = rows
-        slots = len(rows)
-        tables = [np.asarray(column, dtype=float).reshape(slots, -1)[: chunk.records].T for column in columns]
+        chunk.observed = np.asarray(rows) if self.session.on_cpu else rows  # a view; elsewhere only kept rows travel
+        tables = [np.asarray(column, dtype=float).reshape(len(rows), -1)[: chunk.records].T for column in columns]
         assert len(tables) == len(COLUMNS)
         return np.stack(tables, axis=-1)
 
@@ -121,9 +112,9 @@ class LocalBackend:
         assert taken is not None
         return taken
 
-    def rows(self, chunk: Chunk, record: int, place: int) -> np.ndarray:
+    def rows(self, chunk: Chunk, record: int, position: int) -> np.ndarray:
         """Return the rows of a record of one member."""
-        return np.array(chunk.observed[record, place] if self.session.batched else chunk.observed[record])
+        return np.array(chunk.observed[record, position] if self.session.batched else chunk.observed[record])
 
     def anyone(self, asked: bool) -> bool:
         """Return whether this process was asked to stop."""
@@ -134,7 +125,7 @@ class LocalBackend:
         going = recorder.going
         if self.session.batched and 1 < len(going) <= len(recorder.members) / 2:
             self.session.keep(going)
-            recorder.members = [recorder.members[place] for place in going]
+            recorder.members = [recorder.members[position] for position in going]
 
 
 def observe_iterate(carry: Carry) -> tuple[Array, ...]:

@@ -267,7 +267,7 @@ class RankBackend:
         chunk.seconds, self._save_now = float(words[2]), bool(words[3])
         return [None if words[1] < 0 else int(words[1])]
 
-    def rows(self, chunk: Chunk, record: int, place: int) -> Array:
+    def rows(self, chunk: Chunk, record: int, position: int) -> Array:
         """Return this rank's rows of a record."""
         return np.asarray(chunk.observed[record].x)
 
@@ -278,7 +278,7 @@ class RankBackend:
             self.saved = perf_counter()
 
     def sent(self) -> dict[str, Any]:
-        """Return what all ranks have sent, on every rank."""
+        """Return the messages and bytes sent by all ranks, on every rank."""
         part = np.zeros((1, len(self.x), 2))
         part[0, 0] = self.gossip.messages, self.gossip.bytes
         parts = self.world.collect(part)

@@ -125,11 +125,11 @@ def _task(
     agreeing: int,
 ) -> Task:
     """Return the run of this rank; all but its block is checked to be the same on all of them."""
-    made = method_from(method, parameters, lambda: block.constants)
-    check_budget(made, request.rounds, agreeing)
+    chosen = method_from(method, parameters, lambda: block.constants)
+    check_budget(chosen, request.rounds, agreeing)
     known = block.solution is not None
-    if not known and request.tol is not None and made.directed:
-        raise InputError(f"{made.title} cannot agree when to stop without the solution; leave tol out and give rounds")
+    if not known and request.tol is not None and chosen.directed:
+        raise InputError(f"{chosen.title} cannot agree on when to stop without the solution; leave tol out")
     if isinstance(problem, Problem) and request.tol is not None and world.rank == 0:
         problem.warn_of_tol(request.tol)
     monitor = request.monitor or known
@@ -141,10 +141,10 @@ def _task(
     stop = None
     if not known and request.tol is not None:
         stop = Stop(request.tol, network, block.constants, block.steepest)
-    oracle = request.oracle_for(type(made))
-    codes = (block.problem.user_code(), user_code(made, problem.nodes, problem.dim, request.dtype))
+    oracle = request.oracle_for(type(chosen))
+    codes = (block.problem.user_code(), user_code(chosen, problem.nodes, problem.dim, request.dtype))
     settings = {
-        "method": describe_method(made),
+        "method": describe_method(chosen),
         "oracle": str(oracle),
         "network": json.loads(json.dumps(network.recipe, default=str)),
         "problem": {"nodes": problem.nodes, "dim": problem.dim, "mu": block.constants.mu, "L": block.constants.L},
@@ -155,7 +155,7 @@ def _task(
     }
     listed = None if isinstance(problem, Problem) else [file.sha256 for file in problem.manifest.files]
     _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
-    return Task(block.problem, made, oracle, plan, block.solution, monitor, stop, kept, settings)
+    return Task(block.problem, chosen, oracle, plan, block.solution, monitor, stop, kept, settings)
 
 
 EXACT = ("network", "shards", "oracle", "dtype", "record_every", "records", "rounds")
