@@ -38,9 +38,7 @@ def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int,
     """Return the same with the components numbered by their smallest node."""
     count, labels = raw_labels(nodes, pairs, strong)
     first = np.unique(labels, return_index=True)[1]
-    rank = np.empty(count, dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(count, dtype=np.int32)
-    return count, rank[labels]
+    return count, np.argsort(np.argsort(first)).astype(np.int32)[labels]
 
 
 def component_counts(links: Links) -> Longs:

@@ -13,9 +13,9 @@ from ..util import files
 from ..util.checks import check_whole
 from .checks import node_count, truth
 from .connect import join_in_chain, require_connected
-from .from_data import iterable
-from .lazy import Batch
-from .links import Ints, Links, Longs, canonical, distinct
+from .from_data import distinct_graphs, iterable
+from .lazy import Batch, Graph
+from .links import Ints, Longs, canonical
 from .network import Network
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
@@ -61,12 +61,11 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     parts = [canonical(pairs, count) for pairs in np.split(ends[by_time], cuts)]
     if repair:
         parts = [canonical(np.concatenate([p, join_in_chain(count, p)]), count) for p in parts]
-    first, order = distinct(part.tobytes() for part in parts)
-    links = Links.of(count, [parts[k] for k in first])
+    links, ones, _, order = distinct_graphs(count, map(Graph, parts))
     recipe = {"generator": "from_contacts", "nodes": count, "window": window, "repair": repair}
     require_connected(links, order)
-    digest = links.digest(np.ones(len(links.edges)), order)
-    return Network(Batch.laplacian(links), order, {**recipe, "contacts": len(rows), "sha256": digest})
+    recipe |= {"contacts": len(rows), "sha256": links.digest(ones, order)}
+    return Network(Batch.laplacian(links), order, recipe)
 
 
 def _contacts(source: Any) -> tuple[Longs, str]:

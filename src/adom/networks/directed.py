@@ -24,9 +24,9 @@ from . import spectra
 from .checks import graph_count, link_count, node_count, seed_number
 from .classic import circle
 from .connect import raw_labels, require_connected
-from .from_data import as_list, label_index, node_positions
+from .from_data import as_list, distinct_graphs, label_index, node_positions
 from .lazy import Batch, Graph, Pool, pool_of
-from .links import Ints, Links, Longs, distinct, distinct_codes
+from .links import Ints, Links, Longs, distinct_codes
 from .near import spanning_tree
 from .random import random_pairs, random_stream
 from .recipes import generator
@@ -278,15 +278,14 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
 
     members = [graphs] if isinstance(graphs, nx.Graph) else as_list(graphs, "graphs", "networkx.DiGraph")
     index = label_index([g.to_undirected(as_view=True) if isinstance(g, nx.DiGraph) else g for g in members])
-    parts = [_read_arcs(graph, k, index) for k, graph in enumerate(members)]
-    points = [node_positions(graph, index) for graph in members]
-    both = zip(parts, points, strict=True)
-    first, order = distinct(a.tobytes() + (b"" if p is None else p.tobytes()) for a, p in both)
-    links = Links.of(len(index), [parts[k] for k in first])
+    parts = [
+        Graph(_read_arcs(graph, k, index), positions=node_positions(graph, index)) for k, graph in enumerate(members)
+    ]
+    links, ones, positions, order = distinct_graphs(len(index), parts)
     require_connected(links, order, strong=True)
     recipe = {"generator": "from_digraphs", "nodes": len(index), "graphs": len(members)}
-    recipe["sha256"] = links.digest(np.ones(len(links.edges)), order)
-    return DirectedNetwork(Batch(links, positions=[points[k] for k in first]), order, recipe)
+    recipe["sha256"] = links.digest(ones, order)
+    return DirectedNetwork(Batch(links, positions=positions), order, recipe)
 
 
 def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:

@@ -11,8 +11,8 @@ from ..util.threads import one_thread
 from . import spectra
 from .checks import truth
 from .connect import component_labels, join_in_chain, name_components, require_connected
-from .lazy import Batch
-from .links import Floats, Ints, Links, distinct
+from .lazy import Batch, Graph
+from .links import Floats, Ints, Links
 from .network import Network
 
 ROUNDING = 1e-8
@@ -49,18 +49,10 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
         raise InputTypeError(f"weight must name an edge attribute, got {shown(weight)}; e.g. weight='weight'")
     members = [graphs] if hasattr(graphs, "is_directed") else as_list(graphs, "graphs", "networkx.Graph")
     index = label_index(members)
-    parts = [_read_graph(graph, k, index, weight) for k, graph in enumerate(members)]
-    if repair:
-        parts = [_repaired(len(index), pairs, values) for pairs, values in parts]
-    points = [node_positions(graph, index) for graph in members]
-    first, order = distinct(
-        pairs.tobytes() + values.tobytes() + (b"" if cloud is None else cloud.tobytes())
-        for (pairs, values), cloud in zip(parts, points, strict=True)
-    )
-    links = Links.of(len(index), [parts[k][0] for k in first])
+    parts = [_read_graph(graph, k, index, weight, repair) for k, graph in enumerate(members)]
+    links, values, positions, order = distinct_graphs(len(index), parts)
     require_connected(links, order)
-    values = np.concatenate([parts[k][1] for k in first])
-    pool = Batch.laplacian(links, values, positions=[points[k] for k in first])
+    pool = Batch.laplacian(links, values, positions=positions)
     recipe = {"generator": "from_graphs", "nodes": len(index), "graphs": len(members), "repair": repair}
     return Network(pool, order, {**recipe, "weight": weight, "sha256": links.digest(values, order)})
 
@@ -86,7 +78,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
     """
     single = getattr(matrices, "ndim", None) == 2
     members = [matrices] if single else as_list(matrices, "matrices", "matrix W with W 1 = 0")
-    parts: list[tuple[Ints, Floats]] = []
+    parts: list[Graph] = []
     nodes = 0
     for k, matrix in enumerate(members):
         size, pairs, values = _read_matrix(matrix, k)
@@ -94,12 +86,26 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
         if size != nodes:
             raise InputError(f"matrix {k} is {size} x {size} and matrix 0 is {nodes} x {nodes}; make them alike")
         _check_kernel(nodes, pairs, values, k)
-        parts.append((pairs, values))
-    first, order = distinct(pairs.tobytes() + values.tobytes() for pairs, values in parts)
-    links = Links.of(nodes, [parts[k][0] for k in first])
-    weights = np.concatenate([parts[k][1] for k in first])
+        parts.append(Graph(pairs, values))
+    links, weights, _, order = distinct_graphs(nodes, parts)
     recipe = {"generator": "from_matrices", "nodes": nodes, "matrices": len(members)}
     return Network(Batch(links, weights), order, {**recipe, "sha256": links.digest(weights, order)})
+
+
+def distinct_graphs(nodes: int, graphs: Iterable[Graph]) -> tuple[Links, Floats, list[Floats | None], Ints]:
+    """Return links, weights (1 without any) and positions of each distinct graph, and the order of all of them."""
+    numbers: dict[bytes, int] = {}
+    kept: list[Graph] = []
+    order = []
+    for graph in graphs:
+        key = b"".join(array.tobytes() for array in graph if array is not None)
+        if key not in numbers:
+            numbers[key] = len(kept)
+            kept.append(graph)
+        order.append(numbers[key])
+    weights = [np.ones(len(graph.edges)) if graph.weights is None else graph.weights for graph in kept]
+    links = Links.of(nodes, [graph.edges for graph in kept])
+    return links, np.concatenate(weights), [graph.positions for graph in kept], np.array(order, dtype=np.int32)
 
 
 def iterable(items: Any) -> bool:
@@ -144,8 +150,8 @@ def label_index(graphs: list[Any]) -> dict[Any, int]:
     return index
 
 
-def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None) -> tuple[Ints, Floats]:
-    """Return one graph's links in canonical form and their weights; parallel links add up."""
+def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None, repair: bool) -> Graph:
+    """Return one graph in canonical form; parallel links add up, and those of a repair weigh 1."""
     total: dict[tuple[int, int], float] = {}
     rows = graph.edges(data=weight) if weight is not None else ((a, b, None) for a, b in graph.edges())
     for a, b, value in rows:
@@ -159,11 +165,13 @@ def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None) -
             total[pair] = 1.0
         else:
             total[pair] = total.get(pair, 0.0) + _positive(value, f"graph {k}, link ({a!r}, {b!r})", weight)
+    if repair:
+        links = np.array(sorted(total), dtype=np.int32).reshape(-1, 2)
+        for u, v in join_in_chain(len(index), links).tolist():
+            total[u, v] = 1.0
     pairs = sorted(total)
-    return (
-        np.array(pairs, dtype=np.int32).reshape(-1, 2),
-        np.array([total[pair] for pair in pairs], dtype=np.float64),
-    )
+    edges = np.array(pairs, dtype=np.int32).reshape(-1, 2)
+    return Graph(edges, np.array([total[pair] for pair in pairs], dtype=np.float64), node_positions(graph, index))
 
 
 def _positive(value: Any, where: str, name: str) -> float:
@@ -178,14 +186,6 @@ def _positive(value: Any, where: str, name: str) -> float:
             "set it, or leave `weight` out to weigh all links alike"
         )
     return number
-
-
-def _repaired(nodes: int, pairs: Ints, values: Floats) -> tuple[Ints, Floats]:
-    """Return the links with a chain of new ones, of weight 1, through the components."""
-    extra = join_in_chain(nodes, pairs)
-    both = np.concatenate([pairs, extra])
-    order = np.lexsort((both[:, 1], both[:, 0]))
-    return both[order], np.concatenate([values, np.ones(len(extra))])[order]
 
 
 def node_positions(graph: Any, index: dict[Any, int]) -> Floats | None:

@@ -111,23 +111,3 @@ class Links:
         for array in (order, self.offsets, self.edges, values):
             content.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
         return content.hexdigest()
-
-
-def distinct(keys: Iterable[bytes]) -> tuple[list[int], Ints]:
-    """Return where each distinct key first occurs, and for every key the number of its first occurrence.
-
-    Examples
-    --------
-    >>> first, order = distinct([b"ring", b"star", b"ring"])
-    >>> first, order.tolist()
-    ([0, 1], [0, 1, 0])
-    """
-    first: list[int] = []
-    numbers: dict[bytes, int] = {}
-    order = []
-    for index, key in enumerate(keys):
-        if key not in numbers:
-            numbers[key] = len(first)
-            first.append(index)
-        order.append(numbers[key])
-    return first, np.array(order, dtype=np.int32)
