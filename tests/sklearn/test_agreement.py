@@ -45,34 +45,35 @@ def difference(ours, theirs):
     return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
-VARIANTS = {"plain": {}, "weighted": {}, "no intercept": {"fit_intercept": False}}
-
-
-def weights(variant, samples):
-    """Weights of every size, a fifth of them 0; or none."""
-    if variant != "weighted":
-        return None
+def weights(samples):
+    """Weights of every size, a fifth of them 0."""
     rng = np.random.default_rng(1)
     return rng.uniform(0, 3, samples) * (rng.random(samples) < 0.8)
 
 
 @pytest.mark.parametrize(
-    ("name", "variant"),
+    ("name", "weighted", "shared", "own"),
     [
-        *(("binary", variant) for variant in VARIANTS),
-        ("iris", "weighted"),
-        ("iris", "plain"),
-        ("sparse binary", "weighted"),
-        ("sparse classes", "plain"),
+        ("binary", False, {}, {}),
+        ("binary", True, {}, {}),
+        ("binary", False, {"fit_intercept": False}, {}),
+        ("iris", True, {}, {}),
+        ("iris", False, {}, {}),
+        ("sparse binary", True, {}, {}),
+        ("sparse classes", False, {}, {}),
+        ("digits", False, {}, {}),  # 4 x 65 coordinates: Newton's systems are solved by conjugate gradients
+        *((name, False, {"C": C}, {}) for name in ("binary", "iris") for C in (1e-3, 100.0)),
+        *(("binary", True, {"class_weight": weight}, {}) for weight in ("balanced", {0: 3.0, 1: 0.2})),
+        *(("binary", False, {}, {"split": split, "nodes": 12}) for split in ("contiguous", "label", "dirichlet")),
     ],
 )
-def test_logistic_regression(name, variant):
+def test_logistic_regression(name, weighted, shared, own):
     X, y = data(name)
-    s, options = weights(variant, X.shape[0]), VARIANTS[variant]
-    ours = DecentralizedLogisticRegression(**options).fit(X, y, s)
+    s = weights(X.shape[0]) if weighted else None
+    ours = DecentralizedLogisticRegression(**shared, **own).fit(X, y, s)
     # Only these two of scikit-learn's solvers go to rounding; newton-cg is the one that takes sparse data.
     solver = "newton-cg" if sp.issparse(X) else "newton-cholesky"
-    theirs = LogisticRegression(solver=solver, tol=1e-13, max_iter=1000, **options).fit(X, y, s)
+    theirs = LogisticRegression(solver=solver, tol=1e-13, max_iter=1000, **shared).fit(X, y, s)
     assert difference(ours, theirs) < 1e-8
     assert ours.result_.status == "converged"
     np.testing.assert_array_equal(ours.classes_, theirs.classes_)
@@ -81,31 +82,6 @@ def test_logistic_regression(name, variant):
     np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-6)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-6, atol=1e-8)
     assert ours.score(X, y, s) == pytest.approx(theirs.score(X, y, s))
-
-
-def test_many_classes_and_coordinates():
-    X, y = data("digits")  # 4 x 65 coordinates: Newton's systems are solved by conjugate gradients
-    ours = DecentralizedLogisticRegression().fit(X, y)
-    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-13).fit(X, y)
-    assert difference(ours, theirs) < 1e-8
-
-
-@pytest.mark.parametrize("C", [1e-3, 100.0])
-@pytest.mark.parametrize("name", ["binary", "iris"])
-def test_strong_and_weak_regularisation(name, C):
-    X, y = data(name)
-    ours = DecentralizedLogisticRegression(C=C).fit(X, y)
-    theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-13, max_iter=1000).fit(X, y)
-    assert difference(ours, theirs) < 1e-8
-
-
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 1: 0.2}])
-def test_class_weights(class_weight):
-    X, y = data("binary")
-    s = weights("weighted", y.size)
-    ours = DecentralizedLogisticRegression(class_weight=class_weight).fit(X, y, s)
-    theirs = LogisticRegression(class_weight=class_weight, solver="newton-cholesky", tol=1e-13).fit(X, y, s)
-    assert difference(ours, theirs) < 1e-8
 
 
 def test_features_far_from_the_origin():
@@ -118,26 +94,28 @@ def test_features_far_from_the_origin():
 
 
 @pytest.mark.parametrize(
-    ("name", "variant"),
-    [*(("diabetes", variant) for variant in VARIANTS), ("wide", "plain"), ("sparse regression", "weighted")],
+    ("name", "weighted", "shared", "own", "size"),
+    [
+        ("diabetes", False, {}, {}, 1.0),
+        ("diabetes", True, {}, {}, 1.0),
+        ("diabetes", False, {"fit_intercept": False}, {}, 1.0),
+        ("wide", False, {}, {}, 1.0),
+        ("sparse regression", True, {}, {}, 1.0),
+        *(("diabetes", False, {}, {"split": split}, 1.0) for split in ("contiguous", "label", "dirichlet")),
+        *(("diabetes", False, {}, {}, size) for size in (1e-12, 1e12)),
+    ],
 )
-def test_ridge(name, variant):
+def test_ridge(name, weighted, shared, own, size):
     X, y = data(name)
-    s, options = weights(variant, X.shape[0]), VARIANTS[variant]
-    ours = DecentralizedRidge(**options).fit(X, y, s)
+    s, targets = weights(X.shape[0]) if weighted else None, size * y
+    ours = DecentralizedRidge(**shared, **own).fit(X, targets, s)
     dense = X.toarray() if sp.issparse(X) else X
-    theirs = Ridge(**options).fit(dense, y, s)
+    theirs = Ridge(**shared).fit(dense, targets, s)
     assert difference(ours, theirs) < 1e-8
     assert ours.coef_.shape == theirs.coef_.shape
     assert isinstance(ours.intercept_, float)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(dense), rtol=1e-6, atol=1e-6)
-    assert ours.score(X, y, s) == pytest.approx(theirs.score(dense, y, s), rel=1e-9)
-
-
-@pytest.mark.parametrize("size", [1e-12, 1e12])
-def test_targets_of_any_size(size):
-    X, y = data("diabetes")
-    assert difference(DecentralizedRidge().fit(X, size * y), Ridge().fit(X, size * y)) < 1e-8
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(dense), rtol=1e-6, atol=1e-6 * size)
+    assert ours.score(X, targets, s) == pytest.approx(theirs.score(dense, targets, s), rel=1e-9)
 
 
 def test_targets_that_are_all_alike():
@@ -146,13 +124,3 @@ def test_targets_that_are_all_alike():
     assert not model.coef_.any()
     assert model.intercept_ == pytest.approx(0.1, rel=1e-14)
     assert model.result_.status == "converged"
-
-
-@pytest.mark.parametrize("split", ["contiguous", "label", "dirichlet"])
-def test_unlike_nodes(split):
-    X, y = data("binary")
-    ours = DecentralizedLogisticRegression(split=split, nodes=12).fit(X, y)
-    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-13).fit(X, y)
-    assert difference(ours, theirs) < 1e-8
-    X, y = data("diabetes")
-    assert difference(DecentralizedRidge(split=split).fit(X, y), Ridge().fit(X, y)) < 1e-8
