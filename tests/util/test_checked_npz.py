@@ -15,7 +15,7 @@ from support.damage import mutants
 
 ARRAYS = {
     "x": np.arange(12.0).reshape(3, 4),
-    "columns": np.asfortranarray(np.ones((3, 2), np.float32)),
+    "columns": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2)),
     "history/round": np.arange(5),
     "names": np.array(["a", "bc"]),
     "flags": np.array([True, False]),

@@ -46,6 +46,8 @@ def test_the_longest_name_that_there_is_can_be_written(tmp_path):
     with atomic(target) as partial:
         partial.write_text("all of it")
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    (tmp_path / "plain").touch()
+    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,9 @@ def _none_empty(parts: list[np.ndarray]) -> list[np.ndarray]:
 
     Examples
     --------
-    >>> [rows.tolist() for rows in _none_empty([np.array([0, 1, 2]), np.array([], dtype=int)])]
-    [[0, 1], [2]]
+    >>> none = np.array([], dtype=int)
+    >>> [rows.tolist() for rows in _none_empty([np.array([0, 1]), np.array([2, 3]), none, none])]
+    [[0], [2], [1], [3]]
     """
     most = [(-len(rows), node) for node, rows in enumerate(parts)]
     heapq.heapify(most)
