@@ -14,7 +14,7 @@ from . import claims_curves as curves
 from . import claims_ranks as ranks
 from . import claims_theory as theory
 from . import full_run
-from .verdicts import NOT_JUDGED, NOT_TESTED, Entry, Finding
+from .verdicts import NOT_JUDGED, NOT_TESTED, Entry
 
 PROTOCOLS = ("theory", "unit", "tuned")
 
@@ -23,25 +23,16 @@ PROTOCOLS = ("theory", "unit", "tuned")
 class Claim:
     """A claim of the paper.
 
-    Attributes
-    ----------
-    name, statement, where : str
-        Its id, what the paper says, and where.
-    judge : callable
-        (runs, protocol) -> `Finding`.
-    protocols : tuple of str
-        Those it can be tested under.
-    miniature : bool
-        Whether a miniature can judge it: it speaks of problems of any size, or those of the miniature are the same. Who
-        is ahead, how rounds grow, and how a method ends depend on sizes, rounds and the number of draws.
+    A miniature can judge a claim that speaks of problems of any size, or of problems that are the same there. Who is
+    ahead, how rounds grow, and how a method ends depend on sizes, rounds and the number of draws.
     """
 
     name: str
-    statement: str
+    statement: str  # what the paper says
     where: str
-    judge: Callable[[pd.DataFrame, str], Finding]
-    protocols: tuple[str, ...] = PROTOCOLS
-    miniature: bool = False
+    judge: Callable[[pd.DataFrame, str], Entry]
+    protocols: tuple[str, ...] = PROTOCOLS  # those it can be tested under
+    miniature: bool = False  # whether a miniature can judge it
 
     @property
     def rule(self) -> str:
@@ -51,7 +42,8 @@ class Claim:
 
     def entry(self, runs: pd.DataFrame, protocol: str) -> Entry:
         """Return the claim's entry of the ledger under a protocol."""
-        return self.judge(runs, protocol).entry(self.name, self.statement, self.where, protocol)
+        entry = self.judge(runs, protocol)
+        return replace(entry, claim=self.name, statement=self.statement, where=self.where, protocol=protocol)
 
     def in_miniature(self, entry: Entry) -> Entry:
         """Return an entry as a miniature gives it: no verdict where it cannot judge, and the full run's beside it."""

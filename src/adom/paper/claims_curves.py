@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .evidence import Curve, Interval, by_seed, cells, family, target_within
-from .verdicts import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Finding, fewer, missing, overall, untested
+from .verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, Entry, fewer, finding, missing, not_tested, untested
 
 COMPARED = ("kappa", "chi", "real_kappa", "real_chi", "real_networks")
 """The figures in which ADOM, Mudag, Acc-DNGD and APM are compared."""
@@ -25,7 +25,7 @@ STILL = 0.1
 """Fewer digits gained than this are no progress that a pace could be told from."""
 
 
-def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Finding:
+def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that Acc-DNGD gets worse as chi and kappa grow.
 
     A row is the panels of figure kappa or chi that differ in kappa or chi only. Pace is digits of the error gained in
@@ -65,7 +65,7 @@ def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Finding:
     notes = [f"{still} rows say nothing: Acc-DNGD gains less than {STILL} digits in all its rounds"] if still else []
     if not panels:
         why = untested(runs, protocol, ["kappa", "chi"], "no row with two values of kappa or chi")
-        return Finding(NOT_TESTED, notes=notes or why.notes)
+        return not_tested(notes) if notes else why
     holding = sum(panel["outcome"] == "worse" for panel in panels)
     parts = []
     for swept in ("kappa", "chi"):
@@ -75,8 +75,7 @@ def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Finding:
             more = median(panel["slower than others"].median for panel in chosen)
             parts.append(f"smallest to largest {swept}: {slower:.3g} times slower, {more:.3g} against the best other")
     notes += fewer(0, [], [panel["seeds"] for panel in panels]) + missing(runs, protocol, ["kappa", "chi"])
-    evidence = {"panels": panels}
-    return Finding(overall(holding, len(panels)), holding, len(panels), "; ".join(parts), evidence, notes, "rows")
+    return finding(panels, holding, "; ".join(parts), notes, unit="rows")
 
 
 def _paces(cell: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +91,7 @@ def _slower(first: pd.DataFrame, last: pd.DataFrame) -> tuple[Interval, Interval
     return Interval.of(before / after), Interval.of(behind)
 
 
-def apm_flattens(runs: pd.DataFrame, protocol: str) -> Finding:
+def apm_flattens(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that APM is sub-linear: its slope flattens as rounds grow.
 
     The slope is that of log(error) against rounds, over the first and the last third of a run's rounds. APM flattens
@@ -127,7 +126,7 @@ def apm_flattens(runs: pd.DataFrame, protocol: str) -> Finding:
         both = (median(panel[name].median for panel in linear) for name in ("ADOM's ratio", "ADOM's last over middle"))
         summary += "; for comparison ADOM's {:.3g} and {:.3g}".format(*both)
     notes = fewer(len(panels), figures, [panel["seeds"] for panel in panels]) + missing(runs, protocol, figures)
-    return Finding(overall(holding, len(panels)), holding, len(panels), summary, {"panels": panels}, notes)
+    return finding(panels, holding, summary, notes)
 
 
 def _flattening(curve: Curve) -> float:
@@ -135,7 +134,7 @@ def _flattening(curve: Curve) -> float:
     return float("inf") if curve.failed or first >= 0 else last / first
 
 
-def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Finding:
+def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that T <= 3 inner steps are enough, and T = 1 outside figure slow2.
 
     In a panel, rounds of ADOM with the paper's T over those with the exact oracle, seed by seed, to the smallest power
@@ -171,7 +170,7 @@ def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Finding:
     )
     if not panels:
         why = untested(runs, protocol, figures, f"no runs with the exact oracle under {protocol}", "exact")
-        return Finding(NOT_TESTED, notes=notes or why.notes)
+        return not_tested(notes) if notes else why
     holding = sum(panel["outcome"] == "enough" for panel in panels)
     ratios = [panel["ratio"].median for panel in panels]
     bad = sum(not panel["diverged"].startswith("0 ") for panel in panels)
@@ -181,8 +180,7 @@ def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Finding:
     lost = sum(bool(cell["failed"].any()) for cell in everywhere.values())
     summary += f" (with or without exact runs beside it: in {lost} of {len(everywhere)})"
     notes += fewer(len(panels), figures, [panel["seeds"] for panel in panels])
-    more = {"diverges": lost, "of": len(everywhere)}
-    return Finding(overall(holding, len(panels)), holding, len(panels), summary, {"panels": panels} | more, notes)
+    return finding(panels, holding, summary, notes, evidence={"diverges": lost, "of": len(everywhere)})
 
 
 def adom_cells(
@@ -203,7 +201,7 @@ def _truncation(curve: Curve, exact: Curve, target: float) -> float:
     return curve.cost_to(target) / reference if np.isfinite(reference) else 1.0
 
 
-def early_progress(runs: pd.DataFrame, protocol: str) -> Finding:
+def early_progress(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that APM and Mudag often diverge at first while ADOM makes progress at once.
 
     The opening is the first 5 % of the rounds allowed, at least three records. A method diverges at first in a panel if
@@ -240,8 +238,9 @@ def early_progress(runs: pd.DataFrame, protocol: str) -> Finding:
     summary = f"of {len(panels)} panels: ADOM at once in {progress}; APM rises in {rises['apm']}, "
     summary += f"Mudag in {rises['mudag']}"
     notes = fewer(0, [], [panel["seeds"] for panel in panels]) + missing(runs, protocol, COMPARED)
-    evidence = {"ADOM at once": progress, "rises": rises, "panels": panels}
-    return Finding(verdict, holding, len(panels), summary, evidence, notes)
+    return finding(
+        panels, holding, summary, notes, verdict=verdict, evidence={"ADOM at once": progress, "rises": rises}
+    )
 
 
 def _opening(curve: Curve, budget: int) -> np.ndarray:

@@ -4,6 +4,7 @@ Each function's docstring is the rule that the ledger prints.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -11,7 +12,18 @@ import pandas as pd
 
 from ..run.result import Result
 from .evidence import COARSE, cells, contest
-from .verdicts import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Finding, fewer, missing, overall, untested
+from .verdicts import (
+    NOT_REPRODUCED,
+    NOT_TESTED,
+    PARTLY,
+    REPRODUCED,
+    Entry,
+    fewer,
+    finding,
+    missing,
+    not_tested,
+    untested,
+)
 
 RIVALS = ("mudag", "acc-dngd", "apm")
 """The methods that the paper compares ADOM with."""
@@ -21,7 +33,7 @@ CHI, NODES, GRAPHS = 232.0, 50, 200
 """The paper's numbers for infectious_ct1."""
 
 
-def best_over_kappa(runs: pd.DataFrame, protocol: str) -> Finding:
+def best_over_kappa(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that ADOM is best in all panels of figure kappa.
 
     Methods are ranked by rounds to a common relative squared error: the smallest power of ten that the best of them
@@ -33,7 +45,7 @@ def best_over_kappa(runs: pd.DataFrame, protocol: str) -> Finding:
     return _best(runs, protocol, ["kappa"])
 
 
-def best_over_chi(runs: pd.DataFrame, protocol: str) -> Finding:
+def best_over_chi(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that ADOM is best in all panels of figure chi.
 
     The rule is that of figure kappa.
@@ -49,16 +61,15 @@ def _contests(
     return [(cell, row) for cell, row in ranked if row is not None]
 
 
-def _best(runs: pd.DataFrame, protocol: str, figures: Sequence[str]) -> Finding:
+def _best(runs: pd.DataFrame, protocol: str, figures: Sequence[str]) -> Entry:
     panels = [row for _, row in _contests(runs, protocol, figures)]
     if not panels:
         return untested(runs, protocol, figures)
     outcomes = [row["outcome"] for row in panels]
     evidence: dict[str, Any] = {name: outcomes.count(name) for name in ("won", "lost", "undecided")}
-    won = evidence["won"]
     early = [row["outcome"] for _, row in _contests(runs, protocol, figures, COARSE)]
     evidence["won at 1e-2"] = early.count("won")
-    evidence |= {"factor": median(row["factor"].median for row in panels), "panels": panels}
+    evidence["factor"] = median(row["factor"].median for row in panels)
     least, most = (choose(panels, key=lambda row: row["factor"].median) for choose in (min, max))
     summary = (
         f"best rival/ADOM: median {evidence['factor']:.2f}, "
@@ -70,7 +81,7 @@ def _best(runs: pd.DataFrame, protocol: str, figures: Sequence[str]) -> Finding:
     by_error = sum(row["target"] == "last error" for row in panels)
     if by_error:
         notes.append(f"nobody meets 1e-2 in {by_error} panels; last errors are compared there")
-    return Finding(overall(won, len(panels)), won, len(panels), summary, evidence, notes)
+    return finding(panels, evidence["won"], summary, notes, evidence=evidence)
 
 
 def _factor(row: dict[str, Any]) -> str:
@@ -79,7 +90,7 @@ def _factor(row: dict[str, Any]) -> str:
     return f"{sign}{row['factor']}"
 
 
-def best_on_real_data(runs: pd.DataFrame, protocol: str) -> Finding:
+def best_on_real_data(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that ADOM is best on a6a, w6a and ijcnn1, and that Acc-DNGD almost does not converge for some settings.
 
     The ranking's rule is that of figure kappa. Acc-DNGD almost does not converge in a panel if its last relative
@@ -97,11 +108,10 @@ def best_on_real_data(runs: pd.DataFrame, protocol: str) -> Finding:
             stuck.append(f"{row['figure']} {row['panel']}")
     verdict = PARTLY if ranked.verdict == REPRODUCED and not stuck else ranked.verdict
     summary = f"{ranked.summary}; Acc-DNGD almost does not converge in {len(stuck)} panels"
-    evidence = ranked.evidence | {"acc-dngd stuck": stuck}
-    return Finding(verdict, ranked.holding, ranked.tested, summary, evidence, ranked.notes)
+    return replace(ranked, verdict=verdict, evidence=ranked.evidence | {"summary": summary, "acc-dngd stuck": stuck})
 
 
-def dnm_diverges(runs: pd.DataFrame, protocol: str) -> Finding:
+def dnm_diverges(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that DNM diverges in 7 of the 8 panels of figure slow2, while ADOM converges in all.
 
     A run diverges if its error grew beyond all bounds or ended above its start; it converges if it met its tolerance,
@@ -144,11 +154,11 @@ def dnm_diverges(runs: pd.DataFrame, protocol: str) -> Finding:
     summary = f"DNM diverges in {diverging}, diverges or stalls in {either}, "
     summary += f"ADOM converges in {stable} of {len(panels)} panels"
     notes = fewer(len(panels), ["slow2"], [panel["seeds"] for panel in panels]) + missing(runs, protocol, ["slow2"])
-    evidence = {"DNM diverges": diverging, "ADOM converges": stable, "panels": panels}
-    return Finding(verdict, both, len(panels), summary, evidence, notes)
+    evidence = {"DNM diverges": diverging, "ADOM converges": stable}
+    return finding(panels, both, summary, notes, verdict=verdict, evidence=evidence)
 
 
-def dnm_faster(runs: pd.DataFrame, protocol: str) -> Finding:
+def dnm_faster(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that where DNM converges it can be faster than ADOM.
 
     Tested are the panels of figure slow2 in which DNM converges in every seed. DNM is faster in a panel if ADOM's
@@ -161,17 +171,17 @@ def dnm_faster(runs: pd.DataFrame, protocol: str) -> Finding:
     panels = [row for cell in steady if (row := contest(cell, "dnm", ["adom"])) is not None]
     if not panels:
         why = f"DNM converges in none of {len(with_dnm)} panels"
-        return Finding(NOT_TESTED, notes=[why]) if with_dnm else untested(runs, protocol, ["slow2"])
+        return not_tested([why]) if with_dnm else untested(runs, protocol, ["slow2"])
     faster = sum(row["outcome"] == "won" for row in panels)
     close = any(row["factor"].median > 1 for row in panels)
     verdict = REPRODUCED if faster else (PARTLY if close else NOT_REPRODUCED)
     best = max(panels, key=lambda row: row["factor"].median)
     summary = f"ADOM's rounds over DNM's: up to {_factor(best)} ({best['panel']})"
     notes = fewer(0, [], [row["seeds"] for row in panels])
-    return Finding(verdict, faster, len(panels), summary, {"panels": panels}, notes, "panels where DNM converges")
+    return finding(panels, faster, summary, notes, verdict=verdict, unit="panels where DNM converges")
 
 
-def real_networks(runs: pd.DataFrame, protocol: str) -> Finding:
+def real_networks(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge figure real_networks: the network's numbers, ADOM best, Mudag ahead of APM for small kappa only.
 
     A panel holds if ADOM is best in it (the rule of figure kappa), and if for kappa up to 30 Mudag takes fewer rounds
@@ -207,9 +217,9 @@ def real_networks(runs: pd.DataFrame, protocol: str) -> Finding:
     notes = fewer(len(panels), ["real_networks"], [panel["seeds"] for panel in panels])
     if not described:
         notes.append(f"the paper says {NODES} nodes, {GRAPHS} graphs, chi about {CHI:.0f}")
-    evidence = {"best": best, "order": ordered, "network": network, "panels": panels}
+    evidence = {"best": best, "order": ordered, "network": network}
     notes += missing(runs, protocol, ["real_networks"])
-    return Finding(verdict, holding, len(panels), summary, evidence, notes)
+    return finding(panels, holding, summary, notes, verdict=verdict, evidence=evidence)
 
 
 def _described(run: Result) -> tuple[bool, str]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .evidence import Curve, PowerLaw, cells, finished, power_law
+from .evidence import Curve, PowerLaw, by_seed, cells, finished, power_law
 from .runs import VERIFY
-from .verdicts import NOT_TESTED, PARTLY, REPRODUCED, Finding, missing, overall, untested
+from .verdicts import PARTLY, REPRODUCED, Entry, finding, missing, not_tested, overall, untested
 
 TABLE = {
     "adom": (0.5, 1.0),
@@ -27,7 +27,7 @@ SAME = 1e-6
 """How far apart, relative to the way they went, two runs may be that are the same but for rounding."""
 
 
-def theorem(runs: pd.DataFrame, protocol: str) -> Finding:
+def theorem(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge Theorem 1.
 
     A verification holds if error <= C (1 - tau)^k, C from the proof, in every round checked, beyond 1e-6 of rounding.
@@ -36,7 +36,7 @@ def theorem(runs: pd.DataFrame, protocol: str) -> Finding:
     return _inequalities(runs, protocol, "Theorem")
 
 
-def lemmas(runs: pd.DataFrame, protocol: str) -> Finding:
+def lemmas(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge Lemmas 1 to 4.
 
     A verification holds if left side <= right side for every lemma in every round checked, beyond 1e-6 of rounding.
@@ -45,7 +45,7 @@ def lemmas(runs: pd.DataFrame, protocol: str) -> Finding:
     return _inequalities(runs, protocol, "Lemma")
 
 
-def _inequalities(runs: pd.DataFrame, protocol: str, kind: str) -> Finding:
+def _inequalities(runs: pd.DataFrame, protocol: str, kind: str) -> Entry:
     panels: list[dict[str, Any]] = []
     worst: dict[str, float] = {}
     rounds = whole = 0
@@ -67,12 +67,11 @@ def _inequalities(runs: pd.DataFrame, protocol: str, kind: str) -> Finding:
     holding = sum(panel["holds"] for panel in panels)
     ratios_text = ", ".join(f"{name} {ratio:.4g}" for name, ratio in worst.items())
     summary = f"worst left/right side over {rounds} rounds: {ratios_text}"
-    evidence = {"worst": worst, "rounds": rounds, "panels": panels}
     notes = [f"{whole - rounds} more rounds not checked: both sides are within rounding of 0"] if whole > rounds else []
-    return Finding(overall(holding, len(panels)), holding, len(panels), summary, evidence, notes, "verifications")
+    return finding(panels, holding, summary, notes, unit="verifications", evidence={"worst": worst, "rounds": rounds})
 
 
-def complete(runs: pd.DataFrame, protocol: str) -> Finding:
+def complete(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge that on the complete graph ADOM is PNGD, at rate sqrt(kappa).
 
     In a panel the two are the same if their distances to the solution never differ by more than 1e-6 of that at the
@@ -82,7 +81,7 @@ def complete(runs: pd.DataFrame, protocol: str) -> Finding:
     """
     panels: list[dict[str, Any]] = []
     for (_, name), cell in cells(runs, protocol, ["complete"]).items():
-        curves = cell.pivot(index="seed", columns="method", values="curve").reindex(columns=["adom", "pngd"]).dropna()
+        curves = by_seed(cell, "curve").reindex(columns=["adom", "pngd"]).dropna()
         if len(curves):
             pairs = list(curves.itertuples(index=False, name=None))
             history = max(_curves_apart(*pair) for pair in pairs)
@@ -105,8 +104,8 @@ def complete(runs: pd.DataFrame, protocol: str) -> Finding:
     verdict = overall(holding, len(panels))
     if verdict == REPRODUCED and not agrees:
         verdict = PARTLY
-    evidence |= {"distance": apart, "panels": panels}
-    return Finding(verdict, holding, len(panels), summary, evidence, missing(runs, protocol, ["complete"]))
+    notes = missing(runs, protocol, ["complete"])
+    return finding(panels, holding, summary, notes, verdict=verdict, evidence=evidence | {"distance": apart})
 
 
 def _curves_apart(one: Curve, other: Curve) -> float:
@@ -124,7 +123,7 @@ def _rows_apart(one: Curve, other: Curve) -> float:
     return float(np.sqrt((gap**2).sum() / one.result.provenance["start_error"]))
 
 
-def rates(runs: pd.DataFrame, protocol: str) -> Finding:
+def rates(runs: pd.DataFrame, protocol: str) -> Entry:
     """Judge Table 1: how rounds to a target grow with kappa and chi, for each method of the table.
 
     The exponent is fitted by least squares of log(rounds) against log(kappa) or log(chi), as measured, with one
@@ -150,7 +149,7 @@ def rates(runs: pd.DataFrame, protocol: str) -> Finding:
             if power.dropped:
                 notes.append(f"{method} against {swept}: {power.dropped} runs left out that missed {power.target:.0e}")
     if not fits:
-        return Finding(NOT_TESTED, notes=notes or missing(runs, protocol, figures) or [f"no runs under {protocol}"])
+        return not_tested(notes) if notes else untested(runs, protocol, figures, f"no runs under {protocol}")
     holding = sum(fit["outcome"] == "holds" for fit in fits)
     summary = "; ".join(
         f"{fit['method']} {fit['against']}^{fit['exponent']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}], "
@@ -160,4 +159,4 @@ def rates(runs: pd.DataFrame, protocol: str) -> Finding:
     verdict = overall(holding, len(fits))
     if verdict == REPRODUCED and sum(fit["method"] == "adom" for fit in fits) < 2:
         verdict = PARTLY
-    return Finding(verdict, holding, len(fits), summary, {"panels": fits}, notes, "exponents")
+    return finding(fits, holding, summary, notes, verdict=verdict, unit="exponents")

@@ -175,9 +175,11 @@ def cells(
 
 def by_seed(cell: pd.DataFrame, values: str | pd.Series) -> pd.DataFrame:
     """Return values of a panel's runs with a row for each seed and a column for each method."""
-    if not isinstance(values, str):
-        cell, values = cell.assign(value=values), "value"
-    return cell.pivot(index="seed", columns="method", values=values)[list(cell["method"].unique())]
+    columns: dict[str, dict[int, Any]] = {}
+    given = cell[values] if isinstance(values, str) else values
+    for method, seed, value in zip(cell["method"], cell["seed"], given, strict=True):
+        columns.setdefault(method, {})[seed] = value
+    return pd.DataFrame(columns)
 
 
 def costs(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.Series:

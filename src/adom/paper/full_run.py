@@ -28,7 +28,7 @@ def verdict(claim: str, protocol: str) -> str:
 
     Examples
     --------
-    >>> verdict("thm", "theory")
+    >>> verdict("theorem-1", "theory")
     'reproduced, 11 of 11 verifications'
     """
     return str(_content()["verdicts"].get(claim, {}).get(protocol, ""))

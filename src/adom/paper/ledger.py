@@ -27,28 +27,14 @@ ERRORS = (
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries, and where they come from.
+    """All entries, and where they come from."""
 
-    Attributes
-    ----------
-    entries : tuple of Entry
-        In the order of the claims, for each by protocol.
-    quick : bool
-        Whether the reproduction is the miniature.
-    commit : str, optional
-        That of the code that made the plan.
-    command : str
-        The command that computes the ledger again.
-    runs, missing : int
-        How many jobs left something, and how many did not.
-    """
-
-    entries: tuple[Entry, ...]
-    quick: bool = False
-    commit: str | None = None
-    command: str = ""
-    runs: int = 0
-    missing: int = 0
+    entries: tuple[Entry, ...]  # in the order of the claims, for each by protocol
+    quick: bool = False  # whether the reproduction is the miniature
+    commit: str | None = None  # of the code that made the plan
+    command: str = ""  # which computes the ledger again
+    runs: int = 0  # jobs that left something
+    missing: int = 0  # jobs that did not
 
     def find(self, claim: str, protocol: str) -> Entry:
         """Return the entry of a claim under a protocol."""

@@ -41,32 +41,16 @@ TABLE1 = {"adom": "exact", "mudag": "", "acc-dngd": "", "apm": "", "diging": "",
 
 @dataclass(frozen=True)
 class Size:
-    """How large the problems are: the paper's own, or a miniature.
+    """How large the problems are: the paper's own, or a miniature."""
 
-    Attributes
-    ----------
-    nodes, graphs : int
-        Of the geometric networks.
-    slow : int
-        Nodes of figure slow2.
-    samples : int
-        A node, of synthetic data.
-    real : int, optional
-        The most samples a node of real data; None: all.
-    dims, chis : mapping
-        The paper's value -> the one that is run.
-    verified : tuple of str
-        Figures on which the theorem is checked.
-    """
-
-    nodes: int = 100
+    nodes: int = 100  # of the geometric networks
     graphs: int = 1000
-    slow: int = 100
-    samples: int = 100
-    real: int | None = None
-    dims: Mapping[int, int] = field(default_factory=lambda: {dim: dim for dim in DIMS})
-    chis: Mapping[float, float] = field(default_factory=dict)
-    verified: tuple[str, ...] = ("slow2", "kappa", "chi")
+    slow: int = 100  # nodes of figure slow2
+    samples: int = 100  # a node, of synthetic data
+    real: int | None = None  # the most samples a node of real data; None: all
+    dims: Mapping[int, int] = field(default_factory=lambda: {dim: dim for dim in DIMS})  # the paper's -> the one run
+    chis: Mapping[float, float] = field(default_factory=dict)  # likewise
+    verified: tuple[str, ...] = ("slow2", "kappa", "chi")  # figures on which the theorem is checked
 
     def chi(self, value: float) -> float:
         """Return the chi that is run in place of the paper's."""
@@ -88,37 +72,21 @@ QUICK = Size(
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """One figure: its panels, what is run on each, and what a caption says.
-
-    Attributes
-    ----------
-    panels : function of a size
-    methods : mapping
-        Method -> oracle; empty for a primal method.
-    caption : str
-    protocols : tuple of str
-        Those it is run under.
-    paper : bool
-        Whether it is one of the paper's.
-    """
+    """One figure: its panels, the methods that are run on each, and its caption."""
 
     panels: Callable[[Size], Iterator[PaperPanel]]
-    methods: Mapping[str, str]
+    methods: Mapping[str, str]  # method -> oracle; empty for a primal method
     caption: str
-    protocols: tuple[str, ...] = ("theory", "unit", "tuned")
-    paper: bool = True
+    protocols: tuple[str, ...] = ("theory", "unit", "tuned")  # those it is run under
+
+
+def _settings(size: Size, data: str, samples: int | None, kappa: float, **more: Any) -> dict[str, Any]:
+    drawn = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
+    return {"data": data, "samples": samples, "kappa": kappa, **drawn, **more}
 
 
 def _synthetic(size: Size, dim: int, kappa: float, **network: Any) -> dict[str, Any]:
-    """Return the settings of a panel on synthetic data."""
-    drawn = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
-    return {"data": "synthetic", "samples": size.samples, "dim": size.dims[dim], "kappa": kappa, **drawn, **network}
-
-
-def _real(size: Size, name: str, kappa: float, **network: Any) -> dict[str, Any]:
-    """Return the settings of a panel on a data set."""
-    drawn = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
-    return {"data": name, "samples": size.real, "kappa": kappa, **drawn, **network}
+    return _settings(size, "synthetic", size.samples, kappa, dim=size.dims[dim], **network)
 
 
 def _slow2(size: Size) -> Iterator[PaperPanel]:
@@ -149,14 +117,14 @@ def _chi(size: Size) -> Iterator[PaperPanel]:
 
 def _real_kappa(size: Size) -> Iterator[PaperPanel]:
     for (row, name), (column, kappa) in product(enumerate(SETS), enumerate(KAPPAS)):
-        settings = _real(size, name, kappa, chi=size.chi(30.0))
+        settings = _settings(size, name, size.real, kappa, chi=size.chi(30.0))
         title = f"{name}, $\\kappa$ = {_number(kappa)}"
         yield PaperPanel("real_kappa", f"{name}-kappa{kappa:g}", row, column, title, settings)
 
 
 def _real_chi(size: Size) -> Iterator[PaperPanel]:
     for (row, name), (column, chi) in product(enumerate(SETS), enumerate(CHIS)):
-        settings = _real(size, name, 100.0, chi=size.chi(chi))
+        settings = _settings(size, name, size.real, 100.0, chi=size.chi(chi))
         yield PaperPanel(
             "real_chi", f"{name}-chi{chi:g}", row, column, f"{name}, $\\chi$ = {size.chi(chi):g}", settings
         )
@@ -164,7 +132,7 @@ def _real_chi(size: Size) -> Iterator[PaperPanel]:
 
 def _real_networks(size: Size) -> Iterator[PaperPanel]:
     for (row, kappa), (column, name) in product(enumerate((10.0, 1e4)), enumerate(SETS)):
-        settings = _real(size, name, kappa, **INFECTIOUS)
+        settings = _settings(size, name, size.real, kappa, **INFECTIOUS)
         title = f"{name}, $\\kappa$ = {_number(kappa)}"
         yield PaperPanel("real_networks", f"{name}-kappa{kappa:g}", row, column, title, settings)
 
@@ -204,12 +172,8 @@ def _heterogeneity(size: Size) -> Iterator[PaperPanel]:
         yield PaperPanel("heterogeneity", f"chi{chi:g}", 0, column, f"$\\chi$ = {size.chi(chi):g}", settings)
 
 
-def _nothing(size: Size) -> Iterator[PaperPanel]:
-    yield from ()
-
-
 FIGURES = {
-    "network": PaperFigure(_nothing, {}, "A sample time-varying network with n = 20 nodes", ()),
+    "network": PaperFigure(lambda size: iter(()), {}, "A sample time-varying network with n = 20 nodes", ()),
     "slow2": PaperFigure(
         _slow2, SLOW, "DNM and ADOM, kappa = 30: two geometric graphs taking turns (top), a ring and a star (bottom)"
     ),
@@ -219,14 +183,12 @@ FIGURES = {
     "real_chi": PaperFigure(_real_chi, COMPARED, "LIBSVM data sets, kappa = 100, over chi"),
     "real_networks": PaperFigure(_real_networks, COMPARED, "LIBSVM data sets on the temporal graphs of infectious_ct1"),
     "complete": PaperFigure(
-        _complete, {"adom": "exact", "pngd": "exact"}, "ADOM and PNGD on the complete graph", ("theory", "unit"), False
+        _complete, {"adom": "exact", "pngd": "exact"}, "ADOM and PNGD on the complete graph", ("theory", "unit")
     ),
-    "theory": PaperFigure(
-        _theory, {"adom": "exact"}, "Theorem 1 and its lemmas, checked in every round", ("theory",), False
-    ),
-    "rates": PaperFigure(_rates, TABLE1, "The methods of Table 1 over kappa and chi", ("theory", "unit"), False),
+    "theory": PaperFigure(_theory, {"adom": "exact"}, "Theorem 1 and its lemmas, checked in every round", ("theory",)),
+    "rates": PaperFigure(_rates, TABLE1, "The methods of Table 1 over kappa and chi", ("theory", "unit")),
     "heterogeneity": PaperFigure(
-        _heterogeneity, COMPARED, "Data split at random (solid) and by label (dashed)", ("theory", "unit"), False
+        _heterogeneity, COMPARED, "Data split at random (solid) and by label (dashed)", ("theory", "unit")
     ),
 }
 """All figures by name, the paper's first."""

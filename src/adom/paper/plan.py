@@ -28,47 +28,21 @@ RTOL = 1e-10
 
 @dataclass(frozen=True)
 class Scale:
-    """How long runs are, and how many.
-
-    Attributes
-    ----------
-    size : Size
-    seeds : int
-        How many draws each panel is run on.
-    times : mapping
-        Protocol -> rounds over chi sqrt(kappa).
-    most, least : mapping and int
-        Bounds of the rounds, the upper ones by protocol.
-    small : int
-        The most rounds of figures complete and rates, whose problems are small.
-    records : int
-        A run, at most; rounds are a multiple of it.
-    stages : sequence of (int, float)
-        Of a search.
-    search : int
-        The most rounds of its candidates.
-    exact, verified : int
-        The most rounds with the exact oracle, and of a verification.
-    searched : mapping
-        Figure -> the column whose panel is tuned for its whole row.
-    oracles : int
-        With other oracles ADOM is run in the first so many panels of a row; with `exact`, which takes long, only where
-        d is smallest, and in figure slow2 in the first panel only.
-    """
+    """How long runs are, and how many."""
 
     size: Size
-    seeds: int
-    times: Mapping[str, float]
-    most: Mapping[str, int]
-    least: int
-    small: int
-    records: int
-    stages: Stages
-    search: int
-    exact: int
-    verified: int
-    oracles: int
-    searched: Mapping[str, int]
+    seeds: int  # draws that each panel is run on
+    times: Mapping[str, float]  # protocol -> rounds over chi sqrt(kappa)
+    most: Mapping[str, int]  # protocol -> the most rounds
+    least: int  # the least rounds
+    small: int  # the most rounds of figures complete and rates, whose problems are small
+    records: int  # a run, at most; rounds are a multiple of it
+    stages: Stages  # of a search
+    search: int  # the most rounds of its candidates
+    exact: int  # the most rounds with the exact oracle, which is run in the first panel of a row
+    verified: int  # the most rounds of a verification
+    oracles: int  # in the first so many panels of a row ADOM is run with oracle auto too
+    searched: Mapping[str, int]  # figure -> the column whose panel is tuned for its whole row
 
     @property
     def candidates(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Self
 from ..errors import InputError, nearest
 from ..run.provenance import commit
 from ..util.checks import check_whole
+from ..util.text import format_duration
 from . import ledger
 from .csv_files import write_tables
 from .figures import pages, pictures
@@ -224,14 +225,7 @@ def seconds(job: Job) -> float:
 class JobProgress:
     """Shows how many jobs are done and how much time is left: a bar on a terminal, elsewhere a line now and then.
 
-    Parameters
-    ----------
-    costs : dict
-        Key of a job that is to do -> estimated seconds.
-    before : int
-        Jobs that were done before.
-    workers : int
-    show : bool, optional
+    `costs` are the estimated seconds of the jobs that are to do, by their keys; `before` jobs were done before.
     """
 
     def __init__(self, costs: dict[str, float], before: int, workers: int, show: bool | None) -> None:
@@ -277,7 +271,8 @@ class JobProgress:
             self.say(self._note())
 
     def _note(self) -> str:
-        return f"{self.before + self.count} of {self.before + len(self.costs)} runs, {_duration(self.left())} left"
+        done, of = self.before + self.count, self.before + len(self.costs)
+        return f"{done} of {of} runs, {format_duration(self.left())} left"
 
     def left(self) -> float:
         """Return about how many seconds are left: by the estimates at first, then by the pace so far."""
@@ -285,17 +280,3 @@ class JobProgress:
         guess = self.total / self.workers
         pace = (elapsed + 0.1 * guess) / (self.paid + 0.1 * self.total) if self.total else 0.0
         return max(0.0, pace * (self.total - self.paid))
-
-
-def _duration(seconds: float) -> str:
-    """Return a duration for people to read.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(300), _duration(7000)
-    ('42 s', '5 min', '1 h 57 min')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -27,23 +27,12 @@ FORGET = 20
 
 @dataclass
 class WorkUnit:
-    """Something for one process to do in one go.
-
-    Attributes
-    ----------
-    jobs : list of Job
-    page : tuple of str, optional
-        A figure and a protocol to draw.
-    needs : set of str
-        Keys of jobs that must have been done before.
-    cost : float
-        Estimated seconds.
-    """
+    """Something for one process to do in one go."""
 
     jobs: list[Job] = field(default_factory=list)
-    page: tuple[str, str] | None = None
-    needs: set[str] = field(default_factory=set)
-    cost: float = 0.0
+    page: tuple[str, str] | None = None  # a figure and a protocol to draw
+    needs: set[str] = field(default_factory=set)  # keys of jobs that must have been done before
+    cost: float = 0.0  # estimated seconds
 
 
 class Runner:

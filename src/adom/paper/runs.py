@@ -28,67 +28,35 @@ VERIFY, TUNE = "verify", "tune"
 
 @dataclass(frozen=True)
 class PaperPanel:
-    """One panel of one figure.
-
-    Attributes
-    ----------
-    figure, name : str
-        `name` is unique in its figure.
-    row, column : int
-        Its place in the paper's arrangement, from 0.
-    title : str
-    settings : mapping
-        data, dim, kappa, chi, network, nodes, graphs, ...
-    """
+    """One panel of one figure."""
 
     figure: str
-    name: str
-    row: int
+    name: str  # unique in its figure
+    row: int  # in the paper's arrangement, from 0
     column: int
     title: str
-    settings: Mapping[str, Any] = field(hash=False)
+    settings: Mapping[str, Any] = field(hash=False)  # data, dim, kappa, chi, network, nodes, graphs, ...
 
 
 @dataclass(frozen=True)
 class Job:
     """One run, or one search or verification.
 
-    Attributes
-    ----------
-    panel : PaperPanel
-    protocol : str
-        "theory", "unit" or "tuned".
-    seed : int
-        Draws the data (or its split over the nodes) and the network.
-    method, oracle : str
-        `oracle` is empty for a primal method.
-    rounds : int
-        The budget of communication rounds.
-    rtol : float
-        The squared error, relative to the start, at which the run stops.
-    variant : str
-        "" is the paper's own; "exact" and "auto" are ADOM with another oracle; "split-label" is the data split by
-        label; "verify" checks the theorem and its lemmas, "tune" searches for parameters: these two leave data, not a
-        run.
-    records : int
-        About how many records the run leaves at most.
-    candidates : int
-        How many a search tries.
-    tuning : str
-        The key of the search whose parameters the run takes.
+    The variant "" is the paper's own; "exact" and "auto" are ADOM with another oracle; "split-label" is the data split
+    by label; "verify" checks the theorem and its lemmas, "tune" searches for parameters: these two leave data, no run.
     """
 
     panel: PaperPanel
-    protocol: str
-    seed: int
+    protocol: str  # "theory", "unit" or "tuned"
+    seed: int  # draws the data (or its split over the nodes) and the network
     method: str
-    oracle: str
-    rounds: int
-    rtol: float
+    oracle: str  # empty for a primal method
+    rounds: int  # the budget of communication rounds
+    rtol: float  # the squared error, relative to the start, at which the run stops
     variant: str = ""
-    records: int = 400
-    candidates: int = 0
-    tuning: str = ""
+    records: int = 400  # about how many the run leaves at most
+    candidates: int = 0  # how many a search tries
+    tuning: str = ""  # key of the search whose parameters the run takes
 
     @cached_property
     def key(self) -> str:
@@ -112,28 +80,16 @@ class Job:
 class Outcome:
     """Outcome of a job.
 
-    Attributes
-    ----------
-    job : Job
-    result : Result, optional
-        None for a job that leaves data, and where there is a reason.
-    reason : str
-        Why there is nothing: a data set that is missing, not yet run, refused.
-    data : mapping, optional
-        Result of a "verify" or "tune" job. "verify": {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]};
-        "tune": {"chosen": {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is told.
-    refused : bool
-        Whether the job was tried, and its method or its budget refused it: there is nothing left to do.
-    damaged : str
-        Error of a damaged file, which counts as not there.
+    Data of a verification: {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]}; of a search: {"chosen":
+    {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is told.
     """
 
     job: Job
-    result: Result | None
-    reason: str = ""
+    result: Result | None  # None for a job that leaves data, and where there is a reason
+    reason: str = ""  # why there is nothing: a data set that is missing, not yet run, refused
     data: Mapping[str, Any] | None = None
-    refused: bool = False
-    damaged: str = ""
+    refused: bool = False  # by its method or its budget: there is nothing left to do
+    damaged: str = ""  # error of a damaged file, which counts as not there
 
     @property
     def to_do(self) -> bool:
@@ -143,27 +99,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ReproductionPlan:
-    """All jobs of a reproduction.
+    """All jobs of a reproduction."""
 
-    Attributes
-    ----------
-    quick : bool
-        Whether it is the miniature.
-    jobs : sequence of Job
-    figures : sequence of str
-        Figures and panels to make; the picture of a network is a figure without jobs.
-    stages : sequence of (int, float)
-        Of the searches: candidates and spread.
-    refused : mapping
-        Data set or network -> why its jobs cannot run.
-    commit : str, optional
-    """
-
-    quick: bool
+    quick: bool  # whether it is the miniature
     jobs: Sequence[Job]
-    figures: Sequence[str] = ()
-    stages: Sequence[tuple[int, float]] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[str] = ()  # the picture of a network is a figure without jobs
+    stages: Sequence[tuple[int, float]] = ()  # of the searches: candidates and spread
+    refused: Mapping[str, str] = field(default_factory=dict)  # data set or network -> why its jobs cannot run
     commit: str | None = None
 
     def save(self, folder: str | os.PathLike[str]) -> Path:

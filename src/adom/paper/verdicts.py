@@ -1,7 +1,7 @@
 """An entry of the ledger: one claim under one protocol, its evidence, and the verdict that follows from it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,37 +23,19 @@ PANELS = {"slow2": 8, "kappa": 16, "chi": 16, "real_kappa": 12, "real_chi": 12, 
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim under a protocol.
+    """A claim under a protocol."""
 
-    Attributes
-    ----------
-    claim, statement, where : str
-        Its id, what the paper says, and where.
-    protocol : str
-        How parameters were chosen.
-    verdict : str
-        One of `VERDICTS`.
-    holding, tested : int
-        In how many of the panels (or fits, as `unit` says) it held.
-    unit : str
-    evidence : dict
-        What was measured, as JSON can hold it; "summary" is a line of text, "panels" a list with a row for each.
-    notes : tuple of str
-    full_run : str
-        In a miniature, the verdict of the full run.
-    """
-
-    claim: str
-    statement: str
+    claim: str  # its id
+    statement: str  # what the paper says
     where: str
-    protocol: str
-    verdict: str
-    holding: int = 0
+    protocol: str  # how parameters were chosen
+    verdict: str  # one of `VERDICTS`
+    holding: int = 0  # in how many it held
     tested: int = 0
-    unit: str = "panels"
-    evidence: dict[str, Any] = field(default_factory=dict)
+    unit: str = "panels"  # what was counted
+    evidence: dict[str, Any] = field(default_factory=dict)  # "summary": a line, "panels": a row for each
     notes: tuple[str, ...] = ()
-    full_run: str = ""
+    full_run: str = ""  # in a miniature, the verdict of the full run
 
     @property
     def count(self) -> str:
@@ -99,33 +81,25 @@ class Entry:
         return entry
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The judgement of a claim's function; the registry adds what the claim is."""
+def finding(
+    panels: Sequence[Mapping[str, Any]],
+    holding: int,
+    summary: str,
+    notes: Sequence[str] = (),
+    *,
+    verdict: str = "",
+    unit: str = "panels",
+    evidence: Mapping[str, Any] | None = None,
+) -> Entry:
+    """Return the judgement on a claim, as an entry that does not say yet which claim it is."""
+    given = plain({"summary": summary, **(evidence or {}), "panels": panels})
+    verdict = verdict or overall(holding, len(panels))
+    return Entry("", "", "", "", verdict, int(holding), len(panels), unit, given, tuple(notes))
 
-    verdict: str
-    holding: int = 0
-    tested: int = 0
-    summary: str = ""
-    evidence: dict[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    unit: str = "panels"
 
-    def entry(self, claim: str, statement: str, where: str, protocol: str) -> Entry:
-        """Return the entry of the ledger."""
-        evidence = {"summary": self.summary} | plain(self.evidence) if self.summary else plain(self.evidence)
-        return Entry(
-            claim,
-            statement,
-            where,
-            protocol,
-            self.verdict,
-            int(self.holding),
-            int(self.tested),
-            self.unit,
-            evidence,
-            tuple(self.notes),
-        )
+def not_tested(notes: Sequence[str]) -> Entry:
+    """Return the judgement where nothing could be tested."""
+    return Entry("", "", "", "", NOT_TESTED, notes=tuple(notes))
 
 
 def overall(holding: int, tested: int) -> str:
@@ -143,10 +117,10 @@ def overall(holding: int, tested: int) -> str:
     return PARTLY if holding else NOT_REPRODUCED
 
 
-def untested(runs: pd.DataFrame, protocol: str, figures: Sequence[str], why: str = "", variant: str = "") -> Finding:
-    """Return the finding where nothing could be tested, and why."""
+def untested(runs: pd.DataFrame, protocol: str, figures: Sequence[str], why: str = "", variant: str = "") -> Entry:
+    """Return the judgement where nothing could be tested, for runs are missing or there are none."""
     reasons = missing(runs, protocol, figures, variant)
-    return Finding(NOT_TESTED, notes=reasons or [why or f"no runs of {', '.join(figures)} under {protocol}"])
+    return not_tested(reasons or [why or f"no runs of {', '.join(figures)} under {protocol}"])
 
 
 def missing(runs: pd.DataFrame, protocol: str, figures: Sequence[str], variant: str = "") -> list[str]:
