@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -157,3 +160,8 @@ def test_unknown_oracles_are_refused(bad):
     ) as caught:
         parse_oracle(bad)
     assert repr(bad) in str(caught.value)
+
+
+def test_names_of_oracles_are_read_without_jax_or_numpy():
+    code = "import sys, adom.problems.oracle_spec; print(sorted({'jax', 'numpy', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -140,6 +140,16 @@ def test_a_shared_tilt_is_a_proximal_term():
     np.testing.assert_allclose(without_penalty, -inner.l2 * free * u, atol=1e-14)
 
 
+def test_shifted_passes_on_what_depends_on_the_data():
+    data, weights = samples()
+    inner = LeastSquares(data, l2=0.3, weights=weights)
+    shifted = Shifted(inner, np.ones(3), np.zeros((3, 3)))
+    same_draw = (problem.rounding(np.random.default_rng(0)) for problem in (shifted, inner))
+    np.testing.assert_array_equal(*same_draw)
+    assert np.any(inner.rounding(np.random.default_rng(0)))
+    assert shifted.weighting() == inner.weighting() == {"fewest": 2, "most": 5, "alike": "neither"}
+
+
 def test_a_known_solution_is_taken():
     inner = problems()["quadratic"]
     assert Shifted(inner, np.zeros(3), np.zeros((4, 3)), [1.0, 2.0, 3.0]).solution().tolist() == [1.0, 2.0, 3.0]
@@ -183,3 +193,14 @@ def test_from_loss_agrees_with_the_built_in_problem():
     a = adom.solve(ours, network, oracle=("gd", 2), rounds=100)
     b = adom.solve(built_in, network, oracle=("gd", 2), rounds=100)
     np.testing.assert_allclose(a.history["error"], b.history["error"], rtol=1e-9)
+
+
+def test_blocks_of_a_loss_have_the_same_bits_whatever_their_size():
+    A, b = logistic_data(7, 40, 13)
+    problem = adom.from_loss(logistic_loss, (A, b), mu=0.1, L=100.0)
+    x = np.random.default_rng(0).standard_normal((7, 13))
+    whole = np.asarray(problem.block(0, 7).gradient_rows(x))
+    for first, end in ((0, 1), (2, 5), (5, 7)):
+        block = problem.block(first, end)
+        assert block.one_by_one  # other ways may happen to round alike
+        np.testing.assert_array_equal(block.gradient_rows(x[first:end]), whole[first:end])

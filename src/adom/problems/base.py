@@ -20,7 +20,7 @@ from ..util.programs import Program, program
 from .checks import EXTREME
 from .minimiser import DENSE, Minimum, minimum
 from .newton import newton
-from .weighting import weighting, weighting_text
+from .weighting import weighting_text
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 HessianProduct = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]  # v -> H v; the diagonal of H if cheap
@@ -276,8 +276,7 @@ class Problem(ABC):
 
     def weighting(self) -> dict[str, Any] | None:
         """Return how many samples the nodes have and how they are weighted; None for a problem without samples."""
-        features = getattr(self, "features", None)
-        return None if features is None else weighting(*features.weighed())
+        return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"

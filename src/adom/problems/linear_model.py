@@ -12,6 +12,7 @@ from .base import Array, HessianProduct, Problem
 from .checks import as_number, check_room
 from .features import DenseFeatures, SparseFeatures, largest_curvature, lay_out
 from .nodes import Stacked, check_longest
+from .weighting import weighting
 
 
 class LinearModel(Problem):
@@ -73,6 +74,10 @@ class LinearModel(Problem):
     def _sums(self, per_sample: Array) -> Array:
         """Return the sum over each node's samples of w_ij per_sample a_ij."""
         return self.features.weighted_mean(per_sample)
+
+    def weighting(self) -> dict[str, Any]:
+        """Return how many samples the nodes have and how they are weighted."""
+        return weighting(*self.features.weighed())
 
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}

@@ -118,7 +118,7 @@ class SoftmaxRegression(LinearModel):
         """Return the mean of the gradients at one common x."""
         samples = self.features.samples()
         sums = samples.sums(self._slopes(samples.margins(self._columns(x)))).T
-        return _balanced(sums - self.targets.mean(axis=0).reshape(self.classes, -1)).ravel() + self.l2 * x
+        return _balanced(sums - np.asarray(self.targets).mean(axis=0).reshape(self.classes, -1)).ravel() + self.l2 * x
 
     def mean_hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the Hessians at one common x, block after block."""
