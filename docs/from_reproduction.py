@@ -44,14 +44,15 @@ def main(folder: Path) -> None:
 
 
 def full_run() -> dict:
-    """Return what docs/ledger.md and docs/findings.md say, for miniatures."""
+    """Return the verdicts of docs/ledger.md and the texts of docs/findings.md, for miniatures."""
     ledger, findings = ((DOCS / name).read_text() for name in ("ledger.md", "findings.md"))
-    found: dict[str, dict[str, str]] = {}
+    verdicts_by_claim: dict[str, dict[str, str]] = {}
     rows = re.findall(r"^\| \*\*(.+?)\*\* \| ([\w-]+) \| (\w+) \| (.*?) \|", ledger, re.M)
     for verdict, claim, protocol, count in rows:
-        found.setdefault(claim, {})[protocol] = ", ".join(text for text in (verdict, count) if text)
+        verdicts_by_claim.setdefault(claim, {})[protocol] = ", ".join(text for text in (verdict, count) if text)
     commit = re.search(r"commit (\w+)\.", ledger)[1]
-    return {"commit": commit, "verdicts": found, "findings": dict(re.findall(r"^## (.+)\n\n(.+)$", findings, re.M))}
+    texts = dict(re.findall(r"^## (.+)\n\n(.+)$", findings, re.M))
+    return {"commit": commit, "verdicts": verdicts_by_claim, "findings": texts}
 
 
 def verdicts(folder: Path) -> list[str]:
@@ -62,10 +63,10 @@ def verdicts(folder: Path) -> list[str]:
         claims.setdefault(entry["claim"], {})[entry["protocol"]] = entry
     protocols = ("theory", "unit", "tuned")
     lines = ["| claim | what the paper says | " + " | ".join(protocols) + " |", "|" + " --- |" * 5]
-    for claim, found in claims.items():
-        one = next(iter(found.values()))
-        cells = [_cell(found[name]) if name in found else "" for name in protocols]
-        lines.append(f"| {claim} | {one['statement']} ({one['where']}) | " + " | ".join(cells) + " |")
+    for claim, entries in claims.items():
+        first = next(iter(entries.values()))
+        cells = [_cell(entries[name]) if name in entries else "" for name in protocols]
+        lines.append(f"| {claim} | {first['statement']} ({first['where']}) | " + " | ".join(cells) + " |")
     return lines
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from adom.paper import ledger
-from adom.paper.runs import TUNE, VERIFY, Job, ReproductionPlan, load_plan, outcome
+from adom.paper.runs import TUNE, VERIFY, Job, ReproductionPlan, load_plan, read_outcome
 from adom.util.checked_json import Damaged, read_checked, write_checked
 from support.damage import attempt, mutants, overwrite
 from support.made import four, panel
@@ -44,12 +44,12 @@ def test_a_plan_is_read_back_or_refused(tmp_path):
 def test_what_a_job_leaves_is_read_back_or_is_to_do_again(tmp_path, variant, data):
     one = job(variant)
     path = write_checked(tmp_path / "results" / f"{one.key}.json", data)
-    whole = outcome(one, tmp_path)
+    whole = read_outcome(one, tmp_path)
     assert whole.data == (None if variant == "" else data)
     assert not whole.to_do
     for damaged in mutants(path.read_bytes(), 400, seed=13):
         overwrite(path, damaged)
-        found = outcome(one, tmp_path)
+        found = read_outcome(one, tmp_path)
         if found.to_do:
             assert str(path) in found.damaged
             assert found.reason.endswith("`adom reproduce` makes it again")
@@ -66,7 +66,7 @@ def test_something_else_is_not_what_a_job_leaves(tmp_path, text):
     path = tmp_path / "results" / f"{one.key}.json"
     path.parent.mkdir()
     path.write_text(text)
-    found = outcome(one, tmp_path)
+    found = read_outcome(one, tmp_path)
     assert found.to_do
     assert f"{path} is not what a job leaves" in found.damaged
 
@@ -74,9 +74,9 @@ def test_something_else_is_not_what_a_job_leaves(tmp_path, text):
 def test_the_run_of_another_job_is_not_taken(tmp_path):
     first, second, *_ = four(panel(), 200, 400, 900, 900)
     path = first.result.save(tmp_path / "results" / f"{first.job.key}.npz")
-    assert outcome(first.job, tmp_path).result is not None
+    assert read_outcome(first.job, tmp_path).result is not None
     path.replace(path.with_stem(second.job.key))
-    assert "is not the run that its name says" in outcome(second.job, tmp_path).damaged
+    assert "is not the run that its name says" in read_outcome(second.job, tmp_path).damaged
 
 
 def test_a_ledger_is_read_back_or_refused(tmp_path):

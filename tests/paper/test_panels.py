@@ -124,5 +124,5 @@ def test_a_damaged_plan_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot read"):
         load_plan(tmp_path)
     (tmp_path / "plan.json").write_text('{"format": "adom-reproduction-1", "panels": 3}')
-    with pytest.raises(InputError, match="no plan of a reproduction"):
+    with pytest.raises(InputError, match="not a plan of a reproduction"):
         load_plan(tmp_path)

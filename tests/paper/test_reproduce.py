@@ -19,7 +19,7 @@ from adom.errors import InputError
 from adom.paper.plan import make_jobs
 from adom.paper.report import replay_panel
 from adom.paper.reproduce import JobProgress, reproduce, seconds, work_units
-from adom.paper.runs import load_outcomes, outcome
+from adom.paper.runs import load_outcomes, read_outcome
 from adom.paper.work import do_job, problem_of, records_every
 from support.tiny import TINY
 
@@ -200,7 +200,7 @@ def test_what_a_budget_refuses_leaves_its_reason(tmp_path):
     job = next(one for one in make_jobs(["chi/d40-chi521"], TINY, ["unit"]) if one.method == "mudag")
     short = replace(job, rounds=3)
     do_job(short, tmp_path, TINY.stages)
-    found = outcome(short, tmp_path)
+    found = read_outcome(short, tmp_path)
     assert found.refused
     assert "rounds must be at least" in found.reason
 

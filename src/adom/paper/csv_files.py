@@ -13,9 +13,9 @@ from .runs import TUNE, VERIFY, Outcome
 
 def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
     """Write runs.csv, tuning.csv and theory.csv, those that have rows; none of them holds a time."""
-    runs = table_of_runs(one for one in outcomes if not one.job.leaves_data)[list(SAVED)]
-    searches = [_search_row(one) for one in outcomes if one.job.variant == TUNE]
-    rows = [row for one in outcomes if one.job.variant == VERIFY for row in _verification_rows(one)]
+    runs = table_of_runs(outcome for outcome in outcomes if not outcome.job.leaves_data)[list(SAVED)]
+    searches = [_search_row(outcome) for outcome in outcomes if outcome.job.variant == TUNE]
+    rows = [row for outcome in outcomes if outcome.job.variant == VERIFY for row in _verification_rows(outcome)]
     written = []
     for name, table in {"runs": runs, "tuning": pd.DataFrame(searches), "theory": pd.DataFrame(rows)}.items():
         if len(table):
@@ -26,17 +26,18 @@ def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
     return written
 
 
-def _search_row(one: Outcome) -> dict[str, Any]:
-    row = {**about(one), "budget": one.job.rounds, "target": one.job.rtol}
-    if one.data is None:
-        return {**row, "reason": one.reason}
-    chosen = one.data["chosen"]
+def _search_row(outcome: Outcome) -> dict[str, Any]:
+    row = {**about(outcome), "budget": outcome.job.rounds, "target": outcome.job.rtol}
+    if outcome.data is None:
+        return {**row, "reason": outcome.reason}
+    chosen = outcome.data["chosen"]
     names = {"name": "chosen", "mu": "mu_factor", "L": "L_factor", "chi": "chi_factor"}
     best = {column: chosen[name] for name, column in names.items()}
     ends = {name: chosen[name] for name in ("rounds", "relative_error", "status")}
-    return {**row, "candidates": one.data["candidates"], **best, **ends, "reason": ""}
+    return {**row, "candidates": outcome.data["candidates"], **best, **ends, "reason": ""}
 
 
-def _verification_rows(one: Outcome) -> list[dict[str, Any]]:
-    rows = [{"reason": one.reason}] if one.data is None else [{**row, "reason": ""} for row in one.data["rows"]]
-    return [{**about(one), **row} for row in rows]
+def _verification_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    if outcome.data is None:
+        return [{**about(outcome), "reason": outcome.reason}]
+    return [{**about(outcome), **row, "reason": ""} for row in outcome.data["rows"]]

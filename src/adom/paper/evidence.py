@@ -123,29 +123,29 @@ class Curve:
 
 def table_of_runs(outcomes: Iterable[Outcome]) -> pd.DataFrame:
     """Return the table that claims are judged by, one row for each job, in their order."""
-    return pd.DataFrame([_row(one) for one in outcomes], columns=list(COLUMNS))
+    return pd.DataFrame([_row(outcome) for outcome in outcomes], columns=list(COLUMNS))
 
 
-def about(one: Outcome) -> dict[str, Any]:
-    """Return what a job is, the first columns of every table."""
-    job, panel = one.job, one.job.panel
+def about(outcome: Outcome) -> dict[str, Any]:
+    """Return the first columns of every table: panel, settings, protocol, seed, method and oracle."""
+    job, panel = outcome.job, outcome.job.panel
     place = {"figure": panel.figure, "panel": panel.name, "row": panel.row, "column": panel.column}
     settings = {name: panel.settings.get(name) for name in SETTINGS}
     return {**place, **settings, "protocol": job.protocol, "seed": job.seed, "method": job.method, "oracle": job.oracle}
 
 
-def _row(one: Outcome) -> dict[str, Any]:
-    job, settings = one.job, one.job.panel.settings
-    row = {**about(one), "variant": job.variant, "budget": job.rounds, "rtol": job.rtol, "settings": settings}
-    row |= {"reason": one.reason, "key": job.key, "content": one.data, "failed": False, "stalled": False}
-    if one.result is None:
-        return {**row, "status": "missing" if one.data is None else "", "converging": False, "curve": None}
-    curve, made, last = Curve(one.result), one.result.provenance, one.result.history.iloc[-1]
+def _row(outcome: Outcome) -> dict[str, Any]:
+    job, settings = outcome.job, outcome.job.panel.settings
+    row = {**about(outcome), "variant": job.variant, "budget": job.rounds, "rtol": job.rtol, "settings": settings}
+    row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data, "failed": False, "stalled": False}
+    if outcome.result is None:
+        return {**row, "status": "missing" if outcome.data is None else "", "converging": False, "curve": None}
+    curve, made, last = Curve(outcome.result), outcome.result.provenance, outcome.result.history.iloc[-1]
     chi, kappa = made["network"].get("chi"), (made.get("problem") or {}).get("kappa")
     errors = curve.errors
     measured = {"chi_measured": chi, "kappa_measured": kappa, "start_error": made["start_error"]}
     ends = {
-        "status": one.result.status,
+        "status": outcome.result.status,
         "rounds": int(last["round"]),
         "gradients": float(last["gradients"]),
         "floats_sent": int(last["floats_sent"]),
@@ -183,7 +183,7 @@ def by_seed(cell: pd.DataFrame, values: str | pd.Series) -> pd.DataFrame:
 
 
 def costs(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.Series:
-    """Return what each run cost to a target."""
+    """Return the cost of each run to a target."""
     return pd.Series([curve.cost_to(target, cost) for curve in cell["curve"]], cell.index, dtype=float)
 
 
@@ -282,7 +282,7 @@ def contest(
 
 
 def family(settings: Mapping[str, Any], swept: str) -> str:
-    """Return what panels of a figure have in common that differ in one setting only."""
+    """Return a key that panels share which differ in one setting only."""
     rest = {name: value for name, value in settings.items() if name not in {swept, "rounds", "radius"}}
     return json.dumps(rest, sort_keys=True, default=str)
 

@@ -14,7 +14,7 @@ from ..plot.style import COLOURS, save, style
 from ..run.result import Result
 from ..study.metrics import relative_errors
 from .panels import FIGURES
-from .runs import PaperPanel, load_plan, outcome
+from .runs import PaperPanel, load_plan, read_outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,12 +58,12 @@ def draw(folder: Path, figure: str, protocol: str) -> None:
         jobs = [job for job in plan.jobs if (job.panel.figure, job.protocol) == (figure, protocol)]
         shown: dict[str, tuple[PaperPanel, Any, str]] = {}
         rounds: dict[tuple[int, int], int] = {}
-        for one in (outcome(job, folder, plan) for job in jobs if job.variant in ("", SPLIT)):
-            panel = one.job.panel
-            curves = shown.setdefault(panel.name, (panel, {}, one.reason))[1]
-            if one.result is not None:
-                curves.setdefault((one.job.method, one.job.variant), []).append(one.result)
-            rounds[panel.row, panel.column] = max(one.job.rounds, rounds.get((panel.row, panel.column), 0))
+        for outcome in (read_outcome(job, folder, plan) for job in jobs if job.variant in ("", SPLIT)):
+            panel = outcome.job.panel
+            curves = shown.setdefault(panel.name, (panel, {}, outcome.reason))[1]
+            if outcome.result is not None:
+                curves.setdefault((outcome.job.method, outcome.job.variant), []).append(outcome.result)
+            rounds[panel.row, panel.column] = max(outcome.job.rounds, rounds.get((panel.row, panel.column), 0))
         if not shown:
             return
         about = FIGURES[figure]

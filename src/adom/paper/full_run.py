@@ -1,4 +1,4 @@
-"""What the full run found, for miniatures to show beside what they cannot tell.
+"""Verdicts and findings of the full run, which miniatures show beside their own.
 
 full_run.json holds the verdicts of docs/ledger.md and the sentences of docs/findings.md; the command that writes those
 two, `make reproduction-docs`, writes it too.
@@ -35,5 +35,5 @@ def verdict(claim: str, protocol: str) -> str:
 
 
 def finding(title: str) -> str:
-    """Return what the full run says under a title of the findings; empty if it has none."""
+    """Return the text of the full run under a title of the findings; empty if it has none."""
     return str(_content()["findings"].get(title, ""))

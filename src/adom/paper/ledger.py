@@ -68,7 +68,7 @@ class Ledger:
 
     @property
     def note_on_size(self) -> str:
-        """What a miniature can judge and what it cannot, in words; empty for the full size."""
+        """Note on the claims that a miniature can judge; empty for the full size."""
         if not self.quick:
             return ""
         judged = ", ".join(claim.name for claim in CLAIMS.values() if claim.miniature)
@@ -88,12 +88,12 @@ class Ledger:
     def from_json(cls, content: dict[str, Any]) -> "Ledger":
         """Read what `to_json` gave, also in an earlier version."""
         if content.get("format") != FORMAT:
-            raise InputError(f"this is no ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
+            raise InputError(f"this is not a ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
         read_entries = [Entry.from_json(entry) for entry in content["entries"]]
         renamed = [replace(entry, claim=OLD_NAMES.get(entry.claim, entry.claim)) for entry in read_entries]
         about = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
         if not isinstance(about["runs"], int) or not isinstance(about["missing"], int):
-            raise InputError(f"this is no ledger: it counts {shown(about['runs'])} runs")
+            raise InputError(f"this is not a ledger: it counts {shown(about['runs'])} runs")
         return cls(_of_size(renamed, content["quick"]), **about)
 
     def markdown(self) -> str:
@@ -117,7 +117,9 @@ def compute(runs: pd.DataFrame, *, quick: bool = False, commit: str | None = Non
 
 def _of_size(given: Iterable[Entry], quick: bool) -> tuple[Entry, ...]:
     """Return entries as the full run or a miniature gives them."""
-    return tuple(CLAIMS[one.claim].in_miniature(one) if quick and one.claim in CLAIMS else one for one in given)
+    return tuple(
+        CLAIMS[entry.claim].in_miniature(entry) if quick and entry.claim in CLAIMS else entry for entry in given
+    )
 
 
 def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> Ledger:
@@ -163,10 +165,10 @@ def _page(ledger: Ledger) -> Iterator[str]:
         chosen = [entry for claim in claims for entry in ledger.entries if entry.claim == claim.name]
         if not chosen:
             continue
-        rows = [
-            [f"**{one.verdict}**", one.claim, one.protocol, one.count, *([one.full_run] if full else []), one.text]
-            for one in chosen
-        ]
+        rows = []
+        for entry in chosen:
+            beside = [entry.full_run] if ledger.quick else []
+            rows.append([f"**{entry.verdict}**", entry.claim, entry.protocol, entry.count, *beside, entry.text])
         table = Table(["verdict", "claim", "protocol", "holds in", *full, "evidence"], rows)
         yield from ("", f"## {title}", "", table.markdown())
         for claim in claims:
@@ -175,6 +177,6 @@ def _page(ledger: Ledger) -> Iterator[str]:
                 yield from ("", f"### {claim.name}: {claim.statement} ({claim.where})", "", f"Rule: {claim.rule}")
             for entry in own:
                 if entry.table is not None:
-                    found = ", ".join(text for text in (entry.verdict, entry.count) if text)
-                    yield from ("", f"<details><summary>{entry.protocol}: {found}</summary>", "")
+                    verdict = ", ".join(text for text in (entry.verdict, entry.count) if text)
+                    yield from ("", f"<details><summary>{entry.protocol}: {verdict}</summary>", "")
                     yield from (entry.table.markdown(), "", "</details>")

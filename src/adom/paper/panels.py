@@ -149,12 +149,12 @@ def _complete(size: Size) -> Iterator[PaperPanel]:
 
 def _theory(size: Size) -> Iterator[PaperPanel]:
     """Every row of the synthetic figures at their smallest dimension; the miniature leaves out those of figure chi."""
-    rows = [one for name in size.verified for one in FIGURES[name].panels(size) if one.column == 0]
+    rows = [panel for name in size.verified for panel in FIGURES[name].panels(size) if panel.column == 0]
     small = _synthetic(SMALL, 40, 10.0, chi=4.0)
     rows.append(PaperPanel("", "small", 0, 0, "20 nodes, d = 10", small))
-    for row, one in enumerate(rows):
-        name = f"{one.figure}-{one.name}".strip("-")
-        yield PaperPanel("theory", name, row, 0, one.title, one.settings)
+    for row, panel in enumerate(rows):
+        name = f"{panel.figure}-{panel.name}".strip("-")
+        yield PaperPanel("theory", name, row, 0, panel.title, panel.settings)
 
 
 def _rates(size: Size) -> Iterator[PaperPanel]:

@@ -98,10 +98,10 @@ def make_jobs(
     draws = range(1, (scale.seeds if seeds is None else seeds) + 1)
     jobs: list[Job] = []
     for given in figures:
-        name, _, one = given.partition("/")
+        name, _, chosen = given.partition("/")
         for panel in FIGURES[name].panels(scale.size):
             for protocol in FIGURES[name].protocols:
-                if protocol in protocols and one in ("", panel.name):
+                if protocol in protocols and chosen in ("", panel.name):
                     jobs += _on_panel(panel, protocol, draws, scale)
     return list(dict.fromkeys(jobs))
 
@@ -148,11 +148,11 @@ def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:
     Of real data, a part is enough.
     """
     column = scale.searched.get(panel.figure, panel.column)
-    row = (one for one in panels([panel.figure], scale.size) if one.row == panel.row)
-    found = next(one for one in row if one.column == column)
-    if found.settings["samples"] is not None:
-        return found
-    return replace(found, name=f"{found.name}-part", settings={**found.settings, "samples": PART})
+    row = (other for other in panels([panel.figure], scale.size) if other.row == panel.row)
+    searched = next(other for other in row if other.column == column)
+    if searched.settings["samples"] is not None:
+        return searched
+    return replace(searched, name=f"{searched.name}-part", settings={**searched.settings, "samples": PART})
 
 
 def rounds_of(panel: PaperPanel, protocol: str, scale: Scale) -> int:
@@ -173,11 +173,11 @@ def rounds_of(panel: PaperPanel, protocol: str, scale: Scale) -> int:
 def read_names(figures: Sequence[str] | None) -> list[str]:
     """Return the figures and panels asked for, all figures by default, in their usual order."""
     for given in figures or ():
-        name, _, one = given.partition("/")
+        name, _, panel_name = given.partition("/")
         if name not in FIGURES:
             raise InputError(f"no figure is called {name!r}; {nearest(name, FIGURES)}")
         known = [panel.name for panel in panels([name])]
-        if one and one not in known:
-            raise InputError(f"figure {name} has no panel {one!r}; {nearest(one, known, 'it has')}")
+        if panel_name and panel_name not in known:
+            raise InputError(f"figure {name} has no panel {panel_name!r}; {nearest(panel_name, known, 'it has')}")
     order = list(FIGURES)
     return sorted(dict.fromkeys(figures or order), key=lambda given: order.index(given.partition("/")[0]))

@@ -16,7 +16,7 @@ from . import findings, ledger
 from .evidence import SETTINGS, table_of_runs
 from .ledger_html import ledger_html
 from .panels import FIGURES
-from .runs import Job, Outcome, load_plan, outcome
+from .runs import Job, Outcome, load_plan, read_outcome
 from .table import in_words
 
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto"}
@@ -44,11 +44,11 @@ def read_reproduction(
     outcomes = []
     with Progress(len(plan.jobs), "reading", progress, "runs") as bar:
         for number, job in enumerate(plan.jobs):
-            outcomes.append(outcome(job, folder, plan))
+            outcomes.append(read_outcome(job, folder, plan))
             bar.update(number + 1)
-    for one in outcomes:
-        if one.damaged:
-            say(f"left out: {one.damaged}")
+    for outcome in outcomes:
+        if outcome.damaged:
+            say(f"left out: {outcome.damaged}")
     table = table_of_runs(outcomes)
     judged = ledger.compute(table, quick=plan.quick, commit=plan.commit)
     size, done = "in miniature" if plan.quick else "at full size", judged.runs
@@ -56,19 +56,19 @@ def read_reproduction(
         judged = ledger.read(folder)
     name = folder.resolve().name
     about = f"{name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"
-    shown = [one for one in outcomes if not one.job.leaves_data]
-    drawn = {(one.job.panel.figure, one.job.protocol, one.job.panel.name) for one in shown}
+    shown = [outcome for outcome in outcomes if not outcome.job.leaves_data]
+    drawn = {(outcome.job.panel.figure, outcome.job.protocol, outcome.job.panel.name) for outcome in shown}
     sections = findings.compute(table, quick=plan.quick)
     claims = ledger_html(judged, sections, name=prefix.rstrip(": "), prefix=prefix, drawn=drawn)
-    return Content("", [about], _figures(shown, prefix), [_row(one, name) for one in shown], [claims])
+    return Content("", [about], _figures(shown, prefix), [_row(outcome, name) for outcome in shown], [claims])
 
 
 def _figures(outcomes: Sequence[Outcome], prefix: str) -> list[Figure]:
     pages: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
-    for one in outcomes:
-        panel = one.job.panel
-        by_protocol = pages.setdefault(panel.figure, {}).setdefault(one.job.protocol, {})
-        by_protocol.setdefault(panel.name, []).append(one)
+    for outcome in outcomes:
+        panel = outcome.job.panel
+        by_protocol = pages.setdefault(panel.figure, {}).setdefault(outcome.job.protocol, {})
+        by_protocol.setdefault(panel.name, []).append(outcome)
     figures = []
     for name, protocols in pages.items():
         title = f"{prefix}{name}: {TITLES[name]}" if name in TITLES else f"{prefix}{name}"
@@ -82,12 +82,12 @@ def _panel(outcomes: Sequence[Outcome]) -> Panel:
     panel = outcomes[0].job.panel
     runs: dict[tuple[str, str], list[Any]] = {}
     missing: dict[str, int] = {}
-    for one in outcomes:
-        if one.result is None or not one.result.measure:
-            reason = one.reason or "it ran without monitoring"
+    for outcome in outcomes:
+        if outcome.result is None or not outcome.result.measure:
+            reason = outcome.reason or "it ran without monitoring"
             missing[reason] = missing.get(reason, 0) + 1
         else:
-            runs.setdefault((one.job.method, one.job.variant), []).append(one.result)
+            runs.setdefault((outcome.job.method, outcome.job.variant), []).append(outcome.result)
     lines = []
     for (method, variant), results in runs.items():
         words = VARIANTS.get(variant, variant)
@@ -110,8 +110,8 @@ def _settings(given: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {in_words(given[name])}" for name in SETTINGS if given.get(name) is not None)
 
 
-def _row(one: Outcome, source: str) -> Run:
-    job = one.job
+def _row(outcome: Outcome, source: str) -> Run:
+    job = outcome.job
     place = {
         "figure": job.panel.figure,
         "panel": job.panel.name,
@@ -119,10 +119,10 @@ def _row(one: Outcome, source: str) -> Run:
         "variant": VARIANTS.get(job.variant, job.variant),
         "seed": job.seed,
     }
-    if one.result is None:
+    if outcome.result is None:
         cells = {"source": source, **place, "method": method_class(job.method).title, "oracle": job.oracle}
-        return Run({**cells, "status": "missing"}, {"reason": one.reason, "key": job.key})
-    return run_row(ResultFile(Path(f"{job.key}.npz"), one.result, ""), source, **place)
+        return Run({**cells, "status": "missing"}, {"reason": outcome.reason, "key": job.key})
+    return run_row(ResultFile(Path(f"{job.key}.npz"), outcome.result, ""), source, **place)
 
 
 def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
@@ -130,7 +130,7 @@ def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
     from .work import network_of, problem_of
 
     for job in sorted(filter(_can_be_shown, load_plan(folder).jobs), key=_preference):
-        result = outcome(job, folder).result
+        result = read_outcome(job, folder).result
         if result is not None:
             motion = replay(result, problem_of(job), network_of(job), progress=progress)
             title = f"Figure {job.panel.figure}, panel {job.panel.name}, seed {job.seed}: {motion.title}"
@@ -148,6 +148,6 @@ def _can_be_shown(job: Job) -> bool:
 
 
 def _preference(job: Job) -> tuple[bool, bool]:
-    """Return what sorts runs: first those whose links change every round, and among them the quicker ones."""
+    """Sort key of runs: first those whose links change every round, and among them the quicker ones."""
     settings = job.panel.settings
     return settings["network"] != "geometric" or "every" in settings, job.protocol != "unit"

@@ -19,7 +19,7 @@ from .csv_files import write_tables
 from .figures import pages, pictures
 from .plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
 from .runner import Runner, WorkUnit
-from .runs import Job, Outcome, ReproductionPlan, outcome
+from .runs import Job, Outcome, ReproductionPlan, read_outcome
 
 BATCH = 16
 """Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
@@ -58,7 +58,7 @@ class Reproduction:
     @property
     def done(self) -> int:
         """How many jobs have left something."""
-        return sum(one.result is not None or one.data is not None for one in self.outcomes)
+        return sum(outcome.result is not None or outcome.data is not None for outcome in self.outcomes)
 
 
 def reproduce(
@@ -106,17 +106,17 @@ def reproduce(
         partial.unlink(missing_ok=True)
     plan.save(target)
 
-    outcomes = [outcome(job, target, plan) for job in jobs]
-    pending = [one.job for one in outcomes if one.to_do and not plan.reason_against(one.job)]
+    outcomes = [read_outcome(job, target, plan) for job in jobs]
+    pending = [outcome.job for outcome in outcomes if outcome.to_do and not plan.reason_against(outcome.job)]
     units = [*work_units(pending), *_drawing(names, protocols, pending)]
     runner = Runner(target, workers or (1 if gpu else _cores()), scale.stages, BATCH if gpu else 1)
-    before = len([one for one in outcomes if not one.to_do])
+    before = len([outcome for outcome in outcomes if not outcome.to_do])
     with JobProgress({job.key: seconds(job) for job in pending}, before, runner.workers, progress) as bar:
         _tell_missing(plan, bar)
-        for one in outcomes:
-            if one.damaged:
-                bar.say(f"made again: {one.damaged}")
-                _remove(one.job, target)
+        for outcome in outcomes:
+            if outcome.damaged:
+                bar.say(f"made again: {outcome.damaged}")
+                _remove(outcome.job, target)
         try:
             runner.run(units, bar.tell)
         except KeyboardInterrupt:
@@ -124,7 +124,7 @@ def reproduce(
             raise
         bar.say("tables and ledger")
     ran = {job.key for job in pending}
-    outcomes = [outcome(one.job, target, plan) if one.job.key in ran else one for one in outcomes]
+    outcomes = [read_outcome(outcome.job, target, plan) if outcome.job.key in ran else outcome for outcome in outcomes]
     files = [path for page in pages(names, protocols) for path in pictures(target, *page)]
     files += write_tables(target, outcomes)
     judged = ledger.write(target, outcomes)

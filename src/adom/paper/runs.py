@@ -177,11 +177,11 @@ def load_plan(folder: str | os.PathLike[str]) -> ReproductionPlan:
         )
     except OSError as error:
         raise InputError(
-            f"{path.parent} is no folder of a reproduction: cannot read {path}: {reason(error)}; "
+            f"{path.parent} is not a folder of a reproduction: cannot read {path}: {reason(error)}; "
             "`adom reproduce --quick --out DIR` fills one"
         ) from None
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
-        raise InputError(f"{path} is no plan of a reproduction ({error}); run `adom reproduce` again") from None
+        raise InputError(f"{path} is not a plan of a reproduction ({error}); run `adom reproduce` again") from None
 
 
 def _panel(given: dict[str, Any]) -> PaperPanel:
@@ -201,10 +201,10 @@ def _job(given: dict[str, Any], panels: Sequence[PaperPanel]) -> Job:
 def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
     """Read the outcome of every job of a reproduction's folder, in the order of its plan."""
     plan = load_plan(folder)
-    return [outcome(job, folder, plan) for job in plan.jobs]
+    return [read_outcome(job, folder, plan) for job in plan.jobs]
 
 
-def outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
+def read_outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
     """Return the outcome of a job; a damaged file counts as not there, and the outcome says so."""
     results, damaged = Path(folder) / "results", ""
     for path, read in ((results / f"{job.key}.json", _read_data), (results / f"{job.key}.npz", _read_run)):

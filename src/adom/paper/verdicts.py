@@ -77,7 +77,7 @@ class Entry:
         panels = entry.evidence.get("panels", [])
         whole = all(isinstance(text, str) for text in texts) and all(isinstance(row, dict) for row in panels)
         if not whole or entry.verdict not in VERDICTS:
-            raise InputError(f"this is no entry of a ledger: {shown(content)}")
+            raise InputError(f"this is not an entry of a ledger: {shown(content)}")
         return entry
 
 
