@@ -9,6 +9,8 @@ import pytest
 import adom
 from adom.errors import InputError
 from adom.run.progress import Progress
+from adom.run.ranks.solve import on_one_rank
+from adom.run.request import Request
 from support.reference import adom_run, adom_theory, agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 
 COLUMNS = ["iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus"]
@@ -239,3 +241,18 @@ def test_no_step_is_begun_that_the_budget_does_not_cover(quadratic, network, nam
 def test_a_budget_below_one_step_is_refused(quadratic, network):
     with pytest.raises(InputError, match=r"rounds must be at least \d+, which one step of Mudag takes here, got 3"):
         adom.solve(quadratic, network, "mudag", rounds=3)
+
+
+@pytest.mark.parametrize("method", ["diging", "adom+", "mudag"])
+def test_averaging_does_not_depend_on_the_scale_of_gossip_matrices(method):
+    """M = I - W / lambda_max is the same for W and 3 W, on the local engine and on ranks."""
+    problem = adom.Quadratic(*quadratics(6, 2, 10.0))
+    ring = np.asarray(adom.networks.ring(6).matrix(0))
+    plain, scaled = (adom.networks.from_matrices([factor * ring]) for factor in (1.0, 3.0))
+    made = adom.algorithms.method_class(method).unit(adom.constants(problem, plain))
+    expected = adom.solve(problem, plain, made, rounds=60).history["error"]
+    local = adom.solve(problem, scaled, made, rounds=60).history["error"]
+    on_rank = on_one_rank(problem, scaled, made, "given", Request(rounds=60, engine="mpi")).history["error"]
+    assert scaled.lambda_max == pytest.approx(3 * plain.lambda_max)
+    np.testing.assert_allclose(local, expected, rtol=1e-9)
+    np.testing.assert_allclose(on_rank, expected, rtol=1e-9)
