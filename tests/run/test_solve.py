@@ -115,10 +115,9 @@ def test_a_diverging_member_does_not_disturb_the_others(quadratic, network):
     np.testing.assert_allclose(calm.history["error"], alone.history["error"], rtol=1e-9)
 
 
-def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
-    update = Progress.update
-
-    pressed = []
+def press_ctrl_c(monkeypatch):
+    """Press Ctrl-C when progress is shown for the first time."""
+    update, pressed = Progress.update, []
 
     def press(self, done, error):
         update(self, done, error)
@@ -127,6 +126,10 @@ def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Progress, "update", press)
+
+
+def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
+    press_ctrl_c(monkeypatch)
     handler = signal.getsignal(signal.SIGINT)
     result = adom.solve(quadratic, network, oracle="exact", rounds=10_000_000, record_every=1_000_000)
     assert result.status == "interrupted"
@@ -134,6 +137,15 @@ def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
     assert result.x.shape == (12, 3)
     assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_ends_settings_that_run_one_after_the_other(logistic, network, monkeypatch):
+    press_ctrl_c(monkeypatch)
+    problem = logistic[0]
+    base = adom.ADOM.theory(adom.constants(problem, network))
+    results = adom.solve_many(problem, network, [base, base, base], rounds=10_000_000, record_every=1_000_000)
+    assert [result.status for result in results] == ["interrupted"] * 3
+    assert all(len(result.history) == 1 for result in results)
 
 
 def test_progress_only_where_someone_watches(quadratic, network, capfd):

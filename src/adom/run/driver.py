@@ -81,9 +81,9 @@ def slots(plan: Plan, row_bytes: int) -> int:
     return max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // row_bytes))
 
 
-def drive(backend: RecordingBackend, plan: Plan, recorder: Recorder, progress: Progress) -> None:
+def drive(backend: RecordingBackend, plan: Plan, recorder: Recorder, progress: Progress, interrupt: Interrupt) -> None:
     """Advance a backend until every member has ended or Ctrl-C stops it."""
-    with Interrupt() as interrupt, progress:
+    with progress:
         for chunk in chunks(backend, plan):
             asked = backend.anyone(interrupt.asked)
             tables = backend.measure(chunk, recorder.members)

@@ -5,6 +5,7 @@ Metrics are computed between chunks of the compiled loop, outside of the timed p
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from ...util.threads import one_thread
 from ..constants import check_pair
 from ..driver import Chunk, drive, slots
 from ..endings import rounding
-from ..progress import Progress
+from ..progress import Interrupt, Progress
 from ..provenance import describe_problem
 from ..recorder import COLUMNS, History, Plan, Recorder, describe
 from ..request import Request, check_budget
@@ -65,24 +66,17 @@ def run_settings(
     # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
     alone = oracle.kind == "auto" and not problems[0].closed_form
     size = 1 if alone else len(methods)
-    for first in range(0, len(methods), size):
-        some = slice(first, first + size)
-        plan = histories[first].plan
-        recorder = Recorder(histories[some], lambda member, first=first: finish(first + member))  # type: ignore[misc]
-        progress = Progress(plan.rounds, cls.title, request.progress)
-        row_bytes = np.dtype(plan.dtype).itemsize * problems[0].nodes * problems[0].dim * size
-        with jax.enable_x64(True), one_thread():
-            session = Session(
-                problems[some],
-                network,
-                methods[some],
-                oracle,
-                dtype=plan.dtype,
-                slots=slots(plan, row_bytes),
-                observe=observe_iterate,
-            )
-            with session:
-                drive(LocalBackend(session, np.stack(solutions(problems[some]))), plan, recorder, progress)
+    with jax.enable_x64(True), one_thread(), Interrupt() as interrupt:
+        for first in range(0, len(methods), size):
+            some = slice(first, first + size)
+            plan = histories[first].plan
+            recorder = Recorder(histories[some], partial(lambda first, member: finish(first + member), first))
+            progress = Progress(plan.rounds, cls.title, request.progress)
+            row_bytes = np.dtype(plan.dtype).itemsize * problems[0].nodes * problems[0].dim * size
+            begin = partial(Session, dtype=plan.dtype, slots=slots(plan, row_bytes), observe=observe_iterate)
+            with begin(problems[some], network, methods[some], oracle) as session:
+                backend = LocalBackend(session, np.stack(solutions(problems[some])))
+                drive(backend, plan, recorder, progress, interrupt)
     return [results[member] for member in range(len(methods))]
 
 

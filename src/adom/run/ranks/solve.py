@@ -17,7 +17,7 @@ from ...problems.base import Problem
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
-from ..progress import Progress
+from ..progress import Interrupt, Progress
 from ..provenance import describe_method
 from ..recorder import COLUMNS, Plan, Recorder, describe
 from ..request import TUNED, Request, check_budget, method_from, method_type
@@ -92,7 +92,8 @@ def run(
         recorder = Recorder([backend.history], lambda _: None)
         resumed = _resume(world, backend, recorder, kept)
         progress = Progress(task.plan.rounds, cls.title, False if world.rank else request.progress)
-        drive(backend, task.plan, recorder, progress)
+        with Interrupt() as interrupt:
+            drive(backend, task.plan, recorder, progress, interrupt)
         _end_if_spent(backend)
     start = block.start_error
     described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}
