@@ -112,6 +112,22 @@ def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
         assert 1 <= stop.averaging < 10_000
 
 
+def test_the_bound_of_the_error_counts_the_gradient_and_the_disagreement():
+    """With mu = L = 1 and one coordinate, no row is farther from x* than |mean gradient| + width of the rows."""
+    network, nodes = adom.networks.ring(6), 6
+    gossip = RankGossip(RankRounds(network, Partition(nodes, 1), 0, False, "float64"), ranks.Alone(nodes).exchange)
+    stop = Stop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
+    x = np.zeros((nodes, 1))
+    x[2] = 1e-3
+    assert not stop.reached(gossip, x, np.full((nodes, 1), 1e-3))
+    assert stop.last.disagreement == pytest.approx(nodes * 1e-3**2)
+    assert stop.last.error == pytest.approx(nodes * 2e-3**2)
+    assert stop.reached(gossip, 0 * x, np.full((nodes, 1), 1e-3))
+    stop.averaging = 0  # then the mean gradient is known only to lie among the nodes'
+    stop.reached(gossip, x, np.array([[1e-3]] * 3 + [[-3e-3]] * 3))
+    assert stop.last.error == pytest.approx(nodes * 4e-3**2)
+
+
 def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
     lines = [f"{(-1) ** k} 1:{k % 7} 2:{k % 5} 3:{k % 3}" for k in range(60)]
     (tmp_path / "data.svm").write_text("\n".join(lines) + "\n")
