@@ -100,6 +100,19 @@ def test_a_run_that_nobody_monitors_is_seen_to_diverge(shards, a, tol):
     assert fine.status == "max_rounds"
 
 
+def test_going_on_changes_no_bit_where_nodes_agree_on_when_to_stop(shards, tmp_path):
+    def run(rounds, kept=None):
+        problem, asked = adom.Shards(shards, kappa=20.0), request(rounds, 1e-3, oracle="agd:9")
+        return distributed.on_one_rank(problem, adom.networks.ring(6), "adom", "unit", asked, kept)
+
+    whole = run(2000)
+    assert whole.status == "converged"
+    run(int(whole.history["round"].iloc[-1]) // 2, adom.Checkpoints(tmp_path / "kept", every_rounds=20))
+    again = run(2000, adom.Checkpoints(tmp_path / "kept", every_rounds=20, resume=True))
+    assert again.provenance["resumed"] > 0
+    assert same(again, whole)
+
+
 def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
     """The old square of a float raised OverflowError where this one is infinite."""
     network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
