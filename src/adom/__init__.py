@@ -113,11 +113,11 @@ def __getattr__(name: str) -> Any:
 
 
 def _method_files() -> dict[str, str]:
-    """Every class of the table of methods, `adom.ADOM` to `adom.AccGT`, and where it lives."""
+    """Return the module of every class in the table of methods, `adom.ADOM` to `adom.AccGT`."""
     from .algorithms import METHODS
 
-    places = (place.split(":") for place in METHODS.values())
-    return {cls: f"algorithms.{file}" for file, cls in places}
+    homes = (home.split(":") for home in METHODS.values())
+    return {cls: f"algorithms.{file}" for file, cls in homes}
 
 
 def __dir__() -> list[str]:

@@ -99,7 +99,7 @@ class Content:
     ----------
     title : str
     inputs : sequence of str
-        Its sources, a line each.
+        Its sources, one line each.
     figures : sequence of Figure
     runs : sequence of Run
     ledgers : sequence of str

@@ -1,4 +1,4 @@
-"""Curves made small: summarised over seeds, thinned out to what a screen shows, and coded as text.
+"""Compact curves: summarised over seeds, thinned to the resolution of a screen, and coded as text.
 
 A curve is coded in two steps. Numbers become whole: rounds as they are, heights as thousandths of a decade, costs as
 cost per round in 1/4000 of the largest. Their second differences, nearly all of which are close to 0, become letters:
@@ -16,7 +16,7 @@ from ..run.result import Result
 from .content import Line
 
 COSTS = ("gradients", "floats_sent", "seconds")
-"""Horizontal axes beside "round"."""
+"""Horizontal axes besides "round"."""
 MEASURES = ("relative", "error", "gradient_norm", "consensus")
 """Vertical axes, the default first; a run has those that its history has."""
 DECADE = 1000

@@ -27,7 +27,7 @@ COLUMNS = (
 POINTS = {60: 600, 400: 240}
 """Number of curves in all -> the most points of each."""
 FEWEST = 120
-"""Points of each of more curves than that."""
+"""Points of each curve where there are more."""
 
 
 def data(content: Content) -> dict[str, Any]:

@@ -164,18 +164,19 @@ def _methods(runs: Sequence[Run]) -> str:
 
 def _figure(name: str, title: str, files: Sequence[ResultFile]) -> Figure:
     """Return all runs of a folder as one panel."""
-    drawn = [file for file in files if file.result.measure]
+    monitored = [file for file in files if file.result.measure]
     lines = [
-        Line(label, _name(file.result), [file.result]) for label, file in zip(tell_apart(drawn), drawn, strict=True)
+        Line(label, _name(file.result), [file.result])
+        for label, file in zip(tell_apart(monitored), monitored, strict=True)
     ]
-    if len(drawn) > 2 * SHOWN:  # the best come first, and have the colours for themselves
+    if len(monitored) > 2 * SHOWN:  # the best come first, and have the colours for themselves
         lines = sorted(lines, key=lambda line: rank(line.runs[0]))[:MOST]
         lines = [replace(line, shown=number < SHOWN) for number, line in enumerate(lines)]
-    missing = len(files) - len(drawn)
+    missing = len(files) - len(monitored)
     reasons = [f"{missing} of {len(files)} runs have no curve: they ran without monitoring"] if missing else []
-    if len(drawn) > MOST:
-        reasons.append(f"the best {MOST} of {len(drawn)} runs are drawn; the table has all")
-    panel = Panel(name, title, lines, _common([file.result for file in drawn or files]), reason="; ".join(reasons))
+    if len(monitored) > MOST:
+        reasons.append(f"the best {MOST} of {len(monitored)} runs are drawn; the table has all")
+    panel = Panel(name, title, lines, _common([file.result for file in monitored or files]), reason="; ".join(reasons))
     return Figure(name, title, "", {"": [panel]})
 
 
@@ -238,8 +239,8 @@ def _common(results: Sequence[Result]) -> str:
     return ", ".join(f"parameters {first[name]}" if name == "protocol" else first[name] for name in shared)
 
 
-def run_row(file: ResultFile, source: str, **place: Any) -> Run:
-    """Return a run as a row of the table; `place` is its position in a reproduction."""
+def run_row(file: ResultFile, source: str, **more: Any) -> Run:
+    """Return a run as a row of the table; `more` are further cells, such as its panel in a reproduction."""
     result, provenance = file.result, file.result.provenance
     last = result.history.iloc[-1]
     relative = float("nan")
@@ -248,7 +249,7 @@ def run_row(file: ResultFile, source: str, **place: Any) -> Run:
     cells = {
         "source": source,
         "protocol": result.protocol,
-        **place,
+        **more,
         "method": _base_label(file),
         "oracle": provenance.get("oracle") or "",
         "status": result.status,

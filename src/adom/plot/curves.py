@@ -246,10 +246,10 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
         lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7 * scale}
     for name, line in lines.items():
         values = history[name].to_numpy(dtype=float)[:stop]
-        drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
+        positive = np.where(np.isfinite(values) & (values > 0), values, np.nan)
         alone = {"marker": "o", "markersize": 2 * line["linewidth"], "markevery": None} if stop == 1 else {}
-        if np.isfinite(drawn).any():
-            axes.plot(across[:stop], drawn, **line | alone)
+        if np.isfinite(positive).any():
+            axes.plot(across[:stop], positive, **line | alone)
     if result.lost:
         last = stop - 1
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)

@@ -112,7 +112,7 @@ class Animation:
 
     @cached_property
     def _frames(self) -> list["Image"]:
-        """The pictures, with a palette each."""
+        """The pictures, each with its own palette."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from PIL import Image
 
@@ -227,7 +227,7 @@ def _draw_round(
     colours: dict[str, Any],
     side: float,
 ) -> None:
-    """Draw round k, which is the one of that number among those shown."""
+    """Draw round k, panel or frame `number` of those shown."""
     points, pairs, zoom = positions[number], _pairs(network, _graph(network, k)), side / PANEL
     draw_links(axes, points, pairs, zoom=zoom, arrows=hasattr(network, "arcs"), colour="0.6" if colours else None)
     if colours or network.nodes <= CROWD:

@@ -55,11 +55,11 @@ def sweep_figure(
     """
     _check(table, x, y, value)
     keys = list(dict.fromkeys(name for name in ("label", x, y) if name is not None))
-    drawn = table[table["status"] != "interrupted"].dropna(subset=keys)
-    if drawn.empty:
+    members = table[table["status"] != "interrupted"].dropna(subset=keys)
+    if members.empty:
         raise InputError(f"no member of the sweep has a value of {' and of '.join(keys)}; draw against another column")
     seeds = [name for name in ("seed", "network") if name not in keys]
-    best = drawn.groupby([*keys, *seeds], dropna=False, sort=False)[value].min().reset_index()
+    best = members.groupby([*keys, *seeds], dropna=False, sort=False)[value].min().reset_index()
     best[value] = best[value].fillna(np.inf)  # where most seeds miss the target, so does their median
     costs = best.groupby(keys, sort=False)[value].median().reset_index()
     costs[value] = costs[value].replace(np.inf, np.nan)

@@ -1,1 +1,1 @@
-"""The only loop: it runs methods on problems over networks, and keeps the books."""
+"""One run: `solve`, its driver, its recorder and its engines."""

@@ -1,4 +1,4 @@
-"""Constants that theorems take from a problem and a network, and whether the two fit together."""
+"""Constants of a problem on a network, and the check that the two belong together."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
 
 
 ASSUMED = ("mu", "L", "chi")
-"""Constants that a sweep or a search may pretend to be other multiples of their own."""
+"""Constants that a sweep or a search may scale before it computes parameters from them."""
 
 
 def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) -> Constants:
@@ -41,7 +41,7 @@ def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) 
 
 
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
-    """Refuse a problem and a network that do not belong together, and a directed network where it will not do."""
+    """Refuse a problem and a network that do not belong together, and a directed network where it is not supported."""
     if not isinstance(problem, Problem) and not hasattr(problem, "whole"):  # adom.Shards
         swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(

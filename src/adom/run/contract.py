@@ -1,4 +1,4 @@
-"""Oracle and gossip as a step sees them, as far as engines share them: what is counted, and averaging."""
+"""The parts of oracle and gossip that both engines share: counting and averaging."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ Array = Any
 
 
 class CountingOracle:
-    """The problem of the rows at hand: `adom.algorithms.base.Oracle`.
+    """The oracle that a step sees (`adom.algorithms.base.Oracle`), with a count of gradients.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ class CountingOracle:
         self, gradient: Callable[[Array], Array], dual_gradient: Callable[..., Memory], memory: Memory
     ) -> None:
         self._gradient, self._dual_gradient, self.memory = gradient, dual_gradient, memory
-        self.calls = 0  # gradients of every node beside those that the memory counts
+        self.calls = 0  # gradients of every node besides those that the memory counts
 
     def gradient(self, x: Array) -> Array:
-        """Return grad F(x), one gradient a node."""
+        """Return grad F(x), one gradient per node."""
         self.calls += 1
         return self._gradient(x)
 
     def dual_gradient(self, z: Array) -> Array:
-        """Return grad F*(z) in the way that was asked for."""
+        """Return grad F*(z), computed by the chosen oracle."""
         self.memory = self._dual_gradient(self.memory, z)
         return self.memory.x
 
@@ -43,7 +43,7 @@ class CountingOracle:
 
 
 class CountingGossip:
-    """The network of the rows at hand: `adom.algorithms.base.Gossip`, but for the products."""
+    """The gossip that a step sees (`adom.algorithms.base.Gossip`), without the products."""
 
     def __init__(self, clock: Any, floats: Any, lambda_max: Any) -> None:
         self.clock, self.floats, self.lambda_max = clock, floats, lambda_max

@@ -1,7 +1,7 @@
 """The one loop that advances a method: a chunk of steps, its records, then stop, checkpoint or go on.
 
 A backend only advances: all nodes in one process (`adom.run.local.backend`), or one rank's block of them
-(`adom.run.ranks.backend`). What is computed does not depend on where chunks end.
+(`adom.run.ranks.backend`). Results do not depend on where chunks end.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ FIRST_CHUNK = 8
 """Steps of the first chunk; later ones last about `CHUNK_SECONDS`."""
 CHUNK_SECONDS = 0.2
 SNAPSHOT_BYTES = 2**25
-"""Rows that the records of a chunk may take."""
+"""Memory that the rows in the records of a chunk may take."""
 
 
 @dataclass
 class Chunk:
-    """Some steps made at a stretch, and what was observed of them."""
+    """A stretch of steps and its observations."""
 
     begin: int  # iterations before
     end: int  # and after
@@ -52,7 +52,7 @@ class RecordingBackend(Backend, Protocol):
         """Return the records, of shape (members, records, columns), times left out; None on ranks other than 0."""
 
     def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
-        """Return rank 0's view of what was taken, and give every rank its statuses."""
+        """Return what rank 0 has taken, and give every rank the statuses."""
 
     def rows(self, chunk: Chunk, record: int, position: int) -> Array:
         """Return the rows of a record of one of the carried members."""

@@ -70,7 +70,7 @@ def judge(
     floor : float
         The part of the error at the start below which rounding hides everything.
     measure : str
-        What the errors are called; "" where none were measured.
+        Name of the errors; "" where none were measured.
 
     Returns
     -------

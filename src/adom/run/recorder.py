@@ -188,7 +188,7 @@ def describe(
     engine: str,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the provenance of a member: method, problem, network, describe_run and plan."""
+    """Return the provenance of a member: method, problem, network, environment and plan."""
     return {
         "method": describe_method(history.method),
         "problem": problem,

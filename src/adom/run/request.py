@@ -23,7 +23,7 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True)
 class Request:
-    """Settings of a run beside its problem, network and method."""
+    """Settings of a run besides its problem, network and method."""
 
     oracle: Any = "auto"
     rounds: int = 1000

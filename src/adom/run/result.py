@@ -44,15 +44,15 @@ class Result:
     history : pandas.DataFrame
         One row per record: iteration, round, gradients (per node, on average), floats_sent (over all links),
         seconds (without compilation and metrics), error (sum over nodes of the squared distance to x*),
-        consensus (sum over nodes of the squared distance to the mean row). Where nobody knows x*, gradient_norm (of
-        the mean of the f_i at the mean row) stands in the place of error.
+        consensus (sum over nodes of the squared distance to the mean row). Where x* is unknown, gradient_norm (of the
+        mean of the f_i at the mean row) takes the place of error.
     status : str
         "converged": the tolerance was met. "max_rounds": the rounds are spent, and more may help, or the error is at
         the floor of rounding and no tolerance was given. "growing": they are spent, and the error rises. "stalled":
         they are spent, and the error has gone nowhere over the last half of them. "diverged": it grew by 1e12 or is
         not finite. "interrupted": by Ctrl-C.
     provenance : dict
-        Method and parameters, problem, network, oracle, versions, commit, and what else made the run.
+        Method and parameters, problem, network, oracle, versions, commit and the other settings of the run.
     """
 
     x: np.ndarray
@@ -77,7 +77,7 @@ class Result:
 
     @property
     def measure(self) -> str:
-        """The column that says how near a run came: "error", or "gradient_norm" where nobody knows the solution.
+        """The column that says how near a run came: "error", or "gradient_norm" where the solution is unknown.
 
         A run without monitoring has neither; then it is "".
         """
@@ -104,7 +104,7 @@ class Result:
             write_npz(target, arrays, {"format": FORMAT, "status": self.status, **json_ready(self.provenance)})
         except InputError:
             raise
-        except (TypeError, ValueError) as error:  # of a result that somebody has put something into
+        except (TypeError, ValueError) as error:  # of a result that a user has changed
             raise InputTypeError(
                 f"{named(target)} is not written: {error}; x and history hold numbers, provenance what JSON can say"
             ) from None
@@ -118,7 +118,7 @@ class Result:
         axis : str
             "round", "gradients" (per node), "floats_sent", "seconds" or "all".
         style : str, optional
-            "column", "page" or "slide": how wide, and how large its text; see `adom.styles`.
+            "column", "page" or "slide": width and text size; see `adom.styles`.
         """
         from ..plot.curves import convergence
 
@@ -157,7 +157,7 @@ class Result:
         return card(self.label, about, facts, curve(*self._curve(), name=self.measure) if self.measure else "")
 
     def _curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rounds, and how near the run was after them."""
+        """Return rounds, and the errors after them."""
         return self.history["round"].to_numpy(dtype=float), self.history[self.measure].to_numpy(dtype=float)
 
 
@@ -172,8 +172,8 @@ def protocol_text(protocol: Any) -> str:
     if not isinstance(protocol, dict):
         return str(protocol or "")
     base = str(protocol.get("protocol", "theory"))
-    given = {name: f"{v:.3g}" if isinstance(v, int | float) else v for name, v in protocol.items()}
-    changed = ", ".join(f"{name}={value}" for name, value in given.items() if name != "protocol")
+    values = {name: f"{v:.3g}" if isinstance(v, int | float) else v for name, v in protocol.items()}
+    changed = ", ".join(f"{name}={value}" for name, value in values.items() if name != "protocol")
     return f"{base} with {changed}" if changed else base
 
 
@@ -229,7 +229,7 @@ FIGURES = ("nodes", "dim", "kappa", "chi")
 
 
 def _check(arrays: dict[str, np.ndarray], provenance: dict[str, Any]) -> None:
-    """Refuse arrays and a provenance that are no result's, and take the format out."""
+    """Refuse arrays and a provenance that are not those of a result, and take the format out."""
     if provenance.pop("format", None) != FORMAT:
         raise Damaged(f"its format is not {FORMAT}")
     _check_arrays(arrays)

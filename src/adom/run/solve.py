@@ -1,4 +1,4 @@
-"""`solve` and `solve_many`: checks of what they are given, then the engine."""
+"""`solve` and `solve_many`: check the arguments, then call an engine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def solve(
     Parameters
     ----------
     problem, network
-        With the same number of nodes. The problem may be `adom.Shards`, data that lie in one file a node.
+        With the same number of nodes. The problem may be `adom.Shards`, data stored in one file per node.
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
@@ -62,18 +62,18 @@ def solve(
         "local", or "mpi" in a program that mpirun has started: every rank holds a block of the nodes, and all get the
         same result. With `Shards` a rank opens its own nodes' files only; mu, L and when to stop are then agreed on
         over the links, in rounds that count, and the history has the gradient's norm at the mean row instead of the
-        error, which nobody knows.
+        error, which no rank can know.
     dtype : str
         "float64", or "float32" for speed where a squared error of about 1e-6 of the start is enough (ADOM+ with kappa
         of 1000 and more ends nearer to 1e-4).
     progress : bool, optional
         Show progress; by default only on a terminal.
     checkpoints : Checkpoints, optional
-        Where and how often ranks write what they would go on from (engine "mpi").
+        Where and how often the ranks save their state, to resume from (engine "mpi").
     patience : float
         Seconds without an answer after which a rank counts as hanging, and the job is ended (engine "mpi").
     monitor : bool
-        False: with `Shards`, do without records of gradient and consensus, which rows travel to rank 0 for.
+        False leaves out, with `Shards`, the records of gradient and consensus, for which rows travel to rank 0.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def solve_many(
     >>> problem = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
     >>> network = adom.networks.path(2)
     >>> base = adom.ADOM.theory(adom.constants(problem, network))
-    >>> from dataclasses import dataclass, replace
+    >>> from dataclasses import replace
     >>> settings = [replace(base, eta=base.eta * factor) for factor in (0.5, 1.0, 2.0)]
     >>> [r.status for r in adom.solve_many(problem, network, settings, rounds=10)]
     ['max_rounds', 'max_rounds', 'max_rounds']
@@ -149,10 +149,10 @@ def solve_many(
         raise InputTypeError("solve_many takes one or more instances of one method class")
     problems = [problem] * len(methods) if isinstance(problem, Problem) else list(problem)
     tols = list(tol) if isinstance(tol, Sequence | np.ndarray) else [tol] * len(methods)
-    for name, given in (("problem", problems), ("tol", tols)):
-        if len(given) != len(methods):
+    for name, values in (("problem", problems), ("tol", tols)):
+        if len(values) != len(methods):
             raise InputError(
-                f"solve_many got {len(given)} values of {name} for {len(methods)} settings; give one, or one each"
+                f"solve_many got {len(values)} values of {name} for {len(methods)} settings; give one, or one each"
             )
     request = Request(oracle, rounds, None, record_every, "local", dtype, progress)
     return run_settings(methods, problems, network, "given", request, tols, finished)

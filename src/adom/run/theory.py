@@ -56,10 +56,10 @@ class Row:
     ----------
     name, statement : str
     worst_ratio : float
-        With what rounding can add taken off the left side; NaN where no round was checked.
+        After subtracting from the left side what rounding can add; NaN where no round was checked.
     round_of_worst : int
     rounds_checked, rounds : int
-        In how many rounds of how many rounding leaves something to check.
+        Rounds in which rounding leaves something to check, and all rounds.
     first_unchecked : int, optional
         The first round in which it leaves nothing.
     """
@@ -131,8 +131,8 @@ def verify(
 ) -> Verification:
     """Run ADOM with the exact oracle and check every inequality in every round, as far as rounding lets it be seen.
 
-    The parameters are the theorem's, unless another `method` is given, for which nothing is promised. Every row of what
-    is returned says in how many rounds it was checked, and why not in the others.
+    The parameters are the theorem's, unless another `method` is given, for which nothing is promised. Every row of
+    the result says in how many rounds it was checked, and why not in the others.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class _Sides(NamedTuple):
 
     left: Array
     right: Array
-    given: Array  # the side, or the part of one, that a round has to be told from rounding by
+    given: Array  # the side, or the part of one, that must exceed rounding
     noise: Array  # what rounding can add to the square root of a left side
 
 
@@ -202,7 +202,7 @@ def _ratios(sides: _Sides) -> np.ndarray:
 
 
 class _Fixed(NamedTuple):
-    x: Array  # x*, one row a node
+    x: Array  # x*, one row per node
     z: Array  # z* = grad F(x*)
 
 

@@ -1,7 +1,7 @@
 """Parameters by search: the same number of candidates, the same rounds and the same rule for every method.
 
-A method's parameters are formulas in mu, L and chi. Candidates are what the method's own ``unit`` gives when it is told
-other values of these three constants, so whatever a theorem ties together stays tied, and every method is searched in
+A method's parameters are formulas in mu, L and chi. Candidates are what the method's own ``unit`` gives for other
+values of these three constants, so whatever a theorem ties together stays tied, and every method is searched in
 the same three dimensions, whether it has one parameter or twelve. The true constants are worst cases (the worst node's
 L, the worst graph's chi); the best parameters are often those of easier ones.
 
@@ -36,7 +36,7 @@ BATCH = 64
 SHORTEST = 512
 """Rounds below which a shorter budget saves nothing: it would only be another program to compile."""
 MOST_STEPS = 64
-"""The most inner steps a round of a search in place of `auto`."""
+"""The most inner steps per round that a search takes in place of `auto`."""
 RULE = "fewest rounds to the target error; ties, and candidates that do not reach it, by the last error"
 
 
@@ -68,8 +68,8 @@ def tune(
 ) -> tuple[Method, Any, dict[str, Any]]:
     """Return a method with the best parameters found, its oracle, and how they were found, for the provenance.
 
-    The stages' candidates are powers of two in number; at most `batch` of them run at the same time. With `records`
-    a candidate of one round a step has so many records instead of one a round.
+    The stages' candidates are powers of two in number; at most `batch` of them run at the same time. With
+    `records`, a candidate whose steps take one round has that many records instead of one per round.
 
     Examples
     --------
@@ -92,20 +92,17 @@ def tune(
     check_budget(cls.unit(true), rounds)
     ones = (1.0,) * len(ASSUMED)
     for stage, (count, spread) in enumerate(stages):
-        candidates = _candidates(
-            cls, true, best.factors if best else (1.0,) * len(ASSUMED), _points(stage, count), spread
-        )
+        candidates = _candidates(cls, true, best.factors if best else ones, _points(stage, count), spread)
         if best is None:
-            ones = (1.0,) * len(ASSUMED)
             candidates[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
         every = 1
         if records and cls.rounds_per_step == 1:
             every = ceil(rounds / records)
             rounds = min(request.rounds, every * records)  # always as many records: one program
         limited = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
-        ran = _run(candidates, problem, network, limited, start, batch)
-        tried += ran
-        best = min([*([best] if best else []), *ran], key=lambda candidate: candidate.score)
+        outcomes = _run(candidates, problem, network, limited, start, batch)
+        tried += outcomes
+        best = min([*([best] if best else []), *outcomes], key=lambda candidate: candidate.score)
         if np.isfinite(best.rounds):
             rounds = min(rounds, max(int(best.rounds), SHORTEST))  # what takes more cannot win
     assert best is not None
@@ -115,7 +112,7 @@ def tune(
 
 
 def _oracle(cls: type[Method], request: Request, kappa: float) -> Any:
-    """Return the oracle of the search: the one asked for, or what stands in for `auto`."""
+    """Return the oracle of the search: the requested one, or the stand-in for `auto`."""
     if cls.oracle != "dual" or request.oracle != "auto":
         return request.oracle if cls.oracle == "dual" else "auto"
     return f"agd:{min(MOST_STEPS, ceil(2 * sqrt(kappa)))}"
@@ -139,14 +136,14 @@ def _candidates(
 
 
 def _nearest(true: Constants, mu: float, L: float, chi: float) -> tuple[float, float, float]:
-    """Move factors that lead to constants that no problem has to the nearest that one has."""
+    """Move factors to the nearest ones whose constants a problem can have."""
     return min(mu, 0.99 * true.kappa * L), L, max(chi, 1 / true.chi)
 
 
 def transferred(
     problem: Problem, network: Network | DirectedNetwork, cls: type[Method], chosen: dict[str, Any]
 ) -> Method:
-    """Return the method with what a search chose on another problem or network: the same multiples of the constants.
+    """Return the method as a search chose it on another problem or network: the same multiples of the constants.
 
     Parameters
     ----------
@@ -187,7 +184,7 @@ def _run(
     start: float,
     batch: int,
 ) -> list[Candidate]:
-    """Run candidates, at most `batch` at the same time; those whose first step does not fit are not run."""
+    """Run candidates, at most `batch` at the same time; skip those whose first step does not fit."""
     done = list(candidates)
     able = [
         index

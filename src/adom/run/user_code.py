@@ -51,7 +51,7 @@ class _Oracle:
 
 
 class _Gossip:
-    """Stands in for a network likewise."""
+    """Stands in for a network in the same way."""
 
     def __call__(self, *vectors: Array) -> Any:
         mixed = tuple(jnp.tanh(v) for v in vectors)

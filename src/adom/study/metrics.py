@@ -1,4 +1,4 @@
-"""Costs of runs, in all and up to a target error that all of them are measured by."""
+"""Costs of runs: in all, and up to a common target error."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The first stretch of a run once more: its links, and the distance of each node to the solution.
+"""Replay of the first stretch of a run: its links, and the distance of each node to the solution.
 
 A result has the rows of its last record only, but also the method's parameters and its oracle; with the same problem
 and network the run can be repeated.

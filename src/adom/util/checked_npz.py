@@ -41,7 +41,7 @@ UNPACKED, RATIO = 2**30, 20
 MOST_ARRAYS = 4096
 STEP = 2**20
 ODD = (OSError, ValueError, TypeError, EOFError, RuntimeError, LookupError, OverflowError, struct.error, zlib.error)
-"""Errors of reading an archive whose numbers make no sense, beside ZIP's own."""
+"""Errors of reading an archive whose numbers make no sense, besides ZIP's own."""
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Safe reading and atomic writing of files.
 
 A path from a user may name anything: a folder, a silent pipe, an endless device, a loop of links, nothing at all. Only
-regular files of a bearable size are read here; files are written whole or not at all.
+regular files of a reasonable size are read here; files are written whole or not at all.
 """
 
 import errno

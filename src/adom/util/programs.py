@@ -1,6 +1,6 @@
 """Digests of functions, taken from the programs that JAX makes of them.
 
-Whatever a function reads beside its arguments (variables outside it, defaults, attributes, arrays, files, functions
+Whatever a function reads besides its arguments (variables outside it, defaults, attributes, arrays, files, functions
 that it calls) becomes a constant of that program. So the digest changes when a function computes something else, and
 two functions that compute the same have the same digest, however they are written.
 """

@@ -9,7 +9,7 @@ SUPERSCRIPTS = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺"
 
 
 def format_number(value: Any, digits: int = 3) -> str:
-    """Write a number with separators or so many digits; other values as their text.
+    """Write a number with separators or to `digits` digits; other values as their text.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """One communication round as arithmetic: W(k) v for all nodes at once, counted.
 
 Products are computed from differences between rows: row i of A v is s_i v_i + sum_j a_ij (v_j - v_i), where s_i is the
-sum of A's row i, zero for W. What all rows share then leaves no rounding behind, however large it is, and the rows of
+sum of A's row i, zero for W. A part that all rows share then leaves no rounding, however large it is, and the rows of
 W v sum to zero as closely as the rows of v agree. Without this, long runs drift away from their solution.
 
 How the matrices of the graphs are held depends on their size and on the device; `adom.run.local.graph_layout` chooses.
@@ -20,7 +20,7 @@ Array = Any
 
 
 class DenseMatrices(NamedTuple):
-    """One matrix for every graph: for few nodes, one product a round."""
+    """One matrix for every graph: for few nodes, one product per round."""
 
     values: Array  # (graphs, nodes, nodes)
     row_sum: Array  # (graphs, nodes)
@@ -34,7 +34,7 @@ class DenseMatrices(NamedTuple):
 
 
 class SparseMatrices(NamedTuple):
-    """The links of every graph, sorted by receiver, filled up to the longest list with links of weight zero."""
+    """The links of every graph, sorted by receiver, padded to the longest list with links of weight zero."""
 
     start: Array  # (graphs, nodes + 1): each receiver's first link
     receiver: Array  # (graphs, links)
@@ -55,7 +55,7 @@ class SparseMatrices(NamedTuple):
 
 
 class PaddedMatrices(NamedTuple):
-    """Every node's neighbours, filled up to the largest degree: what an accelerator gathers fastest."""
+    """Every node's neighbours, padded to the largest degree: the layout that accelerators gather fastest."""
 
     neighbour: Array  # (graphs, nodes, degree)
     weight: Array

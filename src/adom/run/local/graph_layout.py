@@ -17,7 +17,7 @@ from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatri
 
 Array = Any
 DENSE_NODES = 256
-"""Beyond, links are cheaper than a dense product even for well connected graphs."""
+"""Nodes above which links are cheaper than a dense product even for well connected graphs."""
 POOL_BYTES = 2**31
 """Matrices of a whole network beyond which they are laid out window by window."""
 WINDOW_BYTES = 2**28
@@ -25,7 +25,7 @@ WINDOW_BYTES = 2**28
 SLACK = 1.1
 """Room for windows with more links than the first, so that the same program fits them."""
 CROWDED = 4
-"""Times the mean degree that the largest may be for neighbours to be filled up to it."""
+"""Largest degree, as a multiple of the mean, to which lists of neighbours are padded."""
 
 
 class GraphLayout:
@@ -112,10 +112,10 @@ class GraphLayout:
         receiver = arrays.empty((len(arcs), 0 if native.usable() else self.width), np.int32)
         receiver[...] = n - 1
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
-            ranks, count = by_receiver(pairs, n), len(pairs)
-            sender[g, :count] = pairs[ranks, 0]
-            receiver[g, :count] = pairs[ranks[: receiver.shape[1]], 1]
-            share[g, :count] = weight[ranks]
+            order, count = by_receiver(pairs, n), len(pairs)
+            sender[g, :count] = pairs[order, 0]
+            receiver[g, :count] = pairs[order[: receiver.shape[1]], 1]
+            share[g, :count] = weight[order]
         return SparseMatrices(start, receiver, sender, share, np.stack(sums))
 
     def _padded(
@@ -124,15 +124,15 @@ class GraphLayout:
         n = self.network.nodes
         neighbour, share = arrays.zeros((len(arcs), n, self.width), np.int32), arrays.zeros((len(arcs), n, self.width))
         for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
-            ranks = by_receiver(pairs, n)
-            sender, receiver = pairs[ranks].T
+            order = by_receiver(pairs, n)
+            sender, receiver = pairs[order].T
             slot = np.arange(len(pairs)) - start[g, receiver]
-            neighbour[g, receiver, slot], share[g, receiver, slot] = sender, weight[ranks]
+            neighbour[g, receiver, slot], share[g, receiver, slot] = sender, weight[order]
         return PaddedMatrices(neighbour, share, np.stack(sums))
 
 
 def _kind(n: int, arcs: list[np.ndarray]) -> type[Matrices]:
-    """Choose the layout: what is fastest on this device."""
+    """Choose the fastest layout on this device."""
     if native.usable():
         return SparseMatrices
     if n <= DENSE_NODES:
@@ -143,9 +143,9 @@ def _kind(n: int, arcs: list[np.ndarray]) -> type[Matrices]:
 
 
 def _rounded(need: int) -> int:
-    """Return room for some links: the next of eight steps to each doubling, so that networks alike share a program.
+    """Round a number of links up, in eight steps per doubling, so that similar networks share a program.
 
-    Without the kernels, which skip what is filled up, it is no more than needed.
+    Without the kernels, which skip the padding, nothing is added.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The compiled part of the local engine: what one step is to JAX, and a session that runs it in chunks.
+"""The compiled part of the local engine: one step as JAX sees it, and a session that runs it in chunks.
 
 A chunk makes some number of records, each after some number of steps. On a CPU both numbers are arguments of one
 program, which serves a whole run. An accelerator would have to ask the host after every step whether to go on, so
@@ -34,7 +34,7 @@ from .graph_layout import GraphLayout
 
 Array = Any
 UNROLL = 16
-"""Steps of an accelerator's loop between two turns of it."""
+"""Steps in one turn of an accelerator's loop."""
 BATCH_AXIS = {"cpu": 0}
 """Axis of the settings: a processor's kernels want a setting's rows together, so it comes first; everywhere
 else it comes second, since products with the data want a node's settings together."""
@@ -73,15 +73,15 @@ _registered: set[type[Method]] = set()
 
 
 class Kind(NamedTuple):
-    """Key of a compiled program, beside the shapes of its arguments."""
+    """Key of a compiled program, besides the shapes of its arguments."""
 
     spec: OracleSpec
     slots: int
     observe: Callable[[Carry], Any]
     batched: bool = False
-    axis: int = 0  # of a batch, in arrays of one row a node
+    axis: int = 0  # of a batch, in arrays with one row per node
     shared: tuple[int | None, ...] = ()  # for each array of the problem: None where all settings share it
-    code: str = ""  # the digest of a method that is not this package's
+    code: str = ""  # digest of a user's own method
 
 
 def _oracle(problem: Problem, spec: OracleSpec, memory: oracles.Memory) -> CountingOracle:
@@ -107,7 +107,7 @@ def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: 
 
 
 def _carry_axes(carry: Carry, method: Method, axis: int) -> Carry:
-    """Return where the settings' axis is: second in arrays of a row a node, None where the settings share a book."""
+    """Return the axis of the settings in each array of a carry; None for counters that all settings share."""
     axes: Carry = jax.tree.map(lambda leaf: 0 if leaf.ndim == 1 else axis, carry)
     if method.rounds_per_step == 1:
         axes = axes._replace(iteration=None, clock=None, floats=None)
@@ -213,8 +213,8 @@ _advance_fixed = jax.jit(_advance, static_argnames=("kind", "records", "steps"),
 class Session:
     """A problem, a network and one or several settings of a method, on the device and under way.
 
-    To be used inside ``jax.enable_x64(True)``. With several settings, all arrays observed have an axis more, the
-    second one. Each setting may come with a problem of its own, if they differ in little more than constants.
+    To be used inside ``jax.enable_x64(True)``. With several settings, all observed arrays have one more axis, the
+    second. Each setting may come with a problem of its own, if they differ in little more than constants.
     """
 
     def __init__(
@@ -261,9 +261,9 @@ class Session:
         return place(graphs, self.dtype), end
 
     def reach(self) -> int:
-        """Return for how many steps the graphs at hand suffice, after fetching more if there are none for one.
+        """Return for how many steps the present graphs suffice; fetch more if they do not suffice for one.
 
-        Where steps differ in length it is fewer than might fit, so that all settings make them and stay together.
+        Where steps differ in length, fewer are allowed than might fit, so that all settings stay together.
         """
         if self.layout.whole:
             return self.end
@@ -360,7 +360,7 @@ def _stack(trees: Sequence[Any], dtype: str | None, batched: bool) -> Any:
 
 
 def _stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
-    """Return one problem whose arrays are those that all share, or all of them stacked; and which is which."""
+    """Return one problem of shared or stacked arrays, and the axis of the stack for each: None where it is shared."""
     trees = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
     columns = zip(*(trees[id(problem)][0] for problem in problems), strict=True)
     leaves, shared = [], []

@@ -86,7 +86,7 @@ class Stop:
 
 
 def _squared(value: float) -> float:
-    """Return the square, infinity where it is beyond all numbers: ``value**2`` would raise an error.
+    """Return the square, infinity where it overflows; ``value**2`` would raise an error.
 
     Examples
     --------
@@ -97,6 +97,6 @@ def _squared(value: float) -> float:
 
 
 def _diagonal(extremes: Array) -> float:
-    """Return the diagonal of the box whose greatest coordinates, and their negatives' greatest, are given."""
+    """Return the diagonal of a box from the greatest x and -x in it."""
     high, low = np.split(extremes, 2)
     return float(np.linalg.norm(high + low))

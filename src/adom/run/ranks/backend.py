@@ -63,7 +63,7 @@ class RankOracle(CountingOracle):
         return np.asarray(self._gradient(x))
 
     def dual_gradient(self, z: Array) -> Array:
-        """Return grad F*(z) in the way that was asked for."""
+        """Return grad F*(z), computed by the chosen oracle."""
         return np.asarray(super().dual_gradient(z))
 
     def compile(self, zeros: Array, dual: bool, plain: bool) -> None:
@@ -114,7 +114,7 @@ class Task:
 
     @property
     def measure(self) -> str:
-        """Name of what is recorded as the error."""
+        """Name of the column of errors."""
         return "error" if self.solution is not None else "gradient norm" if self.monitor else ""
 
 
@@ -214,9 +214,9 @@ class RankBackend:
         return table
 
     def _metrics(self, records: list[Record]) -> tuple[Array, Array, Array] | None:
-        """Return gradients a node, error (or the gradient at the mean) and consensus of records, at rank 0.
+        """Return gradients per node, error (or the gradient at the mean) and consensus of records, at rank 0.
 
-        Without monitoring the squared norm of the rows, one number a node, stands in for the error: it shows when a
+        Without monitoring the squared norm of the rows, one number per node, stands in for the error: it shows when a
         run diverges.
         """
         task = self.task

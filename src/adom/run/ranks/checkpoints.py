@@ -35,7 +35,7 @@ GENERATION = re.compile(r"iteration-([0-9]{12})")
 FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
 DIGEST = 64
 ABOUT = {"settings": dict, "clock": int, "floats": int, "plain": int, "seconds": float, "look": int | None}
-"""Facts about a run beside its arrays, and their types."""
+"""Facts about a run besides its arrays, and their types."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Checkpoints:
         for name in ("every_rounds", "every_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
-                raise InputError(f"{name} of checkpoints must be positive, got {value!r}; leave it out for a minute")
+                raise InputError(
+                    f"{name} of checkpoints must be positive, got {value!r}; leave it out for one every minute"
+                )
 
     @property
     def path(self) -> Path:
@@ -80,7 +82,7 @@ class Checkpoints:
 def write(
     folder: Path, iteration: int, rank: int, partition: Partition, arrays: Mapping[str, np.ndarray], about: Any
 ) -> None:
-    """Write one rank's file of a generation; arrays whose names begin with `ROWS` have one row a node of it."""
+    """Write one rank's file of a generation; arrays whose names begin with `ROWS` have one row per node."""
     archive = io.BytesIO()
     np.savez(archive, allow_pickle=False, **arrays)
     header = {

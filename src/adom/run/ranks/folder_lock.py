@@ -22,7 +22,7 @@ from ...errors import InputError
 
 try:
     import fcntl
-except ImportError:  # Windows: the name in the file has to do
+except ImportError:  # Windows: the name in the file must suffice
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
@@ -118,7 +118,8 @@ class FolderLock:
         )
 
     def _write(self, beat: int) -> None:
-        text = json.dumps({**self._me, "beat": beat}).encode().ljust(SIZE)  # always as long: no half of it is seen
+        # Of fixed length, so that nobody reads half of it.
+        text = json.dumps({**self._me, "beat": beat}).encode().ljust(SIZE)
         os.ftruncate(self._file, SIZE)
         os.lseek(self._file, 0, os.SEEK_SET)
         os.write(self._file, text)

@@ -19,7 +19,7 @@ class Marks:
     Parameters
     ----------
     name : str
-        The same for all ranks of the machine, and no other job's.
+        The same for all ranks of a job on the machine, and for no other job.
     ranks : int
     """
 
@@ -39,7 +39,7 @@ class Marks:
         self._bytes[rank] = mark
 
     def first(self) -> bool:
-        """Return True for the first call of all ranks: one rank speaks for all."""
+        """Return True for the first call among all ranks, so that only one of them reports."""
         asked, self._bytes[-1] = self._bytes[-1], 1
         return not asked
 

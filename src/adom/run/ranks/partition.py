@@ -70,10 +70,10 @@ class RoundPlan(NamedTuple):
     """One rank's share of a round on one graph; other ranks' rows follow its own, in the order of nodes."""
 
     starts: Array  # first link of each own node in `senders`, a link to itself included
-    senders: Array  # places of own and foreign rows
+    senders: Array  # positions of own and foreign rows
     matrices: tuple[tuple[Array, Array], ...]  # W, or R and C: the weights of these links, and the sums of rows
     sends: tuple[tuple[int, Array], ...]  # to which rank, which of its own rows
-    receives: tuple[tuple[int, int, int], ...]  # from which rank, and the first and last place of its rows
+    receives: tuple[tuple[int, int, int], ...]  # from which rank, and where its rows begin and end
     links: int  # of the whole graph, both ways
     rows: int  # own and foreign
 
@@ -253,4 +253,4 @@ def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
 
 
 FLOOD_NODES = 4000
-"""Beyond, the rounds of a flood are bounded instead of counted."""
+"""Nodes above which the rounds of a flood are bounded instead of counted."""

@@ -86,7 +86,7 @@ class Alone:
 
 
 def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
-    """Let rank 0 work; return its number on all ranks. If it refuses, all ranks do."""
+    """Call `work` at rank 0 alone; return its number on all ranks, or raise its refusal on all."""
     answer, message = np.zeros(2, dtype=np.int64), b""
     if world.rank == 0:
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 UNSAID = {"code": "what code of one's own computed", "records": "what was recorded"}
-"""Settings that checkpoints of earlier versions do not say, in words."""
+"""Settings that checkpoints of earlier versions lack, in words."""
 
 
 def save(run: "RankBackend", seconds: float) -> None:
@@ -134,7 +134,7 @@ def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: P
 
 
 def _array(arrays: dict[str, Array], name: str, like: Array, generation: Path) -> Array:
-    """Return an array of a checkpoint, if it has the shape and the kind of the one that it replaces."""
+    """Return an array of a checkpoint, if it has the shape and type of the one that it replaces."""
     array = arrays.get(name)
     fits = array is not None and array.shape == like.shape and array.dtype.kind in "fiub"
     if array is None or not fits or (array.ndim and array.dtype != like.dtype):

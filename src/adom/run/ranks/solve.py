@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Block:
-    """One rank's part of a problem, and what all ranks know of the whole."""
+    """One rank's part of a problem, and the facts about the whole that all ranks know."""
 
     problem: Problem
     constants: Constants
@@ -76,7 +76,7 @@ def run(
     request: Request,
     kept: Checkpoints | None,
 ) -> Result:
-    """Solve as one of some ranks."""
+    """Solve as one of several ranks."""
     if parameters == TUNED:
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
     cls = method_type(method)

@@ -247,7 +247,7 @@ class World:
         return self._watch.busy(doing)
 
     def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
-        """Send rows to ranks and receive rows from ranks; one message a rank, straight from and into arrays."""
+        """Send rows to ranks and receive rows from ranks; one message per rank, straight from and into arrays."""
         comm = self.comm
         with self._lock:
             requests = [comm.Irecv(buffer, rank, ROWS) for rank, buffer in receives]
