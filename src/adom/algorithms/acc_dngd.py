@@ -28,8 +28,8 @@ class AccDNGD(Method):
         s^{k+1} &= M(k) s^k + \nabla F(y^{k+1}) - \nabla F(y^k) \qquad (4)
 
     ``x`` takes the gradient steps, ``v`` carries the momentum, ``y`` is where gradients are taken and what is
-    reported; ``s`` tracks the average gradient: its rows sum to those of grad F(y) throughout. It was made and proved
-    for networks that do not change.
+    reported; ``s`` tracks the average gradient: its rows sum to those of grad F(y) throughout. It was designed and
+    proved for networks that do not change.
 
     Parameters
     ----------

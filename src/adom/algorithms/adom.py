@@ -33,7 +33,7 @@ class ADOM(Method):
 
     - ``z`` is the slow, averaged sequence; its rows sum to zero throughout;
     - ``z_f`` takes the plain gradient steps, ``z_g`` is where the gradient is taken;
-    - ``m`` remembers what the compressor W(k) has not let through yet.
+    - ``m`` remembers the part that the compressor W(k) has not let through yet.
 
     The iterate reported is grad F*(z_g^k); it approaches x* at every node.
 
@@ -105,9 +105,9 @@ class ADOM(Method):
         """Forget m now and then, long after the run has reached its floor of rounding.
 
         The mean of m over the nodes grows by eta x* in every round. Nothing uses it, but in the end its rounding would
-        exceed what m is for. Any m is a valid start: forgetting m makes the theorem's Psi at most 6/5 times as large,
-        since ||z - z*||^2 <= 6/5 ||z + P m - z*||^2 + 6 ||m||_P^2, while the rounds from one time to the next shrink
-        it by exp(36), about what rounding allows (with four bytes a number, exp(9)).
+        exceed the part that is used. Any m is a valid start: forgetting m makes the theorem's Psi at most 6/5 times as
+        large, since ||z - z*||^2 <= 6/5 ||z + P m - z*||^2 + 6 ||m||_P^2, while the rounds from one time to the next
+        shrink it by exp(36), about as much as rounding allows (with four bytes a number, exp(9)).
         """
         rounds = (0.75 * state.m.dtype.itemsize) ** 2 / self.tau // 1  # 36 / tau, with four bytes 9 / tau
         return state._replace(m=state.m * (k % rounds > 0))

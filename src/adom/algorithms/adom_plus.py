@@ -36,9 +36,9 @@ class ADOMPlus(Method):
         x_f^+ &= x_g + \tau_2 (x^+ - x), \quad y_f^+ = y_g + \sigma_2 (y^+ - y),
                \quad z_f^+ = z_g - \zeta W(k) (y_g + z_g) \qquad (7)
 
-    ``x`` is primal, ``y`` its dual, ``z`` the multiplier of consensus (its rows sum to zero throughout), ``m`` what the
-    network has not let through yet; f and g mark the sequences of gradient steps and of extrapolation, as in ADOM. The
-    iterate reported is x_g.
+    ``x`` is primal, ``y`` its dual, ``z`` the multiplier of consensus (its rows sum to zero throughout), ``m`` the part
+    that the network has not let through yet; f and g mark the sequences of gradient steps and of extrapolation, as in
+    ADOM. The iterate reported is x_g.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class Method:
         raise NotImplementedError
 
     def renewed(self, state: Any, k: Number) -> Any:
-        """Return the state that step k = 0, 1, ... starts from; a method may drop what only gathers rounding."""
+        """Return the state that step k = 0, 1, ... starts from; a method may drop parts that only gather rounding."""
         return state
 
     def rounds_of_step(self, k: Number) -> Number:

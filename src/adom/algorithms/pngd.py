@@ -18,7 +18,7 @@ class State(NamedTuple):
 class PNGD(Method):
     r"""Nesterov's accelerated gradient method on the dual, projected onto rows that sum to zero.
 
-    It needs full averaging over all nodes in every round, so it is no decentralized method; it is the
+    It needs full averaging over all nodes in every round, so it is not a decentralized method; it is the
     bound that ADOM is measured against, and what ADOM becomes on the complete graph. Algorithm 1:
 
     .. math::

@@ -27,7 +27,7 @@ MOST_KAPPA = 1e15
 
 
 def both(config: Config) -> "tuple[Network, LogisticRegression]":
-    """Build the network and the problem on it, saying so on a terminal."""
+    """Build the network and the problem on it, with a spinner on a terminal."""
     table = config.problem
     if table.nodes is not None and table.data is None and table.shards is None:
         _check_synthetic(config, table.nodes)  # before a network is built, which may take its time

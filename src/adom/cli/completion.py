@@ -60,7 +60,7 @@ def offer(option: str, shell: str) -> str:
 
 def present_shell() -> str:
     """Return the name of the shell that called, "" where it is unknown."""
-    import shellingham  # type: ignore[import-untyped]  # which typer brings
+    import shellingham  # type: ignore[import-untyped]  # installed with typer
 
     try:
         return str(shellingham.detect_shell()[0])

@@ -265,7 +265,7 @@ def run() -> None:
 
 
 def _bug(error: Exception) -> int:
-    """Report an error that no rule foresaw."""
+    """Report an unexpected error as a bug."""
     import traceback
 
     wanted = os.environ.get("JAX_PLATFORMS")

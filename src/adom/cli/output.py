@@ -17,7 +17,7 @@ from ..util import files
 from ..util.text import format_number, json_ready
 
 LONGEST_NAME = 255
-"""Bytes of a file's name, on every system that is in use."""
+"""Bytes of a file's name, on all common systems."""
 TEXT_WIDTH = 20
 """Least width of a column of text in a table."""
 
@@ -167,9 +167,9 @@ def plain_warnings(quiet: bool = False) -> None:
     """Print our own warnings as one line without the place in the code, or not at all."""
     usual = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *location: Any, **more: Any) -> None:
         if category is not UserWarning:
-            usual(message, category, *place, **more)
+            usual(message, category, *location, **more)
         elif not quiet:
             note(f"warning: {message}")
 

@@ -213,7 +213,7 @@ def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def advice(result: "Result", tol_flag: str = "--rtol") -> str:
-    """Suggest what to do after a run, never what is set already; "" if nothing."""
+    """Return advice on a run, without options that it has already; "" if there is none."""
     status = result.status
     careful = _more_careful(result)
     if status in {"growing", "diverged"}:

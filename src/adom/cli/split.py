@@ -122,14 +122,14 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     from .output import number
 
     each = summary["samples_per_node"]
-    drawn = f", seed {summary['seed']}" if summary["by"] in ("shuffled", "dirichlet") else ""
+    seed = f", seed {summary['seed']}" if summary["by"] in ("shuffled", "dirichlet") else ""
     alpha = "" if summary["alpha"] is None else f", alpha {summary['alpha']:g}"
     nodes = number(summary["nodes"])
     classes = {name: count for name, count in summary["nodes_with_classes"].items() if count}
     return [
         ("nodes", nodes),
         ("samples", f"{number(summary['samples'])} of dim {summary['dim']}, {summary['density']:.0%} non-zero"),
-        ("split by", f"{summary['by']}{alpha}{drawn}"),
+        ("split by", f"{summary['by']}{alpha}{seed}"),
         ("samples per node", f"{number(each['min'])} to {number(each['max'])}, median {number(each['median'])}"),
         ("classes per node", ", ".join(f"{name}: {number(count)} of {nodes} nodes" for name, count in classes.items())),
     ]

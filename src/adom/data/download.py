@@ -189,7 +189,7 @@ def _download(data_set: DataSet) -> dict[str, bytes]:
 
 
 class _Bounded(io.BytesIO):
-    """Memory for a download that stops one beyond its limit."""
+    """Memory for a download, which is stopped beyond its limit."""
 
     def __init__(self, data_set: DataSet) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ LINKS, MEMBERS, TIMES = (f"{NAME}_{part}.txt" for part in ("A", "graph_indicator
 NODES = 50
 """Nodes of every graph."""
 PAPER_CHI = 232
-"""The paper's chi of infectious_ct1, about."""
+"""The paper's chi of infectious_ct1, rounded."""
 
 
 def infectious() -> "Network":

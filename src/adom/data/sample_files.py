@@ -27,7 +27,7 @@ from ..util.files import content as file_content
 from ..util.text import format_bytes
 
 PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
-"""The first bytes of packed files, and what opens them."""
+"""The first bytes of packed files, and the functions that open them."""
 SUFFIXES = (".bz2", ".gz", ".xz")
 ARCHIVE = b"PK\x03\x04"
 TEXT = 8
@@ -126,7 +126,7 @@ def _unpacked(path: Path, content: bytes) -> bytes:
 
 
 def _is_csv(path: Path, content: bytes) -> bool:
-    """Tell CSV from LIBSVM: by the suffix, or for .txt and none by the first line."""
+    """Return whether text is CSV: by the suffix, or by the first line if that is .txt or missing."""
     suffix = next((s.lower() for s in reversed(path.suffixes) if s.lower() not in SUFFIXES), "")
     if suffix in ("", ".txt"):
         first = content.lstrip()[:65536].splitlines()[:1]
@@ -277,7 +277,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _is_header(cells: list[str], label: str | int | None) -> bool:
-    """Tell names from numbers: no cell is a number, or only such as number the columns; or one is the label."""
+    """Return whether a line is a header: its only numbers are those of the columns, or one cell names the label."""
     numbers = {column: cell for column, cell in enumerate(cells) if _is_number(cell)}
     if len(numbers) == len(cells):
         return False

@@ -1,4 +1,4 @@
-"""The sums that a round spends its time on, in C++ and CUDA, called by XLA from inside its compiled loop.
+"""The sums that take most of a round's time, in C++ and CUDA, called by XLA from inside its compiled loop.
 
 They are optional. On first use `kernels.cc` (for a GPU `kernels.cu`) is compiled for the machine at hand, with the
 headers that jaxlib brings, into a cache folder; where there is no compiler everything runs on JAX alone, with the same

@@ -142,7 +142,7 @@ def uniform_points(nodes: int, seed: int, g: int, attempt: int = 0) -> Floats:
 
 
 def _room(nodes: int, radius: float, graphs: int, together: int = 1) -> float:
-    """Return the expected number of links of a graph; refuse more than fit in memory, for so many graphs together."""
+    """Return the expected number of links of a graph; refuse more than fit in memory `together`."""
     share = min(1.0, math.pi * radius**2)
     expected = max(nodes, share * nodes * (nodes - 1) / 2)
     what = f"{graphs} geometric graph(s) of {nodes} nodes with radius {radius:.3g}"
@@ -174,9 +174,9 @@ class Walk:
 
     def __init__(self, nodes: int, rounds: int, speed: float, pause: int, seed: int) -> None:
         self._speed, self._pause, self._seed = speed, pause, seed
-        drawn = np.stack([self._stream(i).random((2, 2)) for i in range(nodes)])
+        points = np.stack([self._stream(i).random((2, 2)) for i in range(nodes)])
         zeros = np.zeros(nodes, dtype=np.int64)
-        state = State(drawn[:, 0].copy(), drawn[:, 1].copy(), zeros, zeros + 2)
+        state = State(points[:, 0].copy(), points[:, 1].copy(), zeros, zeros + 2)
         self._round, self._state = 0, state
         size = sum(array.nbytes for array in state)
         self._spacing = max(16, -(-4 * rounds * size // lazy.HELD_BYTES))  # a quarter of the memory for graphs

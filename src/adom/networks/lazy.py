@@ -145,7 +145,7 @@ class Batch:
         return np.stack([self._low[chosen], self._high[chosen]], axis=1)
 
     def spectra_known(self, chosen: Longs) -> bool:
-        """Return whether these have been computed."""
+        """Return whether the spectra of the chosen graphs have been computed."""
         return self._low is not None and self._high is not None
 
 
@@ -188,14 +188,14 @@ class LazyPool:
             with self._lock:
                 if g in self._kept:
                     return self._kept[g]
-            drawn = self._draw(g)
+            graph = self._draw(g)
             with self._lock:
-                self._kept[g] = drawn
+                self._kept[g] = graph
                 self._turns.pop(g, None)
                 total = sum(batch.bytes for batch in self._kept.values())
                 while total > KEPT_BYTES and len(self._kept) > 2:
                     total -= self._kept.popitem(last=False)[1].bytes
-        return drawn
+        return graph
 
     def graph(self, g: int) -> Graph:
         """Return one graph."""
@@ -218,7 +218,7 @@ class LazyPool:
         return np.stack([[self._lows[g] for g in chosen.tolist()], self.largest(chosen)], axis=1)
 
     def spectra_known(self, chosen: Longs) -> bool:
-        """Return whether these have been computed."""
+        """Return whether the spectra of the chosen graphs have been computed."""
         return all(g in self._lows for g in chosen.tolist())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -279,7 +279,7 @@ class JoinedPool:
         return np.concatenate([member.spectra(own) for member, own, _ in self._parts(chosen)])
 
     def spectra_known(self, chosen: Longs) -> bool:
-        """Return whether these have been computed."""
+        """Return whether the spectra of the chosen graphs have been computed."""
         return all(member.spectra_known(own) for member, own, _ in self._parts(chosen))
 
 

@@ -28,7 +28,7 @@ from .near import PAIRWISE, Clouds
 TOLERANCE = 0.10
 """The largest relative difference between the chi reached and the chi asked for."""
 AIM = 0.01
-"""The same at which halving stops, as a logarithm."""
+"""The difference, as a logarithm, at which halving stops."""
 FEW = 24
 """Graphs that the search starts with, and the most that it adds after each look at all of them."""
 EFFORT = 3_000_000_000

@@ -181,7 +181,7 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
     recipe = {"generator": "failing", "probability": probability, "graphs": graphs, "seed": seed}
     recipe["network"] = network.recipe
     draw = partial(gather, network.nodes, partial(_failed, base, chosen, probability, seed), None)
-    # Of the links the chance leaves a share, and at least a spanning tree.
+    # A share of the links survives, and at least a spanning tree.
     links = max((1 - probability) * base.mean_links, network.nodes - 1)
     pool = pool_of(network.nodes, graphs, draw, links, lazy=not base.held)
     return Network(pool, np.arange(graphs), recipe)

@@ -124,7 +124,7 @@ class GraphSequence:
         """Draw the graph of round k, or those of several rounds side by side.
 
         Nodes without positions are laid out by all links of a period together, the same in every round, so that the
-        eye can follow. Directed links are arrows. Of more than 300 nodes the links alone are drawn.
+        eye can follow. Directed links are arrows. With more than 300 nodes only links are drawn.
 
         Parameters
         ----------

@@ -34,11 +34,11 @@ LARGE = 50_000
 ROUGH = 1e-3
 """Relative residual of those bounds."""
 STEPS = 300
-"""Products with W that it may take."""
+"""Products with W that such a bound may take."""
 RESTARTS = 15
 """Restarts of ARPACK, about 40 products with W each, before something else is tried."""
 MANY_RESTARTS = 1000
-"""The same where nothing else is left."""
+"""Restarts of ARPACK where there is nothing else to try."""
 SEPARATED = 1e-4
 """The smallest positive eigenvalue, relative to the largest, that is accurate without inverting."""
 WIDEST = 5000
@@ -236,7 +236,7 @@ def lowest(matrix: Any) -> float:
 
 
 def _bottom(matrix: Any, restarts: int) -> float | None:
-    """Return the same if ARPACK finds it, as the top of the spectrum turned upside down."""
+    """Return what `lowest` returns if ARPACK finds it, as the top of the spectrum turned upside down."""
     bound = float(abs(matrix).sum(axis=1).max())
     top = _top(lambda v: bound * v - matrix @ v, matrix.shape[0], restarts)
     return None if top is None else bound - top

@@ -1,1 +1,1 @@
-"""Many runs with one question: sweeps over settings, and the search for a method's best parameters."""
+"""The paper's experiments: every panel as data, its runs, and the verdicts on the claims."""

@@ -1,4 +1,4 @@
-"""The paper's claims: what each says and where, and the function that judges it from the runs of a reproduction.
+"""The paper's claims: the statement, its place, and the function that judges it from the runs of a reproduction.
 
 A function takes the table of all runs and a protocol, and its docstring states its rule, which the ledger prints.
 """
@@ -23,8 +23,8 @@ PROTOCOLS = ("theory", "unit", "tuned")
 class Claim:
     """A claim of the paper.
 
-    A miniature can judge a claim that speaks of problems of any size, or of problems that are the same there. Who is
-    ahead, how rounds grow, and how a method ends depend on sizes, rounds and the number of draws.
+    A miniature can judge claims about problems of any size, and claims about problems that it runs at their full size.
+    It cannot judge rankings, growth of rounds or final errors: these depend on sizes, rounds and the number of draws.
     """
 
     name: str
@@ -126,7 +126,7 @@ GROUPS = {
         ),
     ),
 }
-"""All claims, by what they are about."""
+"""All claims by topic."""
 
 CLAIMS = {claim.name: claim for claims in GROUPS.values() for claim in claims}
 """All claims by id."""
@@ -147,7 +147,7 @@ OLD_NAMES = {
     "T": "few-inner-steps",
     "early": "early-progress",
 }
-"""Ids of earlier versions, which their ledgers hold and commands may still give."""
+"""Ids of earlier versions, still accepted in ledgers and by commands."""
 
 
 def find_claim(name: str) -> Claim:

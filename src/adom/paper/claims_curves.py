@@ -16,13 +16,13 @@ from .verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, Entry, fewer, finding,
 COMPARED = ("kappa", "chi", "real_kappa", "real_chi", "real_networks")
 """The figures in which ADOM, Mudag, Acc-DNGD and APM are compared."""
 ENOUGH = 1.5
-"""The rounds of a truncated oracle over those of the exact one, up to which it is enough."""
+"""The largest ratio of rounds, truncated oracle over exact one, at which the truncated one is enough."""
 RISE = 1.1
-"""The relative error above which a run has grown at first."""
+"""The relative error above which a run counts as growing at first."""
 OPENING = 0.05
-"""The first rounds, as a part of the budget."""
+"""The share of the budget that counts as the first rounds."""
 STILL = 0.1
-"""Fewer digits gained than this are no progress that a pace could be told from."""
+"""A run that gains fewer digits of the error than this is too slow to have a pace."""
 
 
 def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Entry:
@@ -148,10 +148,10 @@ def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Entry:
     own = adom_cells(runs, protocol, figures)
     panels: list[dict[str, Any]] = []
     broken = 0
-    for place, exact in adom_cells(runs, protocol, figures, "exact").items():
-        if place not in own:
+    for key, exact in adom_cells(runs, protocol, figures, "exact").items():
+        if key not in own:
             continue
-        few = own[place]
+        few = own[key]
         both = few.merge(exact, left_index=True, right_index=True, suffixes=("", "_exact"))
         if both.empty:
             continue
@@ -163,7 +163,7 @@ def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Entry:
         ratio = Interval.of(_truncation(curve, reference, target) for curve, reference in pairs)
         enough = "enough" if ratio.high <= ENOUGH else ("not enough" if ratio.low > ENOUGH else "undecided")
         diverged = f"{both['failed'].sum()} of {len(both)} seeds"
-        row = {"figure": place[0], "panel": place[1], "oracle": both["oracle"].iloc[0], "outcome": enough}
+        row = {"figure": key[0], "panel": key[1], "oracle": both["oracle"].iloc[0], "outcome": enough}
         panels.append(row | {"ratio": ratio, "diverged": diverged, "seeds": len(both)})
     notes = (
         [f"{broken} panels say nothing: the exact oracle does not converge there within its rounds"] if broken else []

@@ -28,7 +28,7 @@ from .verdicts import (
 RIVALS = ("mudag", "acc-dngd", "apm")
 """The methods that the paper compares ADOM with."""
 STUCK = 0.1
-"""The last relative error above which a run almost does not converge."""
+"""The last relative error above which a run counts as hardly converging."""
 CHI, NODES, GRAPHS = 232.0, 50, 200
 """The paper's numbers for infectious_ct1."""
 

@@ -24,7 +24,7 @@ TABLE = {
 SLACK = 0.1
 """How far a fitted exponent may exceed a proved one: a bound holds up to constants, and sweeps are short."""
 SAME = 1e-6
-"""How far apart, relative to the way they went, two runs may be that are the same but for rounding."""
+"""The largest distance, relative to that from start to solution, between runs that differ by rounding only."""
 
 
 def theorem(runs: pd.DataFrame, protocol: str) -> Entry:
@@ -53,7 +53,7 @@ def _inequalities(runs: pd.DataFrame, protocol: str, kind: str) -> Entry:
     done = verifications[(verifications["protocol"] == protocol) & verifications["content"].notna()]
     for job in done.to_dict("records"):
         rows = [row for row in job["content"]["rows"] if str(row["name"]).startswith(kind) and row["rounds_checked"]]
-        if not rows:  # nothing but rounding
+        if not rows:  # both sides were within rounding of 0 in every round
             continue
         # JSON has no number for an infinite ratio
         ratios = {str(row["name"]): float(np.inf if row["worst_ratio"] is None else row["worst_ratio"]) for row in rows}
@@ -108,19 +108,19 @@ def complete(runs: pd.DataFrame, protocol: str) -> Entry:
     return finding(panels, holding, summary, notes, verdict=verdict, evidence=evidence | {"distance": apart})
 
 
-def _curves_apart(one: Curve, other: Curve) -> float:
+def _curves_apart(adom: Curve, pngd: Curve) -> float:
     """Return the greatest difference of the distances to the solution, over that at the start."""
-    _, first, second = np.intersect1d(one.rounds, other.rounds, return_indices=True)
-    gap = np.abs(np.sqrt(one.errors[first]) - np.sqrt(other.errors[second]))
+    _, first, second = np.intersect1d(adom.rounds, pngd.rounds, return_indices=True)
+    gap = np.abs(np.sqrt(adom.errors[first]) - np.sqrt(pngd.errors[second]))
     return float(np.max(np.nan_to_num(gap, nan=np.inf), initial=0.0))
 
 
-def _rows_apart(one: Curve, other: Curve) -> float:
+def _rows_apart(adom: Curve, pngd: Curve) -> float:
     """Return the distance of the last rows over that of the start; 0 where the runs ended in different rounds."""
-    if one.rounds[-1] != other.rounds[-1]:
+    if adom.rounds[-1] != pngd.rounds[-1]:
         return 0.0
-    gap = one.result.x - other.result.x
-    return float(np.sqrt((gap**2).sum() / one.result.provenance["start_error"]))
+    gap = adom.result.x - pngd.result.x
+    return float(np.sqrt((gap**2).sum() / adom.result.provenance["start_error"]))
 
 
 def rates(runs: pd.DataFrame, protocol: str) -> Entry:

@@ -1,4 +1,4 @@
-"""The evidence: one table with a row for every job of a reproduction, and what claims measure on it.
+"""The evidence: one table with a row for every job of a reproduction, and the measurements that claims rest on.
 
 Runs are judged by their errors, which are squared distances to the solution over that of the start. Of the statuses
 only "converged", "diverged" and "interrupted" count, which have meant the same in every version: "growing" and
@@ -43,11 +43,11 @@ SAVED = (
 """Columns of runs.csv."""
 JUDGED = ("rtol", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
 COLUMNS = (*SAVED, *JUDGED, "curve", "content")
-"""All columns: what runs.csv has, what claims ask for, the run's `Curve`, and the content of searches and checks."""
+"""All columns: those of runs.csv, those that claims need, the run's `Curve`, and the content of searches and checks."""
 
 
 class Curve:
-    """The relative errors of a run, record by record, and what is measured on them."""
+    """The relative errors of a run, record by record, and measurements on them."""
 
     def __init__(self, result: Result) -> None:
         self.result = result
@@ -129,9 +129,10 @@ def table_of_runs(outcomes: Iterable[Outcome]) -> pd.DataFrame:
 def about(outcome: Outcome) -> dict[str, Any]:
     """Return the first columns of every table: panel, settings, protocol, seed, method and oracle."""
     job, panel = outcome.job, outcome.job.panel
-    place = {"figure": panel.figure, "panel": panel.name, "row": panel.row, "column": panel.column}
+    position = {"figure": panel.figure, "panel": panel.name, "row": panel.row, "column": panel.column}
     settings = {name: panel.settings.get(name) for name in SETTINGS}
-    return {**place, **settings, "protocol": job.protocol, "seed": job.seed, "method": job.method, "oracle": job.oracle}
+    run = {"protocol": job.protocol, "seed": job.seed, "method": job.method, "oracle": job.oracle}
+    return {**position, **settings, **run}
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:
@@ -140,10 +141,10 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data, "failed": False, "stalled": False}
     if outcome.result is None:
         return {**row, "status": "missing" if outcome.data is None else "", "converging": False, "curve": None}
-    curve, made, last = Curve(outcome.result), outcome.result.provenance, outcome.result.history.iloc[-1]
-    chi, kappa = made["network"].get("chi"), (made.get("problem") or {}).get("kappa")
+    curve, provenance, last = Curve(outcome.result), outcome.result.provenance, outcome.result.history.iloc[-1]
+    chi, kappa = provenance["network"].get("chi"), (provenance.get("problem") or {}).get("kappa")
     errors = curve.errors
-    measured = {"chi_measured": chi, "kappa_measured": kappa, "start_error": made["start_error"]}
+    measured = {"chi_measured": chi, "kappa_measured": kappa, "start_error": provenance["start_error"]}
     ends = {
         "status": outcome.result.status,
         "rounds": int(last["round"]),
@@ -206,8 +207,8 @@ def power_of_ten(value: float) -> float:
 def target_of(cell: pd.DataFrame) -> float:
     """Return the error to rank methods by: the smallest power of ten that the best of them met.
 
-    The best is that of the least last error in the median over seeds. No target is below the error at which runs
-    stop, and none above `COARSE`; where there would be, the answer is NaN.
+    The best has the least median of last errors over seeds. A target is never below the error at which runs stop; NaN
+    stands for one above `COARSE`.
     """
     return _target(cell.groupby("method")["last_error"].median().min(), cell)
 
@@ -282,14 +283,14 @@ def contest(
 
 
 def family(settings: Mapping[str, Any], swept: str) -> str:
-    """Return a key that panels share which differ in one setting only."""
+    """Return a key shared by the panels that differ in the swept setting only."""
     rest = {name: value for name, value in settings.items() if name not in {swept, "rounds", "radius"}}
     return json.dumps(rest, sort_keys=True, default=str)
 
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """The exponent, its 95 % interval, and what it was fitted to."""
+    """A fitted exponent with its 95 % interval, the number of points, and their target."""
 
     exponent: float
     low: float
@@ -311,7 +312,7 @@ class PowerLaw:
 
 
 def power_law(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool = False) -> PowerLaw | str:
-    """Fit rounds to a target against kappa or chi by least squares of logarithms; say why where it cannot be done.
+    """Fit rounds to a target against kappa or chi by least squares of logarithms; a text says why not.
 
     Runs that differ in the swept setting only, and have the same seed, share an intercept. The target is the smallest
     power of ten that all runs met; where that is above `FINE`, panels in which a seed misses `FINE` are left out.
@@ -358,7 +359,7 @@ def short(value: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return evidence as JSON can hold it; numbers that it has no name for become text."""
+    """Return evidence as JSON can hold it; numbers that are not finite become text."""
     if isinstance(value, Interval):
         return plain(vars(value))
     if isinstance(value, dict):

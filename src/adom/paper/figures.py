@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-30
 """Below this a relative squared error is drawn at this height."""
 POINTS = 300
-"""Places along the rounds at which curves of several seeds are put together."""
+"""Points along the axis of rounds at which curves of several seeds are combined."""
 WIDTH, HEIGHT = 1.8, 1.45
 """Inches a panel."""
 SPLIT = "split-label"
@@ -96,8 +96,8 @@ def panel_grid(
 ) -> "Figure":
     """Draw panels at their places: relative error against rounds, the median over seeds and a band from least to most.
 
-    A method that diverged in most seeds ends in a cross; one that was growing when its rounds were spent has
-    none, whatever version ran it. A panel without runs shows why.
+    A method that diverged in most seeds ends in a cross; one that was growing when its rounds were spent does
+    not. A panel without runs shows why.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def panel_grid(
         `curves` are the runs by method and variant; `reason` says why there are none.
     title : str
     methods : sequence of str
-        What the legend lists, in its order.
+        The entries of the legend, in order.
     rounds : mapping, optional
         (row, column) -> how far the axis goes.
     """
@@ -177,7 +177,7 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
 
 
 def look(method: str) -> dict[str, Any]:
-    """Return colour, line and marker of a method: those that `adom compare` gives it among all."""
+    """Return colour, line and marker of a method: the same as in an `adom compare` of all methods."""
     number = list(METHODS).index(method)
     return {
         "color": COLOURS[number % len(COLOURS)],
@@ -195,9 +195,8 @@ def _draw_panel(axes: "Axes", curves: Curves, methods: Sequence[str], rounds: in
     ends = [float(run.history["round"].iloc[-1]) for runs in curves.values() for run in runs]
     reach = float(rounds or max(ends))
     for number, ((method, variant), runs) in enumerate(curves.items()):
-        drawn = look(method)
         dash = DASHES[1] if variant == SPLIT else DASHES[0]
-        _draw_method(axes, runs, drawn | {"linestyle": dash, "linewidth": 1.0}, reach, number / len(curves))
+        _draw_method(axes, runs, look(method) | {"linestyle": dash, "linewidth": 1.0}, reach, number / len(curves))
     axes.set_xlim(0, reach)
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, 1e-12), min(max(high, 2.0), 1e5))
@@ -217,8 +216,7 @@ def _draw_method(axes: "Axes", runs: Sequence[Result], line: dict[str, Any], rea
         return
     middle = np.full(POINTS, np.nan)
     middle[known] = np.nanmedian(logs[:, known], axis=0)
-    place = (0.05 + 0.2 * phase, 0.3)
-    axes.plot(grid, 10**middle, markevery=place, **line)
+    axes.plot(grid, 10**middle, markevery=(0.05 + 0.2 * phase, 0.3), **line)
     if len(runs) > 1:
         low, high = np.nanmin(logs[:, known], axis=0), np.nanmax(logs[:, known], axis=0)
         axes.fill_between(grid[known], 10**low, 10**high, color=line["color"], alpha=0.18, linewidth=0)
@@ -228,7 +226,7 @@ def _draw_method(axes: "Axes", runs: Sequence[Result], line: dict[str, Any], rea
 
 
 def _on_grid(run: Result, grid: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the relative error on a grid of rounds; NaN beyond its end, and once it grew wild."""
+    """Return the logarithm of the relative error on a grid of rounds; NaN past its end or beyond `GROWTH`."""
     rounds = np.concatenate([[0.0], run.history["round"].to_numpy(dtype=float)])
     errors = np.concatenate([[1.0], relative_errors(run)])
     sane = np.isfinite(errors) & (errors <= GROWTH)
@@ -239,7 +237,7 @@ def _on_grid(run: Result, grid: np.ndarray) -> np.ndarray:
 
 
 def _say(axes: "Axes", reason: str) -> None:
-    """Fill an empty panel with why it is empty."""
+    """Write into an empty panel why it is empty."""
     import textwrap
 
     axes.set(xticks=[], yticks=[])
@@ -251,7 +249,7 @@ def _legend(panels: Sequence[tuple[PaperPanel, Curves, str]], methods: Sequence[
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], label=method_class(name).title, linewidth=1.0, **look(name)) for name in methods]
-    runs = [(key, run) for _, curves, _ in panels for key, found in curves.items() for run in found]
+    runs = [(key, run) for _, curves, _ in panels for key, several in curves.items() for run in several]
     if any(variant == SPLIT for (_, variant), _ in runs):
         entries.append(Line2D([], [], color="0.4", linewidth=1.0, linestyle=DASHES[1], label="split by label"))
     if any(run.status == "diverged" for _, run in runs):

@@ -22,7 +22,7 @@ IDEAL = ("pngd",)
 PRICES = (0.0, 0.01, 0.1, 1.0, 10.0)
 """The cost of a gradient, in rounds."""
 SMALL_KAPPA, SMALL_CHI = 100.0, 50.0
-"""Where the rule of thumb draws its lines."""
+"""The limits between small and large in the rule of thumb."""
 NOTHING = Table((), ())
 
 
@@ -61,7 +61,7 @@ def markdown(sections: Iterable[Section], plan: ReproductionPlan, command: str) 
 
 
 def inner_steps(runs: pd.DataFrame) -> Section:
-    """Return where the paper's number of inner steps fails, and what `auto` does there.
+    """Return the panels in which the paper's number of inner steps fails, and the costs of `auto` there.
 
     It fails in a panel if a seed diverges or takes more than 1.5 times the rounds of the exact oracle, or of `auto`
     where the exact oracle was not run; only panels in which these meet a target in every seed are looked at.
@@ -72,10 +72,10 @@ def inner_steps(runs: pd.DataFrame) -> Section:
     prices: list[float] = []
     for protocol in PROTOCOLS:
         own, exacts, autos = (adom_cells(runs, protocol, figures, variant) for variant in ("", "exact", "auto"))
-        for place in dict.fromkeys([*exacts, *autos]):
-            if place not in own:
+        for key in dict.fromkeys([*exacts, *autos]):
+            if key not in own:
                 continue
-            few, exact, auto = own[place], exacts.get(place), autos.get(place)
+            few, exact, auto = own[key], exacts.get(key), autos.get(key)
             base = auto if exact is None else exact
             assert base is not None
             target = target_within(base, few["budget"].min() / ENOUGH)
@@ -95,7 +95,7 @@ def inner_steps(runs: pd.DataFrame) -> Section:
             rows.append(
                 (
                     protocol,
-                    " ".join(place),
+                    " ".join(key),
                     *(f"{measured(base, name).iloc[0]:.4g}" for name in ("kappa", "chi")),
                     few["oracle"].iloc[0],
                     f"{bad} of {len(few)} seeds ({few['failed'].sum()} diverge)",
@@ -113,7 +113,7 @@ def inner_steps(runs: pd.DataFrame) -> Section:
 
 
 def winners(runs: pd.DataFrame) -> Section:
-    """Return who meets the target first, under every protocol and figure, and how far ADOM is behind or ahead."""
+    """Return the winners of every protocol and figure, and how far ADOM is behind or ahead."""
     rows = []
     tuned = ""
     for protocol in PROTOCOLS:
@@ -148,11 +148,11 @@ def heterogeneity(runs: pd.DataFrame) -> Section:
     for protocol in PROTOCOLS:
         even = cells(runs, protocol, figures)
         ratios: dict[str, list[float]] = {}
-        for place, split in cells(runs, protocol, figures, LABEL).items():
-            if place not in even:
+        for key, split in cells(runs, protocol, figures, LABEL).items():
+            if key not in even:
                 continue
-            target = float(np.maximum(target_of(even[place]), target_of(split)))  # NaN where one of them is
-            before, after = (by_seed(cell, costs(cell, target)) for cell in (even[place], split))
+            target = float(np.maximum(target_of(even[key]), target_of(split)))  # NaN where one of them is
+            before, after = (by_seed(cell, costs(cell, target)) for cell in (even[key], split))
             for method in after.columns.intersection(before.columns, sort=False):
                 pair = pd.DataFrame({"before": before[method], "after": after[method]}).dropna()
                 if pair.empty:
@@ -160,7 +160,7 @@ def heterogeneity(runs: pd.DataFrame) -> Section:
                 pair_ratios = (pair["after"] / pair["before"])[np.isfinite(pair["before"])]
                 ratios.setdefault(method, []).extend(pair_ratios)
                 spreads = (_spread(pair["before"]), _spread(pair["after"]), _spread(pair_ratios))
-                rows.append((protocol, " ".join(place), method, f"{target:.0e}", *spreads))
+                rows.append((protocol, " ".join(key), method, f"{target:.0e}", *spreads))
         if ratios:
             parts = ", ".join(f"{method} {_spread(values)}" for method, values in ratios.items())
             texts.append(

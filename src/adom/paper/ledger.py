@@ -33,8 +33,8 @@ class Ledger:
     quick: bool = False  # whether the reproduction is the miniature
     commit: str | None = None  # of the code that made the plan
     command: str = ""  # which computes the ledger again
-    runs: int = 0  # jobs that left something
-    missing: int = 0  # jobs that did not
+    runs: int = 0  # jobs with a result
+    missing: int = 0  # jobs without one
 
     def find(self, claim: str, protocol: str) -> Entry:
         """Return the entry of a claim under a protocol."""
@@ -50,12 +50,12 @@ class Ledger:
 
     @property
     def verdicts(self) -> list[str]:
-        """Those that there can be."""
+        """The verdicts that can occur."""
         return [verdict for verdict in VERDICTS if self.quick or verdict != NOT_JUDGED]
 
     @property
     def protocols(self) -> list[str]:
-        """The protocols that there are entries for."""
+        """The protocols that have entries."""
         return [name for name in PROTOCOLS if any(entry.protocol == name for entry in self.entries)]
 
     def counts(self) -> Table:
@@ -86,7 +86,7 @@ class Ledger:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Ledger":
-        """Read what `to_json` gave, also in an earlier version."""
+        """Return the ledger that `to_json` gave, in this version or an earlier one."""
         if content.get("format") != FORMAT:
             raise InputError(f"this is not a ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
         read_entries = [Entry.from_json(entry) for entry in content["entries"]]

@@ -1,4 +1,4 @@
-"""The ledger as HTML, which stands in the page also where no script runs."""
+"""The ledger as HTML, which can be read in the page without scripts."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -10,7 +10,7 @@ from .ledger import ERRORS, Ledger
 from .table import Table
 from .verdicts import Entry
 
-CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad"}  # all else is no verdict
+CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad"}  # anything else is "none"
 SIGNS = {"good": "✓", "mixed": "◐", "bad": "✗", "none": "–"}
 """A sign for each verdict, so that none of them rests on its colour alone."""
 
@@ -23,7 +23,7 @@ def ledger_html(
     prefix: str = "",
     drawn: Collection[tuple[str, str, str]] = (),
 ) -> str:
-    """Return a ledger, its claims by what they are about, and the findings beside it.
+    """Return a ledger with its claims by topic, and the findings after it.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def ledger_html(
     sections : sequence of Section
         The findings.
     name : str
-        Of the reproduction, where the page shows several.
+        Name of the reproduction, if the page shows several.
     prefix : str
         Before the names of its figures on the page.
     drawn : collection of (str, str, str)
-        Figure, protocol and panel of what the page draws; rows of evidence lead there.
+        Figure, protocol and panel of every panel on the page; rows of evidence link to them.
     """
     return "\n".join(_lines(ledger, sections, name, prefix, drawn))
 

@@ -81,8 +81,8 @@ class PaperFigure:
 
 
 def _settings(size: Size, data: str, samples: int | None, kappa: float, **more: Any) -> dict[str, Any]:
-    drawn = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
-    return {"data": data, "samples": samples, "kappa": kappa, **drawn, **more}
+    network = {"network": "geometric", "nodes": size.nodes, "graphs": size.graphs}
+    return {"data": data, "samples": samples, "kappa": kappa, **network, **more}
 
 
 def _synthetic(size: Size, dim: int, kappa: float, **network: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _real_networks(size: Size) -> Iterator[PaperPanel]:
 
 
 SMALL = Size(nodes=20, graphs=100, samples=50, dims={40: 10})
-"""For what needs many rounds or exact oracles rather than many nodes."""
+"""For figures that need many rounds or exact oracles rather than many nodes."""
 
 
 def _complete(size: Size) -> Iterator[PaperPanel]:
@@ -221,7 +221,7 @@ def ring_chi(nodes: int) -> float:
 
 
 def _number(value: float) -> str:
-    """Return a power of ten as one, in the notation of a title.
+    """Return a number in the notation of a title, a power of ten as a power.
 
     Examples
     --------

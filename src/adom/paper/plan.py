@@ -36,12 +36,12 @@ class Scale:
     most: Mapping[str, int]  # protocol -> the most rounds
     least: int  # the least rounds
     small: int  # the most rounds of figures complete and rates, whose problems are small
-    records: int  # a run, at most; rounds are a multiple of it
+    records: int  # the most records of a run; rounds are a multiple of it
     stages: Stages  # of a search
     search: int  # the most rounds of its candidates
     exact: int  # the most rounds with the exact oracle, which is run in the first panel of a row
     verified: int  # the most rounds of a verification
-    oracles: int  # in the first so many panels of a row ADOM is run with oracle auto too
+    oracles: int  # panels at the start of a row in which ADOM also runs with oracle auto
     searched: Mapping[str, int]  # figure -> the column whose panel is tuned for its whole row
 
     @property
@@ -134,7 +134,7 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
 
 
 def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
-    """ADOM with other oracles than the paper's: `auto`, which takes long to find its steps, on one draw only."""
+    """Yield ADOM's jobs with other oracles than the paper's; `auto`, which takes long, on one draw only."""
     if seed == 1 and panel.column < scale.oracles:
         yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
     if panel.column == 0:
@@ -143,10 +143,7 @@ def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Sc
 
 
 def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:
-    """Return the panel that a panel's parameters are tuned on: itself, or one of its row that others share.
-
-    Of real data, a part is enough.
-    """
+    """Return the panel that a panel's parameters are tuned on: itself or one for its row; of real data a part."""
     column = scale.searched.get(panel.figure, panel.column)
     row = (other for other in panels([panel.figure], scale.size) if other.row == panel.row)
     searched = next(other for other in row if other.column == column)

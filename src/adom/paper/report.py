@@ -39,7 +39,7 @@ TITLES = {
 def read_reproduction(
     folder: Path, prefix: str = "", progress: bool | None = None, say: Callable[[str], None] = lambda text: None
 ) -> Content:
-    """Read a reproduction's folder; `prefix` stands before the names of its figures, `say` hears of damaged files."""
+    """Read a reproduction's folder; `prefix` stands before the names of its figures, `say` reports damaged files."""
     plan = load_plan(folder)
     outcomes = []
     with Progress(len(plan.jobs), "reading", progress, "runs") as bar:
@@ -52,7 +52,7 @@ def read_reproduction(
     table = table_of_runs(outcomes)
     judged = ledger.compute(table, quick=plan.quick, commit=plan.commit)
     size, done = "in miniature" if plan.quick else "at full size", judged.runs
-    if not judged.runs and (folder / "ledger.json").exists():  # its results were left behind
+    if not judged.runs and (folder / "ledger.json").exists():  # the results were not copied with it
         judged = ledger.read(folder)
     name = folder.resolve().name
     about = f"{name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"
@@ -112,7 +112,7 @@ def _settings(given: Mapping[str, Any]) -> str:
 
 def _row(outcome: Outcome, source: str) -> Run:
     job = outcome.job
-    place = {
+    position = {
         "figure": job.panel.figure,
         "panel": job.panel.name,
         "protocol": job.protocol,
@@ -120,9 +120,9 @@ def _row(outcome: Outcome, source: str) -> Run:
         "seed": job.seed,
     }
     if outcome.result is None:
-        cells = {"source": source, **place, "method": method_class(job.method).title, "oracle": job.oracle}
+        cells = {"source": source, **position, "method": method_class(job.method).title, "oracle": job.oracle}
         return Run({**cells, "status": "missing"}, {"reason": outcome.reason, "key": job.key})
-    return run_row(ResultFile(Path(f"{job.key}.npz"), outcome.result, ""), source, **place)
+    return run_row(ResultFile(Path(f"{job.key}.npz"), outcome.result, ""), source, **position)
 
 
 def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:

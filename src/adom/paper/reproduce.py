@@ -1,4 +1,4 @@
-"""`reproduce`: run every panel of the paper's figures, draw them, and hold the claims against the results."""
+"""`reproduce`: run every panel of the paper's figures, draw them, and judge the claims by the results."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ from .runs import Job, Outcome, ReproductionPlan, read_outcome
 BATCH = 16
 """Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
 TELL_SECONDS = 15.0
-"""Time from one line of progress to the next where nobody watches a terminal."""
+"""Seconds from one line of progress to the next where there is no terminal."""
 WIDTHS = {"a6a": 14, "w6a": 12, "ijcnn1": 22}
 """Features of a sample that are not 0, in the data sets."""
 
@@ -57,7 +57,7 @@ class Reproduction:
 
     @property
     def done(self) -> int:
-        """How many jobs have left something."""
+        """How many jobs have a result."""
         return sum(outcome.result is not None or outcome.data is not None for outcome in self.outcomes)
 
 
@@ -123,8 +123,10 @@ def reproduce(
             bar.say(f"{before + bar.count} of {len(jobs)} runs are kept in {target}; the same command goes on")
             raise
         bar.say("tables and ledger")
-    ran = {job.key for job in pending}
-    outcomes = [read_outcome(outcome.job, target, plan) if outcome.job.key in ran else outcome for outcome in outcomes]
+    renewed = {job.key for job in pending}
+    outcomes = [
+        read_outcome(outcome.job, target, plan) if outcome.job.key in renewed else outcome for outcome in outcomes
+    ]
     files = [path for page in pages(names, protocols) for path in pictures(target, *page)]
     files += write_tables(target, outcomes)
     judged = ledger.write(target, outcomes)
@@ -172,7 +174,7 @@ def _tell_missing(plan: ReproductionPlan, bar: "JobProgress") -> None:
 
 
 def _remove(job: Job, folder: Path) -> None:
-    """Remove a damaged file, for a file counts as a job that is done."""
+    """Remove a damaged file, since a job with a file counts as done."""
     for suffix in ("json", "npz"):
         with suppress(OSError):
             (folder / "results" / f"{job.key}.{suffix}").unlink(missing_ok=True)
@@ -225,14 +227,14 @@ def seconds(job: Job) -> float:
 class JobProgress:
     """Shows how many jobs are done and how much time is left: a bar on a terminal, elsewhere a line now and then.
 
-    `costs` are the estimated seconds of the jobs that are to do, by their keys; `before` jobs were done before.
+    `costs` are the estimated seconds of the pending jobs by key; `before` jobs had been done already.
     """
 
     def __init__(self, costs: dict[str, float], before: int, workers: int, show: bool | None) -> None:
         self.costs, self.before, self.workers = costs, before, workers
         self.total, self.paid, self.count = sum(costs.values()), 0.0, 0
         self.show = sys.stderr.isatty() if show is None else show
-        self.began = self._told = time.perf_counter()
+        self.began = self._printed = time.perf_counter()
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -266,8 +268,8 @@ class JobProgress:
         self.count, self.paid = len(now), sum(self.costs[key] for key in now)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.paid, note=self._note())
-        elif time.perf_counter() - self._told > TELL_SECONDS:
-            self._told = time.perf_counter()
+        elif time.perf_counter() - self._printed > TELL_SECONDS:
+            self._printed = time.perf_counter()
             self.say(self._note())
 
     def _note(self) -> str:

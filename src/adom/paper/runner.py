@@ -1,4 +1,4 @@
-"""Processes that work off the jobs of a reproduction, and what happens when one of them dies."""
+"""Processes that do the jobs of a reproduction, also if one of them dies."""
 
 import itertools
 import os
@@ -22,12 +22,12 @@ ONE_THREAD = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 """A process has one core; NPROC is the number of threads that XLA takes."""
 EIGEN = "--xla_cpu_multi_thread_eigen=false"
 FORGET = 20
-"""Units after which compiled programs are let go: those to come have other shapes, and memory would fill up."""
+"""Units after which compiled programs are dropped: later ones have other shapes, and memory would fill up."""
 
 
 @dataclass
 class WorkUnit:
-    """Something for one process to do in one go."""
+    """Jobs that one process does in one go, or a page that it draws."""
 
     jobs: list[Job] = field(default_factory=list)
     page: tuple[str, str] | None = None  # a figure and a protocol to draw
@@ -36,10 +36,10 @@ class WorkUnit:
 
 
 class Runner:
-    """Works off units in processes of their own.
+    """Does units of work in processes of their own.
 
-    A process that dies takes the others with it. What they had left is then done one unit at a time; a job that kills
-    its process again is given up.
+    A process that dies takes the others with it. The rest of their work is then done one unit at a time; a job that
+    kills its process again is given up.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Runner:
         """Key of a job that could not be done -> how its process ended."""
 
     def run(self, units: Sequence[WorkUnit], tell: Callable[[set[str]], None] = lambda done: None) -> None:
-        """Work off units, in their order as far as their needs allow; `tell` hears the keys of all that is done."""
+        """Do all units, in their order as far as their needs allow; `tell` receives the keys of finished jobs."""
         waiting, suspects = list(units), list[WorkUnit]()
         while waiting or suspects:
             alone = bool(suspects)
@@ -131,7 +131,7 @@ class Runner:
         return [replace(unit, jobs=jobs)] if jobs or unit.page else []
 
     def _give_up(self, unit: WorkUnit, words: str, error: BaseException | None = None) -> None:
-        """Give up the job that a unit was at; drawing must not fail."""
+        """Give up the job that a unit was doing; drawing must not fail."""
         if unit.page:
             raise RuntimeError(f"a process died while drawing {unit.page}: {words}") from error
         for left in self._left(unit):

@@ -43,7 +43,7 @@ class Job:
     """One run, or one search or verification.
 
     The variant "" is the paper's own; "exact" and "auto" are ADOM with another oracle; "split-label" is the data split
-    by label; "verify" checks the theorem and its lemmas, "tune" searches for parameters: these two leave data, no run.
+    by label; "verify" checks the theorem and its lemmas, "tune" searches for parameters: both leave data, not a run.
     """
 
     panel: PaperPanel
@@ -81,7 +81,7 @@ class Outcome:
     """Outcome of a job.
 
     Data of a verification: {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]}; of a search: {"chosen":
-    {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is told.
+    {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is given.
     """
 
     job: Job
@@ -222,7 +222,7 @@ AGAIN = "`adom reproduce` makes it again"
 
 
 def _read_data(job: Job, path: Path) -> Outcome:
-    """Read a search, a verification, or why there is none."""
+    """Read a search, a verification, or the reason why there is none."""
     try:
         data = read_checked(path)
         if "reason" in data:
@@ -247,9 +247,9 @@ def _read_data(job: Job, path: Path) -> Outcome:
 def _read_run(job: Job, path: Path) -> Outcome:
     """Read the result of a job's run."""
     result = load(path)
-    made = result.provenance
-    key = (made.get("reproduction") or {}).get("key")
-    whole = result.measure == "error" and len(result.history) and made.get("start_error") is not None
+    provenance = result.provenance
+    key = (provenance.get("reproduction") or {}).get("key")
+    whole = result.measure == "error" and len(result.history) and provenance.get("start_error") is not None
     if key != job.key or not whole:
         raise InputError(f"{path} is not the run that its name says; {AGAIN}")
     return Outcome(job, result)

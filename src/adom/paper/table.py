@@ -9,7 +9,7 @@ from ..util.cards import escaped
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text; what is `Markup` is HTML already.
+    """Columns and rows of text; `Markup` is HTML already.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Table:
         Parameters
         ----------
         name : str
-            Of the region, for those who cannot see it.
+            Name of the region, for screen readers.
         links : sequence of str
             For each row the address on the page that its column "panel" leads to, or "".
         row_heads : bool
@@ -53,7 +53,7 @@ class Table:
             if links and links[number] and "panel" in self.columns:
                 panel = list(self.columns).index("panel")
                 cells[panel] = f'<a href="#{escaped(links[number])}">{cells[panel]}</a>'
-            texts = [(other if place else first).format(cell) for place, cell in enumerate(cells)]
+            texts = [(other if index else first).format(cell) for index, cell in enumerate(cells)]
             body.append(f"<tr>{''.join(texts)}</tr>")
         region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(name)}">'
         heads = (f'<th scope="col">{escaped(column)}</th>' for column in self.columns)

@@ -16,7 +16,7 @@ NOT_JUDGED = "not judged"
 """The verdict of a miniature on a claim that it cannot judge."""
 VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED, NOT_JUDGED)
 FEW = 3
-"""Fewer seeds than this make no error bars."""
+"""The fewest seeds that give error bars."""
 PANELS = {"slow2": 8, "kappa": 16, "chi": 16, "real_kappa": 12, "real_chi": 12, "real_networks": 6}
 """How many panels each figure of the paper has."""
 
@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def count(self) -> str:
-        """How many of how many, in words; nothing where that is no verdict.
+        """How many panels hold, in words; empty where a miniature cannot judge.
 
         Examples
         --------
@@ -71,7 +71,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Entry":
-        """Read what `to_json` gave."""
+        """Return the entry that `to_json` gave."""
         entry = cls(**content | {"notes": tuple(map(str, content["notes"]))})
         texts = (entry.claim, entry.statement, entry.where, entry.protocol, entry.unit)
         panels = entry.evidence.get("panels", [])
@@ -91,19 +91,19 @@ def finding(
     unit: str = "panels",
     evidence: Mapping[str, Any] | None = None,
 ) -> Entry:
-    """Return the judgement on a claim, as an entry that does not say yet which claim it is."""
+    """Return an entry with verdict and evidence; `Claim.entry` adds the claim and the protocol."""
     given = plain({"summary": summary, **(evidence or {}), "panels": panels})
     verdict = verdict or overall(holding, len(panels))
     return Entry("", "", "", "", verdict, int(holding), len(panels), unit, given, tuple(notes))
 
 
 def not_tested(notes: Sequence[str]) -> Entry:
-    """Return the judgement where nothing could be tested."""
+    """Return the entry of a claim that could not be tested."""
     return Entry("", "", "", "", NOT_TESTED, notes=tuple(notes))
 
 
 def overall(holding: int, tested: int) -> str:
-    """Return the verdict on a claim about all of some: all, some or none of them hold.
+    """Return the verdict on a claim that holds in all, some or none of the panels tested.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def overall(holding: int, tested: int) -> str:
 
 
 def untested(runs: pd.DataFrame, protocol: str, figures: Sequence[str], why: str = "", variant: str = "") -> Entry:
-    """Return the judgement where nothing could be tested, for runs are missing or there are none."""
+    """Return the entry of a claim that could not be tested, with the reasons why runs are missing."""
     reasons = missing(runs, protocol, figures, variant)
     return not_tested(reasons or [why or f"no runs of {', '.join(figures)} under {protocol}"])
 

@@ -1,4 +1,4 @@
-"""One job at a time: build what a panel describes, run it, leave its file."""
+"""One job: build the problem and the network of its panel, run it, write its file."""
 
 import time
 from dataclasses import replace
@@ -25,7 +25,7 @@ from .runs import TUNE, VERIFY, Job
 SEARCHED = 200
 """Records of a candidate: the rounds that it takes are known to half a percent of the budget."""
 FULL = 0.4
-"""The part of features that are not 0 from which on a dense array is faster."""
+"""The share of non-zero features above which a dense array is faster."""
 KEPT = 6
 """Problems and networks that are kept for the next jobs."""
 
@@ -59,8 +59,8 @@ def problem_of(job: Job) -> LogisticRegression:
     """Return the problem of a job; the last few are kept."""
     settings = job.panel.settings
     split = "label" if job.variant == "split-label" else "shuffled"
-    drawn = (settings["data"], settings.get("dim"), settings["samples"], settings["nodes"], job.seed, split)
-    return _with_kappa(settings["kappa"], *drawn)
+    data = (settings["data"], settings.get("dim"), settings["samples"], settings["nodes"], job.seed, split)
+    return _with_kappa(settings["kappa"], *data)
 
 
 def network_of(job: Job) -> Network:
@@ -140,13 +140,13 @@ def _seconds_since(began: tuple[float, float]) -> dict[str, float]:
 
 
 @lru_cache(KEPT)
-def _with_kappa(kappa: float, *drawn: Any) -> LogisticRegression:
-    return _data(*drawn).with_kappa(kappa)
+def _with_kappa(kappa: float, *data: Any) -> LogisticRegression:
+    return _data(*data).with_kappa(kappa)
 
 
 @lru_cache(1)
 def _data(data: str, dim: int | None, samples: int | None, nodes: int, seed: int, split: str) -> LogisticRegression:
-    """Return data drawn, or dealt out to the nodes, by the seed, as a problem whose kappa is still to be set."""
+    """Return the problem on data drawn, or split over the nodes, with the seed; its kappa is set later."""
     from ..data import split as deal
 
     if data == "synthetic":
@@ -184,8 +184,8 @@ def _network(kind: str, nodes: int, graphs: int, chi: float, every: int | None, 
     if kind == "ring-star":
         assert every is not None
         return networks.alternate([networks.ring(nodes), networks.star(nodes)], every=every)
-    drawn = networks.geometric(nodes, chi=chi, graphs=graphs, seed=seed)
-    return networks.slowed(drawn, every=every) if every is not None else drawn
+    network = networks.geometric(nodes, chi=chi, graphs=graphs, seed=seed)
+    return networks.slowed(network, every=every) if every is not None else network
 
 
 def records_every(method: Method, job: Job) -> int:

@@ -255,8 +255,8 @@ class Problem(ABC):
         if self.on_host:
             return self
         with jax.enable_x64(True):
-            there: Self = jax.device_put(self)
-        return there
+            moved: Self = jax.device_put(self)
+        return moved
 
     def _warn_of_inexact(self, known: Minimum) -> None:
         length = float(np.linalg.norm(known.x))

@@ -94,9 +94,9 @@ def as_number(name: str, value: Any, example: float) -> float:
 
 
 def check_room(nodes: int, dim: int, of: Any = None) -> None:
-    """Refuse a problem of which a run cannot fit into this machine's memory.
+    """Refuse a problem whose run would not fit into this machine's memory.
 
-    `of` is what has so many features: a name for it, or the matrix.
+    `of` is the source of the features for the message: a name, or the matrix of features.
     """
     need = VECTORS * 8 * nodes * dim
     if need <= memory():

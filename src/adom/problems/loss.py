@@ -27,14 +27,14 @@ class LossProblem(Problem):
     one_by_one: bool = False
     """Whether nodes are computed one after the other: loops over all nodes at once may round differently for another
     number of nodes."""
-    _made: Program  # of the loss when the problem was made
+    _original: Program  # of the loss when the problem was made
 
     def user_code(self) -> Program:
         """Return the program of the loss; refuse one that has changed since mu and L were given for it."""
         if self._program is not None:
             return self._program
         now = _code(self)
-        if now.digest != self._made.digest:
+        if now.digest != self._original.digest:
             names = _read_by(self.loss)
             raise InputError(
                 "the loss computes something else than when the problem was made: a value that it reads beside x and "
@@ -62,7 +62,7 @@ class LossProblem(Problem):
         return self._over_nodes(jax.grad(self.loss), x)
 
     def _over_nodes(self, function: Loss, x: Array) -> Array:
-        with cached_for((self._program or self._made).digest):
+        with cached_for((self._program or self._original).digest):
             if self.one_by_one:
                 return jax.lax.map(lambda node: function(*node), (x, self.data))
             return jax.vmap(function)(x, self.data)
@@ -141,7 +141,7 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
     problem.loss, problem.data, problem.nodes = loss, data, sizes.pop()
     with jax.enable_x64(True):
         problem.dim = _check_dim(problem, dim) if dim is not None else _find_dim(problem)
-        problem._made = _code(problem)
+        problem._original = _code(problem)
         problem._set_constants(_per_node("mu", mu, problem.nodes), _per_node("L", L, problem.nodes))
         _check_curvature(problem)
     return problem

@@ -5,7 +5,8 @@ host: nothing is compiled unless a problem's gradients exist in JAX alone, syste
 coordinates, and conjugate gradients are preconditioned.
 
 Where mu is tiny a small gradient says little about the distance to the minimiser, so that is estimated: one more Newton
-step is taken from points and with gradients that differ in their last digits. But for rounding, all would end at one.
+step is taken from points and with gradients that differ in their last digits. But for rounding, all would end at the
+same point.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .base import Problem
 
 DENSE = 4096
-"""Beyond so many coordinates no Hessian is held."""
+"""The most coordinates for which a Hessian is held."""
 STEPS = 100
 SMALLEST = 2.0**-30
 """The shortest fraction of a Newton step that is tried."""
@@ -44,7 +45,7 @@ class Minimum(NamedTuple):
 
 
 def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarray | None = None) -> Minimum:
-    """Return the x at which the mean of the gradients of the f_i is `slope`, 0 by default, as exactly as it goes.
+    """Return the x at which the mean of the gradients of the f_i is `slope`, 0 by default, as exactly as possible.
 
     Examples
     --------

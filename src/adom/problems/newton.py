@@ -3,7 +3,7 @@
 Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit is the norm
 of g: along the Newton direction it falls like 1 - t, and unlike a difference of function values it can be followed down
 to rounding. A row stops when a Newton step is no more than rounding of x, or when none reduces the norm. A small norm
-is no criterion: where mu is tiny beside L, a gradient may be all rounding along one direction and far from 0 along
+would not do: where mu is tiny beside L, a gradient may be all rounding along one direction and far from 0 along
 another.
 """
 

@@ -33,7 +33,7 @@ class Quadratic(Problem):
     on_host = True
 
     def __init__(self, H: Any, c: Any) -> None:
-        H, c = as_numbers("H", H, EXTREME).copy(), as_numbers("c", c, EXTREME).copy()  # which nobody else changes
+        H, c = as_numbers("H", H, EXTREME).copy(), as_numbers("c", c, EXTREME).copy()  # which the caller cannot change
         if H.ndim != 3 or H.shape[1] != H.shape[2] or H.size == 0:
             raise InputError(f"H must have shape (nodes, dim, dim), got {H.shape}; stack one matrix a node")
         if c.shape != H.shape[:2]:
@@ -73,7 +73,7 @@ class Quadratic(Problem):
 
     @property
     def closed_form(self) -> bool:
-        """True."""
+        """Whether grad F* has a formula: it has."""
         return True
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:

@@ -136,17 +136,17 @@ class SoftmaxRegression(LinearModel):
         return hessian
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw what rounding may have added to the targets: up to a bound of the sum of the |w_ij a_ij|."""
+        """Draw an error of rounding in the targets, at most a bound of the sum of the |w_ij a_ij|."""
         samples = self.features.samples()
         most = np.sqrt(samples.weights.sum() * samples.squares(np.ones_like(samples.weights)))
         return _balanced(most * rng.choice([-1.0, 1.0], (self.classes, most.size))).ravel()
 
 
 def _balanced(per_class: np.ndarray) -> np.ndarray:
-    """Return vectors, one a class, less their mean.
+    """Return the vectors of all classes less their mean.
 
-    Those of the loss's gradient sum to 0. Along such a common shift f_i has no curvature but r, so what rounding leaves
-    of that sum would be magnified the most.
+    Those of the loss's gradient sum to 0. Along a common shift f_i has no curvature but r, so an error of rounding in
+    that sum would be magnified the most.
     """
     balanced: np.ndarray = per_class - per_class.mean(axis=0)
     return balanced

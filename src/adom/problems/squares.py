@@ -74,7 +74,7 @@ class LeastSquares(LinearModel):
         return np.ones_like(margins) if isinstance(margins, np.ndarray) else jnp.ones_like(margins)
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw what rounding may have added to the moments: up to a bound of the sum of the |w_ij b_ij a_ij|."""
+        """Draw an error of rounding in the moments, at most a bound of the sum of the |w_ij b_ij a_ij|."""
         samples = self.features.samples()
         most = np.sqrt(np.asarray(self.squares).mean() * samples.squares(np.ones_like(samples.weights)))
         return np.asarray(most * rng.choice([-1.0, 1.0], self.dim))

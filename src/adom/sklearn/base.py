@@ -59,7 +59,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         if (weights < 0).any() or not weights.sum() >= 1 / LARGEST:
             raise InputError(
                 "sample_weight must be 0 or more, and positive for some sample, got a smallest of "
-                f"{weights.min():g} and a sum of {weights.sum():g}; leave out samples that shall not count"
+                f"{weights.min():g} and a sum of {weights.sum():g}; leave out samples that should not count"
             )
         return X, y, weights
 

@@ -10,7 +10,7 @@ from ..problems.features import largest_curvature
 from .partition import Partition
 
 HELD = 10.0
-"""How far the curvature of an intercept shall exceed the term that holds it, at least."""
+"""The least factor by which the curvature along an intercept exceeds that of the term that holds it."""
 RAREST = 1e-4
 """The smallest share of a class that the scale of the intercept is adapted to."""
 
