@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from adom.errors import InputError
 from adom.paper import ledger
 from adom.paper.runs import TUNE, VERIFY, Job, ReproductionPlan, load_plan, read_outcome
 from adom.util.checked_json import Damaged, read_checked, write_checked
@@ -38,6 +39,10 @@ def test_a_plan_is_read_back_or_refused(tmp_path):
         assert "plan.json" in refusal or isinstance(found, ReproductionPlan)
     overwrite(path, json.dumps(bare).encode())
     assert load_plan(tmp_path) == plan
+    bare["jobs"][0]["rounds"] = True
+    overwrite(path, json.dumps(bare).encode())
+    with pytest.raises(InputError, match="rounds is True"):
+        load_plan(tmp_path)
 
 
 @pytest.mark.parametrize(("variant", "data"), [(VERIFY, VERIFIED), (TUNE, TUNED), ("", {"reason": "no budget"})])

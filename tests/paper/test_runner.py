@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -49,6 +50,23 @@ def test_what_a_process_that_dies_has_left_is_done(tmp_path):
     assert done == [0, 1, 2, 3, 4]
     assert not runner.lost
     assert tried.count(1) == 2
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+def test_a_unit_that_meets_dead_processes_is_not_forgotten(tmp_path, monkeypatch, attempt):
+    """Handing over work fails where a process has died since the last look, also while suspects run alone."""
+    submit, attempts = Runner._submit, []
+
+    def broken(self, executor, unit):
+        attempts.append(unit)
+        if len(attempts) in (attempt, attempt + 1):
+            raise BrokenProcessPool
+        return submit(self, executor, unit)
+
+    monkeypatch.setattr(Runner, "_submit", broken)
+    done, runner, _ = run(tmp_path, [unit(0), unit(1), unit(2)])
+    assert done == [0, 1, 2]
+    assert not runner.lost
 
 
 def test_a_job_that_kills_its_process_twice_is_given_up_and_the_rest_done(tmp_path):

@@ -84,6 +84,7 @@ class Runner:
                         if alone:
                             self._give_up(unit, f"ended abruptly{_last_line(log)}")
                         suspects += self._left(unit)
+                    suspects += chosen if alone else []  # not begun
         tell(self._done())
 
     def _work_off(
@@ -100,8 +101,8 @@ class Runner:
             if not ready and not running:  # a job has left no file: the units that need it say so
                 ready = waiting[:1]
             for unit in ready[: self.workers - len(running)]:
+                running[self._submit(executor, unit)] = unit  # raises if a process has died since
                 waiting.remove(unit)
-                running[self._submit(executor, unit)] = unit
             ended, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)  # the time limit lets Ctrl-C in
             for future in ended:
                 error = future.exception()

@@ -154,7 +154,7 @@ SEARCH = {"chosen": dict, "on": dict, "candidates": int, "rule": object, "rounds
 
 def _check_types(given: Mapping[str, Any], types: Mapping[str, Any]) -> None:
     for name, wanted in types.items():
-        truth = isinstance(given[name], bool) and bool not in (wanted if isinstance(wanted, tuple) else (bool,))
+        truth = isinstance(given[name], bool) and bool not in (wanted if isinstance(wanted, tuple) else (wanted,))
         if truth or not isinstance(given[name], wanted):
             raise Damaged(f"{name} is {shown(given[name])}")
 

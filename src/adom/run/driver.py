@@ -64,16 +64,16 @@ class RecordingBackend(Backend, Protocol):
         """Finish a chunk: write a checkpoint, drop members that have ended."""
 
 
-def chunks(backend: Backend, plan: Plan) -> Iterator[Chunk]:
+def chunks(backend: Backend, plan: Plan, least: int = 1) -> Iterator[Chunk]:
     """Advance a backend until its rounds are spent, a fraction of a second at a time."""
-    pace = FIRST_CHUNK
+    pace = max(FIRST_CHUNK, least)
     while backend.fits(plan):
         chunk = backend.advance(plan, pace)
         yield chunk
         steps = chunk.end - chunk.begin
         if not steps:
             return
-        pace = int(np.clip(CHUNK_SECONDS / max(chunk.seconds, 1e-9) * steps, 1, 8 * pace))
+        pace = int(np.clip(CHUNK_SECONDS / max(chunk.seconds, 1e-9) * steps, least, 8 * pace))
 
 
 def slots(plan: Plan, row_bytes: int) -> int:

@@ -156,7 +156,7 @@ def verify(
         start = _psi(session.problem, session.method, before, fixed)
         ratios: list[np.ndarray] = []
         drift = START
-        for chunk in chunks(session, Plan(rounds)):
+        for chunk in chunks(session, Plan(rounds), least=CHUNK):
             count, (states, x) = chunk.records, chunk.observed
             befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
             numbers = chunk.begin + np.arange(CHUNK)

@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from .constants import ASSUMED, assumed, constants
-from .local.backend import run_settings
+from .local.backend import batches, run_settings
 from .request import TUNED, Request, check_budget
 
 Stages = Sequence[tuple[int, float]]
@@ -187,13 +187,12 @@ def _run(
     """Run candidates, at most `batch` at the same time; skip those whose first step does not fit."""
     done = list(candidates)
     able = [
-        index
+        (index, method)
         for index, candidate in enumerate(candidates)
-        if candidate.method is not None and int(candidate.method.rounds_of_step(0)) <= request.rounds
+        if (method := candidate.method) is not None and int(method.rounds_of_step(0)) <= request.rounds
     ]
-    for first in range(0, len(able), batch):
-        some = able[first : first + batch]
-        methods = [method for index in some if (method := candidates[index].method) is not None]
+    for part in batches([method for _, method in able], batch):
+        some, methods = [able[number][0] for number in part], [able[number][1] for number in part]
         results = run_settings(methods, [problem] * len(some), network, TUNED, request)
         for index, result in zip(some, results, strict=True):
             if result.status == "interrupted":

@@ -1,6 +1,5 @@
 """`sweep`: many settings in batches that share the data, resumed where they were interrupted."""
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Any
 from ..errors import InputError
 from ..problems.base import Problem, solutions
 from ..run.endings import FINISHED
+from ..run.local.backend import batches
 from ..run.progress import Progress
 from ..run.request import Request
 from ..run.result import Result
@@ -18,9 +18,6 @@ from ..util.checks import check_whole
 from .members import Member, SweepSpec, expand, number
 from .store import Keys, Store
 from .sweep_result import Sweep
-
-UNEVEN = 2.0
-"""Ratio of the longest step to the shortest in a batch, of methods whose steps take several rounds."""
 
 
 def sweep(
@@ -178,25 +175,8 @@ def _batches(members: Sequence[Member], most: int) -> Iterator[list[Member]]:
     for member in members:
         groups.setdefault((member.cls, member.oracle, member.place), []).append(member)
     for group in groups.values():
-        for part in _even(group):
-            count = math.ceil(len(part) / most)
-            for index in range(count):
-                yield part[index * len(part) // count : (index + 1) * len(part) // count]
-
-
-def _even(group: list[Member]) -> Iterator[list[Member]]:
-    """Separate members whose steps differ much in length: a batch waits for the longest in every step."""
-    if group[0].cls.rounds_per_step is not None:
-        yield group
-        return
-    lengths = {member.number: float(member.method.rounds_of_step(16)) for member in group if member.method is not None}
-    part: list[Member] = []
-    for member in sorted(group, key=lambda member: lengths[member.number]):
-        if part and lengths[member.number] > UNEVEN * lengths[part[0].number]:
-            yield part
-            part = []
-        part.append(member)
-    yield part
+        methods = [method for member in group if (method := member.method) is not None]
+        yield from ([group[number] for number in part] for part in batches(methods, most))
 
 
 def _described(member: Member, key: str, result: Result) -> Result:

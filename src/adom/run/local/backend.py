@@ -3,9 +3,10 @@
 Metrics are computed between chunks of the compiled loop, outside of the timed part.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import ceil
 from typing import Any
 
 import jax
@@ -27,6 +28,8 @@ from ..result import Result
 from .jitted import Carry, Session
 
 Array = Any
+UNEVEN = 2.0
+"""Ratio of the longest step to the shortest in a batch, of methods whose steps take several rounds."""
 
 
 def run_settings(
@@ -78,6 +81,25 @@ def run_settings(
                 backend = LocalBackend(session, np.stack(solutions(problems[some])))
                 drive(backend, plan, recorder, progress, interrupt)
     return [results[member] for member in range(len(methods))]
+
+
+def batches(methods: Sequence[Method], most: int) -> Iterator[list[int]]:
+    """Split settings of a method, by number, into batches of at most `most`.
+
+    Settings whose steps differ much in length come apart: a batch waits for the longest in every step.
+    """
+    parts = [list(range(len(methods)))] if methods else []
+    if methods and methods[0].rounds_per_step is None:
+        lengths = [float(method.rounds_of_step(16)) for method in methods]
+        parts = []
+        for number in sorted(range(len(methods)), key=lengths.__getitem__):
+            if not parts or lengths[number] > UNEVEN * lengths[parts[-1][0]]:
+                parts.append([])
+            parts[-1].append(number)
+    for part in parts:
+        count = ceil(len(part) / most)
+        for index in range(count):
+            yield part[index * len(part) // count : (index + 1) * len(part) // count]
 
 
 class LocalBackend:
