@@ -31,43 +31,50 @@ class Clouds:
         self.points = points
         self.graphs, self.nodes, _ = points.shape
         self._trees: dict[int, Ints] = {}
+        self._connected = np.full(self.graphs, np.inf)  # smallest radius known to connect a graph without its tree
 
     def redraw(self, g: int, cloud: Floats) -> None:
         """Replace the points of graph g."""
         self.points[g] = cloud
         self._trees.pop(g, None)
+        self._connected[g] = np.inf
 
     def links(self, radius: float, chosen: Longs | None = None) -> Links:
         """Return for each chosen graph the pairs closer than the radius with the shortest minimal repair."""
-        graphs = list(range(self.graphs)) if chosen is None else chosen.tolist()
+        graphs = np.arange(self.graphs) if chosen is None else chosen
         if self.nodes > PAIRWISE:
-            return Links.of(self.nodes, [near_graph(self.points[g], radius) for g in graphs])
-        near = _near_pairs(self.points if chosen is None else self.points[chosen], radius)
-        if not self._trees.keys() >= set(graphs):
-            for row in np.flatnonzero(component_counts(near) > 1).tolist():
-                if graphs[row] not in self._trees:
-                    self._trees[graphs[row]] = spanning_tree(self.points[graphs[row]])
-        parts = [near.edges[near.rows(row)] for row in range(near.graphs)]
-        for row, g in enumerate(graphs):
-            if g in self._trees:
-                parts[row] = canonical(np.concatenate([parts[row], self._trees[g]]), self.nodes)
-        return Links.of(self.nodes, parts)
+            return Links.of(self.nodes, [near_graph(self.points[g], radius) for g in graphs.tolist()])
+        near = self._near(graphs, radius)
+        unsure = [row for row in np.flatnonzero(radius < self._connected[graphs]) if graphs[row] not in self._trees]
+        if not unsure:
+            return near
+        counts = component_counts(near)
+        for row in unsure:
+            if counts[row] > 1:
+                self._trees[int(graphs[row])] = spanning_tree(self.points[graphs[row]])
+            else:
+                self._connected[graphs[row]] = radius
+        return self._near(graphs, radius) if (counts[unsure] > 1).any() else near
 
-
-def _near_pairs(points: Floats, radius: float) -> Links:
-    """Return for each cloud the pairs closer than the radius, many clouds at a time."""
-    nodes = points.shape[1]
-    u, v = np.triu_indices(nodes, 1)
-    sizes, chosen = [], []
-    width = max(1, CHUNK // len(u))
-    for start in range(0, len(points), width):
-        x, y = np.moveaxis(points[start : start + width], 2, 0)
-        near = (x[:, u] - x[:, v]) ** 2 + (y[:, u] - y[:, v]) ** 2 < radius**2
-        sizes.append(near.sum(axis=1))
-        chosen.append(np.nonzero(near)[1])
-    pairs = np.concatenate(chosen)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
-    return Links(nodes, np.stack([u[pairs], v[pairs]], axis=1).astype(np.int32), offsets)
+    def _near(self, graphs: Longs, radius: float) -> Links:
+        """Return the pairs closer than the radius and the trees that are known, many clouds at a time."""
+        u, v = np.triu_indices(self.nodes, 1)
+        sizes, chosen = [], []
+        width = max(1, CHUNK // len(u))
+        for start in range(0, len(graphs), width):
+            some = graphs[start : start + width]
+            x, y = np.moveaxis(self.points[some], 2, 0)
+            near = (x[:, u] - x[:, v]) ** 2 + (y[:, u] - y[:, v]) ** 2 < radius**2
+            trees = [(row, self._trees[g]) for row, g in enumerate(some.tolist()) if g in self._trees]
+            if trees:
+                rows = np.repeat([row for row, _ in trees], [len(tree) for _, tree in trees])
+                low, high = np.concatenate([tree for _, tree in trees]).astype(np.int64).T
+                near[rows, low * self.nodes - low * (low + 1) // 2 + high - low - 1] = True
+            sizes.append(near.sum(axis=1))
+            chosen.append(np.nonzero(near)[1])
+        pairs = np.concatenate(chosen)
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+        return Links(self.nodes, np.stack([u[pairs], v[pairs]], axis=1).astype(np.int32), offsets)
 
 
 def near_graph(cloud: Floats, radius: float) -> Ints:

@@ -29,6 +29,8 @@ DENSE = 2000
 """The most nodes for which an n-by-n array is ever formed."""
 AT_ONCE = 256
 """Up to this many nodes the whole spectrum is cheaper than an ARPACK run for its upper end."""
+STACK = 4_000_000
+"""Numbers of dense matrices whose eigenvalues are computed at a time."""
 LARGE = 50_000
 """Beyond this many nodes bounds 0.2 % beside the extreme eigenvalues take their place, where they are quicker."""
 ROUGH = 1e-3
@@ -91,9 +93,26 @@ def extremes(links: Links, weights: Floats) -> Floats:
     """
     if links.nodes > DENSE:
         return np.stack([smallest(links, weights), largest(links, weights)], axis=1)
+    values = np.empty((links.graphs, 2))
+    width = max(1, STACK // links.nodes**2)
     with one_thread():
-        graphs = links.split(weights)
-        return np.array([np.linalg.eigvalsh(gossip_matrix(links.nodes, *graph))[[1, -1]] for graph in graphs])
+        for start in range(0, links.graphs, width):
+            stop = min(start + width, links.graphs)
+            values[start:stop] = np.linalg.eigvalsh(_dense_stack(links, weights, start, stop))[:, [1, -1]]
+    return values
+
+
+def _dense_stack(links: Links, weights: Floats, start: int, stop: int) -> Floats:
+    """Return W of the graphs start, ..., stop - 1, stacked: one call for many small graphs."""
+    rows = slice(int(links.offsets[start]), int(links.offsets[stop]))
+    graph = np.repeat(np.arange(stop - start), links.sizes[start:stop])
+    u, v = links.edges[rows].T
+    stack = np.zeros((stop - start, links.nodes, links.nodes))
+    stack[graph, u, v] = -weights[rows]
+    stack[graph, v, u] = -weights[rows]
+    diagonal = np.arange(links.nodes)
+    stack[:, diagonal, diagonal] = -stack.sum(axis=2)
+    return stack
 
 
 def largest(links: Links, weights: Floats) -> Floats:
