@@ -15,6 +15,8 @@ Everything heavy (JAX, pandas, matplotlib) is loaded when a name that needs it i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .util.startup import loading
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -106,7 +108,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name) or _method_files().get(name)
     if home is None:
         raise AttributeError(f"module 'adom' has no attribute {name!r}")
-    module = import_module(f".{home}", __name__)
+    with loading():
+        module = import_module(f".{home}", __name__)
     value = module if home == name else getattr(module, name)
     globals()[name] = value
     return value

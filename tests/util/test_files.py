@@ -4,11 +4,13 @@ import errno
 import os
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from adom.errors import InputError, shown
 from adom.util import files
-from adom.util.files import atomic
+from adom.util.files import atomic, write_table
 
 
 @pytest.fixture
@@ -96,3 +98,10 @@ def test_an_error_is_one_line_that_can_be_read():
     assert str(InputError("a\nb\r\nc")) == "a b c"
     assert len(str(InputError(f"cannot read {'x' * 5000}: too long; take another"))) < 250
     assert shown(-(10**5000)) == "a number of about 5001 digits"
+
+
+def test_a_table_is_written_as_pandas_writes_it(tmp_path):
+    columns = {"round": np.arange(4), "error": np.array([1 / 3, 1e-300, np.inf, np.nan])}
+    write_table(columns, tmp_path / "ours.csv")
+    pd.DataFrame(columns).to_csv(tmp_path / "theirs.csv", index=False)
+    assert (tmp_path / "ours.csv").read_text() == (tmp_path / "theirs.csv").read_text()

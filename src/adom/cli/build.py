@@ -212,9 +212,9 @@ def _check_synthetic(config: Config, nodes: int) -> tuple[int, int]:
 def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
     samples, dim = _check_synthetic(config, nodes)
 
-    from sklearn.datasets import make_classification
+    from ..data.synthetic import classification
 
-    return tuple(make_classification(n_samples=nodes * samples, n_features=dim, random_state=config.problem.seed))
+    return classification(nodes * samples, dim, config.problem.seed)
 
 
 def check_run(

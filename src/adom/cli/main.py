@@ -1,6 +1,8 @@
 """The command `adom`: its commands, and how bad input, Ctrl-C and bugs end it."""
 
+import atexit
 import errno
+import gc
 import os
 import shlex
 import sys
@@ -247,6 +249,8 @@ def start(
 
 def run() -> None:
     """Run the command line; the entry point of the installed command."""
+    gc.set_threshold(100_000)  # loading modules makes many objects that stay
+    atexit.register(gc.freeze)  # so that the last collections, as the process ends, have nothing to walk over
     ranks.prepare()
     output.prepare_streams()
     output.plain_warnings(quiet=bool(ranks.rank()))

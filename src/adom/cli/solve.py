@@ -118,7 +118,7 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     """Write the files of a run; return them by kind."""
     from ..plot.curves import convergence
     from ..plot.style import save
-    from ..util.files import atomic
+    from ..util.files import atomic, write_table
     from .config import write_toml
 
     files = {
@@ -129,16 +129,18 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     if result.measure:
         files["figure"] = save(convergence([result]), out / "convergence.png")
     with atomic(files["history"]) as partial:
-        result.history.to_csv(partial, index=False)
+        write_table(result.columns, partial)
     write_toml(settings, files["config"])
     return {kind: str(path) for kind, path in files.items()}
 
 
 def _summary(result: "Result", settings: Config) -> dict[str, Any]:
-    provenance, last = result.provenance, result.history.iloc[-1]
+    provenance, last = result.provenance, result.last
     method, problem = provenance["method"], provenance["problem"]
     start = provenance["start_error"]
-    measured = {name: float(last[name]) for name in ("error", "gradient_norm", "consensus") if name in last}
+    measured: dict[str, float] = {
+        name: float(last[name]) for name in ("error", "gradient_norm", "consensus") if name in last
+    }
     if "error" in measured:
         measured["relative_error"] = measured["error"] / start if start else float("nan")
     return {

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from ..util.cache_dir import cache_dir
+from ..util.cache_dir import cache_dir, processor
 from ..util.files import kind
 
 HOST_FLAGS = (
@@ -94,23 +93,12 @@ def build(recipe: Recipe, file: Path) -> None:
 
 
 def _digest(recipe: Recipe) -> str:
-    """Return a digest of everything that the compiled file depends on."""
-    try:
-        compiler = _run([recipe.compiler, "--version"]).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise BuildError(f"{recipe.compiler} could not be run: {error}") from None
+    """Return a digest of everything that the compiled file depends on; a compiler is known by its file."""
+    about = Path(recipe.compiler).resolve().stat()
+    compiler = f"{recipe.compiler} {about.st_size} {about.st_mtime_ns}"
     source = recipe.source.read_text(encoding="utf-8")
-    parts = (source, compiler, " ".join(recipe.flags), version("jaxlib"), platform.machine(), _processor())
+    parts = (source, compiler, " ".join(recipe.flags), version("jaxlib"), processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _processor() -> str:
-    """Return the features of the processor: a home folder may be shared by different machines."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":

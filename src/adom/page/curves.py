@@ -74,13 +74,13 @@ def coded(line: Line, points: int) -> dict[str, Any]:
 
 def _trace(run: Result) -> dict[str, np.ndarray]:
     """Return the columns of a run from round 0 to its end or to where it grew wild; heights as logarithms."""
-    history = run.history
-    main = history[run.measure].to_numpy(dtype=float)
+    history = run.columns
+    main = history[run.measure].astype(float)
     start = float(run.provenance.get("start_error") or 0) if run.measure == "error" else 0.0
     stop = tame_records(main, start)
 
     def column(name: str) -> np.ndarray:
-        return history[name].to_numpy(dtype=float)[:stop] if name in history else np.zeros(stop)
+        return history[name].astype(float)[:stop] if name in history else np.zeros(stop)
 
     trace = {name: np.concatenate([[0.0], column(name)]) for name in ("round", *COSTS)}
     unknown = np.nan  # at round 0, before the first record

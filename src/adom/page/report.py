@@ -182,7 +182,7 @@ def _figure(name: str, title: str, files: Sequence[ResultFile]) -> Figure:
 
 def rank(result: Result) -> tuple[bool, float, float]:
     """Return a key that sorts runs, best first: lost ones last, then by the last value and by rounds."""
-    last = result.history.iloc[-1]
+    last = result.last
     value = float(last[result.measure]) if result.measure else np.inf
     return result.lost or not np.isfinite(value), value, float(last["round"])
 
@@ -242,7 +242,7 @@ def _common(results: Sequence[Result]) -> str:
 def run_row(file: ResultFile, source: str, **more: Any) -> Run:
     """Return a run as a row of the table; `more` are further cells, such as its panel in a reproduction."""
     result, provenance = file.result, file.result.provenance
-    last = result.history.iloc[-1]
+    last = result.last
     relative = float("nan")
     if result.measure == "error" and (provenance.get("start_error") or 0) > 0:
         relative = float(relative_errors(result)[-1])

@@ -150,10 +150,11 @@ def _data(data: str, dim: int | None, samples: int | None, nodes: int, seed: int
     from ..data import split as deal
 
     if data == "synthetic":
-        from sklearn.datasets import make_classification
+        from ..data.synthetic import classification
 
         assert samples is not None
-        features, labels = make_classification(n_samples=nodes * samples, n_features=dim, random_state=seed)
+        assert dim is not None
+        features, labels = classification(nodes * samples, dim, seed)
     else:
         features, labels = _read(data)
         if samples is not None and samples * nodes < len(labels):

@@ -119,7 +119,7 @@ def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | Non
     if axis not in AXES and axis not in (None, "all"):
         raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, all")
     for result in results:
-        if not hasattr(result, "history"):
+        if not hasattr(result, "columns") or not hasattr(result, "measure"):
             raise InputTypeError(f"convergence draws adom results, got {type(result).__name__}; adom.load reads one")
         if not result.measure:
             raise InputError(f"{result!r} was not monitored, so there is no curve to draw; run it with monitor=True")
@@ -225,7 +225,7 @@ def _draw_panel(
     axes.margins(x=0.01)
     if not axes.lines:
         axes.set_ylim(0.1, 10)
-    ends = [float(result.history[column].iloc[-1]) for result in results if not result.lost]
+    ends = [float(result.columns[column][-1]) for result in results if not result.lost]
     if ends and 0 < SPREAD * min(ends) < max(ends):
         axes.set_xscale("log")
     else:
@@ -235,9 +235,9 @@ def _draw_panel(
 def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any], consensus: bool, scale: float) -> None:
     from matplotlib.colors import to_rgb
 
-    history = result.history
-    across = history[column].to_numpy(dtype=float)
-    error = history[result.measure].to_numpy(dtype=float)
+    history = result.columns
+    across = history[column].astype(float)
+    error = history[result.measure].astype(float)
     start = float(result.provenance.get("start_error") or 0)
     stop = tame_records(error, start) if result.lost else len(error)
     lines = {result.measure: look}
@@ -245,7 +245,7 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
         dark = tuple(0.45 * part for part in to_rgb(look["color"]))  # stays visible where the two coincide
         lines["consensus"] = {"color": dark, "linestyle": THIN, "linewidth": 0.7 * scale}
     for name, line in lines.items():
-        values = history[name].to_numpy(dtype=float)[:stop]
+        values = history[name].astype(float)[:stop]
         positive = np.where(np.isfinite(values) & (values > 0), values, np.nan)
         alone = {"marker": "o", "markersize": 2 * line["linewidth"], "markevery": None} if stop == 1 else {}
         if np.isfinite(positive).any():

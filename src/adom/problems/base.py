@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.cards import card
+from ..util.compile_cache import kept_programs
 from ..util.programs import Program, program
 from .checks import EXTREME
 from .minimiser import DENSE, Minimum, minimum
@@ -241,7 +242,8 @@ class Problem(ABC):
 
     def _minimum(self) -> Minimum:
         if self._solution is None or self._solution[1] != self.user_code():
-            self._warn_of_inexact(self._remember(minimum(self)))
+            with kept_programs():
+                self._warn_of_inexact(self._remember(minimum(self)))
         assert self._solution is not None
         return self._solution[0]
 

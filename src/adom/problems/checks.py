@@ -1,12 +1,12 @@
 """Checks of the numbers that problems are made of: real, finite, not too large, and small enough together to fit."""
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..errors import InputError, InputTypeError, shown
 
@@ -44,9 +44,15 @@ def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
     return array
 
 
+def is_sparse(values: Any) -> bool:
+    """Return whether it is a matrix of scipy.sparse, which only a process that has loaded that can hold."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
+
+
 def as_array(name: str, values: Any) -> np.ndarray:
     """Return a NumPy array; refuse masked and sparse values, and rows of unequal lengths."""
-    if sp.issparse(values):
+    if is_sparse(values):
         raise InputTypeError(f"{name} must be a dense array, got a sparse one; give its toarray()")
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(f"{name} must have no gaps, got masked values; drop those samples or fill the values in")
@@ -102,7 +108,7 @@ def check_room(nodes: int, dim: int, of: Any = None) -> None:
     if need <= memory():
         return
     what = of if isinstance(of, str) else f"{nodes} nodes x {dim} coordinates"
-    if sp.issparse(of):
+    if is_sparse(of):
         what += f" ({np.unique(of.indices).size} of {of.shape[1]} features occur)"
     remedy = "leave out features that never occur by numbering the others anew, or take fewer nodes or features"
     check_memory(f"{what}: a run would hold about", need, remedy)

@@ -4,17 +4,19 @@ Rows are stored multiplied by their label, so that `margins` are b_ij a_ij'x_i. 
 of a per-sample array.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
 
 from .. import native
 from ..errors import InputError
 from ..util import arrays
-from .checks import check_memory
+from .checks import check_memory, is_sparse
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Array = Any
 LARGE = 2**24
@@ -150,6 +152,8 @@ class SparseFeatures(NamedTuple):
 
     def samples(self) -> "Samples":
         """Return the samples of all nodes on the host."""
+        import scipy.sparse as sp
+
         nodes, dim = self.shape.shape[:2]
         value, start = np.asarray(self.value, dtype=np.float64), np.asarray(self.start)
         matrix = sp.csr_array((value, np.asarray(self.feature), start), shape=(start.size - 1, dim))
@@ -176,7 +180,7 @@ class Samples(NamedTuple):
     def squares(self, per_sample: np.ndarray) -> np.ndarray:
         """Return the weighted sum of per_sample * a_ij^2, element by element: the diagonal of `gram`."""
         weighted = self.weights * per_sample
-        if sp.issparse(self.matrix):
+        if is_sparse(self.matrix):
             return np.asarray(self.matrix.power(2).T @ weighted)
         return np.asarray(np.einsum("md,md,m->d", self.matrix, self.matrix, weighted))
 
@@ -184,7 +188,9 @@ class Samples(NamedTuple):
         """Return the weighted sum of per_sample * a_ij a_ij', (dim, dim)."""
         samples, dim = self.matrix.shape
         weighted = self.weights * per_sample
-        if sp.issparse(self.matrix) and self.matrix.nnz < FULL * samples * dim:
+        if is_sparse(self.matrix) and self.matrix.nnz < FULL * samples * dim:
+            import scipy.sparse as sp
+
             return np.asarray((self.matrix.T @ (sp.diags_array(weighted) @ self.matrix)).toarray())
         total, some = np.zeros((dim, dim)), max(1, 2**22 // dim)
         for start in range(0, samples, some):
@@ -215,7 +221,7 @@ def lay_out(
     Dense nodes are filled up to `longest` rows, by default those of the largest node.
     """
     signs = np.ones(features.shape[0]) if signs is None else signs
-    if sp.issparse(features):
+    if is_sparse(features):
         return _sparse_layout(features, signs, counts, weights)
     nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
     check_memory(
@@ -234,7 +240,7 @@ def lay_out(
 
 
 def _sparse_layout(
-    features: sp.csr_array, signs: np.ndarray, counts: np.ndarray, weights: np.ndarray
+    features: "sp.csr_array", signs: np.ndarray, counts: np.ndarray, weights: np.ndarray
 ) -> SparseFeatures:
     if features.nnz >= 2**31:
         raise InputError(f"the features have {features.nnz} non-zeros, and at most 2^31 - 1 fit; use fewer samples")
@@ -253,14 +259,14 @@ def _sparse_layout(
 
 def dense(matrix: Any) -> np.ndarray:
     """Return a dense array, whether it is sparse or not."""
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def largest_curvature(features: Any, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the largest eigenvalue of A_i'A_i / m_i, or of A_i'diag(weights_i)A_i, for every node."""
     if weights is not None:
         scale = np.sqrt(weights * np.repeat(counts, counts))[:, None]
-        features = sp.csr_array(features.multiply(scale)) if sp.issparse(features) else features * scale
+        features = features.multiply(scale).tocsr() if is_sparse(features) else features * scale
     if isinstance(features, np.ndarray) and (counts == counts[0]).all():
         return _batched_curvature(features.reshape(counts.size, int(counts[0]), features.shape[1]))
     starts = np.cumsum(counts) - counts
@@ -281,19 +287,20 @@ def _batched_curvature(blocks: np.ndarray) -> np.ndarray:
 
 def _node_curvature(block: Any) -> float:
     m, dim = block.shape
-    if sp.issparse(block):
+    if is_sparse(block):
         if block.nnz == 0:
             return 0.0
         if dim > block.nnz:  # features that do not occur would cost time and memory
             occurring, columns = np.unique(block.indices, return_inverse=True)
-            block, dim = sp.csr_array((block.data, columns, block.indptr), shape=(m, occurring.size)), occurring.size
+            dim = occurring.size
+            block = type(block)((block.data, columns, block.indptr), shape=(m, dim))
     gram = block.T @ block if dim <= m else block @ block.T
-    if sp.issparse(gram) and min(m, dim) > 1000:
+    if is_sparse(gram) and min(m, dim) > 1000:
         return _largest_eigenvalue(gram) / int(m)
     return max(float(np.linalg.eigvalsh(dense(gram))[-1]), 0.0) / int(m)
 
 
-def _largest_eigenvalue(gram: sp.csr_array) -> float:
+def _largest_eigenvalue(gram: "sp.csr_array") -> float:
     """Return the largest eigenvalue of a sparse A'A; where the iteration does not settle, a bound of it."""
     from scipy.sparse.linalg import ArpackError, eigsh
 

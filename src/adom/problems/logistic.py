@@ -6,7 +6,6 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
 
 from ..errors import InputError
 from ..util.checks import check_whole
@@ -145,7 +144,10 @@ class LogisticRegression(LinearModel):
 
 
 def _sigmoid(margins: Array) -> Array:
-    return expit(margins) if isinstance(margins, np.ndarray) else jax.nn.sigmoid(margins)
+    if not isinstance(margins, np.ndarray):
+        return jax.nn.sigmoid(margins)
+    with np.errstate(over="ignore"):  # 1 / inf is the right answer
+        return 1 / (1 + np.exp(-margins))
 
 
 def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> np.ndarray:

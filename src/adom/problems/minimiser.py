@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 if TYPE_CHECKING:
     from .base import Problem
 
 DENSE = 4096
 """The most coordinates for which a Hessian is held."""
+SMALL = 512
+"""Coordinates up to which a factor is inverted: that takes less time than loading SciPy, which could solve with it."""
 STEPS = 100
 SMALLEST = 2.0**-30
 """The shortest fraction of a Newton step that is tried."""
@@ -132,12 +133,18 @@ class _Systems:
         if not np.isfinite(hessian).all():
             return lambda v, _: (np.full_like(v, np.nan), np.inf)
         try:
-            factor = scipy.linalg.cho_factor(hessian, lower=True, check_finite=False)
-        except scipy.linalg.LinAlgError:  # rounding has made eigenvalues smaller than mu
-            values, vectors = scipy.linalg.eigh(hessian, check_finite=False)
+            lower = np.linalg.cholesky(hessian)
+        except np.linalg.LinAlgError:  # rounding has made eigenvalues smaller than mu
+            values, vectors = np.linalg.eigh(hessian)
             values = np.maximum(values, self.mu)
             return lambda v, _: (vectors @ ((vectors.T @ v) / values), 0.0)
-        return lambda v, _: (scipy.linalg.cho_solve(factor, v, check_finite=False), 0.0)
+        if len(lower) <= SMALL:
+            inverse = np.linalg.inv(lower)
+            return lambda v, _: (inverse.T @ (inverse @ v), 0.0)
+
+        from scipy.linalg import cho_solve
+
+        return lambda v, _: (cho_solve((lower, True), v, check_finite=False), 0.0)
 
     def _iterative(self, x: np.ndarray) -> Solve:
         from scipy.sparse.linalg import LinearOperator, cg

@@ -1,14 +1,16 @@
 """One (features, labels) pair a node: checked, and stacked into one matrix."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_whole
-from .checks import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw
+from .checks import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw, is_sparse
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Matrix = Any  # a float64 array, or a scipy.sparse.csr_array of float64
 
@@ -25,8 +27,10 @@ class Stacked(NamedTuple):
         """Return the weight of every sample."""
         return np.repeat(1.0 / self.counts, self.counts) if self.weights is None else self.weights
 
-    def summing(self, values: np.ndarray, group: Any = 0, groups: int = 1) -> sp.csr_array:
+    def summing(self, values: np.ndarray, group: Any = 0, groups: int = 1) -> "sp.csr_array":
         """Return the matrix that sums samples, times their values, over each node and group of samples."""
+        import scipy.sparse as sp
+
         rows = np.repeat(np.arange(self.counts.size), self.counts) * groups + group
         samples = np.arange(rows.size)
         return sp.csr_array((values, (rows, samples)), shape=(self.counts.size * groups, rows.size))
@@ -74,7 +78,9 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
         blocks.append(block)
         labels.append(label)
     counts = np.array([block.shape[0] for block in blocks])
-    if any(sp.issparse(block) for block in blocks):
+    if any(is_sparse(block) for block in blocks):
+        import scipy.sparse as sp
+
         stacked = sp.csr_array(sp.vstack([sp.csr_array(b) for b in blocks], format="csr"))
     else:
         stacked = np.concatenate(blocks)
@@ -103,13 +109,16 @@ def _stack_weights(weights: Sequence[Any] | None, counts: np.ndarray) -> np.ndar
 
 def check_features(features: Any, name: str = "features") -> Matrix:
     """Return finite float64 features, dense or CSR, of two dimensions."""
-    if not sp.issparse(features):
+    if not is_sparse(features):
         array = as_numbers(name, features)
         _check_table(name, array)
         return array
     _check_table(name, features)
     if features.dtype.kind not in REAL:
         raise InputTypeError(f"{name} must be real numbers, got an array of {features.dtype}; convert them first")
+
+    import scipy.sparse as sp
+
     matrix = sp.csr_array(features, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # the arrays may be shared

@@ -174,24 +174,23 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
 
 def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _Iterate) -> _Iterate:
     """Try a step at every active row, after refreshing its Hessian if that is stale; shorten the step if it fails."""
-    fresh, inverse, p = s.fresh | s.stale, s.inverse, s.p
+    fresh, inverse, tried = s.fresh | s.stale, s.inverse, s.p
     if inverse is not None:
-        inverse = _refresh(problem, inverse, s.x, s.stale)
-        p, _ = _direction(problem, s.x, s.e, inverse, s.active)
-    x = s.x - s.t[:, None] * p
+        inverse, tried = _refresh(problem, s)
+    x = s.x - s.t[:, None] * tried
     e = problem.gradient_rows(x) - z
     size = _norm(e)
     better = s.active & (size <= (1 - s.t / 4) * s.size)
     measured = size / s.size
     slow = s.active & ~(measured <= SLOW)
     contraction = jnp.where(better, jnp.maximum(measured, s.contraction), s.contraction)
-    longest = jnp.where(better, jnp.maximum(_norm(p), s.longest), s.longest)
+    longest = jnp.where(better, jnp.maximum(_norm(tried), s.longest), s.longest)
     x, e = (jnp.where(better[:, None], new, old) for new, old in ((x, s.x), (e, s.e)))
     size = jnp.where(better, size, s.size)
     t = jnp.where(better | ~fresh, 1.0, jnp.where(s.size <= NEAR_ROUNDING * rounding, 0.0, s.t / 2))
 
     p, products = _direction(problem, x, e, inverse, better)
-    p = jnp.where(better[:, None], p, s.p)
+    p = jnp.where(better[:, None], p, tried)
     gradients = s.gradients + jnp.where(s.active, 1 + s.stale + products, 0)
     fresh_at_x = fresh & (~better | (inverse is None))
     s = _Iterate(x, e, p, size, contraction, longest, t, gradients, s.active, s.stale, fresh_at_x, inverse)
@@ -207,17 +206,20 @@ def _direction(problem: Problem, x: Array, e: Array, inverse: Array | None, want
     return conjugate_gradients(lambda v: problem.hessian_product_rows(x, v), e, ACCURACY / 4)
 
 
-def _refresh(problem: Problem, inverse: Array, x: Array, wanted: Array) -> Array:
-    """Replace the inverse Hessians of the wanted rows by those at x."""
-    unit = jnp.eye(problem.dim, dtype=x.dtype)
+def _refresh(problem: Problem, s: _Iterate) -> tuple[Array, Array]:
+    """Replace the inverse Hessians of stale rows by those at x; return them and the steps that they give."""
+    unit: Array = jnp.eye(problem.dim, dtype=s.x.dtype)
 
-    def invert(inverse: Array) -> Array:
-        factor = jnp.linalg.cholesky(problem.hessian_rows(x))
-        latest = jax.scipy.linalg.cho_solve((factor, True), jnp.broadcast_to(unit, inverse.shape))
+    def invert(s: _Iterate) -> tuple[Array, Array]:
+        kept: Array = s.inverse
+        factor = jnp.linalg.cholesky(problem.hessian_rows(s.x))
+        latest = jax.scipy.linalg.cho_solve((factor, True), jnp.broadcast_to(unit, (*s.x.shape, problem.dim)))
         latest = jnp.where(jnp.isfinite(latest), latest, unit / problem.L)  # a step of gradient descent
-        return jnp.where(wanted[:, None, None], latest, inverse)
+        inverse = jnp.where(s.stale[:, None, None], latest, kept)
+        return inverse, _direction(problem, s.x, s.e, inverse, s.active)[0]
 
-    return jax.lax.cond(wanted.any(), invert, lambda inverse: inverse, inverse)
+    refreshed: tuple[Array, Array] = jax.lax.cond(s.stale.any(), invert, lambda s: (s.inverse, s.p), s)
+    return refreshed
 
 
 def gradient_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:

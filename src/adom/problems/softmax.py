@@ -5,7 +5,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.special import softmax as scipy_softmax
 
 from ..errors import InputError
 from ..util.checks import check_whole
@@ -97,7 +96,10 @@ class SoftmaxRegression(LinearModel):
         return {**super()._facts(), "classes": self.classes}
 
     def _slopes(self, margins: Array) -> Array:
-        return scipy_softmax(margins, axis=-1) if isinstance(margins, np.ndarray) else jax.nn.softmax(margins)
+        if not isinstance(margins, np.ndarray):
+            return jax.nn.softmax(margins)
+        powers = np.exp(margins - margins.max(axis=-1, keepdims=True))
+        return powers / powers.sum(axis=-1, keepdims=True)
 
     def _curvatures(self, margins: Array) -> Array:
         p = self._slopes(margins)

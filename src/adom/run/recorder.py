@@ -11,7 +11,7 @@ from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
 from .endings import LOST, judge
 from .provenance import describe_method, describe_run
-from .result import Result
+from .result import COUNTS, Result
 
 Array = np.ndarray
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
@@ -120,16 +120,14 @@ class History:
 
     def result(self, provenance: dict[str, Any]) -> Result:
         """Return the result of a member that has ended."""
-        import pandas as pd
-
-        frame = pd.DataFrame(self.table, columns=COLUMNS)
-        frame = frame.astype({"iteration": int, "round": int, "floats_sent": int})
-        if not self.measure:
-            frame = frame.drop(columns=["error", "consensus"])
-        elif self.measure != "error":
-            frame = frame.rename(columns={"error": self.measure.replace(" ", "_")})
+        columns: Any = {}
+        for name, column in zip(COLUMNS, self.table.T, strict=True):
+            if name == "error" and self.measure:
+                columns[self.measure.replace(" ", "_")] = column.copy()
+            elif name != "error" and (name != "consensus" or self.measure):
+                columns[name] = column.astype(np.int64 if name in COUNTS else np.float64)
         assert self.rows is not None
-        return Result(self.rows, frame, self.status, {**provenance, "message": self.message})
+        return Result(self.rows, columns, self.status, {**provenance, "message": self.message})
 
 
 class Recorder:

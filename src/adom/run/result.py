@@ -81,7 +81,18 @@ class Result:
 
         A run without monitoring has neither; then it is "".
         """
-        return next((name for name in ("error", "gradient_norm") if name in self.history), "")
+        return next((name for name in ("error", "gradient_norm") if name in self.columns), "")
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of `history` as arrays; unlike it, they do without pandas."""
+        table = vars(self)["history"]
+        return table if isinstance(table, dict) else {name: column.to_numpy() for name, column in table.items()}
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The last record."""
+        return {name: column[-1].item() for name, column in self.columns.items()}
 
     @property
     def protocol(self) -> str:
@@ -99,7 +110,7 @@ class Result:
         if target.suffix != ".npz":
             target = target.parent / f"{target.name}.npz"
         arrays = {"x": np.asarray(self.x)}
-        arrays |= {f"{COLUMN}{name}": column.to_numpy() for name, column in self.history.items()}
+        arrays |= {f"{COLUMN}{name}": column for name, column in self.columns.items()}
         try:
             write_npz(target, arrays, {"format": FORMAT, "status": self.status, **json_ready(self.provenance)})
         except InputError:
@@ -125,7 +136,7 @@ class Result:
         return convergence([self], axis=axis, style=style)
 
     def __repr__(self) -> str:
-        last = self.history.iloc[-1]
+        last = self.last
         extra = f" ({self.message})" if self.message else ""
         near = f"{self.measure.replace('_', ' ')} {last[self.measure]:.3e} after " if self.measure else ""
         return (
@@ -136,8 +147,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {}
-        if len(self.history):
-            last = self.history.iloc[-1]
+        if self.columns["round"].size:
+            last = self.last
             if self.measure:
                 facts |= {n.replace("_", " "): float(last[n]) for n in (self.measure, "consensus") if n in last}
             budget = self.provenance.get("rounds")
@@ -158,7 +169,26 @@ class Result:
 
     def _curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return rounds, and the errors after them."""
-        return self.history["round"].to_numpy(dtype=float), self.history[self.measure].to_numpy(dtype=float)
+        return self.columns["round"].astype(float), self.columns[self.measure].astype(float)
+
+
+class _Table:
+    """The field `history`, which may be given as columns: a DataFrame is made of them when it is first read."""
+
+    def __get__(self, result: Result, owner: type) -> "pd.DataFrame":
+        table: Any = vars(result)["history"]
+        if isinstance(table, dict):
+            import pandas as pd
+
+            vars(result)["history"] = pd.DataFrame(table)
+        frame: pd.DataFrame = vars(result)["history"]
+        return frame
+
+    def __set__(self, result: Result, table: Any) -> None:
+        vars(result)["history"] = table
+
+
+Result.history = _Table()  # type: ignore[assignment]
 
 
 def protocol_text(protocol: Any) -> str:
@@ -179,8 +209,6 @@ def protocol_text(protocol: Any) -> str:
 
 def load(path: str | os.PathLike[str]) -> Result:
     """Read a result that `Result.save` wrote; a file that is damaged or holds something else is refused."""
-    import pandas as pd
-
     file = _as_path(path)
     try:
         arrays, provenance = read_npz(file)
@@ -192,8 +220,8 @@ def load(path: str | os.PathLike[str]) -> Result:
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {named(file)}: {reason(error)}; give a file that Result.save wrote") from None
-    history = pd.DataFrame({name.removeprefix(COLUMN): a for name, a in arrays.items() if name.startswith(COLUMN)})
-    return Result(arrays["x"], history, provenance.pop("status"), provenance)
+    columns: Any = {name.removeprefix(COLUMN): a for name, a in arrays.items() if name.startswith(COLUMN)}
+    return Result(arrays["x"], columns, provenance.pop("status"), provenance)
 
 
 def _as_path(path: Any) -> Path:

@@ -36,6 +36,7 @@ from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec
 from ..util.checks import check_whole
+from ..util.compile_cache import double_precision
 from .constants import check_pair, constants
 from .driver import chunks
 from .local.jitted import Carry, Session
@@ -146,7 +147,7 @@ def verify(
     method = method or ADOM.theory(constants(problem, network))
     begin = partial(Session, slots=CHUNK, observe=_observe_state)
     with (
-        jax.enable_x64(True),
+        double_precision(),
         begin(problem, network, [method], OracleSpec("exact")) as session,
         Progress(rounds, "verify", progress) as bar,
     ):

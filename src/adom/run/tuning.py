@@ -197,7 +197,7 @@ def _run(
         for index, result in zip(some, results, strict=True):
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-            last = result.history.iloc[-1]
+            last = result.last
             error = float(last["error"]) / start if start > 0 else float(last["error"])
             lost = result.status == "diverged" or not np.isfinite(error)  # one that grows is ranked by where it ended
             done[index] = replace(

@@ -33,6 +33,7 @@ from ..run.constants import make_method
 from ..run.provenance import describe_problem
 from ..run.result import Result
 from ..run.solve import solve
+from ..util.compile_cache import double_precision
 
 if TYPE_CHECKING:
     from .base import Decentralized
@@ -158,7 +159,7 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
 
 def gradients(problem: Problem, x: np.ndarray) -> np.ndarray:
     """Return the gradients of the f_i at one common x, shape (nodes, dim)."""
-    with jax.enable_x64(True):
+    with double_precision():
         return np.asarray(_gradients(problem, np.broadcast_to(x, (problem.nodes, problem.dim))))
 
 

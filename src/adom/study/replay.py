@@ -157,19 +157,18 @@ def _run(
     progress: bool | None,
 ) -> list[Frame]:
     """Make steps and keep the rows after some of them, evenly spread."""
-    import jax
-
     from ..run.driver import chunks
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
     from ..run.recorder import Plan
+    from ..util.compile_cache import double_precision
 
     stride = min(STRIDE, max(1, -(-steps // (FRAMES - 1))))
     last = min(steps, stride * (FRAMES - 1))
     frames = [Frame(0, 0, np.zeros((problem.nodes, problem.dim)))]
     plan = Plan(rounds, stride)
     with (
-        jax.enable_x64(True),
+        double_precision(),
         Session(problem, network, [method], spec, dtype=dtype, observe=observe_iterate) as session,
         Progress(last, "network", progress, "steps") as bar,
     ):

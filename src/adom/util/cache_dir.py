@@ -1,6 +1,9 @@
 """Where adom keeps files between runs."""
 
+import hashlib
 import os
+import platform
+from functools import cache
 from pathlib import Path
 
 
@@ -11,3 +14,14 @@ def cache_dir() -> Path:
         return Path(chosen)
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "adom"
+
+
+@cache
+def processor() -> str:
+    """Return a digest of the features of the processor: a home folder may be shared by different machines."""
+    try:
+        with Path("/proc/cpuinfo").open() as lines:  # which describes every core; the first is enough
+            features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        features = platform.processor()
+    return hashlib.sha256(f"{platform.machine()} {features}".encode()).hexdigest()[:12]

@@ -4,16 +4,21 @@ A path from a user may name anything: a folder, a silent pipe, an endless device
 regular files of a reasonable size are read here; files are written whole or not at all.
 """
 
+import csv
 import errno
+import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ..errors import InputError, shown
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SETTINGS, DATA = 2**24, 2**33
 """The most bytes of a file of settings, and of one of data."""
@@ -82,6 +87,15 @@ def named(path: str | os.PathLike[str]) -> str:
     """Return a path for an error message: as it is, unless it cannot be printed."""
     plain = os.fspath(path)
     return plain if plain.isprintable() else shown(plain, 400)
+
+
+def write_table(columns: Mapping[str, "np.ndarray"], target: Path) -> None:
+    """Write columns as a CSV file as pandas would, numbers in full and gaps empty, without loading it."""
+    cells = [["" if math.isnan(value) else value for value in column.tolist()] for column in columns.values()]
+    with target.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*cells, strict=True))
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend import core
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """The memory address in the text of an object."""
@@ -97,6 +96,8 @@ class _Writer:
         return self._known[id(jaxpr)][1]
 
     def _lines(self, jaxpr: Any) -> str:
+        from jax.extend import core
+
         names: dict[Any, int] = {}
 
         def name(atom: Any) -> str:
@@ -114,6 +115,8 @@ class _Writer:
 
     def _value(self, value: Any, operation: str) -> str:
         """Return a parameter or constant of an operation as text."""
+        from jax.extend import core
+
         if isinstance(value, core.ClosedJaxpr):
             return self.closed(value)
         if isinstance(value, core.Jaxpr):

@@ -1,5 +1,6 @@
 """BLAS on one thread: on small matrices the threads of OpenBLAS wait for each other far longer than they work."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +9,8 @@ from typing import Any
 
 
 @cache
-def _controller() -> Any:
-    import scipy.linalg  # noqa: F401  # loads a BLAS of its own, which must be there to be limited
+def _controller(scipy: bool) -> Any:
+    """Return the BLAS libraries in this process; SciPy, once it is loaded, brings one of its own."""
     import threadpoolctl
 
     return threadpoolctl.ThreadpoolController()
@@ -28,7 +29,7 @@ def one_thread() -> Iterator[None]:
     """Run BLAS on one thread; several threads may be inside at a time."""
     with _Limit.lock:
         if _Limit.inside == 0:
-            _Limit.limiter = _controller().limit(limits=1, user_api="blas")
+            _Limit.limiter = _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
         _Limit.inside += 1
     try:
         yield

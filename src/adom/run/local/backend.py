@@ -16,6 +16,7 @@ import numpy as np
 from ...algorithms import Method
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, solutions
+from ...util.compile_cache import double_precision
 from ...util.threads import one_thread
 from ..constants import check_pair
 from ..driver import Chunk, drive, slots
@@ -69,7 +70,7 @@ def run_settings(
     # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
     alone = oracle.kind == "auto" and not problems[0].closed_form
     size = 1 if alone else len(methods)
-    with jax.enable_x64(True), one_thread(), Interrupt() as interrupt:
+    with double_precision(), one_thread(), Interrupt() as interrupt:
         for first in range(0, len(methods), size):
             some = slice(first, first + size)
             plan = histories[first].plan

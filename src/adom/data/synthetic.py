@@ -1,0 +1,46 @@
+"""Synthetic data: the numbers of scikit-learn's `make_classification`, without loading scikit-learn."""
+
+import numpy as np
+
+CLUSTERS = 4
+INFORMATIVE = 2
+REDUNDANT = 2
+FLIPPED = 0.01
+"""The share of labels that are drawn at random."""
+
+
+def classification(samples: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return features and labels, those of ``make_classification(samples, dim, random_state=seed)``.
+
+    Two of at least four features matter: their clusters lie around the corners of a square, and neighbouring corners
+    have different labels. Two more features are combinations of these, the others are noise. At last a few labels
+    are drawn anew, and samples and features are shuffled.
+
+    Examples
+    --------
+    >>> features, labels = classification(100, 5, seed=0)
+    >>> features.shape, np.unique(labels).tolist()
+    ((100, 5), [0, 1])
+    """
+    rng = np.random.RandomState(seed)
+    features, labels = np.zeros((samples, dim)), np.zeros(samples, dtype=int)
+    informative = features[:, :INFORMATIVE]
+    informative[...] = rng.standard_normal(size=informative.shape)
+    ends = np.cumsum([samples // CLUSTERS + (cluster < samples % CLUSTERS) for cluster in range(CLUSTERS)])
+    for cluster, members in enumerate(np.split(np.arange(samples), ends[:-1])):
+        corner = np.array([2.0 * (cluster // 2) - 1, 2.0 * (cluster % 2) - 1])
+        covariance = 2 * rng.uniform(size=(INFORMATIVE, INFORMATIVE)) - 1
+        informative[members] = np.dot(informative[members], covariance) + corner
+        labels[members] = cluster % 2
+    mixture = 2 * rng.uniform(size=(INFORMATIVE, REDUNDANT)) - 1
+    noise = INFORMATIVE + REDUNDANT
+    features[:, INFORMATIVE:noise] = np.dot(informative, mixture)
+    features[:, noise:] = rng.standard_normal(size=(samples, dim - noise))
+    flipped = rng.uniform(size=samples) < FLIPPED
+    labels[flipped] = rng.randint(2, size=flipped.sum())
+    for axis in (0, 1):
+        order = np.arange(features.shape[axis])
+        rng.shuffle(order)
+        features = features.take(order, axis=axis)
+        labels = labels[order] if axis == 0 else labels
+    return features, labels

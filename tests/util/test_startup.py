@@ -1,0 +1,40 @@
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from adom.util.startup import loading
+
+
+def test_the_collector_is_paused_and_goes_on():
+    assert gc.isenabled()
+    frozen = gc.get_freeze_count()
+    with loading():
+        with loading():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    with pytest.raises(ZeroDivisionError), loading():
+        _ = 1 / 0
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen  # this process holds far more than a fresh one
+
+
+def test_a_fresh_process_sets_its_modules_aside():
+    code = "import adom, gc; adom.networks; print(gc.get_freeze_count() > 10_000, gc.isenabled())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
+def test_a_run_loads_no_library_that_it_does_not_use():
+    code = """
+import adom, sys
+problem = adom.LogisticRegression([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.2]], [1, -1, 1, -1], nodes=2, l2=0.1)
+result = adom.solve(problem, adom.networks.path(2), rounds=20, oracle=("gd", 1))
+repr(result), result.status
+print(*(name for name in ("pandas", "matplotlib", "sklearn", "networkx", "typer", "pydantic") if name in sys.modules))
+result.history
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["", "True"]
