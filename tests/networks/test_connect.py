@@ -7,16 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
-from adom.networks import connect, near
+from adom.networks import near
 from adom.networks.connect import (
     cheapest_tree,
-    component_counts,
     component_labels,
     join_at_random,
     join_in_chain,
     joining_rows,
 )
-from adom.networks.links import Links, canonical, with_links
+from adom.networks.links import canonical, with_links
 from adom.networks.near import near_graph, spanning_tree, squares
 
 
@@ -52,12 +51,6 @@ def test_components_are_those_of_networkx(graph):
     parts = sorted(components_of(nodes, pairs), key=min)
     assert count == len(parts)
     assert [set(np.flatnonzero(labels == i)) for i in range(count)] == parts
-
-
-def test_components_of_many_graphs_are_counted_at_once(monkeypatch):
-    monkeypatch.setattr(connect, "BLOCK", 25)  # two graphs of ten nodes at a time
-    graphs = [np.array([[i, i + 1] for i in range(m)], dtype=np.int32).reshape(-1, 2) for m in (9, 0, 5, 8, 9)]
-    assert component_counts(Links.of(10, graphs)).tolist() == [1, 10, 5, 2, 1]
 
 
 @settings(max_examples=60, deadline=None)

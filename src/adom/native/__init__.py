@@ -3,13 +3,13 @@
 They are optional. On first use `kernels.cc` (for a GPU `kernels.cu`) is compiled for the machine at hand, with the
 headers that jaxlib brings, into a cache folder; where there is no compiler everything runs on JAX alone, with the same
 results to rounding. ``ADOM_NATIVE=0`` switches them off, ``python -m adom.native`` builds them and says how it went.
+`graphs.cc`, for drawing networks, is compiled the same way, but has nothing to do with XLA: see `adom.native.graphs`.
 """
 
 import os
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from .build import BuildError, library
@@ -31,6 +31,8 @@ def problem(backend: str) -> str:
         return "switched off by ADOM_NATIVE=0"
     if backend not in TARGETS:
         return f"there are none for {backend}"
+    import jax
+
     try:
         loaded = _loaded(backend)
         for name in TARGETS[backend]:
@@ -49,6 +51,8 @@ def _loaded(backend: str) -> Any:
 
 def usable(backend: str = "cpu") -> bool:
     """Return whether compiled loops run on that kind of device and may call its kernels."""
+    import jax
+
     return jax.default_backend() == backend and not problem(backend)
 
 
@@ -94,6 +98,8 @@ def _size(number: int) -> Any:
 
 
 def _call(name: str, like: Array, *operands: Array) -> Array:
+    import jax
+
     out = jax.ShapeDtypeStruct(like.shape, jax.dtypes.canonicalize_dtype(like.dtype))  # as JAX takes the operands
     # Under vmap an operand that all settings share keeps a leading axis of length 1: the data is not repeated.
     return jax.ffi.ffi_call(name, out, vmap_method="expand_dims")(*operands)

@@ -1,4 +1,4 @@
-"""Compile `kernels.cc`, or `kernels.cu` for a GPU, for this machine, once, into a cache folder."""
+"""Compile `graphs.cc`, `kernels.cc`, or `kernels.cu` for a GPU, for this machine, once, into a cache folder."""
 
 import hashlib
 import os
@@ -23,6 +23,7 @@ HOST_FLAGS = (
     "-fno-trapping-math",
     "-ffp-contract=fast",
 )
+GRAPH_FLAGS = (*HOST_FLAGS[:-1], "-ffp-contract=off")
 GPU_FLAGS = ("-std=c++17", "-O3", "-Xcompiler", "-fPIC", "-shared", "-w")
 LIMIT = 300
 """Seconds after which a compiler is given up."""
@@ -39,25 +40,29 @@ class Recipe(NamedTuple):
     compiler: str
     flags: tuple[str, ...]
     tuned: str  # a flag for this very machine, left out where the compiler does not know it
+    called_by_xla: bool = True  # then it needs the headers that jaxlib brings
 
 
 def library(backend: str) -> Path:
-    """Return the compiled kernels for "cpu" or "gpu", building them if they are not in the cache."""
+    """Return the compiled kernels for "cpu" or "gpu", or those for "graphs"; they are built if not in the cache."""
     recipe = _recipe(backend)
     try:
-        file = cache_dir() / f"kernels-{_digest(recipe)}.so"
+        file = cache_dir() / f"{recipe.source.stem}-{_digest(recipe)}.so"
     except RuntimeError as error:
         raise BuildError(f"there is no folder to keep them in: {error}") from None
     if kind(file) != "file":
-        print("adom: compiling its kernels for this machine, once (some seconds)", file=sys.stderr, flush=True)
+        if recipe.called_by_xla:  # the others take less than a second
+            print("adom: compiling its kernels for this machine, once (some seconds)", file=sys.stderr, flush=True)
         build(recipe, file)
     return file
 
 
 def _recipe(backend: str) -> Recipe:
     here = Path(__file__)
-    if backend == "cpu":
+    if backend in ("cpu", "graphs"):
         compiler = _find("C++", os.environ.get("CXX"), "c++", "g++", "clang++")
+        if backend == "graphs":
+            return Recipe(here.with_name("graphs.cc"), compiler, GRAPH_FLAGS, "-march=native", called_by_xla=False)
         return Recipe(here.with_name("kernels.cc"), compiler, HOST_FLAGS, "-march=native")
     home = os.environ.get("CUDA_HOME")
     compiler = _find("CUDA", "nvcc", f"{home}/bin/nvcc" if home else None, "/usr/local/cuda/bin/nvcc")
@@ -74,15 +79,17 @@ def _find(language: str, *names: str | None) -> str:
 
 def build(recipe: Recipe, file: Path) -> None:
     """Compile into `file`; another process may be doing the same, and the last one wins."""
-    import jax
+    include = []
+    if recipe.called_by_xla:
+        import jax
 
-    include = f"-I{jax.ffi.include_dir()}"
+        include = [f"-I{jax.ffi.include_dir()}"]
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
             partial = Path(scratch, file.name)
             for flags in ((*recipe.flags, recipe.tuned), recipe.flags):
-                done = _run([recipe.compiler, *flags, include, str(recipe.source), "-o", str(partial)])
+                done = _run([recipe.compiler, *flags, *include, str(recipe.source), "-o", str(partial)])
                 if done.returncode == 0:
                     partial.replace(file)
                     return
@@ -96,8 +103,8 @@ def _digest(recipe: Recipe) -> str:
     """Return a digest of everything that the compiled file depends on; a compiler is known by its file."""
     about = Path(recipe.compiler).resolve().stat()
     compiler = f"{recipe.compiler} {about.st_size} {about.st_mtime_ns}"
-    source = recipe.source.read_text(encoding="utf-8")
-    parts = (source, compiler, " ".join(recipe.flags), version("jaxlib"), processor())
+    source, headers = recipe.source.read_text(encoding="utf-8"), version("jaxlib") if recipe.called_by_xla else ""
+    parts = (source, compiler, " ".join(recipe.flags), headers, processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

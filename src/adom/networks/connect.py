@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..native import graphs as compiled
 from .links import Bools, Ints, Links, Longs
 
-BLOCK = 2_000_000
-"""Nodes that one call of a graph routine sees, over several graphs."""
 NAMED = 6
 """Nodes of a component, and components, that an error message names."""
 
@@ -36,32 +35,11 @@ def raw_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]
 
 def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]:
     """Return the same with the components numbered by their smallest node."""
+    if compiled.usable() and not strong:
+        return compiled.labels(nodes, pairs)
     count, labels = raw_labels(nodes, pairs, strong)
     first = np.unique(labels, return_index=True)[1]
     return count, np.argsort(np.argsort(first)).astype(np.int32)[labels]
-
-
-def component_counts(links: Links) -> Longs:
-    """Return the number of components of every graph.
-
-    Examples
-    --------
-    >>> pair, both = np.array([[0, 1]]), np.array([[0, 1], [1, 2]])
-    >>> component_counts(Links.of(3, [pair, both])).tolist()
-    [2, 1]
-    """
-    counts = []
-    width = max(1, BLOCK // links.nodes)
-    for start in range(0, links.graphs, width):
-        offsets = links.offsets[start : start + width + 1]
-        graphs = len(offsets) - 1
-        # The block as one graph: node u of its j-th graph is node j * nodes + u.
-        shift = np.repeat(np.arange(graphs), np.diff(offsets)) * links.nodes
-        pairs = links.edges[offsets[0] : offsets[-1]].astype(np.int64) + shift[:, None]
-        _, labels = component_labels(graphs * links.nodes, pairs)
-        first = np.unique(labels, return_index=True)[1]
-        counts.append(np.bincount(first // links.nodes, minlength=graphs))
-    return np.concatenate(counts)
 
 
 def require_connected(links: Links, order: Ints, strong: bool = False) -> None:
@@ -108,6 +86,8 @@ def join_at_random(nodes: int, pairs: Ints, rng: np.random.Generator) -> Ints:
     would if random pairs were added until the graph is connected.
     """
     count, labels = component_labels(nodes, pairs)
+    if count == 1:
+        return np.zeros((0, 2), dtype=np.int32)
     ranking = np.lexsort((rng.random(count), -np.bincount(labels)))
     rank = np.argsort(ranking)[labels]
     arranged = np.argsort(rank, kind="stable").astype(np.int32)

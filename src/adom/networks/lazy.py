@@ -79,17 +79,19 @@ class Batch:
         `relative` are the weights within the Laplacian, all 1 by default; `known`, shape (graphs, 2), its extreme
         eigenvalues if they are at hand; `scale` a divisor in place of the largest one, which it must not be below.
         """
-        plain = np.ones(len(links.edges)) if relative is None else relative
-        if known is None and scale is None and links.nodes <= spectra.AT_ONCE:
-            known = spectra.extremes(links, plain)
+        high = np.full(links.graphs, 1.0 if scale is None else scale)
+        if known is None and scale is None:
+            plain = np.ones(len(links.edges)) if relative is None else relative
+            if links.nodes <= spectra.AT_ONCE:
+                known = spectra.extremes(links, plain)
+            else:
+                high = spectra.scales(links, plain)
         if known is not None:
             high = known[:, 1]
-        else:
-            high = spectra.scales(links, plain) if scale is None else np.full(links.graphs, scale)
         low = None if known is None else known[:, 0] / high
         # Two ways to the same numbers; the first needs less memory.
         alike = relative is None
-        weights = np.repeat(1.0 / high, links.sizes) if alike else plain / np.repeat(high, links.sizes)
+        weights = np.repeat(1.0 / high, links.sizes) if alike else relative / np.repeat(high, links.sizes)
         return cls(links, weights, positions, low, np.ones(links.graphs))
 
     @property

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..native import graphs as compiled
+
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -32,6 +34,8 @@ def canonical(pairs: npt.NDArray[Any], nodes: int) -> Ints:
     >>> canonical(np.array([[2, 0], [1, 0], [0, 2]]), nodes=3).tolist()
     [[0, 1], [0, 2]]
     """
+    if compiled.usable():
+        return compiled.canonical(pairs, nodes)
     u, v = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
     codes = distinct_codes(np.minimum(u, v) * nodes + np.maximum(u, v))
     return np.stack([codes // nodes, codes % nodes], axis=1, dtype=np.int32, casting="same_kind")

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from .connect import cheapest_tree, component_counts, component_labels, joining_rows
+from ..native import graphs as compiled
+from .connect import cheapest_tree, component_labels, joining_rows
 from .links import Floats, Ints, Links, Longs, canonical, with_links
 
 PAIRWISE = 400
@@ -20,7 +21,7 @@ CROWD = 50
 
 
 class Clouds:
-    """Points of several graphs, and their spanning trees as far as they have been needed.
+    """Points of several graphs, and their spanning trees.
 
     Joining all pairs closer than a radius leaves components; the shortest links that join them are exactly the
     spanning tree's links that are not shorter than the radius (Kruskal). So the repaired graph of any radius is the
@@ -30,51 +31,61 @@ class Clouds:
     def __init__(self, points: Floats) -> None:
         self.points = points
         self.graphs, self.nodes, _ = points.shape
-        self._trees: dict[int, Ints] = {}
-        self._connected = np.full(self.graphs, np.inf)  # smallest radius known to connect a graph without its tree
+        self._trees = shortest_trees(points) if self.nodes <= PAIRWISE else None
 
     def redraw(self, g: int, cloud: Floats) -> None:
         """Replace the points of graph g."""
         self.points[g] = cloud
-        self._trees.pop(g, None)
-        self._connected[g] = np.inf
+        if self._trees is not None:
+            self._trees[g] = shortest_trees(cloud[None])[0]
 
     def links(self, radius: float, chosen: Longs | None = None) -> Links:
         """Return for each chosen graph the pairs closer than the radius with the shortest minimal repair."""
         graphs = np.arange(self.graphs) if chosen is None else chosen
-        if self.nodes > PAIRWISE:
+        if self._trees is None:
             return Links.of(self.nodes, [near_graph(self.points[g], radius) for g in graphs.tolist()])
-        near = self._near(graphs, radius)
-        unsure = [row for row in np.flatnonzero(radius < self._connected[graphs]) if graphs[row] not in self._trees]
-        if not unsure:
-            return near
-        counts = component_counts(near)
-        for row in unsure:
-            if counts[row] > 1:
-                self._trees[int(graphs[row])] = spanning_tree(self.points[graphs[row]])
-            else:
-                self._connected[graphs[row]] = radius
-        return self._near(graphs, radius) if (counts[unsure] > 1).any() else near
+        near = compiled.near if compiled.usable() else near_pairs
+        edges, sizes = near(self.points[graphs], radius, self._trees[graphs])
+        return Links(self.nodes, edges, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
-    def _near(self, graphs: Longs, radius: float) -> Links:
-        """Return the pairs closer than the radius and the trees that are known, many clouds at a time."""
-        u, v = np.triu_indices(self.nodes, 1)
-        sizes, chosen = [], []
-        width = max(1, CHUNK // len(u))
-        for start in range(0, len(graphs), width):
-            some = graphs[start : start + width]
-            x, y = np.moveaxis(self.points[some], 2, 0)
-            near = (x[:, u] - x[:, v]) ** 2 + (y[:, u] - y[:, v]) ** 2 < radius**2
-            trees = [(row, self._trees[g]) for row, g in enumerate(some.tolist()) if g in self._trees]
-            if trees:
-                rows = np.repeat([row for row, _ in trees], [len(tree) for _, tree in trees])
-                low, high = np.concatenate([tree for _, tree in trees]).astype(np.int64).T
-                near[rows, low * self.nodes - low * (low + 1) // 2 + high - low - 1] = True
-            sizes.append(near.sum(axis=1))
-            chosen.append(np.nonzero(near)[1])
-        pairs = np.concatenate(chosen)
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
-        return Links(self.nodes, np.stack([u[pairs], v[pairs]], axis=1).astype(np.int32), offsets)
+
+def shortest_trees(points: Floats) -> Ints:
+    """Return the Euclidean minimum spanning trees of clouds, (graphs, nodes - 1, 2): Prim's method on all at once."""
+    if compiled.usable():
+        return compiled.trees(points)
+    graphs, nodes, _ = points.shape
+    every, last = np.arange(graphs), np.zeros(graphs, dtype=np.int64)
+    best, parent = np.full((graphs, nodes), np.inf), np.zeros((graphs, nodes), dtype=np.int64)
+    outside = np.ones((graphs, nodes), dtype=np.bool_)
+    codes = np.empty((graphs, nodes - 1), dtype=np.int64)
+    for step in range(nodes - 1):
+        outside[every, last] = False
+        squares = ((points - points[every, last, None]) ** 2).sum(axis=2)
+        np.copyto(parent, last[:, None], where=squares < best)
+        np.minimum(best, squares, out=best)
+        last = np.argmin(np.where(outside, best, np.inf), axis=1)
+        ends = last, parent[every, last]
+        codes[:, step] = np.minimum(*ends) * nodes + np.maximum(*ends)
+    codes.sort(axis=1)
+    return np.stack([codes // nodes, codes % nodes], axis=2).astype(np.int32)
+
+
+def near_pairs(points: Floats, radius: float, trees: Ints) -> tuple[Ints, Longs]:
+    """Return the pairs closer than the radius together with the trees, graph after graph, and their numbers."""
+    graphs, nodes, _ = points.shape
+    u, v = np.triu_indices(nodes, 1)
+    low, high = np.moveaxis(trees.astype(np.int64), 2, 0)
+    tree = low * nodes - low * (low + 1) // 2 + high - low - 1  # their places among all pairs
+    sizes, chosen = [], []
+    width = max(1, CHUNK // len(u))
+    for start in range(0, graphs, width):
+        x, y = np.moveaxis(points[start : start + width], 2, 0)
+        near = (x[:, u] - x[:, v]) ** 2 + (y[:, u] - y[:, v]) ** 2 < radius**2
+        near[np.arange(len(near))[:, None], tree[start : start + width]] = True
+        sizes.append(near.sum(axis=1))
+        chosen.append(np.nonzero(near)[1])
+    pairs = np.concatenate(chosen)
+    return np.stack([u[pairs], v[pairs]], axis=1).astype(np.int32), np.concatenate(sizes)
 
 
 def near_graph(cloud: Floats, radius: float) -> Ints:

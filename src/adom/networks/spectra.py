@@ -4,6 +4,7 @@ The gossip matrix of a graph is the symmetric matrix with W_uv = -weight of link
 weights at u. It maps consensus to 0, so on a connected graph its second smallest eigenvalue is the smallest
 positive one. How the two are computed depends on the number of nodes n:
 
+- n <= 256, dense: compiled, eight graphs at a time (`adom.native.graphs`), where there is a compiler.
 - n <= 2,000, dense: `numpy.linalg.eigvalsh`.
 - above, sparse: ARPACK (`scipy.sparse.linalg.eigsh`) on the complement of consensus. Its cost grows with the
   square root of (spread of the spectrum / gap beside the wanted eigenvalue): quick for expanders, slow for
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..native import graphs as compiled
 from ..util.threads import one_thread
 from .links import Floats, Ints, Links
 
@@ -93,6 +95,8 @@ def extremes(links: Links, weights: Floats) -> Floats:
     """
     if links.nodes > DENSE:
         return np.stack([smallest(links, weights), largest(links, weights)], axis=1)
+    if links.nodes <= AT_ONCE and compiled.usable():
+        return compiled.extremes(links.nodes, links.edges, links.offsets, weights)
     values = np.empty((links.graphs, 2))
     width = max(1, STACK // links.nodes**2)
     with one_thread():

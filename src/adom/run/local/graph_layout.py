@@ -4,13 +4,15 @@ A network that is not held (`Network.held`), or whose matrices would not fit, is
 while the device works on one window, a thread draws the next.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ... import native
+from ...native import graphs as compiled
 from ...networks import DirectedNetwork, Network
 from ...util import arrays
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
@@ -51,7 +53,8 @@ class GraphLayout:
     def window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
         """Return the graphs from round `first` on, as NumPy arrays, and the round at which they end."""
         if self.whole or self._thread is None:
-            return self._lay_out(range(self.network.graphs), self.network.order, 0), np.iinfo(np.int64).max
+            every = range(self.network.graphs)
+            return self._lay_out(every, self.network.order, 0, len(every)), np.iinfo(np.int64).max
         rounds = max(rounds, self.rounds)
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == first and ahead[1] >= rounds:
@@ -69,76 +72,118 @@ class GraphLayout:
     def _stretch(self, first: int, rounds: int) -> Graphs:
         used = self.network.order[np.arange(first, first + rounds) % self.network.period]
         pool, order = np.unique(used, return_inverse=True)
-        filled = np.concatenate([pool, np.full(rounds - pool.size, pool[-1])])  # always the same shapes
-        return self._lay_out(filled, order, first)
+        return self._lay_out(pool.tolist(), order, first, rounds)
 
-    def _lay_out(self, pool: Any, order: np.ndarray, first: int) -> Graphs:
-        network = self.network
-        arcs_of = {g: weighted_arcs(network, g, self.directed) for g in {int(g) for g in pool}}
-        rounds = [arcs_of[int(g)] for g in pool]
-        arcs = [pairs for pairs, _ in rounds]
-        counters = (
-            np.asarray(order, dtype=np.int32),
-            np.int64(first),
-            np.array([len(a) for a in arcs], dtype=np.int64),
-        )
-        columns = zip(*(weighted for _, weighted in rounds), strict=True)  # one for each matrix of a round
-        matrices = [self._matrices(arcs, *map(list, zip(*column, strict=True))) for column in columns]
+    def _lay_out(self, pool: Sequence[int], order: np.ndarray, first: int, room: int) -> Graphs:
+        """Lay out some graphs in arrays with room for so many, so that all windows have the same shapes."""
+        network, links = self.network, np.zeros(room, dtype=np.int64)
+        links[: len(pool)] = [_count(network, g) for g in pool]
+        self.kind = self.kind or _kind(network, pool)
+        matrices = self._matrices(pool, room, int(links.max()))
+        counters = np.asarray(order, dtype=np.int32), np.int64(first), links
         if self.directed:
             R, C = matrices
             return Graphs(None, R, C, *counters, np.float64(1.0))
         assert isinstance(network, Network)
         return Graphs(matrices[0], None, None, *counters, np.float64(network.lambda_max))
 
-    def _matrices(self, arcs: list[np.ndarray], weights: list[np.ndarray], sums: list[np.ndarray]) -> Matrices:
-        n = self.network.nodes
-        self.kind = self.kind or _kind(n, arcs)
-        if self.kind is DenseMatrices:
-            values = arrays.zeros((len(arcs), n, n))
-            for matrix, pairs, weight, row_sum in zip(values, arcs, weights, sums, strict=True):
-                matrix[pairs[:, 1], pairs[:, 0]] = weight
-                matrix[np.arange(n), np.arange(n)] = row_sum - matrix.sum(axis=1)
-            return DenseMatrices(values, np.stack(sums))
-        degrees = np.stack([np.bincount(pairs[:, 1], minlength=n) for pairs in arcs])
-        start = np.zeros((len(arcs), n + 1), dtype=np.int32)
-        np.cumsum(degrees, axis=1, out=start[:, 1:])
-        need = int(degrees.max() if self.kind is PaddedMatrices else start[:, -1].max())
+    def _matrices(self, pool: Sequence[int], room: int, links: int) -> list[Matrices]:
+        n, count = self.network.nodes, 2 if self.directed else 1
+        sums = [arrays.zeros((room, n)) for _ in range(count)]
+        if self.kind is SparseMatrices:
+            return self._sparse(pool, room, links, sums)
+        graphs = [Rows.empty(n, _count(self.network, g), [one[row] for one in sums]) for row, g in enumerate(pool)]
+        for g, rows in zip(pool, graphs, strict=True):
+            rows.write(self.network, g, self.directed)
+        if self.kind is PaddedMatrices:
+            return self._padded(graphs, room, sums)
+        values = [arrays.zeros((room, n, n)) for _ in range(count)]
+        own = np.arange(n)
+        for row, rows in enumerate(graphs):
+            for matrix, share, row_sum in zip((one[row] for one in values), rows.shares, rows.sums, strict=True):
+                matrix[rows.receiver, rows.sender] = share
+                matrix[own, own] = row_sum - matrix.sum(axis=1)
+        return [DenseMatrices(*matrix) for matrix in zip(values, sums, strict=True)]
+
+    def _sparse(self, pool: Sequence[int], room: int, links: int, sums: list[np.ndarray]) -> list[Matrices]:
+        n, width = self.network.nodes, self._widened(links)
+        start, sender = arrays.zeros((room, n + 1), np.int32), arrays.empty((room, width), np.int32)
+        shares = [arrays.empty((room, width)) for _ in sums]
+        # The kernels find the receiver of a link by `start`.
+        receiver = arrays.empty((room, 0 if native.usable() else width), np.int32)
+        receiver[...] = n - 1
+        for row, g in enumerate(pool):
+            rows = Rows(start[row], sender[row], [share[row] for share in shares], [one[row] for one in sums])
+            count = rows.write(self.network, g, self.directed)
+            for values in (rows.sender, *rows.shares):
+                values[count:] = 0
+            if receiver.size:
+                receiver[row, :count] = rows.receiver
+        return [SparseMatrices(start, receiver, sender, share, one) for share, one in zip(shares, sums, strict=True)]
+
+    def _padded(self, graphs: list["Rows"], room: int, sums: list[np.ndarray]) -> list[Matrices]:
+        n, width = self.network.nodes, self._widened(max(int(np.diff(rows.start).max()) for rows in graphs))
+        neighbour = arrays.zeros((room, n, width), np.int32)
+        shares = [arrays.zeros((room, n, width)) for _ in sums]
+        for row, rows in enumerate(graphs):
+            receiver = rows.receiver
+            slot = np.arange(len(receiver)) - rows.start[receiver]
+            neighbour[row, receiver, slot] = rows.sender
+            for padded, share in zip(shares, rows.shares, strict=True):
+                padded[row, receiver, slot] = share
+        return [PaddedMatrices(neighbour, share, one) for share, one in zip(shares, sums, strict=True)]
+
+    def _widened(self, need: int) -> int:
+        """Return the width of the arrays, at least what is needed."""
         if need > self.width:
             self.width = _rounded(need) if self.whole else int(SLACK * need) + 1
-        if self.kind is PaddedMatrices:
-            return self._padded(arcs, weights, sums, start)
-        sender, share = arrays.zeros((len(arcs), self.width), np.int32), arrays.zeros((len(arcs), self.width))
-        # The kernels find the receiver of a link by `start`.
-        receiver = arrays.empty((len(arcs), 0 if native.usable() else self.width), np.int32)
-        receiver[...] = n - 1
-        for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
-            order, count = by_receiver(pairs, n), len(pairs)
-            sender[g, :count] = pairs[order, 0]
-            receiver[g, :count] = pairs[order[: receiver.shape[1]], 1]
-            share[g, :count] = weight[order]
-        return SparseMatrices(start, receiver, sender, share, np.stack(sums))
-
-    def _padded(
-        self, arcs: list[np.ndarray], weights: list[np.ndarray], sums: list[np.ndarray], start: np.ndarray
-    ) -> PaddedMatrices:
-        n = self.network.nodes
-        neighbour, share = arrays.zeros((len(arcs), n, self.width), np.int32), arrays.zeros((len(arcs), n, self.width))
-        for g, (pairs, weight) in enumerate(zip(arcs, weights, strict=True)):
-            order = by_receiver(pairs, n)
-            sender, receiver = pairs[order].T
-            slot = np.arange(len(pairs)) - start[g, receiver]
-            neighbour[g, receiver, slot], share[g, receiver, slot] = sender, weight[order]
-        return PaddedMatrices(neighbour, share, np.stack(sums))
+        return self.width
 
 
-def _kind(n: int, arcs: list[np.ndarray]) -> type[Matrices]:
+class Rows(NamedTuple):
+    """One graph row by row: the entries start[i], ..., start[i + 1] - 1 are the links to node i, by their senders."""
+
+    start: np.ndarray  # (nodes + 1,)
+    sender: np.ndarray  # (links,) or longer
+    shares: list[np.ndarray]  # weights, for W, or for R and C
+    sums: list[np.ndarray]  # of the matrices' rows
+
+    @classmethod
+    def empty(cls, nodes: int, links: int, sums: list[np.ndarray]) -> "Rows":
+        """Return room for a graph; `sums` are zero."""
+        shares = [np.empty(links) for _ in sums]
+        return cls(np.zeros(nodes + 1, dtype=np.int32), np.empty(links, dtype=np.int32), shares, sums)
+
+    @property
+    def receiver(self) -> np.ndarray:
+        """The node that each entry belongs to."""
+        return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
+
+    def write(self, network: Network | DirectedNetwork, g: int, directed: bool) -> int:
+        """Write graph g; return how many entries it has."""
+        if compiled.usable() and not directed:
+            assert isinstance(network, Network)
+            compiled.rows(network.edges(g), network.weights(g), self.start, self.sender, *self.shares)
+            return int(self.start[-1])
+        arcs, weighted = weighted_arcs(network, g, directed)
+        order, count = by_receiver(arcs, network.nodes), len(arcs)
+        np.cumsum(np.bincount(arcs[:, 1], minlength=network.nodes), out=self.start[1:])
+        self.sender[:count] = arcs[order, 0]
+        for share, row_sum, (weights, sums) in zip(self.shares, self.sums, weighted, strict=True):
+            share[:count] = weights[order]
+            row_sum[:] = sums
+        return count
+
+
+def _kind(network: Network | DirectedNetwork, pool: Sequence[int]) -> type[Matrices]:
     """Choose the fastest layout on this device."""
+    n = network.nodes
     if native.usable():
         return SparseMatrices
     if n <= DENSE_NODES:
         return DenseMatrices
-    largest = max(int(np.bincount(pairs[:, 1]).max()) for pairs in arcs)
-    even = largest <= CROWDED * max(len(pairs) for pairs in arcs) / n
+    largest = max(int(np.bincount(_arcs(network, g)[:, 1]).max()) for g in pool)
+    even = largest <= CROWDED * max(_count(network, g) for g in pool) / n
     return PaddedMatrices if even and jax.default_backend() != "cpu" else SparseMatrices
 
 
@@ -158,9 +203,14 @@ def _rounded(need: int) -> int:
 
 def _bytes(network: Network | DirectedNetwork, g: int, directed: bool) -> int:
     """Estimate the size of the matrices of one graph."""
-    n, links = network.nodes, len(_arcs(network, g))
+    n, links = network.nodes, _count(network, g)
     matrix = 8 * n * n if n <= DENSE_NODES and not native.usable() else 16 * links + 16 * n
     return matrix * (2 if directed else 1)
+
+
+def _count(network: Network | DirectedNetwork, g: int) -> int:
+    """Return the number of directed links of a graph."""
+    return len(network.arcs(g)) if isinstance(network, DirectedNetwork) else 2 * len(network.edges(g))
 
 
 def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:
