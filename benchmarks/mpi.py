@@ -16,15 +16,19 @@ from time import perf_counter
 HERE = Path(__file__).parent
 ROUNDS, PIECES = 1500, 5
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-CALM = {"NPROC": "1", "OMP_NUM_THREADS": "1", "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false"}
+CALM = {
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
 
 
 def start(ranks: int, *words: str) -> list[dict]:
     beside = Path(sys.executable).with_name("mpirun")
     command = [str(beside if beside.exists() else "mpirun"), "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
-    flags = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     done = subprocess.run(
-        [*command, sys.executable, str(HERE / "mpi.py"), *words], env={**os.environ, **ROOT, **CALM, **flags},
+        [*command, sys.executable, str(HERE / "mpi.py"), *words], env={**os.environ, **ROOT, **CALM},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -33,10 +37,12 @@ def start(ranks: int, *words: str) -> list[dict]:
     return found
 
 
-def local() -> float:
-    """Return the local engine's seconds per round in a process with all cores."""
+def local(**environment: str) -> float:
+    """Return the local engine's seconds per round in a process of its own."""
     code = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mpi; print(mpi.local_round())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
     return float(done.stdout.split()[-1])
 
 
@@ -55,21 +61,20 @@ def local_round() -> float:
 def on_ranks(rounds: int, pieces: int) -> None:
     """Be one of the ranks; rank 0 prints what was measured."""
     import adom
-    from adom.run.ranks import backend as ranks
     from adom.run.ranks import world as mpi
-    from adom.run.ranks.partition import Partition
+    from adom.run.ranks.partition import Partition, RowTravel
     from common import paper_size
 
     problem, network, method = paper_size()
-    spent = {"oracle": 0.0, "exchange": 0.0}
+    spent = {}
 
-    def timed(cls, name, part):
-        plain = getattr(cls, name)
+    def timed(cls, name):
+        plain, spent[name] = getattr(cls, name), 0.0
 
         def wrapper(*given):
             began = perf_counter()
             found = plain(*given)
-            spent[part] += perf_counter() - began
+            spent[name] += perf_counter() - began
             return found
 
         setattr(cls, name, wrapper)
@@ -82,8 +87,8 @@ def on_ranks(rounds: int, pieces: int) -> None:
 
     results = [run() for _ in range(pieces)]
     best = min(one.history["seconds"].iloc[-1] for one in results) / rounds
-    timed(ranks.RankOracle, "dual_gradient", "oracle")
-    timed(mpi.World, "exchange", "exchange")
+    timed(RowTravel, "neighbours")
+    timed(mpi.World, "exchange")
     split = run()
     whole = split.history["seconds"].iloc[-1]
     wire = split.provenance["wire"]
@@ -105,7 +110,7 @@ def on_ranks(rounds: int, pieces: int) -> None:
         row = {
             "ranks": wire["ranks"],
             "us a round": best * 1e6,
-            "oracle": spent["oracle"] / whole,
+            "packing": (spent["neighbours"] - spent["exchange"]) / whole,
             "exchange": spent["exchange"] / whole,
             "messages a round": wire["messages"] / rounds,
             "bytes a round": wire["bytes"] / rounds,
@@ -178,14 +183,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     asked = parser.parse_args()
     times: dict[int, list[dict]] = {1: [], 2: [], 4: []}
-    plain = []
+    one_thread, all_cores = [], []
     for _ in range(asked.repeats):
-        plain.append(local())
+        one_thread.append(local(**CALM))
+        all_cores.append(local())
         for ranks, found in times.items():
             found.extend(start(ranks, "rounds", str(ROUNDS), str(PIECES)))
     rows = [min(found, key=lambda row: row["us a round"]) for found in times.values()]
     for row in rows:
-        row["of local"] = row["us a round"] / (min(plain) * 1e6)
+        row["of local, one thread"] = row["us a round"] / (min(one_thread) * 1e6)
+        row["of local, all cores"] = row["us a round"] / (min(all_cores) * 1e6)
     if asked.ranks:
         rows += start(asked.ranks, "many", "300")
     with tempfile.TemporaryDirectory() as folder:
@@ -200,7 +207,7 @@ def main() -> None:
         size = features.nbytes / 1e6
         for ranks in (1, 2, 4):
             rows += [{**row, "data (MB)": size} for row in start(ranks, "memory", str(shards))]
-    print(f"local engine: {min(plain) * 1e6:.4g} us a round", file=sys.stderr)
+    print(f"local engine, one thread: {min(one_thread) * 1e6:.4g} us a round", file=sys.stderr)
     print(json.dumps(rows))
 
 

@@ -16,7 +16,7 @@ from adom.run.ranks import peers as ranks
 from adom.run.ranks import solve as distributed
 from adom.run.ranks.agreement import Stop
 from adom.run.ranks.folder_lock import FolderLock
-from adom.run.ranks.partition import Partition, RankGossip, RankRounds, flood_rounds
+from adom.run.ranks.partition import Partition, RankGossip, RankRounds, RowTravel, flood_rounds
 from adom.run.recorder import History, Plan, Recorder
 from adom.run.request import Request
 from support import mpi_program
@@ -113,10 +113,16 @@ def test_going_on_changes_no_bit_where_nodes_agree_on_when_to_stop(shards, tmp_p
     assert same(again, whole)
 
 
+def alone(network):
+    """The network as the only rank sees it between two steps."""
+    rounds = RankRounds(network, Partition(network.nodes, 1), 0, False, "float64")
+    return RankGossip(RowTravel(rounds, ranks.Alone(network.nodes).exchange))
+
+
 def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
     """The old square of a float raised OverflowError where this one is infinite."""
     network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
-    gossip = RankGossip(RankRounds(network, Partition(6, 1), 0, False, "float64"), ranks.Alone(6).exchange)
+    gossip = alone(network)
     for size in (1e150, 1e308, np.inf, np.nan):
         stop = Stop(1e-6, network, constants, steepest=1e300)
         with np.errstate(all="ignore"):
@@ -128,7 +134,7 @@ def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
 def test_the_bound_of_the_error_counts_the_gradient_and_the_disagreement():
     """With mu = L = 1 and one coordinate, no row is farther from x* than |mean gradient| + width of the rows."""
     network, nodes = adom.networks.ring(6), 6
-    gossip = RankGossip(RankRounds(network, Partition(nodes, 1), 0, False, "float64"), ranks.Alone(nodes).exchange)
+    gossip = alone(network)
     stop = Stop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
     x = np.zeros((nodes, 1))
     x[2] = 1e-3

@@ -87,13 +87,13 @@ def methods(folder, rounds, *chosen):
 def messages(folder):
     """Write down every message of rows: the round, the rank it goes to, and its rows."""
     seen = []
-    plain = partition.RankGossip._count_sent
+    plain = partition.RowTravel._swap
 
-    def count(self, sends):
-        seen.extend((self.clock - 1, rank, *buffer.shape) for rank, buffer in sends)
-        plain(self, sends)
+    def swap(self, clock, sends, receives):
+        seen.extend((clock, rank, rows.shape[1], rows.shape[0] * rows.shape[2]) for rank, rows in sends)
+        plain(self, clock, sends, receives)
 
-    partition.RankGossip._count_sent = count
+    partition.RowTravel._swap = swap
     _, problem, network, method, _ = next(runs())
     adom.solve(problem, network, method, "unit", ("gd", 1), rounds=30, engine="mpi", progress=False)
     mudag = len(seen)
@@ -103,6 +103,13 @@ def messages(folder):
     world().Barrier()
 
 
+def in_every_step(work):
+    """Let a step that is about to be compiled call a function whenever it is run."""
+    from jax.experimental import io_callback
+
+    io_callback(work, None)
+
+
 def long(folder, rounds, pause="0", resume="no"):
     """A run with checkpoints that takes its time: `pause` seconds more a step."""
     (folder / f"pid-{world().Get_rank()}").write_text(str(os.getpid()))
@@ -110,7 +117,7 @@ def long(folder, rounds, pause="0", resume="no"):
     slow = method_class("adom")
     step = slow.step
     if float(pause):
-        slow.step = lambda self, *given: (time.sleep(float(pause)), step(self, *given))[1]
+        slow.step = lambda self, *given: (in_every_step(lambda: time.sleep(float(pause))), step(self, *given))[1]
     kept = adom.Checkpoints(folder / "checkpoints", every_rounds=20, resume=resume == "resume")
     result = adom.solve(
         problem, network, "adom", "unit", ("gd", 1), rounds=int(rounds), engine="mpi", checkpoints=kept, progress=False,
@@ -122,10 +129,11 @@ def long(folder, rounds, pause="0", resume="no"):
 
 def trouble(folder, kind, rank):
     """One rank raises, hangs, or has a full disk, after the first checkpoint."""
-    oracle = __import__("adom.run.ranks.backend", fromlist=["RankOracle"]).RankOracle
-    plain, calls = oracle.dual_gradient, [0]
+    from adom.run.contract import CountingOracle
 
-    def fail(self, z):
+    plain, calls = CountingOracle.dual_gradient, [0]
+
+    def fail():
         calls[0] += 1
         if calls[0] == 50 and world().Get_rank() == int(rank):
             if kind == "raise":
@@ -139,9 +147,8 @@ def trouble(folder, kind, rank):
                     raise OSError(errno.ENOSPC, "No space left on device")
 
                 np.savez = full
-        return plain(self, z)
 
-    oracle.dual_gradient = fail
+    CountingOracle.dual_gradient = lambda self, z: (in_every_step(fail), plain(self, z))[1]
     long(folder, "2000", pause="0.001")
 
 

@@ -6,6 +6,7 @@ results to rounding. ``ADOM_NATIVE=0`` switches them off, ``python -m adom.nativ
 `graphs.cc`, for drawing networks, is compiled the same way, but has nothing to do with XLA: see `adom.native.graphs`.
 """
 
+import ctypes
 import os
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from .build import BuildError, library
 
 Array = Any
 TARGETS = {
-    "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_gossip"),
+    "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_gossip", "adom_exchange"),
     "gpu": ("adom_logistic_dense",),
 }
 GPU_COLUMNS = 2048
@@ -44,8 +45,6 @@ def problem(backend: str) -> str:
 
 @cache
 def _loaded(backend: str) -> Any:
-    import ctypes
-
     return ctypes.CDLL(str(library(backend)))
 
 
@@ -67,8 +66,38 @@ def logistic_sparse(value: Array, feature: Array, start: Array, node_start: Arra
 
 
 def gossip(graph: Array, start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
-    """Return A v for one graph of a pool, each graph a CSR matrix without its diagonal, and its row sums."""
-    return _call("adom_gossip", v, graph, start, sender, weight, row_sum, v)
+    """Return A v for one graph of a pool, each graph a CSR matrix without its diagonal, and its row sums.
+
+    Where A has fewer rows than v, as on a process that holds some nodes only, its rows belong to v's first ones.
+    """
+    import jax
+
+    own = jax.ShapeDtypeStruct((*v.shape[:-2], row_sum.shape[-1], v.shape[-1]), v.dtype)
+    return _call("adom_gossip", own, graph, start, sender, weight, row_sum, v)
+
+
+FETCH = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_int64,
+    ctypes.c_int64,
+)
+"""A function that fetches other processes' rows: of the clock, the number of tables, their addresses, rows, width."""
+
+
+def exchange(fetch: Array, clock: Array, rows: int, vectors: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
+    """Return every vector with room for `rows` rows in all, which the function at the address `fetch` has filled.
+
+    All vectors have one shape. The clock comes back unchanged: whatever uses it comes after this exchange.
+    """
+    import jax
+
+    tables = [jax.ShapeDtypeStruct((rows, v.shape[1]), v.dtype) for v in vectors]
+    shapes = (jax.ShapeDtypeStruct((), np.int64), *tables)
+    after, *filled = jax.ffi.ffi_call("adom_exchange", shapes, has_side_effect=True)(fetch, clock, *vectors)
+    return after, tuple(filled)
 
 
 def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
@@ -86,14 +115,10 @@ def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: A
 
 
 def _pointer(array: Array) -> Any:
-    import ctypes
-
     return ctypes.c_void_p(array.ctypes.data)
 
 
 def _size(number: int) -> Any:
-    import ctypes
-
     return ctypes.c_int64(number)
 
 

@@ -524,7 +524,8 @@ void RunSparse(ffi::ThreadPool& pool, ffi::AnyBuffer value, ffi::AnyBuffer featu
 template <typename T>
 void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start, ffi::AnyBuffer sender,
                ffi::AnyBuffer weight, ffi::AnyBuffer row_sum, ffi::AnyBuffer v, T* out) {
-  const int64_t n = Axis(v, 2), d = Axis(v, 1), settings = Settings(v, 2), longest = Axis(sender, 1);
+  // A process that holds some nodes only has other rows of v after its own.
+  const int64_t n = Axis(row_sum, 1), d = Axis(v, 1), settings = Settings(v, 2), longest = Axis(sender, 1);
   Share(pool, n, static_cast<double>(settings) * (longest + n) * d, [&](int64_t first, int64_t last) {
     for (int64_t s = 0; s < settings; ++s) {
       const int64_t g = *Part<int32_t>(graph, 0, s);
@@ -586,6 +587,28 @@ void GossipRows(const T* v, const int32_t* start, const int32_t* sender, const T
     GossipNode<T>(v, sender, weight, start[u], start[u + 1], 0, row_sum[u], v + u * d, out + u * d, d);
 }
 
+// Copies each array of rows into a longer one and lets `fetch`, a function given by its address, fill the rest. The
+// clock goes in and out: so whoever needs it next comes after this round.
+typedef int32_t (*Fetch)(int64_t clock, int64_t count, void* const* tables, int64_t rows, int64_t width);
+
+ffi::Error Exchange(ffi::BufferR0<ffi::S64> fetch, ffi::BufferR0<ffi::S64> clock, ffi::RemainingArgs own,
+                    ffi::ResultBufferR0<ffi::S64> after, ffi::RemainingRets all) {
+  std::vector<void*> tables;
+  int64_t rows = 0, width = 0;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto from = own.get<ffi::AnyBuffer>(i);
+    auto to = all.get<ffi::AnyBuffer>(i);
+    if (!from || !to) return ffi::Error::InvalidArgument("adom: rows without room for the others'");
+    std::memcpy((*to)->untyped_data(), from->untyped_data(), from->size_bytes());
+    tables.push_back((*to)->untyped_data());
+    rows = Axis(**to, 2), width = Axis(**to, 1);
+  }
+  *after->typed_data() = *clock.typed_data();
+  const int32_t failed = reinterpret_cast<Fetch>(*fetch.typed_data())(
+      *clock.typed_data(), static_cast<int64_t>(tables.size()), tables.data(), rows, width);
+  return failed ? ffi::Error::Internal("adom: the rows of a round did not arrive") : ffi::Error::Success();
+}
+
 }  // namespace
 
 extern "C" void adom_gossip_rows_float64(const double* v, const int32_t* start, const int32_t* sender,
@@ -628,3 +651,11 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_gossip, Gossip,
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_exchange, Exchange,
+                              ffi::Ffi::Bind()
+                                  .Arg<ffi::BufferR0<ffi::S64>>()
+                                  .Arg<ffi::BufferR0<ffi::S64>>()
+                                  .RemainingArgs()
+                                  .Ret<ffi::BufferR0<ffi::S64>>()
+                                  .RemainingRets());

@@ -7,7 +7,7 @@ W v sum to zero as closely as the rows of v agree. Without this, long runs drift
 How the matrices of the graphs are held depends on their size and on the device; `adom.run.local.graph_layout` chooses.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -47,9 +47,10 @@ class SparseMatrices(NamedTuple):
         if native.usable():
             return tuple(native.gossip(graph, self.start, self.sender, self.weight, self.row_sum, v) for v in vectors)
         receiver, sender, weight = self.receiver[graph], self.sender[graph], self.weight[graph][:, None]
+        n = self.row_sum.shape[-1]  # fewer than v's rows where other ranks' rows follow
         return tuple(
-            self.row_sum[graph][:, None] * v
-            + jax.ops.segment_sum(weight * (v[sender] - v[receiver]), receiver, v.shape[0], indices_are_sorted=True)
+            self.row_sum[graph][:, None] * v[:n]
+            + jax.ops.segment_sum(weight * (v[sender] - v[receiver]), receiver, n, indices_are_sorted=True)
             for v in vectors
         )
 
@@ -71,6 +72,20 @@ class PaddedMatrices(NamedTuple):
 Matrices = DenseMatrices | SparseMatrices | PaddedMatrices
 
 
+class Wire(Protocol):
+    """A way to other processes, where this one holds some of the nodes only; the clock comes back unchanged."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of all nodes, on whatever process."""
+
+    def neighbours(self, clock: Array, vectors: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
+        """Return the clock, and every vector with the rows of other processes that this round needs after its own."""
+
+    def project(self, clock: Array, v: Array) -> tuple[Array, Array]:
+        """Return the clock, and v less the mean of all nodes' rows."""
+
+
 class Graphs(NamedTuple):
     """A network, or a stretch of its rounds: W, or R and C for a method that runs on directed graphs."""
 
@@ -81,6 +96,7 @@ class Graphs(NamedTuple):
     first: Array
     links: Array  # (graphs,): directed links, over each of which a row travels in a round
     lambda_max: Array
+    wire: Wire | None = None  # where other processes hold the other nodes
 
 
 class LocalGossip(CountingGossip):
@@ -90,16 +106,18 @@ class LocalGossip(CountingGossip):
         super().__init__(clock, floats, graphs.lambda_max)
         self.graphs = graphs
 
-    def _round(self, width: int) -> Array:
-        """Spend one round in which `width` numbers travel over every link; return its graph."""
+    def _round(self, *vectors: Array) -> tuple[Array, tuple[Array, ...]]:
+        """Spend one round in which rows travel over every link; return its graph, and all rows that it needs."""
         graph = self.graphs.order[(self.clock - self.graphs.first) % self.graphs.order.shape[0]]
-        self.count(self.graphs.links[graph], width)
-        return graph
+        if self.graphs.wire is not None:
+            self.clock, vectors = self.graphs.wire.neighbours(self.clock, vectors)
+        self.count(self.graphs.links[graph], sum(v.shape[-1] for v in vectors))
+        return graph, vectors
 
     def __call__(self, *vectors: Array) -> Any:
         """Spend one round: every node sends its rows of all `vectors` over each of its links."""
         assert self.graphs.W is not None
-        products = self.graphs.W.times(self._round(sum(v.shape[-1] for v in vectors)), vectors)
+        products = self.graphs.W.times(*self._round(*vectors))
         return products[0] if len(vectors) == 1 else products
 
     def mix(self, v: Array, rounds: Array) -> Array:
@@ -118,11 +136,16 @@ class LocalGossip(CountingGossip):
         """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
         assert self.graphs.R is not None
         assert self.graphs.C is not None
-        graph = self._round(pulled.shape[-1] + pushed.shape[-1])
+        graph, (pulled, pushed) = self._round(pulled, pushed)
         return self.graphs.R.times(graph, (pulled,))[0], self.graphs.C.times(graph, (pushed,))[0]
 
     def project(self, v: Array) -> Array:
         """Spend one round of full averaging, as if every node were linked with every other."""
-        n = v.shape[0]
+        wire = self.graphs.wire
+        n = v.shape[0] if wire is None else wire.nodes
+        if wire is None:
+            v = v - v.mean(axis=0)
+        else:
+            self.clock, v = wire.project(self.clock, v)
         self.count(n * (n - 1), v.shape[-1])
-        return v - v.mean(axis=0)
+        return v

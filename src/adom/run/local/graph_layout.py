@@ -54,7 +54,7 @@ class GraphLayout:
         """Return the graphs from round `first` on, as NumPy arrays, and the round at which they end."""
         if self.whole or self._thread is None:
             every = range(self.network.graphs)
-            return self._lay_out(every, self.network.order, 0, len(every)), np.iinfo(np.int64).max
+            return self.lay_out(every, self.network.order, 0, len(every)), np.iinfo(np.int64).max
         rounds = max(rounds, self.rounds)
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == first and ahead[1] >= rounds:
@@ -72,9 +72,9 @@ class GraphLayout:
     def _stretch(self, first: int, rounds: int) -> Graphs:
         used = self.network.order[np.arange(first, first + rounds) % self.network.period]
         pool, order = np.unique(used, return_inverse=True)
-        return self._lay_out(pool.tolist(), order, first, rounds)
+        return self.lay_out(pool.tolist(), order, first, rounds)
 
-    def _lay_out(self, pool: Sequence[int], order: np.ndarray, first: int, room: int) -> Graphs:
+    def lay_out(self, pool: Sequence[int], order: np.ndarray, first: int, room: int) -> Graphs:
         """Lay out some graphs in arrays with room for so many, so that all windows have the same shapes."""
         network, links = self.network, np.zeros(room, dtype=np.int64)
         links[: len(pool)] = [_count(network, g) for g in pool]
@@ -106,7 +106,7 @@ class GraphLayout:
         return [DenseMatrices(*matrix) for matrix in zip(values, sums, strict=True)]
 
     def _sparse(self, pool: Sequence[int], room: int, links: int, sums: list[np.ndarray]) -> list[Matrices]:
-        n, width = self.network.nodes, self._widened(links)
+        n, width = self.network.nodes, self.widened(links)
         start, sender = arrays.zeros((room, n + 1), np.int32), arrays.empty((room, width), np.int32)
         shares = [arrays.empty((room, width)) for _ in sums]
         # The kernels find the receiver of a link by `start`.
@@ -122,7 +122,7 @@ class GraphLayout:
         return [SparseMatrices(start, receiver, sender, share, one) for share, one in zip(shares, sums, strict=True)]
 
     def _padded(self, graphs: list["Rows"], room: int, sums: list[np.ndarray]) -> list[Matrices]:
-        n, width = self.network.nodes, self._widened(max(int(np.diff(rows.start).max()) for rows in graphs))
+        n, width = self.network.nodes, self.widened(max(int(np.diff(rows.start).max()) for rows in graphs))
         neighbour = arrays.zeros((room, n, width), np.int32)
         shares = [arrays.zeros((room, n, width)) for _ in sums]
         for row, rows in enumerate(graphs):
@@ -133,7 +133,7 @@ class GraphLayout:
                 padded[row, receiver, slot] = share
         return [PaddedMatrices(neighbour, share, one) for share, one in zip(shares, sums, strict=True)]
 
-    def _widened(self, need: int) -> int:
+    def widened(self, need: int) -> int:
         """Return the width of the arrays, at least what is needed."""
         if need > self.width:
             self.width = _rounded(need) if self.whole else int(SLACK * need) + 1

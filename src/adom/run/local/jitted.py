@@ -227,6 +227,7 @@ class Session:
         dtype: str = "float64",
         slots: int = 1,
         observe: Callable[[Carry], Any],
+        layout: GraphLayout | None = None,
     ) -> None:
         _register(type(methods[0]))
         each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
@@ -242,7 +243,7 @@ class Session:
         with self._reading():
             self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
         self.dtype = dtype
-        self.layout = GraphLayout(network, type(methods[0]).directed)
+        self.layout = layout or GraphLayout(network, type(methods[0]).directed)
         self.graphs, self.end = self._window(0)
         self.chunk(0, 0, 0)  # compiles, so that no later chunk's time contains it
 

@@ -26,7 +26,7 @@ SPACING = 20
 
 def greatest(gossip: RankGossip, values: Array) -> Array:
     """Return the greatest of all nodes' values, column by column; every rank gets the same."""
-    maxima = gossip.greatest(values, flood_rounds(gossip.rounds.network, gossip.clock))
+    maxima = gossip.greatest(values, flood_rounds(gossip.network, gossip.clock))
     return np.asarray(maxima[0])
 
 
@@ -64,7 +64,7 @@ class Stop:
 
     def lasts(self, gossip: RankGossip) -> int:
         """Return the most rounds that a check takes."""
-        network = gossip.rounds.network
+        network = gossip.network
         first = flood_rounds(network, gossip.clock) + self.averaging
         return first + flood_rounds(network, gossip.clock + first)
 

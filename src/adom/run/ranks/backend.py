@@ -1,31 +1,30 @@
-"""A run on one rank: steps on its block of nodes that talk to neighbouring ranks only.
+"""A run on one rank: the local engine's compiled steps on its block of nodes, which talk to neighbouring ranks only.
 
 Within a chunk no rank waits for any but those its nodes share a link with. Between chunks the ranks send rank 0 the
 rows of their records; it computes the metrics and decides what to do next.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
-from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ..contract import CountingOracle
 from ..driver import Chunk, slots
 from ..endings import FINISHED
-from ..local.jitted import place
+from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, CONSENSUS, ERROR, History, Plan, Recorder
-from ..user_code import bare
 from .agreement import Stop
 from .checkpoints import Checkpoints
-from .partition import RankGossip
+from .compiled import Callback, RankLayout
+from .partition import RankGossip, RowTravel
 from .peers import Ranks
 from .resume import save
 
@@ -33,57 +32,23 @@ Array = np.ndarray
 STATUSES = ("", *FINISHED, "interrupted")
 
 
-@cache
-def _programs(spec: OracleSpec, tree: Any) -> tuple[Any, Any]:
-    """Return grad F and grad F* of problems of one structure, whose arrays come as a list."""
-    gradient = jax.jit(lambda leaves, x: tree.unflatten(leaves).gradient_rows(x))
+class Records(NamedTuple):
+    """One rank's part of some records."""
 
-    # The memory's Hessians are given away and come back in place: they are large and hardly change.
-    @partial(jax.jit, donate_argnums=1)
-    def dual(leaves: Any, kept: Any, x: Array, gradients: Array, z: Array) -> oracles.Memory:
-        return oracles.dual_gradient(spec, tree.unflatten(leaves), oracles.Memory(x, gradients, kept), z)
-
-    return gradient, dual
+    iteration: Array
+    clock: Array
+    gradients: Array  # (records, rows)
+    floats: Array
+    x: Array  # (records, rows, dim)
 
 
-class RankOracle(CountingOracle):
-    """The problem as a step sees it on one rank; its arrays are NumPy's outside."""
-
-    def __init__(self, spec: OracleSpec, problem: Problem, memory: oracles.Memory) -> None:
-        leaves, tree = jax.tree.flatten(problem)  # once: JAX would do it at every call, in Python
-        gradient, dual = _programs(spec, tree)
-        super().__init__(
-            lambda x: np.asarray(gradient(leaves, x)),
-            lambda memory, z: dual(leaves, memory[2], memory[0], memory[1], z),
-            memory,
-        )
-
-    def gradient_at(self, x: Array) -> Array:
-        """Return grad F(x) for a record: not counted."""
-        return np.asarray(self._gradient(x))
-
-    def dual_gradient(self, z: Array) -> Array:
-        """Return grad F*(z), computed by the chosen oracle."""
-        return np.asarray(super().dual_gradient(z))
-
-    def compile(self, zeros: Array, dual: bool, plain: bool) -> None:
-        """Compile what a step calls, so that no step's time contains it."""
-        if plain:
-            self.gradient_at(zeros)
-        if dual:
-            x, gradients, kept = self.memory
-            memory = oracles.Memory(x, gradients, jax.tree.map(jnp.copy, kept))
-            jax.block_until_ready(self._dual_gradient(memory, zeros))
+def _observe(carry: Carry) -> Records:
+    return Records(carry.iteration, carry.clock, carry.memory.gradients, carry.floats, carry.x)
 
 
-class Record(NamedTuple):
-    """One rank's part of a record."""
-
-    iteration: int
-    clock: int
-    floats: int
-    x: Array
-    gradients: Array
+@jax.jit
+def _gradient(problem: Problem, x: Any) -> Any:
+    return problem.gradient_rows(x)
 
 
 @dataclass
@@ -119,118 +84,166 @@ class Task:
 
 
 class RankBackend:
-    """A run on one rank, under way."""
+    """A run on one rank, under way: a session of the local engine on its rows."""
 
-    def __init__(self, world: Ranks, task: Task, gossip: RankGossip) -> None:
-        self.world, self.task, self.gossip = world, task, gossip
-        first, end = world.partition.of(world.rank)
-        dtype = task.plan.dtype
-        zeros = np.zeros((end - first, task.block.dim), dtype=dtype)
-        self.method: Method = task.method
-        if dtype != "float64":
-            values = {name: np.dtype(dtype).type(value) for name, value in task.method.parameters().items()}
-            self.method = bare(type(task.method), values.items())
-        memory = oracles.start(jnp.asarray(zeros), task.oracle)
-        self.oracle = RankOracle(task.oracle, place(task.block, dtype), memory)
-        self.state = self.method.init(zeros, self.oracle)
-        self.x: Array = zeros
-        self.iteration = 0
+    def __init__(self, world: Ranks, task: Task, travel: RowTravel, clock: int = 0, floats: int = 0) -> None:
+        self.world, self.task, self.travel = world, task, travel
+        plan = task.plan
         self.agreed = False
-        self.history = History(task.plan, task.method, task.measure)
+        self.history = History(plan, task.method, task.measure)
         """Filled at rank 0."""
         self.digests: Array | None = None  # of the data, made when a checkpoint needs them
-        self.slots = slots(task.plan, np.dtype(dtype).itemsize * world.partition.nodes * (task.block.dim + 1))
         self.saved = perf_counter()
         self._save_now = self._crossed = False  # whether a checkpoint is due, by the clock on the wall or by rounds
-        dual = self.method.oracle == "dual"
-        self.oracle.compile(zeros, dual, not dual or task.solution is None)
+        self._callback = Callback(travel, plan.dtype)
+        self._thread = ThreadPoolExecutor(1, "adom-rounds")
+        self.session = Session(
+            task.block,
+            travel.rounds.network,
+            [task.method],
+            task.oracle,
+            dtype=plan.dtype,
+            slots=slots(plan, np.dtype(plan.dtype).itemsize * world.partition.nodes * (task.block.dim + 1)),
+            observe=_observe,
+            layout=RankLayout(travel.rounds, self._callback),
+        )
+        self._count(clock, floats)
+        if task.solution is None:
+            self.gradient(self.x)  # compiles, so that no chunk's time contains it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(wait=False)
+        self.session.layout.close()
+        self._callback.close()
+
+    @property
+    def iteration(self) -> int:
+        """Steps made so far."""
+        return self.session.iteration
+
+    @property
+    def clock(self) -> int:
+        """Rounds spent so far."""
+        return int(self.session.carry.clock)
+
+    @property
+    def x(self) -> Array:
+        """Rows of this rank, as the last step reported them."""
+        return np.asarray(self.session.carry.x)
+
+    def gradient(self, x: Array) -> Array:
+        """Return grad F(x), which is not counted."""
+        return np.asarray(_gradient(self.session.problem, x))
+
+    def _count(self, clock: int, floats: int) -> None:
+        """Set the counters of rounds and of numbers sent."""
+        carry = self.session.carry
+        self.session.carry = carry._replace(clock=jnp.asarray(clock, jnp.int64), floats=jnp.asarray(floats, jnp.int64))
 
     # Steps
 
     def fits(self, plan: Plan) -> bool:
         """Return whether the budget covers one more step."""
-        return bool(self.gossip.clock + self.method.rounds_of_step(self.iteration) <= plan.rounds)
+        return bool(self.clock + self.task.method.rounds_of_step(self.iteration) <= plan.rounds)
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
-        """Make about `pace` steps, fewer if the run is over, all slots are full or a checkpoint is due."""
-        begin, began = self.iteration, perf_counter()
-        records: list[Record] = []
-        due = self._next_checkpoint()
-        with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges, as its records say
-            while len(records) < self.slots:
-                state = self.method.renewed(self.state, self.iteration)
-                self.state, x = self.method.step(state, self.oracle, self.gossip)
-                self.x = np.asarray(x)
-                self.iteration += 1
-                self._agree_to_stop()
-                over = self.agreed or not self.fits(plan)
-                if over or self.iteration % plan.record_every == 0:
-                    records.append(self._record())
-                if over or self.iteration - begin >= pace or self.gossip.clock >= due:
-                    break
-        self._crossed = self.gossip.clock >= due
-        if not records:
-            records.append(self._record())  # dropped, unless the run is interrupted here
-        return Chunk(begin, self.iteration, perf_counter() - began, len(records), records)
+        """Make about `pace` steps, fewer if the run is over, all slots are full, or ranks have something else to do."""
+        due, stop = self._next_checkpoint(), self.task.stop
+        pace = min(pace, self._steps_until(min(due, stop.next if stop else due), pace))
+        chunk = self._aside(lambda: self.session.advance(plan, pace))
+        observed = [np.asarray(column)[: chunk.records] for column in chunk.observed]
+        chunk.records = 1 + int(np.searchsorted(observed[0], observed[0][-1]))  # a budget leaves the others unchanged
+        chunk.observed = Records(*(column[: chunk.records] for column in observed))
+        self._agree_to_stop(chunk)
+        self._crossed = self.clock >= due
+        return chunk
 
-    def _record(self) -> Record:
-        gradients = np.asarray(self.oracle.memory.gradients) + self.oracle.calls
-        return Record(self.iteration, self.gossip.clock, self.gossip.floats, self.x, gradients)
+    def _steps_until(self, clock: float, most: int) -> int:
+        """Return the number of steps, up to `most`, after which the clock has come so far."""
+        steps = np.arange(self.iteration, self.iteration + most)
+        clocks = self.clock + np.cumsum(np.broadcast_to(self.task.method.rounds_of_step(steps), steps.shape))
+        return 1 + int(np.searchsorted(clocks, clock))
 
-    def _agree_to_stop(self) -> None:
-        stop = self.task.stop
-        if stop is None or not stop.due(self.gossip.clock):
+    def _aside(self, work: Callable[[], Chunk]) -> Chunk:
+        """Do something in a thread: this one, if it is the main one, hears signals meanwhile."""
+
+        def with_all_digits() -> Chunk:
+            with jax.enable_x64(True):
+                return work()
+
+        try:
+            return self._thread.submit(with_all_digits).result()
+        except Exception:
+            if self._callback.error is not None:
+                raise self._callback.error from None
+            raise
+
+    def _agree_to_stop(self, chunk: Chunk) -> None:
+        """Let the nodes find out whether they may stop, if it is time; its costs count in the last record."""
+        stop, carry = self.task.stop, self.session.carry
+        if stop is None or not stop.due(self.clock):
             return
-        if self.gossip.clock + stop.lasts(self.gossip) <= self.task.plan.rounds:
-            self.agreed = stop.reached(self.gossip, self.x, self.oracle.gradient(self.x))
+        began, gossip = perf_counter(), RankGossip(self.travel, self.clock, int(carry.floats))
+        if self.clock + stop.lasts(gossip) > self.task.plan.rounds:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges, as its records say
+            self.agreed = stop.reached(gossip, self.x, self.gradient(self.x))
+        gradients = carry.memory.gradients + 1
+        self.session.carry = carry._replace(memory=carry.memory._replace(gradients=gradients))
+        self._count(gossip.clock, gossip.floats)
+        observed = Records(*map(np.array, chunk.observed))
+        observed.clock[-1], observed.floats[-1], observed.gradients[-1] = gossip.clock, gossip.floats, gradients
+        chunk.observed = observed
+        chunk.seconds += perf_counter() - began
 
     def _next_checkpoint(self) -> float:
         """Return the round at which a checkpoint is due next, where rounds decide that."""
         kept = self.task.checkpoints
         if kept is None or kept.every_rounds is None:
             return float("inf")
-        return float((self.gossip.clock // kept.every_rounds + 1) * kept.every_rounds)
+        return float((self.clock // kept.every_rounds + 1) * kept.every_rounds)
 
     # Between chunks
 
     def anyone(self, asked: bool) -> bool:
         """Return, at rank 0, whether any rank was asked to stop."""
-        flags = np.zeros((1, len(self.x), 1))
+        flags = np.zeros((1, self.task.block.nodes, 1))
         flags[0, 0, 0] = asked
         parts = self.world.collect(flags)
         return parts is not None and any(part[0, 0, 0] for part in parts)
 
     def measure(self, chunk: Chunk, members: list[int]) -> Array | None:
         """Return the table of a chunk's records at rank 0, None elsewhere."""
-        records: list[Record] = chunk.observed
+        records: Records = chunk.observed
         with np.errstate(over="ignore", invalid="ignore"):
             metrics = self._metrics(records)
         if metrics is None:
             return None
-        table = np.zeros((1, len(records), len(COLUMNS)))
-        table[0, :, :2] = [(record.iteration, record.clock) for record in records]
-        table[0, :, 3] = [record.floats for record in records]
+        table = np.zeros((1, chunk.records, len(COLUMNS)))
+        table[0, :, 0], table[0, :, 1], table[0, :, 3] = records.iteration, records.clock, records.floats
         table[0, :, 2], table[0, :, ERROR], table[0, :, CONSENSUS] = metrics
         return table
 
-    def _metrics(self, records: list[Record]) -> tuple[Array, Array, Array] | None:
+    def _metrics(self, records: Records) -> tuple[Array, Array, Array] | None:
         """Return gradients per node, error (or the gradient at the mean) and consensus of records, at rank 0.
 
         Without monitoring the squared norm of the rows, one number per node, stands in for the error: it shows when a
         run diverges.
         """
-        task = self.task
-        gradients = np.stack([record.gradients for record in records]).astype(np.float64)
+        task, gradients = self.task, records.gradients.astype(np.float64)
         if not task.monitor:
-            squares = np.stack([np.square(record.x, dtype=np.float64).sum(axis=1) for record in records])
+            squares = np.square(records.x, dtype=np.float64).sum(axis=2)
             parts = self.world.collect(np.stack([gradients, squares], axis=-1))
             if parts is None:
                 return None
             numbers = np.concatenate(parts, axis=1)
-            return numbers[..., 0].mean(axis=1), numbers[..., 1].sum(axis=1), np.zeros(len(records))
+            return numbers[..., 0].mean(axis=1), numbers[..., 1].sum(axis=1), np.zeros(len(squares))
         counts = self.world.collect(gradients)
-        parts = self.world.collect(np.stack([record.x for record in records]))
-        mean = np.empty((len(records), task.block.dim), dtype=task.plan.dtype)
+        parts = self.world.collect(records.x)
+        mean = np.empty((len(gradients), task.block.dim), dtype=task.plan.dtype)
         rows = None if parts is None else np.concatenate(parts, axis=1).astype(np.float64)
         if rows is not None:
             mean[:] = rows.mean(axis=1)
@@ -248,8 +261,8 @@ class RankBackend:
     def _gradient_norms(self, points: Array) -> Array | None:
         """Return, at rank 0, the norms of the mean of all nodes' gradients at points that rank 0 knows."""
         self.world.tell(points)
-        own = len(self.x)
-        gradients = [self.oracle.gradient_at(np.repeat(point[None], own, axis=0)) for point in points]
+        own = self.task.block.nodes
+        gradients = [self.gradient(np.repeat(point[None], own, axis=0)) for point in points]
         parts = self.world.collect(np.stack(gradients))
         return None if parts is None else np.linalg.norm(np.concatenate(parts, axis=1).mean(axis=1), axis=1)
 
@@ -269,7 +282,7 @@ class RankBackend:
 
     def rows(self, chunk: Chunk, record: int, position: int) -> Array:
         """Return this rank's rows of a record."""
-        return np.asarray(chunk.observed[record].x)
+        return np.array(chunk.observed.x[record])
 
     def between(self, chunk: Chunk, recorder: Recorder) -> None:
         """Write a checkpoint where one is due."""
@@ -279,8 +292,8 @@ class RankBackend:
 
     def sent(self) -> dict[str, Any]:
         """Return the messages and bytes sent by all ranks, on every rank."""
-        part = np.zeros((1, len(self.x), 2))
-        part[0, 0] = self.gossip.messages, self.gossip.bytes
+        part = np.zeros((1, self.task.block.nodes, 2))
+        part[0, 0] = self.travel.messages, self.travel.bytes
         parts = self.world.collect(part)
         total = np.zeros(2)
         if parts is not None:

@@ -7,6 +7,7 @@ knows nothing of MPI: a round's rows go through an `Exchange`, a function that m
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class Partition:
 class RoundPlan(NamedTuple):
     """One rank's share of a round on one graph; other ranks' rows follow its own, in the order of nodes."""
 
-    starts: Array  # first link of each own node in `senders`, a link to itself included
+    starts: Array  # first link of each own node in `senders`
     senders: Array  # positions of own and foreign rows
     matrices: tuple[tuple[Array, Array], ...]  # W, or R and C: the weights of these links, and the sums of rows
     sends: tuple[tuple[int, Array], ...]  # to which rank, which of its own rows
@@ -90,7 +91,7 @@ class RoundPlan(NamedTuple):
 
 
 class RankRounds:
-    """Plans of a rank's rounds, made once and kept while there is room.
+    """Plans of a rank's rounds, made once and kept while there is room; several threads may ask for them.
 
     Parameters
     ----------
@@ -109,28 +110,26 @@ class RankRounds:
         self.network, self.partition, self.rank, self.directed, self.dtype = network, partition, rank, directed, dtype
         self._plans: OrderedDict[int, RoundPlan] = OrderedDict()
         self._bytes = 0
-
-    def prepare(self) -> None:
-        """Make the plans of all graphs that fit, so that no round has to."""
-        if self.network.held:
-            for g in range(self.network.graphs):
-                if self._bytes > PLAN_BYTES / 2:
-                    return
-                self._plan(g)
+        self._lock = Lock()
 
     def at(self, clock: int) -> RoundPlan:
         """Return the plan of a round."""
-        return self._plan(int(self.network.order[clock % self.network.period]))
+        return self.of(int(self.network.order[clock % self.network.period]))
 
-    def _plan(self, g: int) -> RoundPlan:
-        plan = self._plans.get(g)
-        if plan is None:
-            plan = self._plans[g] = self._make(g)
-            self._bytes += plan.bytes
+    def of(self, g: int) -> RoundPlan:
+        """Return the plan of a round on one graph."""
+        with self._lock:
+            plan = self._plans.get(g)
+            if plan is not None:
+                self._plans.move_to_end(g)
+                return plan
+        plan = self._make(g)
+        with self._lock:
+            if g not in self._plans:
+                self._plans[g] = plan
+                self._bytes += plan.bytes
             while self._bytes > PLAN_BYTES and len(self._plans) > 1:
                 self._bytes -= self._plans.popitem(last=False)[1].bytes
-        else:
-            self._plans.move_to_end(g)
         return plan
 
     def _make(self, g: int) -> RoundPlan:
@@ -149,83 +148,86 @@ class RankRounds:
         pairs = np.unique(np.stack([self.partition.owner(receiver[leaving]), sender[leaving]], axis=1), axis=0)
         sends = [(int(rank), pairs[pairs[:, 0] == rank, 1] - first) for rank in np.unique(pairs[:, 0])]
 
-        own = np.arange(first, end)
-        loops = np.stack([own, own], axis=1)
-        entries = np.concatenate([arcs[inside], loops])
-        order = by_receiver(entries, self.network.nodes)
-        entries = entries[order]
+        order = by_receiver(arcs[inside], self.network.nodes)
+        entries = arcs[inside][order]
         where = np.searchsorted(foreign, entries[:, 0]) + (end - first)
         mine = (entries[:, 0] >= first) & (entries[:, 0] < end)
         columns = np.where(mine, entries[:, 0] - first, where).astype(np.int32)
-        starts = np.searchsorted(entries[:, 1], np.append(own, end)).astype(np.int32)
-        none = np.zeros(end - first)  # a node's link with itself counts for nothing: products are of differences
+        starts = np.searchsorted(entries[:, 1], np.arange(first, end + 1)).astype(np.int32)
         matrices = tuple(
-            (np.concatenate([weights[inside], none])[order].astype(self.dtype), sums[first:end].astype(self.dtype))
+            (weights[inside][order].astype(self.dtype), sums[first:end].astype(self.dtype))
             for weights, sums in weighted
         )
         return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), rows)
 
 
-class RankGossip(CountingGossip):
-    """The network as a step sees it on one rank."""
+class RowTravel:
+    """The way of rows between ranks; counts what this rank sends."""
 
-    def __init__(self, rounds: RankRounds, exchange: Exchange, clock: int = 0, floats: int = 0) -> None:
-        network = rounds.network
-        scale = network.lambda_max if isinstance(network, Network) and not rounds.directed else 1.0
-        super().__init__(clock, floats, scale)
-        self.rounds, self.exchange = rounds, exchange
-        self.messages = self.bytes = 0  # sent by this rank
+    def __init__(self, rounds: RankRounds, exchange: Exchange) -> None:
+        self.rounds, self._exchange = rounds, exchange
+        self.messages = self.bytes = 0
 
-    def _arrived(self, rows: Array) -> tuple[RoundPlan, Array]:
-        """Spend one round in which the rows that others need travel; return its plan, and own and foreign rows."""
-        plan = self.rounds.at(self.clock)
-        self.count(plan.links, rows.shape[1])
-        everything = np.empty((plan.rows, rows.shape[1]), dtype=rows.dtype)
-        everything[: len(rows)] = rows
-        sends = [(rank, rows[chosen]) for rank, chosen in plan.sends]
-        self._count_sent(sends)
-        self.exchange(sends, [(rank, everything[first:end]) for rank, first, end in plan.receives])
-        return plan, everything
+    def neighbours(self, clock: int, tables: Sequence[Array]) -> None:
+        """Fill in other ranks' rows of a round; tables of one shape begin with this rank's own, and have room."""
+        plan, dtype, many, width = self.rounds.at(clock), tables[0].dtype, len(tables), tables[0].shape[1]
+        sends = []
+        for rank, chosen in plan.sends:
+            leaving = np.empty((many, len(chosen), width), dtype)
+            for table, rows in zip(tables, leaving, strict=True):
+                table.take(chosen, 0, rows, "clip")  # the fastest of NumPy's ways
+            sends.append((rank, leaving))
+        receives = [(rank, np.empty((many, end - first, width), dtype)) for rank, first, end in plan.receives]
+        self._swap(clock, sends, receives)
+        for (_, first, end), (_, arrived) in zip(plan.receives, receives, strict=True):
+            for table, rows in zip(tables, arrived, strict=True):
+                table[first:end] = rows
 
-    def _count_sent(self, sends: Sequence[Message]) -> None:
+    def project(self, clock: int, tables: Sequence[Array]) -> None:
+        """Take the mean of all nodes' rows from this rank's, its only rows here: all rows go to all ranks."""
+        partition, rank = self.rounds.partition, self.rounds.rank
+        others = [other for other in range(partition.ranks) if other != rank]
+        for own in tables:
+            everyone = np.empty((partition.nodes, own.shape[1]), dtype=own.dtype)
+            everyone[slice(*partition.of(rank))] = own
+            receives = [(other, everyone[slice(*partition.of(other))]) for other in others]
+            self._swap(clock, [(other, own) for other in others], receives)
+            np.subtract(own, everyone.mean(axis=0), out=own)
+
+    def _swap(self, clock: int, sends: Sequence[Message], receives: Sequence[Message]) -> None:
         self.messages += len(sends)
         self.bytes += sum(buffer.nbytes for _, buffer in sends)
+        self._exchange(sends, receives)
+
+
+class RankGossip(CountingGossip):
+    """The network as seen between two steps, when ranks agree on something."""
+
+    def __init__(self, travel: RowTravel, clock: int = 0, floats: int = 0) -> None:
+        network = travel.rounds.network
+        super().__init__(clock, floats, network.lambda_max if isinstance(network, Network) else 1.0)
+        self.network, self._travel = network, travel
+
+    def _round(self, v: Array) -> tuple[RoundPlan, Array]:
+        """Spend one round in which rows travel; return its plan, and own and foreign rows."""
+        plan = self._travel.rounds.at(self.clock)
+        rows = np.empty((plan.rows, v.shape[1]), dtype=v.dtype)
+        rows[: len(v)] = v
+        self._travel.neighbours(self.clock, [rows])
+        self.count(plan.links, v.shape[1])
+        return plan, rows
 
     def __call__(self, *vectors: Array) -> Any:
-        """Spend one round: return W(k) v for every vector v given."""
-        if len(vectors) == 1:
-            plan, everything = self._arrived(vectors[0])
-            return plan.times(0, everything)
-        plan, everything = self._arrived(np.concatenate(vectors, axis=1))
-        mixed = plan.times(0, everything)
-        width = vectors[0].shape[1]
-        return tuple(np.split(mixed, mixed.shape[1] // width, axis=1))
-
-    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
-        """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
-        plan, everything = self._arrived(np.concatenate([pulled, pushed], axis=1))
-        width = pulled.shape[1]
-        return plan.times(0, everything[:, :width]), plan.times(1, everything[:, width:])
-
-    def project(self, v: Array) -> Array:
-        """Spend one round of full averaging: as on the complete graph, all rows go to all ranks."""
-        partition = self.rounds.partition
-        n, rank = partition.nodes, self.rounds.rank
-        self.count(n * (n - 1), v.shape[1])
-        everyone = np.empty((n, v.shape[1]), dtype=v.dtype)
-        first, end = partition.of(rank)
-        everyone[first:end] = v
-        others = [other for other in range(partition.ranks) if other != rank]
-        sends = [(other, np.ascontiguousarray(v)) for other in others]
-        self._count_sent(sends)
-        self.exchange(sends, [(other, everyone[slice(*partition.of(other))]) for other in others])
-        return np.asarray(v - everyone.mean(axis=0))
+        """Spend one round: return W(k) v for one vector v."""
+        plan, rows = self._round(*vectors)
+        return plan.times(0, rows)
 
     def greatest(self, values: Array, rounds: int) -> Array:
         """Spend `rounds` rounds in which every node keeps the greatest of its own and its neighbours' values."""
         for _ in range(rounds):
-            plan, everything = self._arrived(values)
-            values = np.maximum.reduceat(everything[plan.senders], plan.starts[:-1], axis=0)
+            plan, rows = self._round(values)
+            values = rows[: len(values)].copy()
+            np.maximum.at(values, np.repeat(np.arange(len(values)), np.diff(plan.starts)), rows[plan.senders])
         return values
 
 

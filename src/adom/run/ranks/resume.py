@@ -28,17 +28,18 @@ def save(run: "RankBackend", seconds: float) -> None:
     """Write this rank's part of a checkpoint; when all ranks have, remove older generations."""
     kept, world = run.task.checkpoints, run.world
     assert kept is not None
+    carry = run.session.carry
     arrays = {"rows/x": run.x, "rows/data": _data_digests(run)}
-    for number, leaf in enumerate(jax.tree.leaves((run.state, run.oracle.memory))):
+    for number, leaf in enumerate(jax.tree.leaves((carry.state, carry.memory))):
         array = np.asarray(leaf)
         arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
     if world.rank == 0:
         arrays["one/table"] = run.history.table
     about = {
         "settings": run.task.settings,
-        "clock": run.gossip.clock,
-        "floats": run.gossip.floats,
-        "plain": run.oracle.calls,
+        "clock": run.clock,
+        "floats": int(carry.floats),
+        "plain": 0,  # gradients besides those that the memory counts; earlier versions had some
         "seconds": seconds,
         "look": run.task.stop.next if run.task.stop is not None else None,
     }
@@ -65,20 +66,22 @@ def restore(run: "RankBackend", generation: Path) -> float:
             f"{generation} is at round {about['clock']}, beyond the budget of rounds={task.plan.rounds}; "
             "give more rounds, or another folder to start afresh"
         )
-    leaves, structure = jax.tree.flatten((run.state, run.oracle.memory))
+    carry = run.session.carry
+    leaves, structure = jax.tree.flatten((carry.state, carry.memory))
     restored = []
     for number, leaf in enumerate(leaves):
-        name = f"rows/{number}" if np.ndim(leaf) else f"one/{number}"
-        array: Any = _array(arrays, name, np.asarray(leaf), generation)
-        if isinstance(leaf, jax.Array):
-            array = jnp.asarray(array)
-        elif not isinstance(leaf, np.ndarray | np.generic):
-            array = array.item()
-        restored.append(array)
-    run.state, run.oracle.memory = jax.tree.unflatten(structure, restored)
-    run.x, run.oracle.calls = _array(arrays, "rows/x", run.x, generation), about["plain"]
-    run.gossip.clock, run.gossip.floats = about["clock"], about["floats"]
-    run.iteration = int(generation.name.rpartition("-")[2])
+        array = _array(arrays, f"rows/{number}" if leaf.ndim else f"one/{number}", np.asarray(leaf), generation)
+        # A number that began as one of Python's stays so: the compiled step takes no other.
+        restored.append(jnp.asarray(array.item() if leaf.weak_type else array.astype(leaf.dtype)))
+    state, memory = jax.tree.unflatten(structure, restored)
+    run.session.carry = carry._replace(
+        state=state,
+        memory=memory._replace(gradients=memory.gradients + about["plain"]),
+        x=jnp.asarray(_array(arrays, "rows/x", run.x, generation)),
+        iteration=jnp.asarray(int(generation.name.rpartition("-")[2]), jnp.int64),
+        clock=jnp.asarray(about["clock"], jnp.int64),
+        floats=jnp.asarray(about["floats"], jnp.int64),
+    )
     if task.stop is not None and about["look"] is not None:
         task.stop.next = about["look"]
     if world.rank == 0:
@@ -92,7 +95,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
 def _data_digests(run: "RankBackend") -> Array:
     """Return digests of the nodes' data, one row each: the same however nodes are spread over ranks."""
     if run.digests is None:
-        nodes = (run.task.block.block(node, node + 1) for node in range(len(run.x)))
+        nodes = (run.task.block.block(node, node + 1) for node in range(run.task.block.nodes))
         texts = ["".join(map(array_digest, jax.tree.leaves(node))).encode() for node in nodes]
         run.digests = np.stack([np.frombuffer(hashlib.sha256(text).digest(), dtype=np.uint8) for text in texts])
     return run.digests

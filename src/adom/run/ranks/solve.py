@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from ...algorithms import Constants, Method
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
+from ...util.compile_cache import double_precision
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
@@ -28,7 +28,7 @@ from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task
 from .checkpoints import Checkpoints
 from .folder_lock import FolderLock
-from .partition import RankGossip, RankRounds
+from .partition import RankGossip, RankRounds, RowTravel
 from .peers import Alone, RankError, Ranks, at_rank_0, rank_errors, tell_bytes
 from .resume import restore
 
@@ -63,7 +63,7 @@ def solve_on_ranks(
     from .world import World
 
     check_pair(problem, network, directed=True)
-    with jax.enable_x64(True), World(problem.nodes, request.patience) as world:
+    with double_precision(), World(problem.nodes, request.patience) as world:
         return run(world, problem, network, method, parameters, request, kept)
 
 
@@ -84,17 +84,17 @@ def run(
     oracle = request.oracle_for(cls)
     with _folder(world, kept):
         rounds = RankRounds(network, world.partition, world.rank, cls.directed, request.dtype)
-        gossip = RankGossip(rounds, world.exchange)
+        travel = RowTravel(rounds, world.exchange)
+        gossip = RankGossip(travel)
         block = _block(world, problem, network, gossip)
         task = _task(world, problem, network, method, parameters, request, kept, block, gossip.clock)
-        rounds.prepare()
-        backend = RankBackend(world, task, gossip)
-        recorder = Recorder([backend.history], lambda _: None)
-        resumed = _resume(world, backend, recorder, kept)
-        progress = Progress(task.plan.rounds, cls.title, False if world.rank else request.progress)
-        with Interrupt() as interrupt:
-            drive(backend, task.plan, recorder, progress, interrupt)
-        _end_if_spent(backend)
+        with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
+            recorder = Recorder([backend.history], lambda _: None)
+            resumed = _resume(world, backend, recorder, kept)
+            progress = Progress(task.plan.rounds, cls.title, False if world.rank else request.progress)
+            with Interrupt() as interrupt:
+                drive(backend, task.plan, recorder, progress, interrupt)
+            _end_if_spent(backend)
     start = block.start_error
     described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}
     about = describe(
@@ -278,6 +278,6 @@ def on_one_rank(
     kept: Checkpoints | None = None,
 ) -> Result:
     """Solve as the only rank, without MPI: the arithmetic of engine "mpi", for tests."""
-    with jax.enable_x64(True):
+    with double_precision():
         request = replace(request, progress=False)
         return run(Alone(problem.nodes), problem, network, method, parameters, request, kept)
