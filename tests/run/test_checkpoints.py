@@ -5,12 +5,15 @@ import io
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import adom
+from adom import native
 from adom.algorithms import Constants
 from adom.errors import InputError
+from adom.run.local import graph_layout
 from adom.run.ranks import checkpoints
 from adom.run.ranks import peers as ranks
 from adom.run.ranks import solve as distributed
@@ -67,6 +70,35 @@ def test_other_methods_go_on_as_well(tmp_path, method):
     again = solved(900, adom.Checkpoints(tmp_path, resume=True), method=method, oracle=oracle)
     assert again.provenance["resumed"] > 0
     assert same(again, whole)
+
+
+@pytest.mark.parametrize(("method", "oracle"), [("adom", "gd:1"), ("apm", "auto"), ("push-pull", "auto")])
+def test_windows_of_rounds_change_no_bit(monkeypatch, method, oracle):
+    whole = solved(300, method=method, oracle=oracle)
+    monkeypatch.setattr(graph_layout, "POOL_BYTES", 0)
+    monkeypatch.setattr(graph_layout, "WINDOW_BYTES", 5000)
+    assert same(solved(300, method=method, oracle=oracle), whole)
+
+
+class Uneven(adom.DIGing):
+    """DIGing, which sends a column more with s."""
+
+    def step(self, state, oracle, gossip):
+        x, s, g = state
+        W_x, W_s = gossip(x, jnp.concatenate([s, s[:, :1]], axis=1))
+        x = x - W_x / gossip.lambda_max - self.a * s
+        g_next = oracle.gradient(x)
+        return type(state)(x, s - W_s[:, :-1] / gossip.lambda_max + g_next - g, g_next), x
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_vectors_of_different_widths_travel_together(kernels, monkeypatch):
+    if kernels and not native.usable():
+        pytest.skip("no compiler")
+    monkeypatch.setattr(native, "usable", lambda backend="cpu": kernels)
+    even, uneven = (solved(60, method=cls(a=0.05), oracle="auto") for cls in (adom.DIGing, Uneven))
+    np.testing.assert_allclose(uneven.history["error"], even.history["error"], rtol=1e-12)
+    assert (uneven.history["floats_sent"] * 12 == even.history["floats_sent"] * 13).all()
 
 
 def test_a_budget_that_a_checkpoint_has_spent_already_ends_at_once(tmp_path):

@@ -137,7 +137,8 @@ class RankLayout(GraphLayout):
         links = np.zeros(room, dtype=np.int64)
         links[: len(pool)] = [plan.links for plan in plans]
         counters = np.asarray(order, dtype=np.int32), np.int64(first), links
-        wire = RankWire(*map(np.int64, self._callback.addresses), self._rows, nodes)
+        fetch, average = map(np.int64, self._callback.addresses)
+        wire = RankWire(fetch, average, self._rows, nodes)
         width = self.widened(max(len(plan.senders) for plan in plans))
         matrices = [_stacked(plans, number, room, width) for number in range(len(plans[0].matrices))]
         if self.directed:
