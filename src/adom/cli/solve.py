@@ -1,6 +1,8 @@
 """`adom solve`: run a method on a problem and a network, and save the result."""
 
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS, method_class
@@ -96,7 +98,17 @@ def _build_and_run(settings: Config) -> "Result":
 
         more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
     parameters, budget = build.parameters(run.parameters), build.budget(settings, problem)
+    if run.engine == "local":
+        Thread(target=_load_plot, daemon=True).start()
     return solve_problem(problem, network, run.method, parameters, run.oracle, engine=run.engine, **budget, **more)
+
+
+def _load_plot() -> None:
+    """Load matplotlib, for the picture, while compiled rounds keep another core busy."""
+    with suppress(Exception):  # the picture itself will say what is wrong
+        from matplotlib.backends import backend_agg  # noqa: F401
+
+        from ..plot import curves, display  # noqa: F401
 
 
 def _start(settings: Config, out: Path, json: bool) -> int:

@@ -8,6 +8,7 @@ results to rounding. ``ADOM_NATIVE=0`` switches them off, ``python -m adom.nativ
 
 import ctypes
 import os
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from .build import BuildError, library
 
 Array = Any
 TARGETS = {
-    "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_gossip", "adom_exchange"),
+    "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_logistic_newton", "adom_gossip", "adom_exchange"),
     "gpu": ("adom_logistic_dense",),
 }
 GPU_COLUMNS = 2048
@@ -63,6 +64,30 @@ def logistic_dense(signed: Array, weights: Array, x: Array) -> Array:
 def logistic_sparse(value: Array, feature: Array, start: Array, node_start: Array, weights: Array, x: Array) -> Array:
     """Return the same for samples in CSR form; node i has the samples from node_start[i] on."""
     return _call("adom_logistic_sparse", x, value, feature, start, node_start, weights, x)
+
+
+def logistic_newton(
+    signed: Array,
+    weights: Array,
+    l2: Array,
+    L: Array,
+    z: Array,
+    z_past: Array,
+    due: Array,
+    memory: Sequence[Array],
+    **rules: float,
+) -> Sequence[Array]:
+    """Return the next memory of the oracle `auto`: x, residual, length, contraction, longest, gradients, inverse."""
+    import jax
+    import jax.numpy as jnp
+
+    scalars = [jnp.asarray(scalar, z.dtype) for scalar in (l2, L)]
+    operands = (signed, weights, *scalars, z, z_past, due.astype(jnp.int32), *memory)
+    out = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in memory]
+    aliases = {len(operands) - len(memory) + index: index for index in range(len(memory))}
+    call = jax.ffi.ffi_call("adom_logistic_newton", out, vmap_method="sequential", input_output_aliases=aliases)
+    parts: Sequence[Array] = call(*operands, **{name: np.float64(rule) for name, rule in rules.items()})
+    return parts
 
 
 def gossip(graph: Array, start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:

@@ -103,7 +103,9 @@ def _digest(recipe: Recipe) -> str:
     """Return a digest of everything that the compiled file depends on; a compiler is known by its file."""
     about = Path(recipe.compiler).resolve().stat()
     compiler = f"{recipe.compiler} {about.st_size} {about.st_mtime_ns}"
-    source, headers = recipe.source.read_text(encoding="utf-8"), version("jaxlib") if recipe.called_by_xla else ""
+    sources = sorted({recipe.source, *recipe.source.parent.glob("*.h")})
+    source = "".join(file.read_text(encoding="utf-8") for file in sources)
+    headers = version("jaxlib") if recipe.called_by_xla else ""
     parts = (source, compiler, " ".join(recipe.flags), headers, processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 

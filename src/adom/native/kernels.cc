@@ -22,6 +22,7 @@
 #include <immintrin.h>
 #endif
 
+#include "newton.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -542,6 +543,46 @@ void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start
   });
 }
 
+// One round of the oracle `auto`; the memory of every node is replaced in place where XLA allows.
+struct NewtonBuffers {
+  ffi::AnyBuffer rows, weights, l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse;
+};
+
+template <typename T>
+void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const NewtonBuffers& in, T* x,
+               ffi::AnyBuffer residual, ffi::AnyBuffer length, ffi::AnyBuffer contraction, ffi::AnyBuffer longest,
+               ffi::AnyBuffer gradients, ffi::AnyBuffer inverse) {
+  const int64_t n = Axis(in.rows, 3), m = Axis(in.rows, 2), d = Axis(in.rows, 1);
+  const auto all = [](const ffi::AnyBuffer& buffer) { return reinterpret_cast<T*>(buffer.untyped_data()); };
+  const auto take = [](auto* to, const auto* from, int64_t count) {
+    if (to != from) std::copy(from, from + count, to);
+  };
+  const T *rows = all(in.rows), *weights = all(in.weights), l2 = *all(in.l2), L = *all(in.L);
+  const bool due = *reinterpret_cast<const int32_t*>(in.due.untyped_data());
+  const int32_t* spent = reinterpret_cast<const int32_t*>(in.gradients.untyped_data());
+  Share(pool, n, 4.0 * n * m * d, [&](int64_t first, int64_t last) {
+    std::vector<T> e((last - first) * d), room(4 * d);
+    take(x + first * d, all(in.x) + first * d, (last - first) * d);
+    take(all(inverse) + first * d * d, all(in.inverse) + first * d * d, (last - first) * d * d);
+    for (int64_t i = first; i < last; ++i)
+      DenseNode<T>(rows + i * m * d, weights + i * m, x + i * d, e.data() + (i - first) * d, m, d, true);
+    for (int64_t i = first; i < last; ++i) {
+      const T *own = rows + i * m * d, *weight = weights + i * m;
+      const auto sum = [&](const T* at, T* out) { DenseNode<T>(own, weight, at, out, m, d, false); };
+      NewtonMemory<T> memory{all(in.residual)[i], all(in.length)[i], all(in.contraction)[i], all(in.longest)[i],
+                             spent[i]};
+      const NewtonNode<T, decltype(sum)> node{own, weight, l2, L, m, d, sum};
+      node.Solve(rules, due, all(in.z) + i * d, all(in.z_past) + i * d, x + i * d, e.data() + (i - first) * d,
+                 all(inverse) + i * d * d, memory, room.data());
+      all(residual)[i] = memory.residual;
+      all(length)[i] = memory.length;
+      all(contraction)[i] = memory.contraction;
+      all(longest)[i] = memory.longest;
+      reinterpret_cast<int32_t*>(gradients.untyped_data())[i] = memory.gradients;
+    }
+  });
+}
+
 // run(out) with the right type of number, after a look at the types of everything.
 template <typename Run>
 ffi::Error ByType(std::initializer_list<ffi::AnyBuffer> numbers, std::initializer_list<ffi::AnyBuffer> indices,
@@ -577,6 +618,25 @@ ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer sta
                   ffi::Result<ffi::AnyBuffer> out) {
   return ByType({weight, row_sum, v}, {graph, start, sender}, out,
                 [&](auto* to) { RunGossip(pool, graph, start, sender, weight, row_sum, v, to); });
+}
+
+ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, double slow, double shortest,
+                          double near_rounding, ffi::AnyBuffer rows, ffi::AnyBuffer weights, ffi::AnyBuffer l2,
+                          ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer z_past, ffi::AnyBuffer due,
+                          ffi::AnyBuffer x, ffi::AnyBuffer residual, ffi::AnyBuffer length,
+                          ffi::AnyBuffer contraction, ffi::AnyBuffer longest, ffi::AnyBuffer gradients,
+                          ffi::AnyBuffer inverse, ffi::Result<ffi::AnyBuffer> x_next,
+                          ffi::Result<ffi::AnyBuffer> residual_next, ffi::Result<ffi::AnyBuffer> length_next,
+                          ffi::Result<ffi::AnyBuffer> contraction_next, ffi::Result<ffi::AnyBuffer> longest_next,
+                          ffi::Result<ffi::AnyBuffer> gradients_next, ffi::Result<ffi::AnyBuffer> inverse_next) {
+  const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding};
+  const NewtonBuffers in{rows, weights,  l2,     L,           z,       z_past,    due,
+                         x,    residual, length, contraction, longest, gradients, inverse};
+  return ByType({rows, weights, l2, L, z, z_past, x, residual, length, contraction, longest, inverse},
+                {due, gradients}, x_next, [&](auto* to) {
+                  RunNewton(pool, rules, in, to, *residual_next, *length_next, *contraction_next, *longest_next,
+                            *gradients_next, *inverse_next);
+                });
 }
 
 // Some rows of one graph, for a process that holds no others.
@@ -639,6 +699,36 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_sparse, LogisticSparse,
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_newton, LogisticNewton,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Attr<double>("accuracy")
+                                  .Attr<double>("decay")
+                                  .Attr<double>("slow")
+                                  .Attr<double>("shortest")
+                                  .Attr<double>("near_rounding")
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>());
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_gossip, Gossip,

@@ -142,6 +142,10 @@ class Problem(ABC):
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the Hessian of f_i at x_i times v_i for every row."""
 
+    def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
+        """Return a compiled kernel of the oracle `auto`; None where `newton_steps` has to do."""
+        return None
+
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessian of f_i at x_i for every row, shape (nodes, dim, dim)."""
         columns = jax.lax.map(

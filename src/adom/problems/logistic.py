@@ -1,16 +1,19 @@
 """l2-regularised logistic regression, the paper's problem (its equation for f_i in section 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import native
 from ..errors import InputError
 from ..util.checks import check_whole
 from .base import Array
 from .checks import LARGEST_DIM
+from .features import DenseFeatures
 from .linear_model import LinearModel, regulariser
 from .nodes import Stacked, as_labels, check_features, stack
 
@@ -135,6 +138,13 @@ class LogisticRegression(LinearModel):
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i), by a compiled kernel where there is one."""
         return self.features.logistic_gradient(x) + self.l2 * x
+
+    def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
+        """Return the compiled kernel of the oracle `auto`, which takes all but the data; None if there is none."""
+        features = self.features
+        if isinstance(features, DenseFeatures) and features.signed.dtype == dtype and native.usable():
+            return partial(native.logistic_newton, features.signed, features.weights, self.l2, self.L)
+        return None
 
     def _slopes(self, margins: Array) -> Array:
         return -_sigmoid(-margins)

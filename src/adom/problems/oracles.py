@@ -4,6 +4,7 @@ Every kind but `exact` warm-starts at the previous round's answer, so an oracle 
 never hidden.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +25,8 @@ SHORTEST = 2.0**-30
 """The shortest fraction of a step that is tried: if not even that reduces the residual, rounding is why."""
 NEAR_ROUNDING = 1e3
 """A residual below this multiple of its rounding is given up as soon as one whole step fails."""
+RULES = {"accuracy": ACCURACY, "decay": DECAY, "slow": SLOW, "shortest": SHORTEST, "near_rounding": NEAR_ROUNDING}
+"""What a kernel of this oracle is told; where there is one, it does what `newton_steps` does, node by node."""
 INVERSE_DIM = 128
 """The largest dim for which Hessians are inverted, at cubic cost; beyond, conjugate gradients solve the systems."""
 INVERSE_SIZE = 2**24
@@ -123,6 +126,12 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     """
     past = memory.newton
     assert past is not None
+    due = past.round >= past.refresh
+    kernel = problem.newton_kernel(z.dtype) if past.inverse is not None else None
+    if kernel is not None:
+        rows = (past.residual, past.length, past.contraction, past.longest, memory.gradients, past.inverse)
+        x, *rest = kernel(z, past.z, due, (memory.x, *rows), **RULES)
+        return _remember(past, due, z, x, rest)
     e = problem.gradient_rows(memory.x) - z
     size = _norm(e)
     rounding = 4 * float(np.finfo(z.dtype).eps) * (size + _norm(z) + problem.L * _norm(memory.x))
@@ -152,24 +161,22 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
         inverse=past.inverse,
     )
     active = s.expected() > enough
-    due = past.round >= past.refresh
     s = s._replace(active=active, stale=active & ((measured > SLOW) | due) & direct)
     s = jax.lax.while_loop(lambda s: s.active.any(), lambda s: _iteration(problem, z, enough, rounding, s), s)
 
     # One more step costs no gradient, but must not only stir rounding.
     safe = (s.contraction <= SLOW) & (s.size > rounding)
     x = jnp.where(safe[:, None], s.x - s.p, s.x)
-    newton = NewtonMemory(
-        z=z,
-        residual=jnp.where(safe, s.size, 0.0),
-        length=_norm(s.p),
-        contraction=s.contraction,
-        longest=s.longest,
-        round=past.round + 1,
-        refresh=jnp.where(due, past.round + past.round // 4 + 1, past.refresh),
-        inverse=s.inverse,
-    )
-    return Memory(x, s.gradients, newton)
+    residual = jnp.where(safe, s.size, 0.0)
+    return _remember(past, due, z, x, (residual, _norm(s.p), s.contraction, s.longest, s.gradients, s.inverse))
+
+
+def _remember(past: NewtonMemory, due: Array, z: Array, x: Array, rows: Sequence[Any]) -> Memory:
+    """Return the memory after a round."""
+    residual, length, contraction, longest, gradients, inverse = rows
+    refresh = jnp.where(due, past.round + past.round // 4 + 1, past.refresh)
+    newton = NewtonMemory(z, residual, length, contraction, longest, past.round + 1, refresh, inverse)
+    return Memory(x, gradients, newton)
 
 
 def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _Iterate) -> _Iterate:
@@ -213,7 +220,7 @@ def _refresh(problem: Problem, s: _Iterate) -> tuple[Array, Array]:
     def invert(s: _Iterate) -> tuple[Array, Array]:
         kept: Array = s.inverse
         factor = jnp.linalg.cholesky(problem.hessian_rows(s.x))
-        latest = jax.scipy.linalg.cho_solve((factor, True), jnp.broadcast_to(unit, (*s.x.shape, problem.dim)))
+        latest = jax.scipy.linalg.cho_solve((factor, True), jnp.broadcast_to(unit, kept.shape))
         latest = jnp.where(jnp.isfinite(latest), latest, unit / problem.L)  # a step of gradient descent
         inverse = jnp.where(s.stale[:, None, None], latest, kept)
         return inverse, _direction(problem, s.x, s.e, inverse, s.active)[0]

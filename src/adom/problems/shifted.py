@@ -1,5 +1,6 @@
 """A problem seen from another point, with a linear term of its own at every node."""
 
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -78,6 +79,18 @@ class Shifted(Problem):
     def gradient_rows(self, u: Array) -> Array:
         """Return grad g_i(u_i)."""
         return self.inner.gradient_rows(self.centre + u) - self.tilt
+
+    def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
+        """Return the kernel of the problem itself, at c + u and for z_i + t_i."""
+        kernel = self.inner.newton_kernel(dtype)
+        if kernel is None:
+            return None
+
+        def shifted(z: Array, z_past: Array, due: Array, memory: Sequence[Array], **rules: float) -> Sequence[Array]:
+            x, *rest = kernel(z + self.tilt, z_past + self.tilt, due, (memory[0] + self.centre, *memory[1:]), **rules)
+            return (x - self.centre, *rest)
+
+        return shifted
 
     def hessian_product_rows(self, u: Array, v: Array) -> Array:
         """Return the Hessian of f_i at c + u_i times v_i."""

@@ -75,12 +75,14 @@ def _versions() -> dict[str, str]:
 @cache
 def commit() -> str | None:
     """Return the commit of the source tree that this code was loaded from, where there is one."""
-    here = Path(__file__).resolve().parent
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():  # an installed package: a repository around it is not its own
+        return None
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=here,
+            cwd=root,
             env=environment,
             capture_output=True,
             text=True,

@@ -1,0 +1,171 @@
+// The oracle `auto` for logistic regression, one node at a time: `newton_steps` in adom/problems/oracles.py says why each
+// of these steps is taken, and does the same for other problems, all nodes in step.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+constexpr int kLanes = 8;  // sums at a time, so that none waits for another; columns in whole vectors
+
+template <typename T>
+T Dot(const T* __restrict a, const T* __restrict b, int64_t d) {
+  T lane[kLanes] = {}, sum = 0;
+  int64_t i = 0;
+  for (; i + kLanes <= d; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lane[l] += a[i + l] * b[i + l];
+  for (; i < d; ++i) sum += a[i] * b[i];
+  for (T part : lane) sum += part;
+  return sum;
+}
+
+// out = sum over the samples of weight * s (1 - s) * row row', s = 1 / (1 + e^margin), plus l2 on the diagonal.
+template <typename T>
+void Hessian(const T* __restrict rows, const T* __restrict weights, const T* __restrict x, T l2, T* __restrict out,
+             int64_t m, int64_t d) {
+  constexpr int kTogether = 4;  // samples added at a time: out is read and written once for all of them
+  std::fill(out, out + d * d, T(0));
+  for (int64_t first = 0; first < m; first += kTogether) {
+    const T* row[kTogether];
+    T bend[kTogether];
+    for (int k = 0; k < kTogether; ++k) {
+      const int64_t j = std::min(first + k, m - 1);
+      row[k] = rows + j * d;
+      const T e = std::exp(-std::abs(Dot(row[k], x, d)));  // s (1 - s) is the same for both signs
+      bend[k] = first + k < m ? weights[j] * e / ((1 + e) * (1 + e)) : T(0);
+    }
+    for (int64_t i = 0; i < d; ++i) {
+      const T a = bend[0] * row[0][i], b = bend[1] * row[1][i], c = bend[2] * row[2][i], e = bend[3] * row[3][i];
+      T* __restrict to = out + i * d;
+      for (int64_t j = i / kLanes * kLanes; j < d; ++j)  // the upper half
+        to[j] += a * row[0][j] + b * row[1][j] + c * row[2][j] + e * row[3][j];
+    }
+  }
+  for (int64_t i = 0; i < d; ++i) out[i * d + i] += l2;
+}
+
+// a, a symmetric positive definite matrix of which the upper half is given, becomes its inverse, both halves. Sweeping
+// every row once makes the negative inverse; without pivots, as for Cholesky's factor. `column` has room for d numbers.
+template <typename T>
+void Invert(T* __restrict a, int64_t d, T* __restrict column) {
+  for (int64_t k = 0; k < d; ++k) {
+    for (int64_t i = 0; i < k; ++i) column[i] = a[i * d + k];
+    for (int64_t j = k; j < d; ++j) column[j] = a[k * d + j];
+    const T scale = 1 / column[k];
+    for (int64_t i = 0; i < d; ++i) {
+      const T factor = column[i] * scale;
+      T* __restrict row = a + i * d;
+      for (int64_t j = i / kLanes * kLanes; j < d; ++j) row[j] -= factor * column[j];
+    }
+    for (int64_t i = 0; i < k; ++i) a[i * d + k] = column[i] * scale;
+    for (int64_t j = k; j < d; ++j) a[k * d + j] = column[j] * scale;
+    a[k * d + k] = -scale;
+  }
+  for (int64_t i = 0; i < d; ++i)
+    for (int64_t j = i; j < d; ++j) a[i * d + j] = a[j * d + i] = -a[i * d + j];
+}
+
+// The rules of the iteration, constants of oracles.py.
+struct NewtonRules {
+  double accuracy, decay, slow, shortest, near_rounding;
+};
+
+// What a node remembers from round to round, besides x, the last z and the inverse Hessian.
+template <typename T>
+struct NewtonMemory {
+  T residual, length, contraction, longest;
+  int32_t gradients;
+};
+
+template <typename T>
+T Norm(const T* v, int64_t d) {
+  return std::sqrt(Dot(v, v, d));
+}
+
+// One node's data: its gradients and its Hessian.
+template <typename T, typename Gradient>
+struct NewtonNode {
+  const T *rows, *weights;
+  T l2, L;
+  int64_t m, d;
+  const Gradient& sum;  // sum(x, out): the gradient of the mean loss, without the penalty
+
+  // e = grad f(x) - z, given the gradient of the loss in e; returns its length.
+  T Residual(const T* x, const T* z, T* e) const {
+    for (int64_t i = 0; i < d; ++i) e[i] += l2 * x[i] - z[i];
+    return Norm(e, d);
+  }
+
+  void Step(const T* inverse, const T* e, T* p) const {
+    std::fill(p, p + d, T(0));
+    for (int64_t i = 0; i < d; ++i)  // by columns: the inverse is symmetric
+      for (int64_t j = 0; j < d; ++j) p[j] += e[i] * inverse[i * d + j];
+  }
+
+  // Moves x towards the solution of grad f(x) = z; e holds the gradient of the loss at x, `room` has 4 d numbers.
+  void Solve(const NewtonRules& rules, bool due, const T* z, const T* z_past, T* x, T* e, T* inverse,
+             NewtonMemory<T>& past, T* room) const {
+    T *p = room, *trial = room + d, *e_trial = room + 2 * d, *other = room + 3 * d;
+    const T slow = rules.slow;
+    T size = Residual(x, z, e);
+    for (int64_t i = 0; i < d; ++i) other[i] = z[i] - z_past[i];
+    const T rounding = 4 * std::numeric_limits<T>::epsilon() * (size + Norm(z, d) + L * Norm(x, d));
+    const T enough = std::max(T(rules.accuracy) * Norm(other, d), rounding);
+
+    for (int64_t i = 0; i < d; ++i) other[i] += e[i];
+    const T left = Norm(other, d);  // by the last round's last step, whose gradient is known only now
+    const bool known = past.residual > 0;
+    T measured = left <= rounding ? T(0) : known ? left / past.residual : slow / 2;
+    T contraction = std::max(measured, T(rules.decay) * past.contraction);
+    T longest = std::max(known ? past.length : T(0), T(rules.decay) * past.longest);
+
+    Step(inverse, e, p);
+    T length = Norm(p, d), t = 1;
+    const auto expected = [&] {
+      if (!(longest > 0)) return 2 * slow * size;
+      return 2 * std::min(contraction * std::max(T(1), length / longest), slow) * size;
+    };
+    int32_t gradients = past.gradients + 1;
+    bool active = expected() > enough, fresh = false, stale = active && (measured > slow || due);
+    while (active) {
+      if (stale) {
+        Hessian<T>(rows, weights, x, l2, inverse, m, d);
+        Invert<T>(inverse, d, other);
+        for (int64_t i = 0; i < d * d; ++i)
+          if (!std::isfinite(inverse[i])) inverse[i] = i % (d + 1) == 0 ? 1 / L : T(0);
+        Step(inverse, e, p);
+        length = Norm(p, d);
+        fresh = true;
+      }
+      for (int64_t i = 0; i < d; ++i) trial[i] = x[i] - t * p[i];
+      sum(trial, e_trial);
+      const T size_trial = Residual(trial, z, e_trial);
+      const bool better = size_trial <= (1 - t / 4) * size;
+      gradients += 1 + stale;
+      measured = size_trial / size;
+      stale = !(measured <= slow) && (better || !fresh);
+      if (better) {
+        contraction = std::max(measured, contraction);
+        longest = std::max(length, longest);
+        std::copy(trial, trial + d, x);
+        std::copy(e_trial, e_trial + d, e);
+        size = size_trial;
+        Step(inverse, e, p);
+        length = Norm(p, d);
+        t = 1;
+        fresh = false;
+        active = expected() > enough;
+      } else {
+        t = !fresh ? T(1) : size <= T(rules.near_rounding) * rounding ? T(0) : t / 2;
+        active = t > T(rules.shortest);
+      }
+    }
+    // One more step costs no gradient, but must not only stir rounding.
+    const bool safe = contraction <= slow && size > rounding;
+    if (safe)
+      for (int64_t i = 0; i < d; ++i) x[i] -= p[i];
+    past = {safe ? size : T(0), length, contraction, longest, gradients};
+  }
+};

@@ -1,0 +1,101 @@
+"""The kernel of the `auto` oracle does, node by node, what `newton_steps` does for all nodes in step."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import adom
+from adom import native
+from adom.problems import oracles
+from adom.problems.logistic import LogisticRegression
+from adom.problems.oracle_spec import OracleSpec
+from adom.run.local.jitted import place
+
+pytestmark = pytest.mark.skipif(not native.usable(), reason="there are no kernels here")
+
+
+def rounds(problem, dtype, points):
+    """Return the memory after each of some rounds, the z of which are given."""
+    with jax.enable_x64(True):
+        placed = place(problem, dtype)
+        memory = oracles.start(jnp.zeros((problem.nodes, problem.dim), dtype), OracleSpec("auto"))
+        step = jax.jit(partial(oracles.newton_steps))
+        memories = []
+        for z in points:
+            memory = step(placed, memory, jnp.asarray(z, dtype))
+            memories.append(jax.tree.map(np.asarray, memory))
+    return memories
+
+
+def both(monkeypatch, problem, dtype, points):
+    ours = rounds(problem, dtype, points)
+    monkeypatch.setattr(LogisticRegression, "newton_kernel", lambda self, dtype: None)
+    return ours, rounds(problem, dtype, points)
+
+
+def logistic(nodes, samples, dim, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    features = scale * rng.standard_normal((nodes * samples, dim))
+    labels = np.where(features @ rng.standard_normal(dim) + rng.standard_normal(nodes * samples) > 0, 1, -1)
+    return adom.LogisticRegression(features, labels, nodes=nodes, kappa=300.0)
+
+
+def path(shape, steps, decay, size, seed=1):
+    """Return points that move less and less, as the dual variables of a run do."""
+    rng = np.random.default_rng(seed)
+    return np.cumsum([size * decay**k * rng.standard_normal(shape) for k in range(steps)], axis=0)
+
+
+@pytest.mark.parametrize("shape", [(5, 20, 3), (4, 7, 8), (3, 33, 13), (2, 50, 41)])
+@pytest.mark.parametrize(("steps", "decay", "size"), [(25, 0.9, 0.1), (25, 1.0, 0.01), (12, 0.5, 0.2)])
+def test_every_round_is_the_same(monkeypatch, shape, steps, decay, size):
+    problem = logistic(*shape)
+    ours, theirs = both(monkeypatch, problem, "float64", path((shape[0], shape[2]), steps, decay, size))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert np.array_equal(mine.gradients, other.gradients)
+        assert np.allclose(mine.x, other.x, rtol=1e-9, atol=1e-10)
+        for field in ("residual", "length", "longest", "inverse"):
+            a, b = getattr(mine.newton, field), getattr(other.newton, field)
+            assert np.allclose(a, b, rtol=1e-6, atol=1e-9 * np.abs(b).max()), field
+        assert np.allclose(mine.newton.contraction, other.newton.contraction, rtol=1e-3, atol=1e-6)
+    spent = ours[-1].gradients
+    assert spent.max() > len(ours)  # some rounds took more than one gradient
+
+
+def test_steps_that_overshoot_are_shortened(monkeypatch):
+    # Far out on one side of all margins the Hessian is nearly that of the penalty: a whole step goes much too far.
+    problem = logistic(4, 10, 2, scale=8.0)
+    far = [np.zeros((4, 2)), 40.0 * problem.l2 * np.ones((4, 2)), -40.0 * problem.l2 * np.ones((4, 2))]
+    ours, theirs = both(monkeypatch, problem, "float64", far * 3)
+    assert ours[-1].gradients.max() > 3 * len(ours)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert np.array_equal(mine.gradients, other.gradients)
+        assert np.allclose(mine.x, other.x, rtol=1e-7, atol=1e-9)
+
+
+def test_single_precision_and_numbers_that_are_none(monkeypatch):
+    problem = logistic(3, 20, 5)
+    points = path((3, 5), 12, 0.8, 0.1)
+    ours, theirs = both(monkeypatch, problem, "float32", points)
+    assert ours[-1].x.dtype == np.float32
+    assert np.allclose(ours[-1].x, theirs[-1].x, rtol=1e-3, atol=1e-4)
+    points[5:, 1] = np.nan
+    monkeypatch.undo()
+    ours, theirs = both(monkeypatch, problem, "float64", points)
+    assert np.allclose(ours[-1].x, theirs[-1].x, rtol=1e-8, equal_nan=True)
+    assert np.isfinite(ours[-1].x[[0, 2]]).all()
+
+
+def test_a_shifted_problem_has_the_kernel_of_its_own(monkeypatch):
+    from adom.problems.shifted import Shifted
+
+    rng = np.random.default_rng(3)
+    inner = logistic(4, 15, 6)
+    shifted = Shifted(inner, rng.standard_normal(6), 0.1 * rng.standard_normal((4, 6)))
+    ours, theirs = both(monkeypatch, shifted, "float64", path((4, 6), 15, 0.8, 0.1))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert np.array_equal(mine.gradients, other.gradients)
+        assert np.allclose(mine.x, other.x, rtol=1e-8, atol=1e-9)
