@@ -12,13 +12,13 @@ from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from .constants import check_pair, make_method
 from .local.backend import run_settings
-from .ranks.checkpoints import Checkpoints
 from .request import TUNED, Request
 from .result import Result
 from .tuning import tune
 
 if TYPE_CHECKING:
     from ..data.shards import Shards
+    from .ranks.checkpoints import Checkpoints
 
 
 def solve(
@@ -34,7 +34,7 @@ def solve(
     *,
     dtype: str = "float64",
     progress: bool | None = None,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: "Checkpoints | None" = None,
     patience: float = 10.0,
     monitor: bool = True,
 ) -> Result:
