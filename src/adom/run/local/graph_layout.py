@@ -26,6 +26,8 @@ WINDOW_BYTES = 2**28
 """Approximate size of one window; it holds one round at least."""
 SLACK = 1.1
 """Room for windows with more links than the first, so that the same program fits them."""
+FOREVER = int(np.iinfo(np.int64).max)
+"""The round at which graphs that repeat end."""
 CROWDED = 4
 """Largest degree, as a multiple of the mean, to which lists of neighbours are padded."""
 
@@ -54,7 +56,7 @@ class GraphLayout:
         """Return the graphs from round `first` on, as NumPy arrays, and the round at which they end."""
         if self.whole or self._thread is None:
             every = range(self.network.graphs)
-            return self.lay_out(every, self.network.order, 0, len(every)), np.iinfo(np.int64).max
+            return self.lay_out(every, self.network.order, 0, len(every)), FOREVER
         rounds = max(rounds, self.rounds)
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == first and ahead[1] >= rounds:

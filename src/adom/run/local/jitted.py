@@ -14,11 +14,13 @@ from contextlib import AbstractContextManager
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import native
 from ...algorithms import Method
 from ...networks import DirectedNetwork, Network
 from ...problems import oracles
@@ -30,7 +32,7 @@ from ..driver import Chunk
 from ..recorder import Plan
 from ..user_code import bare, user_code
 from .gossip import Graphs, LocalGossip
-from .graph_layout import GraphLayout
+from .graph_layout import FOREVER, GraphLayout
 
 Array = Any
 UNROLL = 16
@@ -38,6 +40,8 @@ UNROLL = 16
 BATCH_AXIS = {"cpu": 0}
 """Axis of the settings: a processor's kernels want a setting's rows together, so it comes first; everywhere
 else it comes second, since products with the data want a node's settings together."""
+KEPT_BYTES = 2**27
+"""The most bytes of graphs on the device that are kept for a network's next run."""
 STATIC_STEPS = 64
 """The smallest chunk of steps for which an accelerator gets a program of its own."""
 
@@ -70,6 +74,7 @@ def _register(cls: type[Method]) -> None:
 
 
 _registered: set[type[Method]] = set()
+_laid_out: WeakKeyDictionary[Network | DirectedNetwork, dict[Any, Graphs]] = WeakKeyDictionary()
 
 
 class Kind(NamedTuple):
@@ -258,8 +263,16 @@ class Session:
         return cached_for(self.kind.code or None)
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
-        graphs, end = self.layout.window(first, rounds)
-        return place(graphs, self.dtype), end
+        layout = self.layout
+        known = _laid_out.setdefault(layout.network, {})
+        key = (layout.directed, self.dtype, native.usable(), jax.default_backend())
+        if layout.whole and key in known:
+            return known[key], FOREVER
+        graphs, end = layout.window(first, rounds)
+        placed: Graphs = place(graphs, self.dtype)
+        if layout.whole and sum(leaf.nbytes for leaf in jax.tree.leaves(placed)) <= KEPT_BYTES:
+            known[key] = placed
+        return placed, end
 
     def reach(self) -> int:
         """Return for how many steps the present graphs suffice; fetch more if they do not suffice for one.
