@@ -264,13 +264,14 @@ class Session:
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
         layout = self.layout
+        whole = layout.whole and type(layout) is GraphLayout  # a rank has some of the rows only
         known = _laid_out.setdefault(layout.network, {})
         key = (layout.directed, self.dtype, native.usable(), jax.default_backend())
-        if layout.whole and key in known:
+        if whole and key in known:
             return known[key], FOREVER
         graphs, end = layout.window(first, rounds)
         placed: Graphs = place(graphs, self.dtype)
-        if layout.whole and sum(leaf.nbytes for leaf in jax.tree.leaves(placed)) <= KEPT_BYTES:
+        if whole and sum(leaf.nbytes for leaf in jax.tree.leaves(placed)) <= KEPT_BYTES:
             known[key] = placed
         return placed, end
 
