@@ -22,8 +22,8 @@ DENSE_NODES = 256
 """Nodes above which links are cheaper than a dense product even for well connected graphs."""
 POOL_BYTES = 2**31
 """Matrices of a whole network beyond which they are laid out window by window."""
-WINDOW_BYTES = 2**28
-"""Approximate size of one window; it holds one round at least."""
+WINDOW_BYTES = 2**25
+"""Approximate size of one window, so that it is still in the last cache when it is used; it holds one round at least."""
 SLACK = 1.1
 """Room for windows with more links than the first, so that the same program fits them."""
 FOREVER = int(np.iinfo(np.int64).max)
