@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,7 +104,11 @@ def _digest(recipe: Recipe) -> str:
     compiler = f"{recipe.compiler} {about.st_size} {about.st_mtime_ns}"
     sources = sorted({recipe.source, *recipe.source.parent.glob("*.h")})
     source = "".join(file.read_text(encoding="utf-8") for file in sources)
-    headers = version("jaxlib") if recipe.called_by_xla else ""
+    headers = ""
+    if recipe.called_by_xla:
+        from importlib.metadata import version
+
+        headers = version("jaxlib")
     parts = (source, compiler, " ".join(recipe.flags), headers, processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 

@@ -23,7 +23,7 @@ DENSE_NODES = 256
 POOL_BYTES = 2**31
 """Matrices of a whole network beyond which they are laid out window by window."""
 WINDOW_BYTES = 2**25
-"""Approximate size of one window, so that it is still in the last cache when it is used; it holds one round at least."""
+"""Approximate size of one window, small enough to be in the last cache when it is used; one round at least."""
 SLACK = 1.1
 """Room for windows with more links than the first, so that the same program fits them."""
 FOREVER = int(np.iinfo(np.int64).max)
