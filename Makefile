@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-drift clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-drift bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ bench-battery: $(READY)  ## the default oracle against the exact one on 500 rand
 
 bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
 	@$(BIN)/python benchmarks/drift.py
+
+bench-peers: $(READY)  ## 1,000 rounds by adom, plain NumPy, plain JAX and other tools (three minutes; options as PEERS="--repeats 5")
+	@$(BIN)/python benchmarks/peers.py $(PEERS)
 
 clean:  ## remove what make and the tools made
 	@rm -rf $(VENV) out docs/gallery dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
