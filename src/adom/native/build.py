@@ -98,17 +98,19 @@ def build(recipe: Recipe, file: Path) -> None:
     raise BuildError(f"{recipe.compiler} refused the kernels: {complaint.strip()}")
 
 
+def _headers_version() -> str:
+    from jaxlib.version import __version__
+
+    return str(__version__)
+
+
 def _digest(recipe: Recipe) -> str:
     """Return a digest of everything that the compiled file depends on; a compiler is known by its file."""
     about = Path(recipe.compiler).resolve().stat()
     compiler = f"{recipe.compiler} {about.st_size} {about.st_mtime_ns}"
     sources = sorted({recipe.source, *recipe.source.parent.glob("*.h")})
     source = "".join(file.read_text(encoding="utf-8") for file in sources)
-    headers = ""
-    if recipe.called_by_xla:
-        from importlib.metadata import version
-
-        headers = version("jaxlib")
+    headers = _headers_version() if recipe.called_by_xla else ""
     parts = (source, compiler, " ".join(recipe.flags), headers, processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 

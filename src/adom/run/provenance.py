@@ -5,7 +5,6 @@ import platform
 import subprocess
 import time
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,12 @@ def _environment() -> dict[str, Any]:
 
 @cache
 def _versions() -> dict[str, str]:
-    known = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
+    import jax
+    import jaxlib
+    import numpy
+    import scipy
+
+    known = {module.__name__: module.__version__ for module in (jax, jaxlib, numpy, scipy)}
     return {"adom": __version__, "python": platform.python_version(), **known}
 
 

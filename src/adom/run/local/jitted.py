@@ -370,8 +370,8 @@ def place(tree: Any, dtype: str) -> Any:
     return jax.tree.map(put, tree)
 
 
-def _stack(trees: Sequence[Any], dtype: str | None, batched: bool) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.asarray(leaves if batched else leaves[0], dtype=dtype), *trees)
+def _stack(trees: Sequence[Any], dtype: str, batched: bool) -> Any:
+    return place(jax.tree.map(lambda *leaves: np.asarray(leaves if batched else leaves[0], dtype=dtype), *trees), dtype)
 
 
 def _stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
