@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -150,3 +152,16 @@ def test_problems_that_share_their_data(problem, network):
         alone = adom.solve(other, network, method, oracle=("gd", 3), rounds=100)
         np.testing.assert_allclose(one.history["error"], alone.history["error"], rtol=RTOL)
         assert one.provenance["problem"] == alone.provenance["problem"]
+
+
+def test_a_batch_on_a_gpu_is_multiplied_by_its_matrices(monkeypatch):
+    """Its kernel is for one setting; a batch, with graphs in common or not, goes to the library's products."""
+    monkeypatch.setattr(native, "usable", lambda backend="cpu": backend == "gpu")
+    rng = np.random.default_rng(0)
+    values, v = rng.standard_normal((2, 6, 6)), rng.standard_normal((2, 5, 6, 3))
+    with jax.enable_x64(True):
+        matrices = DenseMatrices(jnp.asarray(values), jnp.asarray(values.sum(axis=-1)))
+        shared = jax.vmap(lambda *v: matrices.times(jnp.int32(1), v))(*v)
+        apart = jax.vmap(lambda graph, *v: matrices.times(graph, v))(jnp.arange(5, dtype=jnp.int32) % 2, *v)
+    np.testing.assert_allclose(shared, values[1] @ v, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(apart, values[np.arange(5) % 2] @ v, rtol=0, atol=1e-13)

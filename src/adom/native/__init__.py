@@ -19,10 +19,18 @@ from .build import BuildError, library
 Array = Any
 TARGETS = {
     "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_logistic_newton", "adom_gossip", "adom_exchange"),
-    "gpu": ("adom_logistic_dense",),
+    "gpu": ("adom_logistic_dense", "adom_logistic_many", "adom_gossip_dense"),
 }
 GPU_COLUMNS = 2048
 """The most features that the GPU's kernel takes."""
+GPU_FEW_COLUMNS = 64
+"""The most features that its kernels for few nodes, and for many settings, take."""
+GPU_FEW_NODES, GPU_WHOLE = 512, 5000
+"""The most nodes, and numbers of each, that the one for few nodes takes."""
+GPU_MANY = 64
+"""The fewest settings for which the one for many of them pays."""
+GPU_VECTORS = 4
+"""The most vectors that its kernel of a communication round takes."""
 PLATFORMS = {"cpu": "cpu", "gpu": "CUDA"}
 
 
@@ -64,6 +72,11 @@ def logistic_dense(signed: Array, weights: Array, x: Array) -> Array:
 def logistic_sparse(value: Array, feature: Array, start: Array, node_start: Array, weights: Array, x: Array) -> Array:
     """Return the same for samples in CSR form; node i has the samples from node_start[i] on."""
     return _call("adom_logistic_sparse", x, value, feature, start, node_start, weights, x)
+
+
+def logistic_many(signed: Array, weights: Array, x: Array) -> Array:
+    """Return the same as `logistic_dense`, on a GPU, for x of shape (nodes, settings, dim), in float64."""
+    return _call("adom_logistic_many", x, signed, weights, x)
 
 
 def logistic_newton(
@@ -123,6 +136,14 @@ def exchange(fetch: Array, clock: Array, rows: int, vectors: tuple[Array, ...]) 
     shapes = (jax.ShapeDtypeStruct((), np.int64), *tables)
     after, *filled = jax.ffi.ffi_call("adom_exchange", shapes, has_side_effect=True)(fetch, clock, *vectors)
     return after, tuple(filled)
+
+
+def gossip_dense(graph: Array, matrices: Array, row_sum: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return A v, on a GPU, for some vectors of one shape and one of a pool of dense matrices."""
+    import jax
+
+    outs = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in vectors]
+    return tuple(jax.ffi.ffi_call("adom_gossip_dense", outs)(graph, matrices, row_sum, *vectors))
 
 
 def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:

@@ -79,15 +79,21 @@ def _counted(counts: np.ndarray) -> str:
 
 @jax.custom_batching.custom_vmap
 def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
-    """Return the logistic gradient, by the kernel if there is enough data for it to pay."""
-    if signed.size >= LARGE:
+    """Return the logistic gradient, by a kernel where there is much data, or so little that starting takes the time."""
+    n, m, d = signed.shape
+    few = n <= native.GPU_FEW_NODES and d <= native.GPU_FEW_COLUMNS and m * d <= native.GPU_WHOLE
+    if few or signed.size >= LARGE:
         return native.logistic_dense(signed, weights, x)
     return _pure_gradient(DenseFeatures(signed, weights), x)
 
 
 @_gpu_gradient.def_vmap
 def _gpu_gradients(axis_size: int, batched: list[bool], signed: Array, weights: Array, x: Array) -> tuple[Array, bool]:
-    """Return the gradients for a batch of x: products of matrices, which XLA leaves to the vendor's library."""
+    """Return the gradients for a batch of x: products of matrices, with the slopes in between."""
+    fits = axis_size >= native.GPU_MANY and x.shape[-1] <= native.GPU_FEW_COLUMNS
+    if fits and x.dtype == np.float64 and not any(batched[:2]):
+        many = native.logistic_many(signed, weights, jnp.moveaxis(x, 0, 1))  # a batch is held this way round there
+        return jnp.moveaxis(many, 1, 0), True
     axes = [0 if varies else None for varies in batched]
     gradient = jax.vmap(_pure_gradient, in_axes=(DenseFeatures(*axes[:2]), axes[2]), axis_size=axis_size)
     return gradient(DenseFeatures(signed, weights), x), True

@@ -27,10 +27,39 @@ class DenseMatrices(NamedTuple):
 
     def times(self, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
         """Return A v for every vector v and one graph."""
-        rows = jnp.concatenate(vectors, axis=-1)
-        mixed = jnp.tensordot(self.values[graph], rows - rows[0], axes=1) + self.row_sum[graph][:, None] * rows[0]
-        widths = np.cumsum([v.shape[-1] for v in vectors])
-        return tuple(jnp.split(mixed, widths[:-1], axis=-1))
+        alike = len({v.shape for v in vectors}) == 1 and len(vectors) <= native.GPU_VECTORS
+        if native.usable("gpu") and alike and self.values.dtype == vectors[0].dtype:
+            products: tuple[Array, ...] = _gpu_products(self, graph, vectors)
+            return products
+        return _products(self, graph, vectors)
+
+
+def _products(matrices: DenseMatrices, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return A v for vectors of shape (nodes, ..., dim)."""
+    rows = jnp.concatenate(vectors, axis=-1)
+    sums = matrices.row_sum[graph].reshape(-1, *[1] * (rows.ndim - 1))
+    mixed = jnp.tensordot(matrices.values[graph], rows - rows[0], axes=1) + sums * rows[0]
+    widths = np.cumsum([v.shape[-1] for v in vectors])
+    return tuple(jnp.split(mixed, widths[:-1], axis=-1))
+
+
+@jax.custom_batching.custom_vmap
+def _gpu_products(matrices: DenseMatrices, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return the products by the kernel, which is started once where XLA starts three of its own."""
+    return native.gossip_dense(graph, matrices.values, matrices.row_sum, vectors)
+
+
+@_gpu_products.def_vmap
+def _gpu_products_of_batch(axis_size: int, batched: Any, *operands: Any) -> tuple[Any, Any]:
+    """Return the products for a batch of vectors: those of matrices again, the batch held as the second axis."""
+    matrices, graph, vectors = operands
+    if any(jax.tree.leaves(batched[:2])) or not all(batched[2]):
+        axes = jax.tree.map(lambda varies: 0 if varies else None, tuple(batched))
+        products = jax.vmap(_products, in_axes=axes, axis_size=axis_size)(matrices, graph, vectors)
+    else:
+        placed = _products(matrices, graph, tuple(jnp.moveaxis(v, 0, 1) for v in vectors))
+        products = tuple(jnp.moveaxis(v, 1, 0) for v in placed)
+    return products, (True,) * len(vectors)
 
 
 class SparseMatrices(NamedTuple):

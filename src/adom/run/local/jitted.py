@@ -12,6 +12,7 @@ shared, and so is the clock where every step is one round: the data is read once
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from math import gcd
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -107,7 +108,8 @@ def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec) -> 
 def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: OracleSpec) -> Carry:
     oracle = _oracle(problem, spec, carry.memory)
     gossip = LocalGossip(graphs, carry.clock, carry.floats)
-    state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
+    with jax.default_matmul_precision("highest"):  # or a GPU would round float32 to 10 bits before it multiplies
+        state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
     return Carry(state, _memory(oracle), x, carry.iteration + 1, gossip.clock, gossip.floats)
 
 
@@ -189,13 +191,19 @@ def _advance(
 
     make_steps = one_round_steps if method.rounds_per_step == 1 else steps_within_budget
 
-    def record(number: Array, pair: tuple[Carry, Any]) -> tuple[Carry, Any]:
-        carry, records = make_steps(pair[0]), pair[1]
-        return carry, jax.tree.map(lambda buffer, value: buffer.at[number].set(value), records, observe(carry))
+    # An accelerator's loop makes several records a turn, and writes them together.
+    together = gcd(records, max(1, UNROLL // max(1, steps))) if static else 1
+
+    def record(turn: Array, pair: tuple[Carry, Any]) -> tuple[Carry, Any]:
+        carry, seen = pair[0], []
+        for _ in range(together):
+            carry = make_steps(carry)
+            seen.append(observe(carry))
+        written = partial(jax.lax.dynamic_update_slice_in_dim, start_index=turn * together, axis=0)
+        return carry, jax.tree.map(lambda buffer, *values: written(buffer, jnp.stack(values)), pair[1], *seen)
 
     empty = jax.tree.map(lambda s: jnp.zeros((kind.slots, *s.shape), s.dtype), jax.eval_shape(observe, carry))
-    unroll = {"unroll": max(1, min(UNROLL // max(1, steps), records))} if static else {}
-    final: tuple[Carry, Any] = jax.lax.fori_loop(0, records, record, (carry, empty), **unroll)
+    final: tuple[Carry, Any] = jax.lax.fori_loop(0, records // together, record, (carry, empty))
     return final
 
 
@@ -212,7 +220,13 @@ def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
 
 
 _advance_freely = jax.jit(_advance, static_argnames="kind", donate_argnames="carry")
-_advance_fixed = jax.jit(_advance, static_argnames=("kind", "records", "steps"), donate_argnames="carry")
+_advance_fixed = jax.jit(
+    _advance,
+    static_argnames=("kind", "records", "steps"),
+    donate_argnames="carry",
+    # Of a round's kernels, those that do not wait for each other run side by side: the gradient and the products.
+    compiler_options={"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
+)
 
 
 class Session:
