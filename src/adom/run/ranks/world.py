@@ -14,8 +14,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -28,13 +28,29 @@ from .marks import LEFT, RUNNING, Marks
 from .partition import Message, Partition
 from .peers import RankError
 
+
+@contextmanager
+def _without_networks() -> Iterator[None]:
+    """Let Open MPI look for no fast networks, which takes it a second, where all ranks are on this machine."""
+    ranks, here = (os.environ.get(f"OMPI_COMM_WORLD_{name}") for name in ("SIZE", "LOCAL_SIZE"))
+    setting = "OMPI_MCA_btl"
+    if ranks is None or ranks != here or setting in os.environ:
+        yield
+        return
+    os.environ[setting] = "^ofi"
+    try:
+        yield
+    finally:
+        del os.environ[setting]
+
+
 try:
     import mpi4py
 
     _ours = "mpi4py.MPI" not in sys.modules
     mpi4py.rc.thread_level = "serialized"
     mpi4py.rc.finalize = False  # `_finish` does
-    with watch.all_must_start():
+    with watch.all_must_start(), _without_networks():
         from mpi4py import MPI
 except ImportError as error:
     raise InputError(f"{NEEDS_MPI} ({error})") from None
@@ -49,6 +65,8 @@ LONG = 0.005
 """Usual seconds of waiting from which a rank that shares its core sleeps; a short sleep takes half a millisecond."""
 PAUSE = 0.0005
 """Seconds between two polls, later."""
+_yield = getattr(os, "sched_yield", lambda: None)
+"""Let others have this core: another rank, or a program of somebody else's that keeps one from its work."""
 
 
 finalize = True
@@ -150,8 +168,7 @@ class World:
         self._heard: dict[int, float] = {}
         self._asked: dict[int, float] = {}
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        # Where ranks share cores, one that waits lets others have its core at once, and sleeps where waits are long.
-        self._crowded = hasattr(os, "sched_yield") and _ranks_here(self.ranks) > cores
+        self._crowded = _ranks_here(self.ranks) > cores  # then ranks that wait long sleep
         self._usual_wait = 0.0
         self._peers: list[tuple[str, int]] = []
         self._marks: Marks | None = None
@@ -297,9 +314,9 @@ class World:
         looks = 0
         while not MPI.Request.Testall(requests):
             looks += 1
-            if self._crowded and (looks < 4 or self._usual_wait < LONG):
-                os.sched_yield()
-            elif self._crowded:
+            if looks < 4 or self._usual_wait < LONG:
+                _yield()
+            else:
                 time.sleep(0.1 * self._usual_wait)
             if looks % 16 and self._usual_wait < LONG:
                 continue
