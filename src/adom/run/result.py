@@ -175,14 +175,15 @@ class Result:
 class _Table:
     """The field `history`, which may be given as columns: a DataFrame is made of them when it is first read."""
 
-    def __get__(self, result: Result, owner: type) -> "pd.DataFrame":
+    def __get__(self, result: Result | None, owner: type) -> Any:
+        if result is None:  # of the class itself
+            return self
         table: Any = vars(result)["history"]
         if isinstance(table, dict):
             import pandas as pd
 
-            vars(result)["history"] = pd.DataFrame(table)
-        frame: pd.DataFrame = vars(result)["history"]
-        return frame
+            table = vars(result)["history"] = pd.DataFrame(table)
+        return table
 
     def __set__(self, result: Result, table: Any) -> None:
         vars(result)["history"] = table
