@@ -16,6 +16,7 @@
 #include <memory>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #ifdef __AVX512F__
@@ -26,6 +27,8 @@
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
+
+#define INLINE inline __attribute__((always_inline))
 
 namespace {
 
@@ -77,6 +80,22 @@ inline Vec<T> LoadFirst(const T* p, int count) {
 #endif
 }
 
+// The last `count` lanes of a vector in memory; the others are zero.
+template <typename T>
+inline Vec<T> LoadLast(const T* p, int count) {
+  constexpr int w = kWidth<T>;
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 8)
+    return (Vec<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>(0xffu << (w - count)), p);
+  else
+    return (Vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>(0xffffu << (w - count)), p);
+#else
+  Vec<T> v = Load(p);
+  for (int i = 0; i < w - count; ++i) v[i] = 0;
+  return v;
+#endif
+}
+
 template <typename T>
 inline void StoreFirst(T* p, Vec<T> v, int count) {
 #ifdef __AVX512F__
@@ -89,45 +108,63 @@ inline void StoreFirst(T* p, Vec<T> v, int count) {
 #endif
 }
 
-// Lanes of a (0 to 7) and b (8 to 15), in the order given.
-template <int... kLane>
-inline Vec<double> Pick(Vec<double> a, Vec<double> b) {
-#ifdef __clang__
-  return __builtin_shufflevector(a, b, kLane...);
+// t, or the nearest number of at most that size; NaN stays NaN.
+template <typename T>
+inline Vec<T> Clamp(Vec<T> t, T most) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 8)
+    return (Vec<T>)_mm512_max_pd(_mm512_set1_pd(-most), _mm512_min_pd(_mm512_set1_pd(most), (__m512d)t));
+  else
+    return (Vec<T>)_mm512_max_ps(_mm512_set1_ps(-most), _mm512_min_ps(_mm512_set1_ps(most), (__m512)t));
 #else
-  return __builtin_shuffle(a, b, Lanes<double>::Whole{kLane...});
+  const Vec<T> limit = Vec<T>{} + most;
+  t = t > limit ? limit : t;
+  return t < -limit ? -limit : t;
 #endif
 }
 
-// out[j] += the sum of the lanes of v[j], for eight vectors.
-inline void AddSums(const Vec<double>* v, double* out) {
-  Vec<double> pair[4], four[2];
-  for (int j = 0; j < 4; ++j)
-    pair[j] = Pick<0, 8, 2, 10, 4, 12, 6, 14>(v[2 * j], v[2 * j + 1]) +
-              Pick<1, 9, 3, 11, 5, 13, 7, 15>(v[2 * j], v[2 * j + 1]);
-  for (int j = 0; j < 2; ++j)
-    four[j] = Pick<0, 1, 4, 5, 8, 9, 12, 13>(pair[2 * j], pair[2 * j + 1]) +
-              Pick<2, 3, 6, 7, 10, 11, 14, 15>(pair[2 * j], pair[2 * j + 1]);
-  Store(out, Load(out) + Pick<0, 1, 4, 5, 8, 9, 12, 13>(four[0], four[1]) +
-                 Pick<2, 3, 6, 7, 10, 11, 14, 15>(four[0], four[1]));
+// Lanes of a (from 0 on) and of b (from kWidth on), in the order given.
+template <typename T, int... kLane>
+inline Vec<T> Pick(Vec<T> a, Vec<T> b) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, kLane...);
+#else
+  return __builtin_shuffle(a, b, typename Lanes<T>::Whole{kLane...});
+#endif
 }
 
-inline void AddSums(const Vec<float>* v, float* out) {
-  for (int j = 0; j < 8; ++j) {
-    float total = 0;
-    for (int i = 0; i < kWidth<float>; ++i) total += v[j][i];
-    out[j] += total;
-  }
+// Sums of neighbours, `kStep` lanes apart: those of a in the lanes whose number lacks that bit, those of b in the others.
+template <typename T, int kStep, int... kLane>
+inline Vec<T> Fold(Vec<T> a, Vec<T> b, std::integer_sequence<int, kLane...>) {
+  constexpr int w = kWidth<T>;
+  return Pick<T, (kLane & kStep ? w + kLane : kLane)...>(a, b) +
+         Pick<T, (kLane & kStep ? w + kLane - kStep : kLane + kStep)...>(a, b);
 }
+
+// Sums of the lanes of as many vectors as a vector has lanes, given one after the other as number j = 0, 1, ...: lane j
+// of what the last call returns is the sum of vector j. Few are held at a time, since pairs are folded at once.
+template <typename T>
+struct Sums {
+  static constexpr std::make_integer_sequence<int, kWidth<T>> kLanes{};
+  Vec<T> held[4];
+
+  INLINE Vec<T> Take(int j, Vec<T> v) {
+    if (j % 2 == 1) v = Fold<T, 1>(held[0], v, kLanes);
+    if (j % 4 == 3) v = Fold<T, 2>(held[1], v, kLanes);
+    if (j % 8 == 7) v = Fold<T, 4>(held[2], v, kLanes);
+    if constexpr (kWidth<T> == 16)
+      if (j == 15) v = Fold<T, 8>(held[3], v, kLanes);
+    held[j % 2 == 0 ? 0 : j % 4 == 1 ? 1 : j % 8 == 3 ? 2 : 3] = v;
+    return v;
+  }
+};
 
 // 1 / (1 + e^t). With e^r = (q + p) / (q - p), the rational approximation of the Cephes library (r is t less the
 // nearest multiple n of log 2), this is (q - p) / (q - p + 2^n (q + p)): one division, no overflow, NaN stays NaN.
-inline Vec<double> Complement(Vec<double> t) {
+INLINE Vec<double> Complement(Vec<double> t) {
   typedef Vec<double> V;
   typedef Lanes<double>::Whole I;
-  const V most = V{} + 690.0;
-  t = t > most ? most : t;
-  t = t < -most ? -most : t;
+  t = Clamp(t, 690.0);
   const V shift = V{} + 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to a whole number
   V n = t * 1.4426950408889634 + shift;
   I exponent = (I)n << 52;
@@ -143,12 +180,10 @@ inline Vec<double> Complement(Vec<double> t) {
   return low / (low + scaled);
 }
 
-inline Vec<float> Complement(Vec<float> t) {
+INLINE Vec<float> Complement(Vec<float> t) {
   typedef Vec<float> V;
   typedef Lanes<float>::Whole I;
-  const V most = V{} + 86.0f;
-  t = t > most ? most : t;
-  t = t < -most ? -most : t;
+  t = Clamp(t, 86.0f);
   const V shift = V{} + 12582912.0f;  // 1.5 * 2^23
   V n = t * 1.44269504088896341f + shift;
   I exponent = (I)n << 23;
@@ -163,10 +198,12 @@ inline Vec<float> Complement(Vec<float> t) {
 }
 
 // ---------------------------------------------------------------- the gradient at one node, dense
-constexpr int kRows = 8;    // samples whose margins are summed up together
 constexpr int kBlock = 32;  // samples, at most, after whose margins the gradient is summed
 constexpr int64_t kBlockBytes = 13 << 10;  // of their rows, so that these and the next ones stay in the first cache
 constexpr int kTile = 16;   // vectors of columns at a time: as many as the registers hold
+
+constexpr int kStream = 14; // vectors of the widest rows whose x and gradient the registers hold together
+constexpr int kNarrow = 7;  // vectors of a row of which three blocks are at home in the first cache
 
 constexpr int kSoon = 24;   // links ahead of which a row is asked for
 constexpr int64_t kNear = 1 << 19;  // bytes of rows that the second cache holds: there is no need to ask ahead
@@ -180,22 +217,31 @@ struct Tile {
     return i < N - 1 ? Load(row + i * w) : LoadFirst(row + i * w, rest);
   }
 
+  // The product of a row with x, by lanes.
+  template <bool kWhole>
+  static INLINE Vec<T> Product(const T* row, const Vec<T>* point, int rest) {
+    Vec<T> sum[2];  // two, so that neither waits long
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) {
+      const Vec<T> term = (kWhole ? Load(row + i * w) : At(row, i, rest)) * point[i];
+      sum[i % 2] = i < 2 ? term : sum[i % 2] + term;
+    }
+    return N > 1 ? sum[0] + sum[1] : sum[0];
+  }
+
   // margin[j] += row j times x. Rows are gone through one after the other, as the memory likes it.
   template <bool kWhole>
   static void AddMargins(const T* rows, const T* x, T* margin, int count, int64_t stride, int rest) {
     Vec<T> point[N];
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) point[i] = At(x, i, rest);
-    for (int first = 0; first < count; first += kRows) {
-      Vec<T> sum[kRows];
-#pragma GCC unroll 8
-      for (int j = 0; j < kRows; ++j) {
-        const T* row = rows + std::min(first + j, count - 1) * stride;
-        sum[j] = (kWhole ? Load(row) : At(row, 0, rest)) * point[0];
+    for (int first = 0; first < count; first += w) {
+      Sums<T> sums;
+      Vec<T> margins;
 #pragma GCC unroll 16
-        for (int i = 1; i < N; ++i) sum[j] += (kWhole ? Load(row + i * w) : At(row, i, rest)) * point[i];
-      }
-      AddSums(sum, margin + first);  // `margin` has room for whole eights
+      for (int j = 0; j < w; ++j)
+        margins = sums.Take(j, Product<kWhole>(rows + std::min(first + j, count - 1) * stride, point, rest));
+      Store(margin + first, Load(margin + first) + margins);  // `margin` has room for whole vectors
     }
   }
 
@@ -277,13 +323,70 @@ inline void WithWidth(int width, const Body& body) {
   }
 }
 
+// The gradients of some nodes whose rows fit in one tile. A block is as many samples as a vector has lanes. Three blocks
+// are under way at a time: while one's margins are summed, the next one's slopes are found, and the rows of a third, still
+// in the first cache, are added up, so that no sum waits for another. The last block of a node ends with its last
+// sample; those that it shares with the block before get no weight.
+template <typename T, int N, bool kWhole>
+void DenseStream(const T* rows, const T* weights, const T* x, T* out, int64_t nodes, int64_t m, int rest) {
+  constexpr int w = kWidth<T>, kKept = 4;
+  const int64_t d = (N - 1) * w + (kWhole ? w : rest);
+  constexpr int kBehind = N <= kNarrow ? 2 : 1;  // blocks from margins to rows: as many as the first cache likes
+  struct Block {
+    const T *rows, *weights;
+    T* out;  // where the gradient goes after the last block of a node
+    int own;  // samples that the block before did not have
+  };
+  Block block[kKept];
+  std::fill(block, block + kKept, Block{rows, weights, nullptr, 0});
+  alignas(kBytes) T slope[kKept][w] = {};
+  Vec<T> point[N], sum[N] = {}, margin = {};
+  const int64_t blocks = nodes * ((m + w - 1) / w);
+  for (int64_t k = 0, node = 0, first = 0; k < blocks + kBehind; ++k) {
+    Block& ahead = block[k % kKept];
+    const Block &middle = block[(k + kKept - 1) % kKept], &behind = block[(k + kKept - kBehind) % kKept];
+    if (k < blocks) {
+      if (first == 0) {
+#pragma GCC unroll 16
+        for (int i = 0; i < N; ++i) point[i] = Tile<T, N>::At(x + node * d, i, rest);
+      }
+      const int64_t from = node * m + std::min(first, m - w);
+      const bool last = first + w >= m;
+      ahead = {rows + from * d, weights + from, last ? out + node * d : nullptr,
+               static_cast<int>(std::min<int64_t>(w, m - first))};
+      first = last ? 0 : first + w;
+      node += last;
+    } else {
+      ahead = {middle.rows, middle.weights, nullptr, 0};
+    }
+    Store(slope[(k + kKept - 1) % kKept], -LoadLast(middle.weights, middle.own) * Complement(margin));
+    const T *factor = slope[(k + kKept - kBehind) % kKept], *next = ahead.rows, *past = behind.rows;
+    Sums<T> sums;
+#pragma GCC unroll 16
+    for (int j = 0; j < w; ++j) {
+      margin = sums.Take(j, Tile<T, N>::template Product<kWhole>(next + j * d, point, rest));
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // rows are to be read one after the other
+      const T* row = past + j * d;
+#pragma GCC unroll 16
+      for (int i = 0; i < N; ++i)
+        sum[i] += factor[j] * (kWhole ? Load(row + i * w) : Tile<T, N>::At(row, i, rest));
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    if (behind.out != nullptr) {
+#pragma GCC unroll 16
+      for (int i = 0; i < N - 1; ++i) Store(behind.out + i * w, sum[i]), sum[i] = Vec<T>{};
+      StoreFirst(behind.out + (N - 1) * w, sum[N - 1], rest), sum[N - 1] = Vec<T>{};
+    }
+  }
+}
+
 // out = sum over the samples of weight * -1/(1 + e^margin) * row.
 template <typename T>
 void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool from_afar) {
   constexpr int w = kWidth<T>;
   std::fill(out, out + d, T(0));
-  const int64_t fit = kBlockBytes / (static_cast<int64_t>(sizeof(T)) * d) / kRows * kRows;
-  const int size = static_cast<int>(std::max<int64_t>(kRows, std::min<int64_t>(kBlock, fit)));
+  const int64_t fit = kBlockBytes / (static_cast<int64_t>(sizeof(T)) * d) / w * w;
+  const int size = static_cast<int>(std::max<int64_t>(w, std::min<int64_t>(kBlock, fit)));
   const int ahead = from_afar ? size : 0;
   for (int64_t first = 0; first < m; first += size) {
     const int count = static_cast<int>(std::min<int64_t>(size, m - first));
@@ -310,6 +413,28 @@ void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, i
       });
     });
   }
+}
+
+// The gradients of some nodes; `from_afar` where their rows have not been read just before.
+template <typename T>
+void DenseNodes(const T* rows, const T* weights, const T* x, T* out, int64_t nodes, int64_t m, int64_t d,
+                bool from_afar) {
+  constexpr int w = kWidth<T>;
+  const int64_t width = (d + w - 1) / w;
+  const int rest = static_cast<int>(d - (width - 1) * w);
+  if (m < w || width > kStream) {
+    for (int64_t i = 0; i < nodes; ++i)
+      DenseNode<T>(rows + i * m * d, weights + i * m, x + i * d, out + i * d, m, d, from_afar);
+    return;
+  }
+  WithWidth(static_cast<int>(width), [&](auto N) {
+    if constexpr (N <= kStream) {
+      if (rest == w)
+        DenseStream<T, N, true>(rows, weights, x, out, nodes, m, rest);
+      else
+        DenseStream<T, N, false>(rows, weights, x, out, nodes, m, rest);
+    }
+  });
 }
 
 // ---------------------------------------------------------------- the same for many settings
@@ -495,15 +620,16 @@ void RunDense(ffi::ThreadPool& pool, ffi::AnyBuffer rows, ffi::AnyBuffer weights
     std::vector<T> memory(grouped ? 2 * d * kGroup<T> + kWidth<T> : 0);
     T* room = memory.data();
     while (reinterpret_cast<uintptr_t>(room) % kBytes) ++room;
-    for (int64_t i = first; i < last; ++i)
+    const int64_t together = settings == 1 ? last - first : 1;  // several settings share a node's data while it is near
+    for (int64_t i = first; i < last; i += together)
       if (grouped)
         for (int64_t s = 0; s < settings; s += kGroup<T>)
           DenseGroup<T>(all + i * m * d, weight + i * m, point + (s * n + i) * d, out + (s * n + i) * d, n * d,
                         static_cast<int>(std::min<int64_t>(kGroup<T>, settings - s)), m, d, room);
       else
         for (int64_t s = 0; s < settings; ++s)
-          DenseNode<T>(Part<T>(rows, 3, s) + i * m * d, Part<T>(weights, 2, s) + i * m, Part<T>(x, 2, s) + i * d,
-                       out + (s * n + i) * d, m, d, s == 0);  // the other settings find the data in the cache
+          DenseNodes<T>(Part<T>(rows, 3, s) + i * m * d, Part<T>(weights, 2, s) + i * m, Part<T>(x, 2, s) + i * d,
+                        out + (s * n + i) * d, together, m, d, s == 0);  // the other settings find the data in the cache
   });
 }
 
