@@ -92,6 +92,32 @@ def test_gossip_is_a_product_with_the_matrix(dim):
             np.testing.assert_allclose(result, network.matrix(g) @ np.asarray(v), rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (100, 40), (4096, 2), (9001, 7)])
+def test_distances(shape, dtype):
+    rng = np.random.default_rng(0)
+    solution = rng.standard_normal((3, shape[1]))
+    for size in (1.0, 1e-5, 1e-14):  # also where the rows nearly agree, and nearly are the solution
+        rows = (solution[:, None] + size * rng.standard_normal((3, *shape))).astype(dtype)
+        exact = rows.astype(np.longdouble)
+        error = ((exact - solution[:, None]) ** 2).sum(axis=(1, 2))
+        exact -= exact[:, :1]  # so that the mean is not rounded
+        apart = ((exact - exact.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
+        with jax.enable_x64(True):
+            many = np.asarray(jax.jit(jax.vmap(native.distances))(rows, solution))
+            one = np.asarray(jax.jit(native.distances)(rows[1], solution[1]))
+        np.testing.assert_allclose(many[:, 0], error.astype(float), rtol=1e-12)
+        np.testing.assert_allclose(many[:, 1], apart.astype(float), rtol=1e-12)
+        np.testing.assert_array_equal(many[1], one)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_distances_of_rows_that_are_no_numbers_are_none(value):
+    with jax.enable_x64(True):
+        rows = jnp.zeros((30, 4)).at[20, 1].set(value)
+        assert not np.isfinite(native.distances(rows, jnp.zeros(4))).any()
+
+
 def test_numbers_of_different_types_are_refused():
     with jax.enable_x64(True):
         features = cast(features_of(2, 3, 2, sparse=False), "float64")

@@ -93,6 +93,22 @@ def test_stops_at_the_tolerance_with_the_rows_of_that_record(quadratic, network)
     assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_members_that_end_in_the_middle_of_a_chunk_keep_the_rows_of_their_last_record(quadratic, network, dtype):
+    good = adom.ADOM.unit(adom.constants(quadratic, network))
+    members = [good, replace(good, theta=50.0), good, good]
+    options = {"oracle": "exact", "rounds": 1500, "dtype": dtype}
+    results = adom.solve_many(quadratic, network, members, tol=[1e-1, 1e-9, 1e-3, 1e-9], **options)
+    alone = [adom.solve(quadratic, network, good, tol=tol, **options) for tol in (1e-1, 1e-3)]
+    assert [result.status for result in results[:3]] == ["converged", "diverged", "converged"]
+    assert len({len(result.history) for result in results}) == 4
+    for result in (*results, *alone):
+        error = ((result.x.astype(float) - quadratic.solution()) ** 2).sum()
+        apart = ((result.x.astype(float) - result.x.astype(float).mean(axis=0)) ** 2).sum()
+        assert result.history["error"].iloc[-1] == pytest.approx(error, rel=1e-12)
+        assert result.history["consensus"].iloc[-1] == pytest.approx(apart, rel=1e-9)
+
+
 def test_divergence_is_detected_and_dated(quadratic, network):
     wild = replace(adom.ADOM.theory(adom.constants(quadratic, network)), theta=50.0)
     result = adom.solve(quadratic, network, wild, oracle="exact", rounds=5000)

@@ -18,7 +18,14 @@ from .build import BuildError, library
 
 Array = Any
 TARGETS = {
-    "cpu": ("adom_logistic_dense", "adom_logistic_sparse", "adom_logistic_newton", "adom_gossip", "adom_exchange"),
+    "cpu": (
+        "adom_logistic_dense",
+        "adom_logistic_sparse",
+        "adom_logistic_newton",
+        "adom_gossip",
+        "adom_exchange",
+        "adom_distances",
+    ),
     "gpu": ("adom_logistic_dense", "adom_logistic_many", "adom_gossip_dense"),
 }
 GPU_COLUMNS = 2048
@@ -101,6 +108,14 @@ def logistic_newton(
     call = jax.ffi.ffi_call("adom_logistic_newton", out, vmap_method="sequential", input_output_aliases=aliases)
     parts: Sequence[Array] = call(*operands, **{name: np.float64(rule) for name, rule in rules.items()})
     return parts
+
+
+def distances(rows: Array, solution: Array) -> Array:
+    """Return the sums of the rows' squared distances from the solution and from their mean, two numbers in float64."""
+    import jax
+
+    two = jax.ShapeDtypeStruct((2,), np.float64)
+    return jax.ffi.ffi_call("adom_distances", two, vmap_method="expand_dims")(rows, solution)
 
 
 def gossip(graph: Array, start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:

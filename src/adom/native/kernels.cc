@@ -1,7 +1,8 @@
-// The two sums that a round spends its time on, each reading its data once:
+// The sums that a round spends its time on, each reading its data once:
 //
 //   logistic_dense, logistic_sparse: the gradient of the mean logistic loss at every node;
-//   gossip: A v for a sparse matrix A given by the neighbours of every node.
+//   gossip: A v for a sparse matrix A given by the neighbours of every node;
+//   distances: the error of a record, and how far the nodes are apart.
 //
 // They are called by XLA inside its compiled loop (adom.native registers them). A leading axis, if there is one,
 // is a batch of settings: the loop over it is innermost, so that all settings share one pass over the data.
@@ -14,6 +15,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -442,7 +444,7 @@ void DenseNodes(const T* rows, const T* weights, const T* x, T* out, int64_t nod
 // the data is then multiplied with whole vectors, both sums are products of matrices that stay in registers, and no sum
 // runs across a vector. What a setting gets does not depend on the others in its group.
 constexpr int kPair = 2;   // vectors of a group
-constexpr int kDeep = 6;   // samples, or columns, that are summed up at the same time
+constexpr int kDeep = 8;   // samples, or columns, that are summed up at the same time
 
 constexpr int kFewSettings = 8;  // fewer than these are done one by one: a group would be mostly empty
 
@@ -475,15 +477,16 @@ inline void Products(const T* numbers, int64_t apart, int64_t onward, const T* v
     for (int v = 0; v < kPair; ++v) Store(sums + i * sums_apart + v * w, sum[i][v]);
 }
 
-// The same for any number of numbers, kDeep of them at a time.
-template <typename T>
+// The same for any number of numbers, N of them at a time, and the rest half as many at a time.
+template <typename T, int N = kDeep>
 inline void AddProducts(const T* numbers, int64_t count, int64_t apart, int64_t onward, const T* vectors,
                         int64_t steps, T* sums) {
   int64_t i = 0;
-  for (; i + kDeep <= count; i += kDeep)
-    Products<T, kDeep>(numbers + i * apart, apart, onward, vectors, steps, sums + i * kGroup<T>, kGroup<T>);
-  for (; i < count; ++i)
-    Products<T, 1>(numbers + i * apart, apart, onward, vectors, steps, sums + i * kGroup<T>, kGroup<T>);
+  for (; i + N <= count; i += N)
+    Products<T, N>(numbers + i * apart, apart, onward, vectors, steps, sums + i * kGroup<T>, kGroup<T>);
+  if constexpr (N > 1)
+    if (i < count)
+      AddProducts<T, N / 2>(numbers + i * apart, count - i, apart, onward, vectors, steps, sums + i * kGroup<T>);
 }
 
 // The gradients of one node for up to kGroup settings, whose x and gradients lie `far` apart. `room` has 2 d groups.
@@ -773,6 +776,74 @@ void GossipRows(const T* v, const int32_t* start, const int32_t* sender, const T
     GossipNode<T>(v, sender, weight, start[u], start[u + 1], 0, row_sum[u], v + u * d, out + u * d, d);
 }
 
+// ---------------------------------------------------------------- distances
+constexpr int64_t kSlab = 4096;  // rows that are summed up on their own, whatever the number of threads
+
+// out[c] += the sum of column c, less `from` in every row.
+template <typename T>
+void AddColumns(const T* __restrict rows, const T* __restrict from, int64_t n, int64_t d, double* __restrict out) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < d; ++c) out[c] += static_cast<double>(rows[i * d + c]) - from[c];
+}
+
+// out[c] += the sum of the squares of column c less the solution; out[d + c], of column c less `from` and `mean`.
+template <typename T>
+void AddSquares(const T* __restrict rows, const double* __restrict solution, const T* __restrict from,
+                const double* __restrict mean, int64_t n, int64_t d, double* __restrict out) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < d; ++c) {
+      const double number = rows[i * d + c], error = number - solution[c], apart = number - from[c] - mean[c];
+      out[c] += error * error;
+      out[d + c] += apart * apart;
+    }
+}
+
+// add(first row, how many, out) for slabs of n rows, each with an `out` of its own; then the sum of these, in order.
+template <typename Add>
+std::vector<double> BySlabs(ffi::ThreadPool& pool, int64_t n, int64_t width, const Add& add) {
+  const int64_t slabs = (n + kSlab - 1) / kSlab;
+  std::vector<double> part(slabs * width);
+  Share(pool, slabs, static_cast<double>(n) * width, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      add(i * kSlab, std::min(kSlab, n - i * kSlab), part.data() + i * width);
+  });
+  for (int64_t i = 1; i < slabs; ++i)
+    for (int64_t c = 0; c < width; ++c) part[c] += part[i * width + c];
+  part.resize(width);
+  return part;
+}
+
+// The rows' squared distances from the solution and from their mean. The mean is that of the differences from the first
+// row: rows that agree to the last bit are then not apart by the rounding of their mean.
+template <typename T>
+void RunDistances(ffi::ThreadPool& pool, ffi::AnyBuffer rows, ffi::AnyBuffer solution, double* out) {
+  const int64_t n = Axis(rows, 2), d = Axis(rows, 1), settings = Settings(rows, 2);
+  for (int64_t s = 0; s < settings; ++s, out += 2) {
+    const T* all = Part<T>(rows, 2, s);
+    auto mean = BySlabs(pool, n, d, [&](int64_t i, int64_t count, double* to) {
+      AddColumns(all + i * d, all, count, d, to);
+    });
+    for (double& number : mean) number /= static_cast<double>(n);
+    const auto squares = BySlabs(pool, n, 2 * d, [&](int64_t i, int64_t count, double* to) {
+      AddSquares(all + i * d, Part<double>(solution, 1, s), all, mean.data(), count, d, to);
+    });
+    out[0] = std::accumulate(squares.begin(), squares.begin() + d, 0.0);
+    out[1] = std::accumulate(squares.begin() + d, squares.end(), 0.0);
+  }
+}
+
+ffi::Error Distances(ffi::ThreadPool pool, ffi::AnyBuffer rows, ffi::AnyBuffer solution,
+                     ffi::Result<ffi::Buffer<ffi::F64>> out) {
+  const ffi::DataType type = rows.element_type();
+  if (solution.element_type() != ffi::F64 || (type != ffi::F64 && type != ffi::F32))
+    return ffi::Error::InvalidArgument("adom: rows must be float64 or float32, the solution float64");
+  if (type == ffi::F64)
+    RunDistances<double>(pool, rows, solution, out->typed_data());
+  else
+    RunDistances<float>(pool, rows, solution, out->typed_data());
+  return ffi::Error::Success();
+}
+
 // Copies each array of rows into a longer one and lets `fetch`, a function given by its address, fill the rest. The
 // clock goes in and out: so whoever needs it next comes after this round.
 typedef int32_t (*Fetch)(int64_t clock, int64_t count, void* const* tables, int64_t rows, int64_t width);
@@ -875,3 +946,10 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_exchange, Exchange,
                                   .RemainingArgs()
                                   .Ret<ffi::BufferR0<ffi::S64>>()
                                   .RemainingRets());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_distances, Distances,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::Buffer<ffi::F64>>());

@@ -88,10 +88,8 @@ class History:
         kept = np.flatnonzero((iteration > before) & wanted)
         if kept.size == 0:
             return None
-        first = self.tables[0][0, ERROR] if self.tables else error[kept[0]]
-        limit = DIVERGED * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
-        diverged = ~(error[kept] <= limit)
-        converged = error[kept] <= self.plan.tol if self.plan.tol is not None else np.zeros_like(diverged)
+        low, high = self._bounds(self.tables[0][0, ERROR] if self.tables else error[kept[0]])
+        diverged, converged = ~(error[kept] <= high), error[kept] <= low
         stops = np.flatnonzero(diverged | converged | over[kept])
         if stops.size:
             kept = kept[: stops[0] + 1]
@@ -103,6 +101,15 @@ class History:
         elif stops.size:
             self.end()
         return int(kept[-1])
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Errors at which a run that has begun has converged, and beyond which it has diverged."""
+        return self._bounds(self.tables[0][0, ERROR])
+
+    def _bounds(self, first: float) -> tuple[float, float]:
+        low = -np.inf if self.plan.tol is None else self.plan.tol
+        return low, DIVERGED * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
 
     def end(self) -> None:
         """Set status and message from the records.

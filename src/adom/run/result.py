@@ -43,7 +43,7 @@ class Result:
         The rows reported at the last record.
     history : pandas.DataFrame
         One row per record: iteration, round, gradients (per node, on average), floats_sent (over all links),
-        seconds (without compilation and metrics), error (sum over nodes of the squared distance to x*),
+        seconds (without compilation), error (sum over nodes of the squared distance to x*),
         consensus (sum over nodes of the squared distance to the mean row). Where x* is unknown, gradient_norm (of the
         mean of the f_i at the mean row) takes the place of error.
     status : str

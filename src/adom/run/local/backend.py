@@ -1,13 +1,14 @@
 """The local engine: all nodes in one process, one compiled loop, on whatever device JAX has.
 
-Metrics are computed between chunks of the compiled loop, outside of the timed part.
+On a CPU, errors are computed inside the compiled loop, and of the rows only those are kept that a run ends with. An
+accelerator keeps the rows of all records of a chunk, and their errors are computed after it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from ..recorder import COLUMNS, History, Plan, Recorder, describe
 from ..request import Request, check_budget
 from ..result import Result
 from .jitted import Carry, Session
+from .records import Target, distances
 
 Array = Any
 UNEVEN = 2.0
@@ -76,10 +78,8 @@ def run_settings(
             plan = histories[first].plan
             recorder = Recorder(histories[some], partial(lambda first, member: finish(first + member), first))
             progress = Progress(plan.rounds, cls.title, request.progress)
-            row_bytes = np.dtype(plan.dtype).itemsize * problems[0].nodes * problems[0].dim * size
-            begin = partial(Session, dtype=plan.dtype, slots=slots(plan, row_bytes), observe=observe_iterate)
-            with begin(problems[some], network, methods[some], oracle) as session:
-                backend = LocalBackend(session, np.stack(solutions(problems[some])))
+            begin = partial(Session, problems[some], network, methods[some], oracle, dtype=plan.dtype)
+            with LocalBackend(begin, plan, np.stack(solutions(problems[some])), problems[0].nodes) as backend:
                 drive(backend, plan, recorder, progress, interrupt)
     return [results[member] for member in range(len(methods))]
 
@@ -104,25 +104,55 @@ def batches(methods: Sequence[Method], most: int) -> Iterator[list[int]]:
 
 
 class LocalBackend:
-    """A session whose steps are recorded against the solutions of its problems."""
+    """A session whose steps are recorded against the solutions of its problems.
+
+    Parameters
+    ----------
+    begin : callable
+        Returns the session, given how many records fit in a chunk and how they are observed.
+    plan : Plan
+    solutions : array, (settings, dim)
+    nodes : int
+    """
 
     agreed = False
 
-    def __init__(self, session: Session, solutions: np.ndarray) -> None:
-        self.session, self.solutions = session, solutions
-        self.fits, self.advance = session.fits, session.advance
+    def __init__(self, begin: Callable[..., Session], plan: Plan, solutions: np.ndarray, nodes: int) -> None:
+        self.solutions = solutions
+        if jax.default_backend() == "cpu":
+            wide = np.full(len(solutions), np.inf)
+            target = Target(solutions, -wide, wide) if len(solutions) > 1 else Target(solutions[0], -wide[0], wide[0])
+            self.session = begin(slots=slots(plan, 1), observe=observe_errors, target=target)
+        else:
+            row_bytes = np.dtype(plan.dtype).itemsize * nodes * solutions.size
+            self.session = begin(slots=slots(plan, row_bytes), observe=observe_iterate)
+        self.fits = self.session.fits
+        self._bounded = self.session.target is None  # whether the bounds of a run that goes on are known
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.session.__exit__(*exc)
+
+    def advance(self, plan: Plan, pace: int) -> Chunk:
+        """Make about `pace` steps; the first record, which bounds the errors to come, is a chunk of its own."""
+        return self.session.advance(plan, pace if self._bounded else min(pace, plan.record_every))
 
     def measure(self, chunk: Chunk, members: list[int]) -> np.ndarray:
         """Return the records of all members."""
-        iteration, clock, gradients, floats, rows = chunk.observed
-        solutions = self.solutions[members] if self.session.batched else self.solutions[0]
-        error, consensus = _distances(rows, solutions)
-        no_time = np.zeros_like(iteration)
-        columns = (iteration, clock, gradients, floats, no_time, error, consensus)
-        chunk.observed = np.asarray(rows) if self.session.on_cpu else rows  # a view; elsewhere only kept rows travel
-        tables = [np.asarray(column, dtype=float).reshape(len(rows), -1)[: chunk.records].T for column in columns]
+        if self.session.kept is not None:
+            *counters, error, consensus = chunk.observed
+            rows = np.asarray(self.session.kept.rows)  # of the last record that counts
+            chunk.observed = (np.moveaxis(rows, self.session.kind.axis, 0) if self.session.batched else rows)[None]
+        else:
+            *counters, chunk.observed = chunk.observed
+            solutions = self.solutions[members] if self.session.batched else self.solutions[0]
+            error, consensus = _distances(chunk.observed, solutions)
+        columns = (*counters, np.zeros_like(counters[0]), error, consensus)  # no times yet
+        tables = [np.asarray(column, dtype=float) for column in columns]
         assert len(tables) == len(COLUMNS)
-        return np.stack(tables, axis=-1)
+        return np.stack([table.reshape(len(table), -1)[: chunk.records].T for table in tables], axis=-1)
 
     def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
         """Change nothing: there are no other ranks."""
@@ -131,27 +161,49 @@ class LocalBackend:
 
     def rows(self, chunk: Chunk, record: int, position: int) -> np.ndarray:
         """Return the rows of a record of one member."""
-        return np.array(chunk.observed[record, position] if self.session.batched else chunk.observed[record])
+        rows = chunk.observed[record if self.session.kept is None else 0]
+        return np.array(rows[position] if self.session.batched else rows)
 
     def anyone(self, asked: bool) -> bool:
         """Return whether this process was asked to stop."""
         return asked
 
     def between(self, chunk: Chunk, recorder: Recorder) -> None:
-        """Drop members that have ended once they are half of those that are carried."""
+        """Drop members that have ended once they are half of those that are carried; bound the errors to come."""
         going = recorder.going
         if self.session.batched and 1 < len(going) <= len(recorder.members) / 2:
             self.session.keep(going)
             recorder.members = [recorder.members[position] for position in going]
+        histories = [recorder.histories[member] for member in recorder.members]
+        if not self._bounded and all(history.tables for history in histories):
+            bounds = np.array([history.bounds for history in histories])
+            self.session.bound(*(bounds.T if self.session.batched else bounds[0]))
+            self._bounded = True
+
+
+def _counters(carry: Carry) -> tuple[Array, Array, Array, Array]:
+    return carry.iteration, carry.clock, carry.memory.gradients.mean(dtype=jnp.float64), carry.floats
 
 
 def observe_iterate(carry: Carry) -> tuple[Array, ...]:
     """Observe the counters and the reported rows."""
-    return carry.iteration, carry.clock, carry.memory.gradients.mean(dtype=jnp.float64), carry.floats, carry.x
+    return *_counters(carry), carry.x
 
 
-@jax.jit
-def _distances(rows: Array, solution: Array) -> tuple[Array, Array]:
-    """Return error and consensus of rows of shape (..., nodes, dim), each against a solution of shape (..., dim)."""
-    mean = rows.mean(axis=-2, keepdims=True)
-    return ((rows - solution[..., None, :]) ** 2).sum(axis=(-2, -1)), ((rows - mean) ** 2).sum(axis=(-2, -1))
+class Errors(NamedTuple):
+    """The numbers of a record."""
+
+    iteration: Array
+    clock: Array
+    gradients: Array
+    floats: Array
+    error: Array
+    consensus: Array
+
+
+def observe_errors(carry: Carry, target: Target) -> Errors:
+    """Observe the counters, and the distances of the reported rows from the solution and from each other."""
+    return Errors(*_counters(carry), *distances(carry.x, target.solution))
+
+
+_distances = jax.jit(distances)

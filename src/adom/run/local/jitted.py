@@ -34,6 +34,7 @@ from ..recorder import Plan
 from ..user_code import bare, user_code
 from .gossip import Graphs, LocalGossip
 from .graph_layout import FOREVER, GraphLayout
+from .records import Kept, Target, make_records, watch
 
 Array = Any
 UNROLL = 16
@@ -150,23 +151,25 @@ def _advance(
     problem: Problem,
     graphs: Graphs,
     budget: Array,
+    target: Target | None,
     records: Any,
     steps: Any,
     *,
     kind: Kind,
-) -> tuple[Carry, Any]:
-    """Make `records` records of `steps` steps each; return the last carry and what was observed.
+) -> tuple[Carry, Any, Kept | None]:
+    """Make `records` records of `steps` steps each; return the last carry, what was observed, and the rows kept.
 
     No step is begun that would spend more than `budget` rounds in all. For a method whose every step is one round
     the host sees to that.
     """
     step = partial(_step, spec=kind.spec)
-    observe, rounds_of_step = kind.observe, type(method).rounds_of_step
+    observe, rounds_of_step = partial(watch, kind.observe), type(method).rounds_of_step
     axes: Any = None
     if kind.batched:
         axes = _carry_axes(carry, method, kind.axis)
         step = jax.vmap(step, in_axes=(axes, 0, _problem_axes(problem, kind), None), out_axes=axes)
-        observe = jax.vmap(observe, in_axes=(axes,))
+        kept_axes = None if target is None else Kept(kind.axis, 0)
+        observe = jax.vmap(observe, in_axes=(axes, 0, kept_axes), out_axes=(0, kept_axes))
         rounds_of_step = jax.vmap(rounds_of_step)
     static = isinstance(steps, int)
 
@@ -193,18 +196,7 @@ def _advance(
 
     # An accelerator's loop makes several records a turn, and writes them together.
     together = gcd(records, max(1, UNROLL // max(1, steps))) if static else 1
-
-    def record(turn: Array, pair: tuple[Carry, Any]) -> tuple[Carry, Any]:
-        carry, seen = pair[0], []
-        for _ in range(together):
-            carry = make_steps(carry)
-            seen.append(observe(carry))
-        written = partial(jax.lax.dynamic_update_slice_in_dim, start_index=turn * together, axis=0)
-        return carry, jax.tree.map(lambda buffer, *values: written(buffer, jnp.stack(values)), pair[1], *seen)
-
-    empty = jax.tree.map(lambda s: jnp.zeros((kind.slots, *s.shape), s.dtype), jax.eval_shape(observe, carry))
-    final: tuple[Carry, Any] = jax.lax.fori_loop(0, records // together, record, (carry, empty))
-    return final
+    return make_records(make_steps, observe, carry, target, kind.slots, records // together, together)
 
 
 def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
@@ -245,7 +237,8 @@ class Session:
         *,
         dtype: str = "float64",
         slots: int = 1,
-        observe: Callable[[Carry], Any],
+        observe: Callable[..., Any],
+        target: Target | None = None,
         layout: GraphLayout | None = None,
     ) -> None:
         _register(type(methods[0]))
@@ -261,7 +254,8 @@ class Session:
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
         with self._reading():
             self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
-        self.dtype = dtype
+        self.dtype, self.target = dtype, target
+        self.kept: Kept | None = None
         self.layout = layout or GraphLayout(network, type(methods[0]).directed)
         self.graphs, self.end = self._window(0)
         self.chunk(0, 0, 0)  # compiles, so that no later chunk's time contains it
@@ -351,16 +345,22 @@ class Session:
         arguments = self._arguments(min(budget, self.end))
         with self._reading():
             if self._fixed(records, steps):
-                self.carry, observed = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
+                outcome = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
             else:
-                self.carry, observed = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
+                outcome = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
+        self.carry, observed, self.kept = outcome
         return jax.block_until_ready(observed)
+
+    def bound(self, low: Array, high: Array) -> None:
+        """Set the bounds of the error beyond which the rows are kept."""
+        assert self.target is not None
+        self.target = self.target._replace(low=np.asarray(low), high=np.asarray(high))
 
     def _fixed(self, records: int, steps: int) -> bool:
         return not (self.on_cpu or self._varies or records * steps < STATIC_STEPS)
 
     def _arguments(self, budget: int) -> tuple[Any, ...]:
-        return self.carry, self.method, self.problem, self.graphs, np.int64(budget)
+        return self.carry, self.method, self.problem, self.graphs, np.int64(budget), self.target
 
     def keep(self, members: Sequence[int]) -> None:
         """Go on with some of the settings only; their order stays."""
@@ -370,7 +370,7 @@ class Session:
             return leaf if axis is None else jnp.take(leaf, chosen, axis=axis)
 
         self.carry = _along(_carry_axes(self.carry, self.method, self.kind.axis), pick, self.carry)
-        self.method = jax.tree.map(partial(pick, 0), self.method)
+        self.method, self.target = jax.tree.map(partial(pick, 0), (self.method, self.target))
         self.problem = _along(_problem_axes(self.problem, self.kind), pick, self.problem)
 
 

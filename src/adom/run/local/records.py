@@ -1,0 +1,82 @@
+"""Records made inside the compiled loop: what is observed, and the rows of the record at which a run ends."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ... import native
+
+Array = Any
+
+
+class Target(NamedTuple):
+    """The solution, and the bounds between which the error lies while a run goes on."""
+
+    solution: Array
+    low: Array  # the run has converged at this error
+    high: Array  # and diverged beyond this one
+
+
+class Kept(NamedTuple):
+    """The rows of the first record beyond the bounds, or of the last one."""
+
+    rows: Array
+    ended: Array
+
+    def after(self, x: Array, error: Array, target: Target) -> "Kept":
+        """Return what is kept after one more record."""
+        going = (target.low < error) & (error <= target.high)  # an error that is no number ends a run
+        return Kept(jnp.where(self.ended, self.rows, x), self.ended | ~going)
+
+
+def watch(observe: Callable[..., Any], carry: Any, target: Target | None, kept: Kept | None) -> tuple[Any, Any]:
+    """Return what is observed after a step, and what is then kept if there is a target."""
+    if target is None or kept is None:
+        return observe(carry), None
+    seen = observe(carry, target)
+    return seen, kept.after(carry.x, seen.error, target)
+
+
+def make_records(
+    make_steps: Callable[[Any], Any],
+    watch: Callable[..., tuple[Any, Any]],
+    carry: Any,
+    target: Target | None,
+    slots: int,
+    turns: Array,
+    together: int,
+) -> tuple[Any, Any, Kept | None]:
+    """Make `together` records `turns` times; return the last carry, the records of all slots, and what is kept."""
+
+    def turn(number: Array, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        carry, kept, seen = before[0], before[2], []
+        for _ in range(together):
+            carry = make_steps(carry)
+            one, kept = watch(carry, target, kept)
+            seen.append(one)
+        written = partial(jax.lax.dynamic_update_slice_in_dim, start_index=number * together, axis=0)
+        return carry, jax.tree.map(lambda buffer, *values: written(buffer, jnp.stack(values)), before[1], *seen), kept
+
+    kept = None if target is None else Kept(jnp.zeros_like(carry.x), jnp.zeros(target.low.shape, dtype=bool))
+    shapes, _ = jax.eval_shape(watch, carry, target, kept)
+    empty = jax.tree.map(lambda s: jnp.zeros((slots, *s.shape), s.dtype), shapes)
+    final: tuple[Any, Any, Any] = jax.lax.fori_loop(0, turns, turn, (carry, empty, kept))
+    return final
+
+
+def distances(rows: Array, solution: Array) -> tuple[Array, Array]:
+    """Return error and consensus of rows of shape (..., nodes, dim), each against a solution of shape (..., dim).
+
+    They are summed in float64. The mean is that of the differences from the first row: rows that agree to the last bit
+    are then not apart by the rounding of their mean.
+    """
+    if native.usable():
+        both = native.distances(rows, solution)
+        return both[..., 0], both[..., 1]
+    rows = rows.astype(jnp.float64)
+    error, apart = rows - solution[..., None, :], rows - rows[..., :1, :]
+    apart -= apart.mean(axis=-2, keepdims=True)
+    return (error**2).sum(axis=(-2, -1)), (apart**2).sum(axis=(-2, -1))
