@@ -1,14 +1,13 @@
 """`adom solve`: run a method on a problem and a network, and save the result."""
 
-from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
+from .picture import Painter
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
@@ -37,15 +36,16 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
     if settings.mpi.ranks is not None and ranks.rank() is None:
         return _start(settings, out, json)
-    if settings.run.engine == "mpi":
-        with ranks.watched("building the problem and the network"):
+    with Painter(beside=settings.run.engine == "local") as painter:
+        if settings.run.engine == "mpi":
+            with ranks.watched("building the problem and the network"):
+                result = _build_and_run(settings)
+        else:
             result = _build_and_run(settings)
-    else:
-        result = _build_and_run(settings)
-    code = of_run(result.status, result.provenance["tol"])
-    if ranks.rank():  # rank 0 prints and writes for all
-        return ranks.leave(code)
-    files = _save(result, settings, out)
+        code = of_run(result.status, result.provenance["tol"])
+        if ranks.rank():  # rank 0 prints and writes for all
+            return ranks.leave(code)
+        files = _save(result, settings, out, painter)
     summary = _summary(result, settings)
     if json:
         output.as_json({**summary, "files": files})
@@ -98,17 +98,7 @@ def _build_and_run(settings: Config) -> "Result":
 
         more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
     parameters, budget = build.parameters(run.parameters), build.budget(settings, problem)
-    if run.engine == "local":
-        Thread(target=_load_plot, daemon=True).start()
     return solve_problem(problem, network, run.method, parameters, run.oracle, engine=run.engine, **budget, **more)
-
-
-def _load_plot() -> None:
-    """Load matplotlib, for the picture, while compiled rounds keep another core busy."""
-    with suppress(Exception):  # the picture itself will say what is wrong
-        from matplotlib.backends import backend_agg  # noqa: F401
-
-        from ..plot import curves, display  # noqa: F401
 
 
 def _start(settings: Config, out: Path, json: bool) -> int:
@@ -126,10 +116,8 @@ def _start(settings: Config, out: Path, json: bool) -> int:
         return ranks.start(settings.mpi.ranks, words, Path(folder))
 
 
-def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
+def _save(result: "Result", settings: Config, out: Path, painter: Painter) -> dict[str, str]:
     """Write the files of a run; return them by kind."""
-    from ..plot.curves import convergence
-    from ..plot.style import save
     from ..util.files import atomic, write_table
     from .config import write_toml
 
@@ -139,10 +127,13 @@ def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
         "config": out / "config.toml",
     }
     if result.measure:
-        files["figure"] = save(convergence([result]), out / "convergence.png")
+        files["figure"] = out / "convergence.png"
+        painter.begin(files["result"], files["figure"])
     with atomic(files["history"]) as partial:
         write_table(result.columns, partial)
     write_toml(settings, files["config"])
+    if result.measure:
+        painter.finish(result, files["figure"])
     return {kind: str(path) for kind, path in files.items()}
 
 
