@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#ifdef __AVX512F__
+#ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
@@ -35,8 +35,14 @@ namespace ffi = xla::ffi;
 namespace {
 
 // ---------------------------------------------------------------- vectors
-// 64 bytes: one register of AVX-512; for a smaller machine the compiler takes two or four.
-constexpr int kBytes = 64;
+// One register of the machine. Longer vectors would do as well, but compilers keep them in memory.
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kRegisters = 32;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32, kRegisters = 16;
+#else
+constexpr int kBytes = 16, kRegisters = 16;
+#endif
 template <typename T>
 struct Lanes;
 template <>
@@ -67,6 +73,14 @@ inline void Store(T* p, Vec<T> v) {
   std::memcpy(p, &v, sizeof v);
 }
 
+// All bits set in the first `count` lanes.
+template <typename T>
+inline typename Lanes<T>::Whole FirstLanes(int count) {
+  typename Lanes<T>::Whole lane;
+  for (int i = 0; i < kWidth<T>; ++i) lane[i] = i;
+  return lane < count;
+}
+
 // The first `count` lanes; the others are zero and their memory is not touched.
 template <typename T>
 inline Vec<T> LoadFirst(const T* p, int count) {
@@ -75,6 +89,11 @@ inline Vec<T> LoadFirst(const T* p, int count) {
     return (Vec<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), p);
   else
     return (Vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 8)
+    return (Vec<T>)_mm256_maskload_pd(p, (__m256i)FirstLanes<T>(count));
+  else
+    return (Vec<T>)_mm256_maskload_ps(p, (__m256i)FirstLanes<T>(count));
 #else
   Vec<T> v = {};
   for (int i = 0; i < count; ++i) v[i] = p[i];
@@ -92,9 +111,7 @@ inline Vec<T> LoadLast(const T* p, int count) {
   else
     return (Vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>(0xffffu << (w - count)), p);
 #else
-  Vec<T> v = Load(p);
-  for (int i = 0; i < w - count; ++i) v[i] = 0;
-  return v;
+  return FirstLanes<T>(w - count) ? Vec<T>{} : Load(p);
 #endif
 }
 
@@ -105,6 +122,11 @@ inline void StoreFirst(T* p, Vec<T> v, int count) {
     _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), (__m512d)v);
   else
     _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), (__m512)v);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 8)
+    _mm256_maskstore_pd(p, (__m256i)FirstLanes<T>(count), (__m256d)v);
+  else
+    _mm256_maskstore_ps(p, (__m256i)FirstLanes<T>(count), (__m256)v);
 #else
   for (int i = 0; i < count; ++i) p[i] = v[i];
 #endif
@@ -152,9 +174,11 @@ struct Sums {
 
   INLINE Vec<T> Take(int j, Vec<T> v) {
     if (j % 2 == 1) v = Fold<T, 1>(held[0], v, kLanes);
-    if (j % 4 == 3) v = Fold<T, 2>(held[1], v, kLanes);
-    if (j % 8 == 7) v = Fold<T, 4>(held[2], v, kLanes);
-    if constexpr (kWidth<T> == 16)
+    if constexpr (kWidth<T> >= 4)
+      if (j % 4 == 3) v = Fold<T, 2>(held[1], v, kLanes);
+    if constexpr (kWidth<T> >= 8)
+      if (j % 8 == 7) v = Fold<T, 4>(held[2], v, kLanes);
+    if constexpr (kWidth<T> >= 16)
       if (j == 15) v = Fold<T, 8>(held[3], v, kLanes);
     held[j % 2 == 0 ? 0 : j % 4 == 1 ? 1 : j % 8 == 3 ? 2 : 3] = v;
     return v;
@@ -444,7 +468,7 @@ void DenseNodes(const T* rows, const T* weights, const T* x, T* out, int64_t nod
 // the data is then multiplied with whole vectors, both sums are products of matrices that stay in registers, and no sum
 // runs across a vector. What a setting gets does not depend on the others in its group.
 constexpr int kPair = 2;   // vectors of a group
-constexpr int kDeep = 8;   // samples, or columns, that are summed up at the same time
+constexpr int kDeep = kRegisters > 16 ? 8 : 6;  // samples, or columns, that are summed up at the same time
 
 constexpr int kFewSettings = 8;  // fewer than these are done one by one: a group would be mostly empty
 
