@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import adom
@@ -97,6 +97,7 @@ curves = st.lists(st.floats(1e-30, 1e15) | st.just(float("inf")), min_size=1, ma
 
 @settings(max_examples=150, deadline=None)
 @given(curves, st.sampled_from([0.0, 1.0, 37.0]), st.sampled_from([None, 1e-6]), st.floats(-6, 6))
+@example([1.0, 1.0, 1.0, 0.5, 2.0, 1.0], 1.0, 1e-6, 0.0)  # fewer records than eighths
 def test_any_curve_gets_a_status_that_does_not_depend_on_units(errors, start, tol, power):
     errors, unit = np.array(errors), 2.0 ** round(power)
     rounds = np.arange(1, len(errors) + 1)

@@ -157,7 +157,8 @@ class Curve:
 
     def rounds_to(self, tol: float) -> int:
         """Estimate the rounds still needed to reach `tol` at the present pace, to two digits."""
-        for count in (4, 8):  # the last quarters, or where they do not fall yet, the last eighths
+        for parts in (4, 8):  # the last quarters, or where they do not fall yet, the last eighths
+            count = min(parts, len(self.logs))  # none is empty
             logs = [float(np.median(part)) for part in np.array_split(self.logs, count)[-2:]]
             clock = [float(np.median(part)) for part in np.array_split(self.rounds, count)[-2:]]
             if logs[1] < logs[0]:
