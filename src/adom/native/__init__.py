@@ -7,14 +7,14 @@ results to rounding. ``ADOM_NATIVE=0`` switches them off, ``python -m adom.nativ
 """
 
 import ctypes
-import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from .build import BuildError, library
+from .build import BuildError, library, switched_off
+from .graphs import address, whole
 
 Array = Any
 TARGETS = {
@@ -44,7 +44,7 @@ PLATFORMS = {"cpu": "cpu", "gpu": "CUDA"}
 @cache
 def problem(backend: str) -> str:
     """Load the kernels for "cpu" or "gpu", building them if need be; return why they cannot be used, or nothing."""
-    if os.environ.get("ADOM_NATIVE", "1") == "0":
+    if switched_off():
         return "switched off by ADOM_NATIVE=0"
     if backend not in TARGETS:
         return f"there are none for {backend}"
@@ -171,16 +171,8 @@ def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: A
         return np.asarray(row_sum[:, None] * own + total)
     v, out = np.ascontiguousarray(v), np.empty(own.shape, dtype=own.dtype)
     function = getattr(_loaded("cpu"), f"adom_gossip_rows_{v.dtype}")
-    function(*(_pointer(a) for a in (v, start, sender, weight, row_sum, out)), *map(_size, own.shape))
+    function(*(address(a) for a in (v, start, sender, weight, row_sum, out)), *map(whole, own.shape))
     return out
-
-
-def _pointer(array: Array) -> Any:
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def _size(number: int) -> Any:
-    return ctypes.c_int64(number)
 
 
 def _call(name: str, like: Array, *operands: Array) -> Array:

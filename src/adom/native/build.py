@@ -28,6 +28,11 @@ LIMIT = 300
 """Seconds after which a compiler is given up."""
 
 
+def switched_off() -> bool:
+    """Return whether the user wants no compiled code."""
+    return os.environ.get("ADOM_NATIVE", "1") == "0"
+
+
 class BuildError(Exception):
     """The kernels cannot be built; the message says why."""
 

@@ -4,14 +4,13 @@ For `adom.networks`, without JAX. Where `usable` says no, NumPy and SciPy do the
 """
 
 import ctypes
-import os
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .build import BuildError, library
+from .build import BuildError, library, switched_off
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -21,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 @cache
 def _loaded() -> Any:
     """Load the functions, building them if need be; None where that is impossible."""
-    if os.environ.get("ADOM_NATIVE", "1") == "0":
+    if switched_off():
         return None
     try:
         loaded = ctypes.CDLL(str(library("graphs")))
@@ -39,7 +38,7 @@ def usable() -> bool:
 def labels(nodes: int, pairs: Any) -> tuple[int, Ints]:
     """Return the number of components, and for each node its component, numbered by their smallest nodes."""
     pairs, out = _as(pairs, np.int32), np.empty(nodes, dtype=np.int32)
-    count = _loaded().adom_labels(_at(pairs), _whole(len(pairs)), _whole(nodes), _at(out))
+    count = _loaded().adom_labels(address(pairs), whole(len(pairs)), whole(nodes), address(out))
     return int(count), out
 
 
@@ -47,22 +46,22 @@ def canonical(pairs: Any, nodes: int) -> Ints:
     """Return node pairs with u < v, each once, sorted lexicographically."""
     pairs = _as(pairs, np.int32).reshape(-1, 2)
     out = np.empty((len(pairs), 2), dtype=np.int32)
-    count = _loaded().adom_canonical(_at(pairs), _whole(len(pairs)), _whole(nodes), _at(out))
+    count = _loaded().adom_canonical(address(pairs), whole(len(pairs)), whole(nodes), address(out))
     return out[:count]
 
 
 def rows(links: Ints, weights: Floats, start: Ints, sender: Ints, share: Floats) -> None:
     """Write -weight of sorted links row by row, (nodes + 1,) starts and twice as many senders and shares as links."""
     links, weights = _as(links, np.int32), _as(weights, np.float64)
-    count, nodes = _whole(len(links)), _whole(len(start) - 1)
-    _loaded().adom_rows(_at(links), count, _at(weights), nodes, _at(start), _at(sender), _at(share))
+    count, nodes = whole(len(links)), whole(len(start) - 1)
+    _loaded().adom_rows(address(links), count, address(weights), nodes, address(start), address(sender), address(share))
 
 
 def trees(points: Floats) -> Ints:
     """Return the shortest spanning trees of clouds (graphs, nodes, 2), their links sorted: (graphs, nodes - 1, 2)."""
     graphs, nodes, _ = points.shape
     points, out = _as(points, np.float64), np.empty((graphs, nodes - 1, 2), dtype=np.int32)
-    _loaded().adom_trees(_at(points), _whole(graphs), _whole(nodes), _at(out))
+    _loaded().adom_trees(address(points), whole(graphs), whole(nodes), address(out))
     return out
 
 
@@ -70,10 +69,10 @@ def near(points: Floats, radius: float, joined: Ints) -> tuple[Ints, Longs]:
     """Return the pairs of clouds closer than a radius and those of given trees, graph after graph, and how many."""
     graphs, nodes, _ = points.shape
     points, joined, sizes = _as(points, np.float64), _as(joined, np.int32), np.empty(graphs, dtype=np.int64)
-    arguments = (_at(points), _whole(graphs), _whole(nodes), ctypes.c_double(radius**2), _at(joined))
-    _loaded().adom_near(*arguments, _at(sizes), None)
+    arguments = (address(points), whole(graphs), whole(nodes), ctypes.c_double(radius**2), address(joined))
+    _loaded().adom_near(*arguments, address(sizes), None)
     links = np.empty((int(sizes.sum()), 2), dtype=np.int32)
-    _loaded().adom_near(*arguments, None, _at(links))
+    _loaded().adom_near(*arguments, None, address(links))
     return links, sizes
 
 
@@ -82,8 +81,8 @@ def extremes(nodes: int, links: Ints, offsets: Longs, weights: Floats) -> Floats
     links, offsets, weights = _as(links, np.int32), _as(offsets, np.int64), _as(weights, np.float64)
     graphs = len(offsets) - 1
     out = np.empty((graphs, 2))
-    arguments = (_at(links), _at(offsets), _whole(graphs), _at(weights), _whole(nodes))
-    _loaded().adom_extremes(*arguments, _at(out))
+    arguments = (address(links), address(offsets), whole(graphs), address(weights), whole(nodes))
+    _loaded().adom_extremes(*arguments, address(out))
     return out
 
 
@@ -92,9 +91,11 @@ def _as(array: Any, dtype: Any) -> Any:
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-def _at(array: npt.NDArray[Any]) -> Any:
+def address(array: npt.NDArray[Any]) -> Any:
+    """Return where an array begins, as C++ takes it."""
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _whole(number: int) -> Any:
+def whole(number: int) -> Any:
+    """Return a whole number as C++ takes it."""
     return ctypes.c_int64(number)

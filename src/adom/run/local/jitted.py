@@ -11,7 +11,7 @@ shared, and so is the clock where every step is one round: the data is read once
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, partial
 from math import gcd
 from time import perf_counter
 from typing import Any, NamedTuple, Self
@@ -212,13 +212,14 @@ def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
 
 
 _advance_freely = jax.jit(_advance, static_argnames="kind", donate_argnames="carry")
-_advance_fixed = jax.jit(
-    _advance,
-    static_argnames=("kind", "records", "steps"),
-    donate_argnames="carry",
-    # Of a round's kernels, those that do not wait for each other run side by side: the gradient and the products.
-    compiler_options={"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
-)
+
+
+@cache
+def _advance_fixed() -> Any:
+    """Return the program of chunks of a fixed size; a GPU runs kernels that do not wait for each other side by side."""
+    options = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"} if jax.default_backend() == "gpu" else None
+    compiled = partial(jax.jit, donate_argnames="carry", compiler_options=options)
+    return compiled(_advance, static_argnames=("kind", "records", "steps"))
 
 
 class Session:
@@ -271,9 +272,8 @@ class Session:
         return cached_for(self.kind.code or None)
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
-        layout = self.layout
+        layout, known = self.layout, _laid_out.setdefault(self.layout.network, {})
         whole = layout.whole and type(layout) is GraphLayout  # a rank has some of the rows only
-        known = _laid_out.setdefault(layout.network, {})
         key = (layout.directed, self.dtype, native.usable(), jax.default_backend())
         if whole and key in known:
             return known[key], FOREVER
@@ -337,7 +337,7 @@ class Session:
         """Compile the program of a chunk of this size, so that its time does not contain it."""
         if self._fixed(records, steps):
             with self._reading():
-                _advance_fixed.lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
+                _advance_fixed().lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
 
     def chunk(self, records: int, steps: int, budget: int) -> Any:
         """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
@@ -345,7 +345,7 @@ class Session:
         arguments = self._arguments(min(budget, self.end))
         with self._reading():
             if self._fixed(records, steps):
-                outcome = _advance_fixed(*arguments, records=records, steps=steps, kind=self.kind)
+                outcome = _advance_fixed()(*arguments, records=records, steps=steps, kind=self.kind)
             else:
                 outcome = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
         self.carry, observed, self.kept = outcome
