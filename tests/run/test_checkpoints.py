@@ -40,17 +40,6 @@ def same(one, other):
     return one.x.tobytes() == other.x.tobytes() and history[0].equals(history[1]) and one.status == other.status
 
 
-def test_the_block_arithmetic_is_the_local_engines_over_500_rounds():
-    for name, problem, network, method, oracle in mpi_program.runs():
-        local = adom.solve(problem, network, method, "unit", oracle, rounds=500)
-        found = distributed.on_one_rank(problem, network, method, "unit", request(500, oracle=oracle))
-        assert found.status == local.status, name
-        if name == "dnm-exact":
-            continue  # beyond its stability: rounding grows
-        error, expected = (one.history["error"].to_numpy() for one in (found, local))
-        np.testing.assert_allclose(error, expected, 1e-9, 1e-20 * local.provenance["start_error"], err_msg=name)
-
-
 @pytest.mark.parametrize("oracle", ["auto", "exact", "gd:1", "agd:3"])
 @pytest.mark.parametrize("record_every", [1, 7])
 def test_going_on_from_a_checkpoint_changes_no_bit(tmp_path, oracle, record_every):

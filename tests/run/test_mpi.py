@@ -1,94 +1,21 @@
-"""Engine mpi on real ranks: the same bits on any number of them, neighbours only, kills, faults."""
+"""Engine mpi on real ranks that are killed, hang, raise, or do not get through their start."""
 
-import json
 import os
 import random
 import re
 import signal
 import time
 
-import numpy as np
 import pytest
 
 import adom
-from adom.run.ranks.partition import Partition
-from support import mpi_program
 from support.ranks import needs_mpi, run, start
 
 pytestmark = needs_mpi
-ROUNDS = 130
-
-
-SOME = ("adom-auto", "adom-loss", "mudag-auto", "push-pull-directed")
-
-
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory):
-    """Every method on 1 and 3 ranks, some also on 2 and 4: number of ranks -> name -> result."""
-    found = {}
-    for ranks in (1, 2, 3, 4):
-        folder = tmp_path_factory.mktemp(f"ranks{ranks}")
-        code, out = run(ranks, "methods", folder, ROUNDS, *(SOME if ranks in (2, 4) else ()))
-        assert code == 0, out
-        found[ranks] = {path.stem: adom.load(path) for path in sorted(folder.glob("*.npz"))}
-    return found
 
 
 def untimed(result):
     return result.history.drop(columns="seconds")
-
-
-def test_the_number_of_ranks_changes_no_bit(everything):
-    names = [name for name, *_ in mpi_program.runs()]
-    assert sorted(everything[1]) == sorted(everything[3]) == sorted(names)
-    assert sorted(everything[2]) == sorted(everything[4]) == sorted(SOME)
-    assert {name.partition("-")[0] for name in names} >= {"adom", "dnm", "mudag", "apm", "push", "panda", "pngd"}
-    for ranks in (2, 3, 4):
-        for name, result in everything[ranks].items():
-            alone = everything[1][name]
-            assert result.x.tobytes() == alone.x.tobytes(), (ranks, name)
-            assert untimed(result).equals(untimed(alone)), (ranks, name)
-            assert result.status == alone.status
-            assert result.provenance["wire"]["ranks"] == ranks
-
-
-def test_ranks_agree_with_the_local_engine(everything):
-    """For a few; test_checkpoints.py holds all of them on one rank against the local engine, over 500 rounds."""
-    for name, problem, network, method, oracle in mpi_program.runs():
-        if name in SOME:
-            local = adom.solve(problem, network, method, "unit", oracle, rounds=ROUNDS)
-            found = everything[3][name]
-            assert found.status == local.status, name
-            error, expected = found.history["error"].to_numpy(), local.history["error"].to_numpy()
-            start = local.provenance["start_error"]
-            np.testing.assert_allclose(error, expected, rtol=1e-9, atol=1e-20 * start, err_msg=name)
-            for column in ("iteration", "round", "floats_sent"):
-                assert (found.history[column] == local.history[column]).all(), name
-
-
-def test_only_neighbours_talk_once_a_round_with_the_rows_of_the_cut(tmp_path):
-    ranks = 4
-    code, out = run(ranks, "messages", tmp_path)
-    assert code == 0, out
-    blocks = Partition(mpi_program.NODES, ranks)
-    network = next(mpi_program.runs())[2]
-    width = {"adom": 2, "mudag": 1}  # vectors a round
-    for method, rounds in (("adom", 30), ("mudag", 12)):
-        sent = {
-            (k, rank, to): (rows, columns)
-            for rank in range(ranks)
-            for k, to, rows, columns in json.loads((tmp_path / f"rank{rank}.json").read_text())[method]
-        }
-        expected = {}
-        for k in range(rounds):
-            edges = np.array(list(network.graph(k).edges))
-            for u, v in np.concatenate([edges, edges[:, ::-1]]):
-                a, b = blocks.owner(np.array([u, v]))
-                if a != b:
-                    expected.setdefault((k, int(a), int(b)), set()).add(int(u))
-        assert sent == {pair: (len(rows), 6 * width[method]) for pair, rows in expected.items()}
-        total = sum(len(json.loads((tmp_path / f"rank{rank}.json").read_text())[method]) for rank in range(ranks))
-        assert total == len(sent)  # one message for each pair of ranks and round, not several
 
 
 def wait_for(condition, seconds, process):
@@ -105,19 +32,19 @@ def generation(folder):
 
 
 def test_twenty_kills_change_no_bit(tmp_path):
-    """Five runs, each killed four times at random and gone on with another number of ranks."""
-    rounds, chance = 400, random.Random(7)
+    """Two runs, each killed ten times at random and gone on with another number of ranks."""
+    rounds, chance = 1200, random.Random(7)
     whole = tmp_path / "whole"
     whole.mkdir()
     code, out = run(2, "long", whole, rounds)
     assert code == 0, out
     expected = adom.load(whole / "result.npz")
     kills = 0
-    for series in range(5):
+    for series in range(2):
         folder = tmp_path / f"series{series}"
         folder.mkdir()
         ranks, word = 2, "no"
-        for _ in range(4):
+        for _ in range(10):
             before = generation(folder)
             for old in folder.glob("pid-*"):
                 old.unlink()

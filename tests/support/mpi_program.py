@@ -103,6 +103,12 @@ def messages(folder):
     world().Barrier()
 
 
+def methods_and_messages(folder, rounds, *chosen):
+    """Do both in one start of the ranks."""
+    methods(folder, rounds, *chosen)
+    messages(folder)
+
+
 def in_every_step(work):
     """Let a step that is about to be compiled call a function whenever it is run."""
     from jax.experimental import io_callback

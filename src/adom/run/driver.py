@@ -19,7 +19,9 @@ FIRST_CHUNK = 8
 """Steps of the first chunk; later ones last about `CHUNK_SECONDS`."""
 CHUNK_SECONDS = 0.2
 SNAPSHOT_BYTES = 2**25
-"""Memory that the rows in the records of a chunk may take."""
+"""Memory that the records of a chunk may take."""
+SPARE_BYTES = 2**20
+"""Memory for records that is taken in any case, so that runs of different lengths share a program."""
 
 
 @dataclass
@@ -76,9 +78,16 @@ def chunks(backend: Backend, plan: Plan, least: int = 1) -> Iterator[Chunk]:
         pace = int(np.clip(CHUNK_SECONDS / max(chunk.seconds, 1e-9) * steps, least, 8 * pace))
 
 
-def slots(plan: Plan, row_bytes: int) -> int:
-    """Return how many records of a chunk fit in memory."""
-    return max(1, min(512, -(-plan.rounds // plan.record_every), SNAPSHOT_BYTES // row_bytes))
+def slots(plan: Plan, record_bytes: int) -> int:
+    """Return how many records of a chunk fit in memory.
+
+    Examples
+    --------
+    >>> [slots(Plan(rounds), record_bytes) for record_bytes in (1000, 100_000) for rounds in (5, 50, 5000)]
+    [512, 512, 512, 10, 50, 335]
+    """
+    wanted = max(-(-plan.rounds // plan.record_every), SPARE_BYTES // record_bytes)
+    return max(1, min(512, wanted, SNAPSHOT_BYTES // record_bytes))
 
 
 def drive(backend: RecordingBackend, plan: Plan, recorder: Recorder, progress: Progress, interrupt: Interrupt) -> None:

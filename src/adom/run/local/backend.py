@@ -122,7 +122,9 @@ class LocalBackend:
         if jax.default_backend() == "cpu":
             wide = np.full(len(solutions), np.inf)
             target = Target(solutions, -wide, wide) if len(solutions) > 1 else Target(solutions[0], -wide[0], wide[0])
-            self.session = begin(slots=slots(plan, 1), observe=observe_errors, target=target)
+            self.session = begin(
+                slots=slots(plan, 8 * len(COLUMNS) * len(solutions)), observe=observe_errors, target=target
+            )
         else:
             row_bytes = np.dtype(plan.dtype).itemsize * nodes * solutions.size
             self.session = begin(slots=slots(plan, row_bytes), observe=observe_iterate)

@@ -1,0 +1,120 @@
+"""Every method, oracle and kind of problem by both engines: the same curves, the same bits on any number of ranks."""
+
+import json
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+import adom
+from adom.run.local import jitted
+from adom.run.ranks import solve as distributed
+from adom.run.ranks.partition import Partition
+from adom.run.request import Request
+from support import mpi_program
+from support.ranks import needs_mpi, run
+
+ROUNDS = 130  # on several ranks; 500 on one
+SOME = ("adom-auto", "adom-loss", "mudag-auto", "push-pull-directed")
+
+
+def on_one_rank(problem, network, method, oracle, rounds=500):
+    """Return the result of one rank, which needs no MPI."""
+    request = Request(oracle, rounds, None, 1, "mpi", "float64", False)
+    return distributed.on_one_rank(problem, network, method, "unit", request)
+
+
+def locally(problem, network, method, oracle):
+    return adom.solve(problem, network, method, "unit", oracle, rounds=500)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Name -> how the run is made, and its results by the local engine and by one rank."""
+    return {name: (how, locally(*how), on_one_rank(*how)) for name, *how in mpi_program.runs()}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """All runs on 3 ranks, some also on 1, 2 and 4: number of ranks -> folder of results, and messages of 4.
+
+    On 2 and 4, XLA compiles as it does by default, elsewhere in a hurry, as in all tests (conftest.py).
+    """
+    found = {}
+    for ranks in (1, 2, 3, 4):
+        found[ranks] = tmp_path_factory.mktemp(f"ranks{ranks}")
+        task = "methods_and_messages" if ranks == 4 else "methods"
+        more = {"env": {"XLA_FLAGS": ""}} if ranks in (2, 4) else {}
+        code, out = run(ranks, task, found[ranks], ROUNDS, *(() if ranks == 3 else SOME), **more)
+        assert code == 0, out
+    return found
+
+
+def untimed(result):
+    return result.history.drop(columns="seconds")
+
+
+def assert_same_bits(one, other, label):
+    assert one.x.tobytes() == other.x.tobytes(), label
+    assert untimed(one).equals(untimed(other)), label
+    assert one.status == other.status, label
+
+
+def test_the_arithmetic_of_a_rank_is_the_local_engines(runs):
+    for name, (_, local, found) in runs.items():
+        assert found.status == local.status, name
+        for column in ("iteration", "round", "floats_sent"):
+            assert (found.history[column] == local.history[column]).all(), (name, column)
+        if name == "dnm-exact":
+            continue  # beyond its stability: rounding grows
+        error, expected = (one.history["error"].to_numpy() for one in (found, local))
+        np.testing.assert_allclose(error, expected, 1e-9, 1e-20 * local.provenance["start_error"], err_msg=name)
+
+
+@needs_mpi
+def test_the_number_of_ranks_changes_no_bit(runs, folders):
+    assert {name.partition("-")[0] for name in runs} >= {"adom", "dnm", "mudag", "apm", "push", "panda", "pngd"}
+    alone = {name: on_one_rank(*how, ROUNDS) for name, (how, *_) in runs.items()}
+    for ranks, folder in folders.items():
+        found = {path.stem: adom.load(path) for path in folder.glob("*.npz")}
+        assert found.keys() == (runs.keys() if ranks == 3 else set(SOME))
+        for name, result in found.items():
+            assert_same_bits(result, alone[name], (ranks, name))
+            assert result.provenance["wire"]["ranks"] == ranks
+
+
+@needs_mpi
+def test_only_neighbours_talk_once_a_round_with_the_rows_of_the_cut(folders):
+    ranks = 4
+    said = [json.loads((folders[ranks] / f"rank{rank}.json").read_text()) for rank in range(ranks)]
+    blocks = Partition(mpi_program.NODES, ranks)
+    network = next(mpi_program.runs())[2]
+    width = {"adom": 2, "mudag": 1}  # vectors a round
+    for method, rounds in (("adom", 30), ("mudag", 12)):
+        sent = {(k, rank, to): (rows, columns) for rank in range(ranks) for k, to, rows, columns in said[rank][method]}
+        expected = {}
+        for k in range(rounds):
+            edges = np.array(list(network.graph(k).edges))
+            for u, v in np.concatenate([edges, edges[:, ::-1]]):
+                a, b = blocks.owner(np.array([u, v]))
+                if a != b:
+                    expected.setdefault((k, int(a), int(b)), set()).add(int(u))
+        assert sent == {pair: (len(rows), 6 * width[method]) for pair, rows in expected.items()}
+        total = sum(len(messages[method]) for messages in said)
+        assert total == len(sent)  # one message for each pair of ranks and round, not several
+
+
+def test_programs_of_xla_as_it_is_by_default_give_the_same_bits(runs, monkeypatch):
+    """What the tests have compiled in a hurry (conftest.py) computes what a user's programs do.
+
+    Here all runs by the local engine and some by a rank, above some on 2 and 4 ranks.
+    """
+    default = {"xla_cpu_use_fusion_emitters": True, "xla_cpu_parallel_codegen_split_count": 32}
+    compiled = partial(jax.jit, static_argnames="kind", compiler_options=default)
+    monkeypatch.setattr(jitted, "_start", compiled(jitted._start.__wrapped__))
+    monkeypatch.setattr(jitted, "_advance_freely", compiled(jitted._advance, donate_argnames="carry"))
+    for name, (how, local, rank) in runs.items():
+        assert_same_bits(locally(*how), local, name)
+        if name in SOME:
+            assert_same_bits(on_one_rank(*how), rank, name)
