@@ -17,6 +17,7 @@ from adom.data.sample_files import parse_libsvm, read
 from adom.data.shards import BY
 from adom.errors import InputError
 from adom.problems.features import DenseFeatures, SparseFeatures
+from support import default_xla
 
 from .conftest import TOY, refusal, samples
 
@@ -150,7 +151,7 @@ BLOCKS = ((0, 1), (1, 4), (4, 6))
 
 
 def gradients(problem, x):
-    return np.asarray(jax.jit(lambda problem, x: problem.gradient_rows(x))(problem, x))
+    return np.asarray(default_xla.jit(lambda problem, x: problem.gradient_rows(x))(problem, x))
 
 
 @pytest.mark.parametrize("kernels", ["native", "pure"])

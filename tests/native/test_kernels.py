@@ -24,7 +24,7 @@ def features_of(n, m, d, sparse, seed=0, scale=3.0):
 
 
 def cast(tree, dtype):
-    return jax.tree.map(lambda a: jnp.asarray(a, dtype=dtype if np.asarray(a).dtype.kind == "f" else None), tree)
+    return jax.tree.map(lambda a: np.asarray(a, dtype=dtype if np.asarray(a).dtype.kind == "f" else None), tree)
 
 
 def pure(features, x):
@@ -37,7 +37,7 @@ def pure(features, x):
 def test_gradients(shape, sparse, dtype):
     with jax.enable_x64(True):
         features = cast(features_of(*shape, sparse), dtype)
-        x = jnp.asarray(np.random.default_rng(1).standard_normal((6, shape[0], shape[2])), dtype=dtype)
+        x = np.random.default_rng(1).standard_normal((6, shape[0], shape[2])).astype(dtype)
         wanted = np.asarray(jax.jit(jax.vmap(lambda x: pure(features, x)))(x))
         many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
         one = np.asarray(jax.jit(features.logistic_gradient)(x[0]))
@@ -50,7 +50,7 @@ def test_gradients(shape, sparse, dtype):
 def test_gradients_for_many_settings(shape, dtype):
     with jax.enable_x64(True):
         features = cast(features_of(*shape, sparse=False), dtype)
-        x = jnp.asarray(np.random.default_rng(1).standard_normal((41, shape[0], shape[2])), dtype=dtype)
+        x = np.random.default_rng(1).standard_normal((41, shape[0], shape[2])).astype(dtype)
         wanted = np.asarray(jax.jit(jax.vmap(lambda x: pure(features, x)))(x))
         many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
         some = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x[30:]))

@@ -1,5 +1,8 @@
 """Values, gradients, Hessians, means over nodes and blocks of every problem agree with each other."""
 
+from functools import cache
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -69,53 +72,70 @@ PROBLEMS = {
 }
 
 
+def compiled(function):
+    """Return the function as one program, as in a run, that gives arrays of NumPy."""
+    program = jax.jit(function)
+    return lambda *given: np.asarray(program(*given))
+
+
+class Rows:
+    """A problem, and its functions of rows as programs."""
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.value, self.gradient = compiled(problem.value_rows), compiled(problem.gradient_rows)
+        self.hessian, self.product = compiled(problem.hessian_rows), compiled(problem.hessian_product_rows)
+
+
+made = cache(lambda name: Rows(PROBLEMS[name]()))
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_each_is_the_derivative_of_the_one_before(name):
-    problem, rng, step = PROBLEMS[name](), np.random.default_rng(2), 1e-6
+    rows, rng, step = made(name), np.random.default_rng(2), 1e-6
+    problem, value, gradient = rows.problem, rows.value, rows.gradient
     x, v = rng.standard_normal((2, problem.nodes, problem.dim))
-    value, gradient = (
-        (lambda at: np.asarray(problem.value_rows(at))),
-        (lambda at: np.asarray(problem.gradient_rows(at))),
-    )
     slope = (value(x + step * v) - value(x - step * v)) / (2 * step)
     np.testing.assert_allclose((gradient(x) * v).sum(axis=1), slope, rtol=1e-6, atol=1e-8)
-    product = np.asarray(problem.hessian_product_rows(x, v))
+    product = rows.product(x, v)
     change = (gradient(x + step * v) - gradient(x - step * v)) / (2 * step)
     np.testing.assert_allclose(product, change, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(np.einsum("nde,ne->nd", problem.hessian_rows(x), v), product, rtol=1e-12, atol=1e-14)
-    answer, _ = problem.exact_dual_gradient_rows(v, x)
-    np.testing.assert_allclose(problem.gradient_rows(answer), v, atol=1e-12)
+    np.testing.assert_allclose(np.einsum("nde,ne->nd", rows.hessian(x), v), product, rtol=1e-12, atol=1e-14)
+    answer = compiled(lambda z, start: problem.exact_dual_gradient_rows(z, start)[0])(v, x)
+    np.testing.assert_allclose(gradient(answer), v, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_means_and_blocks_are_those_of_the_rows(name):
-    problem = PROBLEMS[name]()
+    of = made(name)
+    problem, value, gradient = of.problem, of.value, of.gradient
     x, v = np.random.default_rng(3).standard_normal((2, problem.dim))
     rows = np.tile(x, (problem.nodes, 1))
-    hessian = np.asarray(problem.hessian_rows(rows)).mean(axis=0)
+    hessian = of.hessian(rows).mean(axis=0)
     product, diagonal = problem.mean_hessian_product(x)
     close = {"rtol": 1e-12, "atol": 1e-14}
-    np.testing.assert_allclose(problem.mean_gradient(x), np.asarray(problem.gradient_rows(rows)).mean(axis=0), **close)
+    np.testing.assert_allclose(problem.mean_gradient(x), gradient(rows).mean(axis=0), **close)
     np.testing.assert_allclose(problem.mean_hessian(x), hessian, **close)
     np.testing.assert_allclose(product(v), hessian @ v, **close)
     if diagonal is not None:
         np.testing.assert_allclose(diagonal, np.diag(hessian), **close)
-    assert problem.objective(x) == pytest.approx(float(np.asarray(problem.value_rows(rows)).sum()), rel=1e-13)
+    assert problem.objective(x) == pytest.approx(float(value(rows).sum()), rel=1e-13)
     block, apart = problem.block(1, 3), np.random.default_rng(4).standard_normal(rows.shape)
     assert (block.nodes, block.mu, block.L) == (2, problem.mu, problem.L)
-    np.testing.assert_allclose(block.gradient_rows(apart[1:]), np.asarray(problem.gradient_rows(apart))[1:], **close)
-    np.testing.assert_allclose(block.value_rows(apart[1:]), np.asarray(problem.value_rows(apart))[1:], **close)
+    np.testing.assert_allclose(compiled(block.gradient_rows)(apart[1:]), gradient(apart)[1:], **close)
+    np.testing.assert_allclose(compiled(block.value_rows)(apart[1:]), value(apart)[1:], **close)
 
 
 @pytest.mark.parametrize("make", [logistic, softmax, squares])
 def test_sparse_and_filled_layouts_compute_the_same(make):
-    dense = make()
+    one = made(make.__name__)
+    dense = one.problem
     x, v = np.random.default_rng(5).standard_normal((2, 3, dense.dim))
-    for other in (make(sp.csr_array), make(longest=16)):
-        np.testing.assert_allclose(other.value_rows(x), dense.value_rows(x), rtol=1e-12)
-        np.testing.assert_allclose(other.gradient_rows(x), dense.gradient_rows(x), rtol=1e-12, atol=1e-15)
-        product = dense.hessian_product_rows(x, v)
-        np.testing.assert_allclose(other.hessian_product_rows(x, v), product, rtol=1e-11, atol=1e-14)
+    for two in (made(f"{make.__name__} sparse"), Rows(make(longest=16))):
+        np.testing.assert_allclose(two.value(x), one.value(x), rtol=1e-12)
+        np.testing.assert_allclose(two.gradient(x), one.gradient(x), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(two.product(x, v), one.product(x, v), rtol=1e-11, atol=1e-14)
+        other = two.problem
         np.testing.assert_allclose(other.L_nodes, dense.L_nodes, rtol=1e-12)
         np.testing.assert_allclose(other.solution(), dense.solution(), atol=1e-13)
     for L, (A, _), w in zip(dense.L_nodes, *data(), strict=True):
@@ -126,9 +146,10 @@ def test_sparse_and_filled_layouts_compute_the_same(make):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_constants_bound_the_curvature(name):
-    problem, rng = PROBLEMS[name](), np.random.default_rng(6)
+    rows, rng = made(name), np.random.default_rng(6)
+    problem = rows.problem
     for size in (0.0, 0.3, 3.0, 30.0):
         x = size * rng.standard_normal((problem.nodes, problem.dim))
-        eigenvalues = np.linalg.eigvalsh(problem.hessian_rows(x))
+        eigenvalues = np.linalg.eigvalsh(rows.hessian(x))
         assert (eigenvalues[:, 0] >= problem.mu_nodes * (1 - 1e-12)).all()
         assert (eigenvalues[:, -1] <= problem.L_nodes * (1 + 1e-12)).all()

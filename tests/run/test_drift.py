@@ -11,6 +11,7 @@ from adom.algorithms.adom import State
 from adom.run.local.gossip import DenseMatrices, PaddedMatrices, SparseMatrices
 from adom.run.local.graph_layout import GraphLayout
 from adom.run.ranks.partition import Partition, RankRounds
+from support import default_xla
 from support.reference import quadratics
 
 NODES, DIM = 6, 3
@@ -62,7 +63,8 @@ def test_what_all_rows_share_does_not_change_a_product_by_a_bit(layout, kernels,
     v = np.random.default_rng(0).integers(-99, 99, (20, 5)).astype(float)
     with jax.enable_x64(True):
         W = jax.device_put(supply.window(0)[0]).W
-        plain, shifted = (np.asarray(W.times(jnp.int32(1), (jnp.asarray(u),))[0]) for u in (v, v + 2.0**40))
+        times = default_xla.jit(lambda u: W.times(jnp.int32(1), (u,))[0])
+        plain, shifted = (np.asarray(times(u)) for u in (v, v + 2.0**40))
     np.testing.assert_array_equal(plain, shifted)
     np.testing.assert_allclose(plain, network.matrix(1) @ v, atol=1e-11)
     assert np.abs(shifted.sum(axis=0)).max() < 1e-11

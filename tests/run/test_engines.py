@@ -1,9 +1,7 @@
 """Every method, oracle and kind of problem by both engines: the same curves, the same bits on any number of ranks."""
 
 import json
-from functools import partial
 
-import jax
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from adom.run.local import jitted
 from adom.run.ranks import solve as distributed
 from adom.run.ranks.partition import Partition
 from adom.run.request import Request
-from support import mpi_program
+from support import default_xla, mpi_program
 from support.ranks import needs_mpi, run
 
 ROUNDS = 130  # on several ranks; 500 on one
@@ -110,10 +108,10 @@ def test_programs_of_xla_as_it_is_by_default_give_the_same_bits(runs, monkeypatc
 
     Here all runs by the local engine and some by a rank, above some on 2 and 4 ranks.
     """
-    default = {"xla_cpu_use_fusion_emitters": True, "xla_cpu_parallel_codegen_split_count": 32}
-    compiled = partial(jax.jit, static_argnames="kind", compiler_options=default)
-    monkeypatch.setattr(jitted, "_start", compiled(jitted._start.__wrapped__))
-    monkeypatch.setattr(jitted, "_advance_freely", compiled(jitted._advance, donate_argnames="carry"))
+    start = default_xla.jit(jitted._start.__wrapped__, static_argnames="kind")
+    monkeypatch.setattr(jitted, "_start", start)
+    advance = default_xla.jit(jitted._advance, static_argnames="kind", donate_argnames="carry")
+    monkeypatch.setattr(jitted, "_advance_freely", advance)
     for name, (how, local, rank) in runs.items():
         assert_same_bits(locally(*how), local, name)
         if name in SOME:
