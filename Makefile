@@ -30,8 +30,9 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)  ## reproduce the paper in miniature (three minutes): figures, tables and a ledger of its claims in out/
 	@$(BIN)/adom reproduce --quick --out out/reproduce
 
-test: lint types browser  ## check style and types, run all tests
-	@$(BIN)/python -m pytest
+# mypy works beside the tests, since it has one core only; either may fail.
+test: lint browser  ## check style and types, run all tests
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest; tests=$$?; wait $$types && exit $$tests
 
 # The report's page is tested in a browser; where none is and none may be installed, those tests are skipped.
 browser:
