@@ -13,13 +13,14 @@ import adom
 from adom import native
 from adom.algorithms import Constants
 from adom.errors import InputError
+from adom.run.floods import flood_rounds
 from adom.run.local import graph_layout
 from adom.run.ranks import checkpoints
 from adom.run.ranks import peers as ranks
 from adom.run.ranks import solve as distributed
 from adom.run.ranks.agreement import Stop
 from adom.run.ranks.folder_lock import FolderLock
-from adom.run.ranks.partition import Partition, RankGossip, RankRounds, RowTravel, flood_rounds
+from adom.run.ranks.partition import Partition, RankGossip, RankRounds, RowTravel
 from adom.run.recorder import History, Plan, Recorder
 from adom.run.request import Request
 from support import mpi_program

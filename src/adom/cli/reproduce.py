@@ -6,11 +6,14 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError, nearest
+from ..run.request import PROTOCOLS, TUNED
 from .completion import one_of, several_of
 from .exit_codes import Exit
 from .ledger import Full, print_claims
 from .options import AsJson, OutFolder, number_option, switch
-from .settings import PARAMETERS
+
+JUDGED = (*PROTOCOLS, TUNED)
+"""Ways to choose parameters that the claims are judged under."""
 
 
 def figure_names() -> list[str]:
@@ -37,7 +40,7 @@ Protocols = Annotated[
         "--protocols",
         metavar="TEXT",
         help="Ways to choose parameters, separated by commas: some of theory, unit, tuned.",
-        autocompletion=several_of(PARAMETERS),
+        autocompletion=several_of(JUDGED),
     ),
 ]
 Seeds = Annotated[
@@ -108,8 +111,8 @@ def _check(figures: list[str] | None, protocols: str) -> list[str]:
             raise InputError(f"no figure is called {name!r}; {nearest(name, known)}")
     chosen = [name.strip() for name in protocols.split(",") if name.strip()]
     for name in chosen:
-        if name not in PARAMETERS:
-            raise InputError(f"unknown protocol {name!r}; {nearest(name, PARAMETERS)}")
+        if name not in JUDGED:
+            raise InputError(f"unknown protocol {name!r}; {nearest(name, JUDGED)}")
     if not chosen:
-        raise InputError(f"--protocols {protocols!r} names none; give some of {', '.join(PARAMETERS)}")
+        raise InputError(f"--protocols {protocols!r} names none; give some of {', '.join(JUDGED)}")
     return chosen

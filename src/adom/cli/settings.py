@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args
 
 from ..algorithms import METHODS
 from ..errors import InputError, nearest, shown
-from ..run.request import DTYPES, ENGINES, PROTOCOLS, TUNED
+from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
 
 Tables = dict[str, dict[str, Any]]
 """Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "infectious": (),
 }
 """Kinds of network, and the settings that belong to each alone."""
-PARAMETERS = (*PROTOCOLS, TUNED)
+PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
 """Suggestions for completion; the names that are known stand in `adom.data.sets`, which takes long to load."""
 

@@ -7,7 +7,7 @@ from ..algorithms import Constants, Method
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from .request import method_from
+from .request import AUTO, method_from
 
 
 def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
@@ -21,7 +21,14 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
     """Return the method that a name, a class or an instance asks for, with its parameters."""
     check_pair(problem, network, directed=True)
-    return method_from(method, parameters, lambda: constants(problem, network))
+    known = unspectral if parameters == AUTO else constants
+    return method_from(method, parameters, lambda: known(problem, network))
+
+
+def unspectral(problem: Problem, network: Network | DirectedNetwork) -> Constants:
+    """Return the constants of a problem on a network of which only lambda_max is known, the scale of its weights."""
+    scale = 1.0 if isinstance(network, DirectedNetwork) else network.lambda_max
+    return Constants(problem.mu, problem.L, scale, scale, problem.nodes)
 
 
 def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:

@@ -15,6 +15,8 @@ from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..util.checks import check_whole
 
 PROTOCOLS = ("theory", "unit")
+AUTO = "auto"
+"""The protocol whose parameters are found on the way, from nothing but mu and L."""
 TUNED = "tuned"
 """The protocol whose parameters are found by running candidates."""
 ENGINES = ("local", "mpi")
@@ -77,9 +79,11 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
     """Return the protocol of `parameters` and the values that replace some of its own."""
     values = dict(parameters) if isinstance(parameters, dict) else {}
     protocol = values.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
-    if protocol == TUNED and isinstance(parameters, dict):
-        raise InputError(f"tuned parameters take no values beside them, got {parameters!r}; give parameters='tuned'")
-    known = (*PROTOCOLS, TUNED)
+    if protocol in (TUNED, AUTO) and isinstance(parameters, dict):
+        raise InputError(
+            f"{protocol} parameters take no values beside them, got {parameters!r}; give parameters={protocol!r}"
+        )
+    known = (*PROTOCOLS, AUTO, TUNED)
     if protocol not in known:
         raise InputError(
             f"parameters must be one of {', '.join(known)} or a dict of values, got {protocol!r}; "
@@ -95,7 +99,7 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
 
 
 def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]) -> Method:
-    """Return the method asked for, with parameters from its protocol; a search starts from `unit`.
+    """Return the method asked for, with parameters from its protocol; a search starts from `unit`, and so does `auto`.
 
     `constants` is called only if the method is not an instance already.
     """
@@ -103,7 +107,7 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
         return method
     cls = method_type(method)
     protocol, values = read_parameters(cls, parameters)
-    base: Method = getattr(cls, "unit" if protocol == TUNED else protocol)(constants())
+    base: Method = getattr(cls, "unit" if protocol in (TUNED, AUTO) else protocol)(constants())
     return replace(base, **values)  # type: ignore[type-var]  # every method is a dataclass
 
 

@@ -100,6 +100,13 @@ class Result:
         return protocol_text(self.provenance.get("protocol"))
 
     @property
+    def settings(self) -> "pd.DataFrame":
+        """Settings that ``parameters="auto"`` has chosen: the round, the chi assumed from then on, and why."""
+        import pandas as pd
+
+        return pd.DataFrame(self.provenance.get("settings") or [], columns=["round", "chi", "why"])
+
+    @property
     def weighting(self) -> str:
         """Weighting of nodes with different numbers of samples, in words; "" where all have the same."""
         return weighting_text(self.provenance.get("problem", {}).get("samples"))

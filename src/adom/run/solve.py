@@ -10,9 +10,10 @@ from ..algorithms import Method
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
+from .auto.pilot import pilot_for
 from .constants import check_pair, make_method
 from .local.backend import run_settings
-from .request import TUNED, Request
+from .request import AUTO, TUNED, Request
 from .result import Result
 from .tuning import tune
 
@@ -47,9 +48,10 @@ def solve(
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
-        "theory" (what the method's theorem proves), "unit" (the same without absolute constants), "tuned" (the best
-        of 96 candidates around unit's, found by running them), or a dict of values that replace some of theory's; a
-        key "protocol" in it names another base.
+        "theory" (what the method's theorem proves), "unit" (the same without absolute constants), "auto" (found on the
+        way, from mu and L alone: nobody has to know chi; `Result.settings` says what was assumed when), "tuned" (the
+        best of 96 candidates around unit's, found by running them), or a dict of values that replace some of theory's;
+        a key "protocol" in it names another base.
     oracle : str or tuple
         How a dual method gets grad F*: "auto", "exact", ("gd", T) or ("agd", T).
     rounds : int
@@ -95,6 +97,9 @@ def solve(
     chosen = make_method(whole, network, method, parameters)
     if isinstance(method, Method):
         return run_settings([chosen], [whole], network, "given", request)[0]
+    if parameters == AUTO:
+        pilot = pilot_for(whole, network, type(chosen))
+        return run_settings([pilot.assumed], [whole], network, parameters, request, pilot=pilot)[0]
     if parameters != TUNED:
         return run_settings([chosen], [whole], network, parameters, request)[0]
     best, chosen_oracle, search = tune(whole, network, type(chosen), request)

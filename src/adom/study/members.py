@@ -14,7 +14,7 @@ from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
 from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
-from ..run.request import TUNED, check_budget, method_from
+from ..run.request import AUTO, TUNED, check_budget, method_from
 from ..run.result import protocol_text
 from ..util.checks import check_whole
 from .methods import LabelledMethod, check_names, read_methods, with_settings
@@ -173,8 +173,11 @@ def _entries(spec: SweepSpec) -> list[LabelledMethod]:
     methods = read_methods(spec.methods)
     entries: list[LabelledMethod] = []
     for base in _list(spec.parameters, dict):
-        if base == TUNED or (isinstance(base, dict) and TUNED in base.values()):
-            raise InputError("a sweep cannot start from tuned parameters, got 'tuned'; adom.compare takes them")
+        for found in (TUNED, AUTO):
+            if base == found or (isinstance(base, dict) and found in base.values()):
+                raise InputError(
+                    f"a sweep cannot start from {found} parameters, got {found!r}; adom.compare takes them"
+                )
         entries += [entry for entry in with_settings(methods, base, "auto") if entry not in entries]
     return entries
 

@@ -16,6 +16,7 @@ from ..networks import Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..run.progress import Progress
+from ..run.request import AUTO
 from ..run.result import Result
 
 NODES = 100
@@ -111,7 +112,8 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
         near = history["error"].to_numpy(dtype=float) <= ENOUGH * float(provenance["start_error"])
         if near.any():
             steps, rounds = (int(history[name].iloc[int(np.argmax(near))]) for name in ("iteration", "round"))
-    frames = _run(problem, network, method, spec, steps, rounds, str(provenance.get("dtype", "float64")), progress)
+    dtype, found = str(provenance.get("dtype", "float64")), provenance.get("protocol") == AUTO
+    frames = _run(problem, network, method, spec, steps, rounds, dtype, progress, found)
     solution = np.asarray(problem.solution())
     _check_same(frames, result, solution)
     about = f"{result.label}, parameters {result.protocol}" if result.protocol else result.label
@@ -155,8 +157,10 @@ def _run(
     rounds: int,
     dtype: str,
     progress: bool | None,
+    found: bool,
 ) -> list[Frame]:
-    """Make steps and keep the rows after some of them, evenly spread."""
+    """Make steps and keep the rows after some of them, evenly spread; parameters may have been found on the way."""
+    from ..run.auto.pilot import pilot_for
     from ..run.driver import chunks
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
@@ -167,12 +171,16 @@ def _run(
     last = min(steps, stride * (FRAMES - 1))
     frames = [Frame(0, 0, np.zeros((problem.nodes, problem.dim)))]
     plan = Plan(rounds, stride)
+    pilot = pilot_for(problem, network, type(method)) if found else None
+    methods = [method if pilot is None else pilot.method]
     with (
         double_precision(),
-        Session(problem, network, [method], spec, dtype=dtype, observe=observe_iterate) as session,
+        Session(problem, network, methods, spec, dtype=dtype, observe=observe_iterate) as session,
         Progress(last, "network", progress, "steps") as bar,
     ):
-        for chunk in chunks(session, plan):
+        if pilot is not None:
+            pilot.board(session)
+        for chunk in chunks(pilot or session, plan):
             (iteration,), (clock,), _, _, (rows,) = chunk.observed
             if chunk.end > chunk.begin and (chunk.end % stride == 0 or chunk.end == last):
                 frames.append(Frame(int(iteration), int(clock), np.asarray(rows, dtype=float)))

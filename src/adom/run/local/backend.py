@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,9 @@ from ..result import Result
 from .jitted import Carry, Session
 from .records import Target, distances
 
+if TYPE_CHECKING:
+    from ..auto.pilot import Pilot
+
 Array = Any
 UNEVEN = 2.0
 """Ratio of the longest step to the shortest in a batch, of methods whose steps take several rounds."""
@@ -43,8 +46,12 @@ def run_settings(
     request: Request,
     tols: Sequence[float | None] | None = None,
     finished: Callable[[int, Result], None] | None = None,
+    pilot: "Pilot | None" = None,
 ) -> list[Result]:
-    """Run one or several settings of one method, each on its problem; hand each result over as soon as it is there."""
+    """Run one or several settings of one method, each on its problem; hand each result over as soon as it is there.
+
+    A pilot changes the parameters of the only setting on the way.
+    """
     cls = type(methods[0])
     for problem in problems:
         check_pair(problem, network, directed=cls.directed, title=cls.title)
@@ -65,7 +72,8 @@ def run_settings(
     results: dict[int, Result] = {}
 
     def finish(member: int) -> None:
-        results[member] = histories[member].result(provenances[member])
+        found = {} if pilot is None else {"settings": pilot.settings}
+        results[member] = histories[member].result({**provenances[member], **found})
         if finished is not None:
             finished(member, results[member])
 
@@ -78,8 +86,9 @@ def run_settings(
             plan = histories[first].plan
             recorder = Recorder(histories[some], partial(lambda first, member: finish(first + member), first))
             progress = Progress(plan.rounds, cls.title, request.progress)
-            begin = partial(Session, problems[some], network, methods[some], oracle, dtype=plan.dtype)
-            with LocalBackend(begin, plan, np.stack(solutions(problems[some])), problems[0].nodes) as backend:
+            these = methods[some] if pilot is None else [pilot.method]
+            begin = partial(Session, problems[some], network, these, oracle, dtype=plan.dtype)
+            with LocalBackend(begin, plan, np.stack(solutions(problems[some])), problems[0].nodes, pilot) as backend:
                 drive(backend, plan, recorder, progress, interrupt)
     return [results[member] for member in range(len(methods))]
 
@@ -113,12 +122,20 @@ class LocalBackend:
     plan : Plan
     solutions : array, (settings, dim)
     nodes : int
+    pilot : Pilot, optional
     """
 
     agreed = False
 
-    def __init__(self, begin: Callable[..., Session], plan: Plan, solutions: np.ndarray, nodes: int) -> None:
-        self.solutions = solutions
+    def __init__(
+        self,
+        begin: Callable[..., Session],
+        plan: Plan,
+        solutions: np.ndarray,
+        nodes: int,
+        pilot: "Pilot | None" = None,
+    ) -> None:
+        self.solutions, self.pilot = solutions, pilot
         if jax.default_backend() == "cpu":
             wide = np.full(len(solutions), np.inf)
             target = Target(solutions, -wide, wide) if len(solutions) > 1 else Target(solutions[0], -wide[0], wide[0])
@@ -130,6 +147,8 @@ class LocalBackend:
             self.session = begin(slots=slots(plan, row_bytes), observe=observe_iterate)
         self.fits = self.session.fits
         self._bounded = self.session.target is None  # whether the bounds of a run that goes on are known
+        if pilot is not None:
+            pilot.board(self.session)
 
     def __enter__(self) -> Self:
         return self
@@ -139,7 +158,8 @@ class LocalBackend:
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
         """Make about `pace` steps; the first record, which bounds the errors to come, is a chunk of its own."""
-        return self.session.advance(plan, pace if self._bounded else min(pace, plan.record_every))
+        pace = pace if self._bounded else min(pace, plan.record_every)
+        return (self.pilot or self.session).advance(plan, pace)
 
     def measure(self, chunk: Chunk, members: list[int]) -> np.ndarray:
         """Return the records of all members."""

@@ -59,7 +59,7 @@ class Carry(NamedTuple):
     floats: Array  # numbers sent over links
 
 
-def _register(cls: type[Method]) -> None:
+def register(cls: type[Method]) -> None:
     """Make a method's hyper-parameters visible to JAX without running its checks on tracers."""
     if cls in _registered:
         return
@@ -242,7 +242,7 @@ class Session:
         target: Target | None = None,
         layout: GraphLayout | None = None,
     ) -> None:
-        _register(type(methods[0]))
+        register(type(methods[0]))
         each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
         self.batched = len(methods) > 1
         self.on_cpu = jax.default_backend() == "cpu"

@@ -17,7 +17,8 @@ import numpy as np
 
 from ...algorithms import Constants
 from ...networks import DirectedNetwork, Network
-from .partition import RankGossip, flood_rounds
+from ..floods import flood_rounds
+from .partition import RankGossip
 
 Array = np.ndarray
 SPACING = 20

@@ -7,8 +7,9 @@ rows of their records; it computes the metrics and decides what to do next.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ import numpy as np
 from ...algorithms import Method
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
+from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
 from ..endings import FINISHED
 from ..local.jitted import Carry, Session
@@ -29,6 +31,7 @@ from .peers import Ranks
 from .resume import save
 
 Array = np.ndarray
+Made = TypeVar("Made")
 STATUSES = ("", *FINISHED, "interrupted")
 
 
@@ -65,6 +68,8 @@ class Task:
         Whether metrics are computed; without a solution they can be left out.
     settings : dict
         Settings in which a checkpoint must agree to go on from it.
+    pilot : Pilot, optional
+        Finds the parameters on the way.
     """
 
     block: Problem
@@ -76,6 +81,7 @@ class Task:
     stop: Stop | None
     checkpoints: Checkpoints | None
     settings: dict[str, Any] = field(default_factory=dict)
+    pilot: Pilot | None = None
 
     @property
     def measure(self) -> str:
@@ -100,7 +106,7 @@ class RankBackend:
         self.session = Session(
             task.block,
             travel.rounds.network,
-            [task.method],
+            [task.method if task.pilot is None else task.pilot.method],
             task.oracle,
             dtype=plan.dtype,
             slots=slots(plan, np.dtype(plan.dtype).itemsize * world.partition.nodes * (task.block.dim + 1)),
@@ -108,6 +114,8 @@ class RankBackend:
             layout=RankLayout(travel.rounds, self._callback),
         )
         self._count(clock, floats)
+        if task.pilot is not None:
+            self._aside(partial(task.pilot.board, self.session))
         if task.solution is None:
             self.gradient(self.x)  # compiles, so that no chunk's time contains it
 
@@ -153,7 +161,8 @@ class RankBackend:
         """Make about `pace` steps, fewer if the run is over, all slots are full, or ranks have something else to do."""
         due, stop = self._next_checkpoint(), self.task.stop
         pace = min(pace, self._steps_until(min(due, stop.next if stop else due), pace))
-        chunk = self._aside(lambda: self.session.advance(plan, pace))
+        source = self.task.pilot or self.session
+        chunk = self._aside(lambda: source.advance(plan, pace))
         observed = [np.asarray(column)[: chunk.records] for column in chunk.observed]
         chunk.records = 1 + int(np.searchsorted(observed[0], observed[0][-1]))  # a budget leaves the others unchanged
         chunk.observed = Records(*(column[: chunk.records] for column in observed))
@@ -167,10 +176,10 @@ class RankBackend:
         clocks = self.clock + np.cumsum(np.broadcast_to(self.task.method.rounds_of_step(steps), steps.shape))
         return 1 + int(np.searchsorted(clocks, clock))
 
-    def _aside(self, work: Callable[[], Chunk]) -> Chunk:
+    def _aside(self, work: Callable[[], Made]) -> Made:
         """Do something in a thread: this one, if it is the main one, hears signals meanwhile."""
 
-        def with_all_digits() -> Chunk:
+        def with_all_digits() -> Made:
             with jax.enable_x64(True):
                 return work()
 

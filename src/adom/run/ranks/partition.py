@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ... import native
 from ...errors import InputError
@@ -229,30 +228,3 @@ class RankGossip(CountingGossip):
             values = rows[: len(values)].copy()
             np.maximum.at(values, np.repeat(np.arange(len(values)), np.diff(plan.starts)), rows[plan.senders])
         return values
-
-
-def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
-    """Return how many rounds from `clock` on carry a message from any node to every other.
-
-    Examples
-    --------
-    >>> from adom import networks
-    >>> flood_rounds(networks.ring(9), 0), flood_rounds(networks.complete(9), 5)
-    (4, 1)
-    """
-    n = network.nodes
-    if n > FLOOD_NODES:  # on connected graphs, every round informs one more node at least
-        return n - 1
-    known = np.eye(n, dtype=bool)
-    for count in range(4 * n * max(1, network.period)):
-        if known.all():
-            return count
-        g = int(network.order[(clock + count) % network.period])
-        arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
-        links = sp.csr_array((np.ones(len(arcs), dtype=np.int32), (arcs[:, 1], arcs[:, 0])), shape=(n, n))
-        known |= (links @ known.astype(np.int32)) > 0
-    raise InputError(f"a message does not get from every node of {network!r} to every other; take a connected network")
-
-
-FLOOD_NODES = 4000
-"""Nodes above which the rounds of a flood are bounded instead of counted."""

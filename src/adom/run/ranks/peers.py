@@ -110,3 +110,14 @@ def tell_bytes(world: Ranks, text: bytes, size: int | None = None) -> bytes:
     buffer = np.frombuffer(text, dtype=np.uint8).copy() if world.rank == 0 else np.zeros(size, dtype=np.uint8)
     world.tell(buffer)
     return bytes(buffer)
+
+
+def greatest_of_ranks(world: Ranks, values: Array) -> Array:
+    """Return the greatest of all ranks' values, number by number; a value that is no number counts as the greatest."""
+    first, end = world.partition.of(world.rank)
+    parts = world.collect(np.broadcast_to(values, (1, end - first, len(values))).copy())
+    found = np.empty(len(values))
+    if parts is not None:
+        found[:] = np.max([part[0, 0] for part in parts], axis=0)
+    world.tell(found)
+    return found

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
+from ..auto.pilot import pilot_for
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
 from ..progress import Interrupt, Progress
 from ..provenance import describe_method
 from ..recorder import COLUMNS, Plan, Recorder, describe
-from ..request import TUNED, Request, check_budget, method_from, method_type
+from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code
 from . import checkpoints as store
@@ -29,7 +31,7 @@ from .backend import STATUSES, RankBackend, Task
 from .checkpoints import Checkpoints
 from .folder_lock import FolderLock
 from .partition import RankGossip, RankRounds, RowTravel
-from .peers import Alone, RankError, Ranks, at_rank_0, rank_errors, tell_bytes
+from .peers import Alone, RankError, Ranks, at_rank_0, greatest_of_ranks, rank_errors, tell_bytes
 from .resume import restore
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ def run(
     """Solve as one of several ranks."""
     if parameters == TUNED:
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
+    if parameters == AUTO and kept is not None:
+        raise InputError("parameters='auto' cannot go on from a checkpoint yet; leave checkpoints out, or take 'unit'")
     cls = method_type(method)
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     oracle = request.oracle_for(cls)
@@ -87,7 +91,13 @@ def run(
         travel = RowTravel(rounds, world.exchange)
         gossip = RankGossip(travel)
         block = _block(world, problem, network, gossip)
+        pilot = None
+        if parameters == AUTO and not isinstance(method, Method):
+            first, _ = world.partition.of(world.rank)
+            pilot = pilot_for(block.problem, network, cls, first, partial(greatest_of_ranks, world))
+            method = pilot.assumed
         task = _task(world, problem, network, method, parameters, request, kept, block, gossip.clock)
+        task.pilot = pilot
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
             resumed = _resume(world, backend, recorder, kept)
@@ -102,12 +112,14 @@ def run(
         {"type": type(block.problem).__name__, **described},
         network,
         oracle,
-        "given" if isinstance(method, Method) else parameters,
+        "given" if isinstance(method, Method) and pilot is None else parameters,
         request.engine,
         wire=backend.sent(),
         resumed=resumed,
         solution_error=problem.solution_error if isinstance(problem, Problem) else None,
     )
+    if pilot is not None:
+        about["settings"] = pilot.settings
     about |= {"tol": request.tol, "start_error": None if np.isnan(start) else start}
     if task.stop is not None and task.stop.last is not None:
         about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None

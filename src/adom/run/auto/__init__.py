@@ -1,0 +1,1 @@
+"""`parameters="auto"`: runs that need no constants of the network."""

@@ -1,0 +1,137 @@
+"""Canaries: scalar problems that ride along with a run, each under an assumption of its own about the network.
+
+On a quadratic a method is linear, and a step is arithmetic on rows. So the rows of a run get some more columns: the
+same method, with parameters from another assumed chi, on the function h_i x^2 / 2 at node i, whose answer is 0 at every
+node. How fast such a column dies is how fast the run would go, on the graphs that the run has met, and every node sees
+its own part of it. Hyper-parameters become arrays of one value a column, and the algorithm files stay as they are.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ...algorithms import Gossip, Method, Oracle
+from ..local.gossip import Graphs, LocalGossip
+
+Array = Any
+
+
+class Scalars:
+    """The oracle of the functions h_i x^2 / 2, one a column."""
+
+    def __init__(self, curvature: Array) -> None:
+        self.curvature = curvature
+
+    def gradient(self, x: Array) -> Array:
+        """Return h x."""
+        return self.curvature * x
+
+    def dual_gradient(self, z: Array) -> Array:
+        """Return z / h."""
+        return z / self.curvature
+
+
+class _WideOracle:
+    """The run's oracle for the first columns, and the canaries' for the others."""
+
+    def __init__(self, oracle: Oracle, curvature: Array) -> None:
+        self._oracle, self._scalars, self._count = oracle, Scalars(curvature), curvature.shape[-1]
+
+    def gradient(self, x: Array) -> Array:
+        run, others = x[:, : -self._count], x[:, -self._count :]
+        return jnp.concatenate([self._oracle.gradient(run), self._scalars.gradient(others)], axis=1)
+
+    def dual_gradient(self, z: Array) -> Array:
+        run, others = z[:, : -self._count], z[:, -self._count :]
+        return jnp.concatenate([self._oracle.dual_gradient(run), self._scalars.dual_gradient(others)], axis=1)
+
+
+class _Riding:
+    """The run's network, whose messages carry one more column with every vector: one that is only averaged."""
+
+    def __init__(self, gossip: Any, mixed: Array) -> None:
+        self._gossip, self.mixed = gossip, mixed
+
+    def _loaded(self, vectors: tuple[Array, ...]) -> list[Array]:
+        return [jnp.concatenate([v, self.mixed[:, i : i + 1]], axis=1) for i, v in enumerate(vectors)]
+
+    def _unload(self, results: Any, averaged: bool) -> Any:
+        results = results if isinstance(results, tuple | list) else (results,)
+        columns = jnp.concatenate([r[:, -1:] for r in results], axis=1)
+        self.mixed = columns if averaged else self.mixed - columns / self._gossip.lambda_max
+        vectors = tuple(r[:, :-1] for r in results)
+        return vectors[0] if len(vectors) == 1 else vectors
+
+    def __call__(self, *vectors: Array) -> Any:
+        return self._unload(self._gossip(*self._loaded(vectors)), averaged=False)
+
+    def average(self, *vectors: Array) -> Any:
+        return self._unload(self._gossip.average(*self._loaded(vectors)), averaged=True)
+
+    def push_pull(self, pulled: Array, pushed: Array) -> Any:
+        return self._unload(self._gossip.push_pull(*self._loaded((pulled, pushed))), averaged=True)
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        raise NotImplementedError  # a step of several rounds has no canaries
+
+    def project(self, v: Array) -> Array:
+        raise NotImplementedError
+
+
+class CanaryState(NamedTuple):
+    """State of a run with canaries."""
+
+    inner: Any  # the method's own, canaries in the last columns
+    x: Array  # the run's last answer
+    answers: Array  # the canaries'
+    mixed: Array  # columns that are only averaged
+    greatest: Array  # (rows, canaries): the largest |answer| since the last look
+    moved: Array  # (rows,): the longest way of the run's answer in one step since the last look
+
+
+@dataclass(frozen=True)
+class WithCanaries(Method):
+    """A method on the run's columns and the canaries', each with hyper-parameters of its own.
+
+    Parameters
+    ----------
+    inner : Method
+        Its hyper-parameters are arrays, one value a column.
+    curvature : (rows, canaries) array
+    """
+
+    inner: Any
+    curvature: Any
+
+    def init(self, zeros: Array, oracle: Oracle) -> CanaryState:
+        """Start the run; the canaries are planted afterwards."""
+        empty = jnp.zeros_like(self.curvature, dtype=zeros.dtype)
+        state = self.inner.init(jnp.concatenate([zeros, empty], axis=1), _WideOracle(oracle, self.curvature))
+        mixed = jnp.zeros((zeros.shape[0], self.inner.vectors_per_round), zeros.dtype)
+        return CanaryState(state, zeros, empty, mixed, empty, zeros[:, 0])
+
+    def renewed(self, state: CanaryState, k: Any) -> CanaryState:
+        """Renew the method's own state."""
+        return state._replace(inner=self.inner.renewed(state.inner, k))
+
+    def step(self, state: CanaryState, oracle: Oracle, gossip: Gossip) -> tuple[CanaryState, Array]:
+        """Make one step of all columns, and keep what the nodes see of it."""
+        count, network = self.curvature.shape[-1], _Riding(gossip, state.mixed)
+        inner, wide = self.inner.step(state.inner, _WideOracle(oracle, self.curvature), network)
+        x, answers = wide[:, :-count], wide[:, -count:]
+        greatest = jnp.maximum(state.greatest, jnp.abs(answers))
+        moved = jnp.maximum(state.moved, jnp.sqrt(((x - state.x) ** 2).sum(axis=1)))
+        return CanaryState(inner, x, answers, network.mixed, greatest, moved), x
+
+
+@partial(jax.jit, static_argnames="dual")
+def planted(canaries: Method, curvature: Array, seeds: Array, graphs: Graphs, clock: Array, dual: bool) -> Any:
+    """Return the state of canaries that start from seeds.
+
+    The rows of a dual method sum to zero, as those of W(k) v do for any v, which takes a round of the run's messages.
+    """
+    start = LocalGossip(graphs, clock, jnp.zeros((), jnp.int64))(seeds) if dual else seeds
+    return canaries.init(start, Scalars(curvature))

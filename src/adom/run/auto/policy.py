@@ -1,0 +1,188 @@
+"""Decisions of `parameters="auto"`: which chi to assume next, from numbers that all nodes have agreed on.
+
+Assumed chis are powers of `RATIO`. A block of rounds has four quarters, and then some rounds in which the nodes agree
+on what they saw. A canary's rate is how fast it shrank from the second quarter to the last; the rate of an assumed chi
+is the worst of its canaries, and no more than what a perfect network would allow. The best rate decides.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ...algorithms import Constants, Method
+from .rates import perfect_rate
+
+Array = np.ndarray
+RATIO = 1.5
+"""Ratio of two neighbouring assumptions."""
+FIRST = (1, 3, 5, 7, 9, 11)
+"""Powers that the first canaries assume: from 1.5 to 86."""
+START = 5
+"""Power that the run assumes at first: 7.6, bold enough for short runs and careful enough for a block."""
+AROUND = (-3, -2, -1, 0, 1, 2)
+"""Powers that later canaries assume, relative to the run's."""
+STIFFNESS = (0.0, 0.15, 0.3)
+"""Curvatures of an assumption's canaries: how far from the end that loses stability first towards the other."""
+FIRST_BLOCK = 16
+LONGEST_BLOCK = 1024
+BLOCKS_PER_CHI = 6.0
+"""Rounds of the longest block relative to the assumed chi, where that is more."""
+SURE = 10.0
+"""Rounds of a block relative to the assumed chi below which one more power is added to what it suggests."""
+ALARM = 100.0
+"""Growth of the run's own canaries from one quarter to another that ends a block at once."""
+DEAD = 1e-11
+"""A canary that has shrunk so much since the first quarter has died, and its rate is rounding."""
+DIED = 9.0
+"""Rate of a dead canary, and less than that of one that is beyond all numbers."""
+GROWN = 30.0
+"""Growth of the run's own steps, against the smallest of a quarter, that is no oscillation."""
+RISEN = 1.2
+"""Growth of the run's steps within a block that counts where its canaries grow too."""
+FALLEN = 0.7
+"""A quarter's steps are progress below this part of the smallest so far."""
+PATIENCE = 3.0
+"""Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
+MANY_ROUNDS = 512
+"""Rounds of a block from which on rates are averaged with those of the block before."""
+
+
+class Decision(NamedTuple):
+    """What all nodes do after a block."""
+
+    power: int  # of `RATIO`: the chi assumed from now on
+    back: bool  # go on from the last good state instead of the present one
+    good: bool  # keep the present state as the last good one
+    why: str
+
+
+@dataclass
+class _Block:
+    """What was seen in a block."""
+
+    rounds: int
+    tops: list[Array]  # for each quarter, the greatest |answer| of the canaries: (assumptions, canaries of one)
+    steps: list[float]  # for each quarter, the run's longest step
+
+
+class Policy:
+    """The decisions of a run.
+
+    Parameters
+    ----------
+    cls : type of Method
+    constants : Constants
+        With lambda_max in the place of lambda_min_plus, which nobody knows.
+    """
+
+    def __init__(self, cls: type[Method], constants: Constants) -> None:
+        self._cls, self._constants = cls, constants
+        self.power, self.window = START, list(FIRST)
+        self.block = _Block(FIRST_BLOCK, [], [])
+        self._caution = 0
+        self._least_step = self._good_step = np.inf
+        self._progress = 0  # the round of the last progress
+        self._before: dict[int, float] = {}  # rates of the block before, by power
+
+    def method(self, power: int) -> Method:
+        """Return the method that assumes chi = RATIO^power."""
+        return self._cls.unit(replace(self._constants, lambda_min_plus=self._constants.lambda_max / RATIO**power))
+
+    @property
+    def chi(self) -> float:
+        """The chi assumed."""
+        return float(RATIO**self.power)
+
+    @property
+    def quarter(self) -> int:
+        """Rounds of a quarter."""
+        return max(2, self.block.rounds // 4)
+
+    def see(self, tops: Array, step: float) -> bool:
+        """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over."""
+        block = self.block
+        block.tops.append(np.asarray(tops, dtype=float).reshape(len(self.window), len(STIFFNESS)))
+        block.steps.append(float(step))
+        if len(block.tops) == 1 or self.power not in self.window:
+            return len(block.tops) == 4
+        own = self.window.index(self.power)
+        first, last = block.tops[0][own].max(), block.tops[-1][own].max()
+        return len(block.tops) == 4 or not last <= ALARM * max(first, 1e-300)
+
+    def decide(self, clock: int, flattest: float, steepest: float) -> Decision:
+        """Return what to do, given the least and the greatest curvature of any node; begin the next block."""
+        block, curvatures = self.block, np.geomspace(flattest, steepest, 5)
+        perfect = [perfect_rate(self.method(power), curvatures, self._constants.lambda_max) for power in self.window]
+        rates = self._averaged(np.minimum(_shrinking(block.tops, self.quarter).min(axis=1), perfect))
+        best = len(rates) - 1 - int(np.argmax(rates[::-1]))  # the most careful of equals
+        if rates[best] > 0:
+            sure = block.rounds >= SURE * RATIO ** self.window[best]
+            power, why = self.window[best] + (0 if sure else 1), "its canaries died fastest"
+        else:
+            power, why = self.window[-1] + 2, "all canaries grew"
+        power += self._waited(clock)
+        own = rates[self.window.index(self.power)] if self.power in self.window else rates.max()
+        step = block.steps[-1]
+        back = not step <= GROWN * self._good_step or bool(own < 0 and step > RISEN * block.steps[0])
+        if back:
+            power, why = max(power, self.power + 1), "the run grew: back to the last good state"
+        good = not back and bool(own > 0) and step < self._good_step
+        if good:
+            self._good_step = step
+        alarmed = len(block.tops) < 4
+        self._begin(max(0, power), block.rounds // 2 if alarmed else 2 * block.rounds)
+        return Decision(self.power, back, good, why)
+
+    def _averaged(self, rates: Array) -> Array:
+        """Return rates, averaged with those of the block before where both are positive and blocks are long."""
+        for i, power in enumerate(self.window):
+            before = self._before.get(power, 0.0)
+            if rates[i] > 0 and before > 0:
+                rates[i] = (rates[i] + before) / 2
+        long = self.block.rounds >= MANY_ROUNDS and len(self.block.tops) == 4
+        self._before = dict(zip(self.window, rates.tolist(), strict=True)) if long else {}
+        return rates
+
+    def _waited(self, clock: int) -> int:
+        """Return how many powers to add: one more whenever the run makes no progress for long."""
+        steps = self.block.steps
+        if min(steps) < FALLEN * self._least_step:
+            self._least_step, self._progress = steps[-1], clock
+        else:
+            c = self._constants
+            slow = perfect_rate(self.method(self.power), np.geomspace(c.mu, c.L, 5), c.lambda_max)
+            if clock - self._progress > max(PATIENCE / slow, self.block.rounds):
+                self._caution, self._progress = self._caution + 1, clock
+        return self._caution
+
+    def _begin(self, power: int, rounds: int) -> None:
+        longest = max(LONGEST_BLOCK, BLOCKS_PER_CHI * RATIO**power)
+        self.power, self.window = power, [max(0, power + offset) for offset in AROUND]
+        self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
+
+
+def _shrinking(tops: Sequence[Array], quarter: int) -> Array:
+    """Return how fast each canary shrank, per round, from the second quarter seen (the first of two) to the last."""
+    first = 1 if len(tops) > 2 else 0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        rates: Array = np.log(tops[first] / tops[-1]) / (quarter * max(1, len(tops) - 1 - first))
+    rates = np.nan_to_num(rates, nan=-DIED, posinf=DIED, neginf=-DIED)
+    rates[tops[-1] < DEAD * tops[0].max()] = DIED
+    return rates
+
+
+def curvatures_between(flattest: Array, steepest: Array, dual: bool) -> Array:
+    """Return the curvatures of each node's canaries for one assumption: (nodes, canaries).
+
+    A dual method loses stability first where functions are flattest, any other where they are steepest.
+
+    Examples
+    --------
+    >>> curvatures_between(np.array([1.0]), np.array([1e4]), dual=True).round(2).tolist()
+    [[1.0, 3.98, 15.85]]
+    """
+    spread = np.log(steepest / flattest)[:, None] * np.array(STIFFNESS)
+    curvatures: Array = flattest[:, None] * np.exp(spread) if dual else steepest[:, None] * np.exp(-spread)
+    return curvatures

@@ -1,0 +1,67 @@
+"""The rate of a method on a perfect network, which every node can compute by itself."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...algorithms import Method
+
+UNMOVED = 1e-9
+"""The distance from 1 of an eigenvalue that belongs to a conserved sum."""
+
+
+class _Scalar:
+    """The function h x^2 / 2."""
+
+    def __init__(self, h: float) -> None:
+        self.h = h
+
+    def gradient(self, x: Any) -> Any:
+        return self.h * x
+
+    def dual_gradient(self, z: Any) -> Any:
+        return z / self.h
+
+
+class _OneMode:
+    """A network on which all rows lie along one eigenvector of W."""
+
+    def __init__(self, eigenvalue: float, lambda_max: float) -> None:
+        self._w, self._m = eigenvalue, 1 - eigenvalue / lambda_max
+
+    def __call__(self, *vectors: Any) -> Any:
+        results = tuple(self._w * v for v in vectors)
+        return results[0] if len(vectors) == 1 else results
+
+    def average(self, *vectors: Any) -> Any:
+        results = tuple(self._m * v for v in vectors)
+        return results[0] if len(vectors) == 1 else results
+
+    def push_pull(self, pulled: Any, pushed: Any) -> Any:
+        return self._m * pulled, self._m * pushed
+
+
+def perfect_rate(method: Method, curvatures: Iterable[float], lambda_max: float) -> float:
+    """Return the rate at which distances shrink in a round where every round averages fully, worst over curvatures.
+
+    No network lets a method with these parameters go faster for long, so a canary that seems to is still at its start.
+
+    Examples
+    --------
+    >>> from adom.algorithms import Constants, method_class
+    >>> careful, bold = (method_class("adom").unit(Constants(1.0, 100.0, 1 / chi, 1.0)) for chi in (40.0, 4.0))
+    >>> round(perfect_rate(careful, [1.0, 100.0], 1.0), 4), round(perfect_rate(bold, [1.0, 100.0], 1.0), 4)
+    (0.0032, 0.0303)
+    """
+    modes = (lambda_max,) if method.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
+    return min(_rate(method, _Scalar(h), _OneMode(mode, lambda_max)) for h in curvatures for mode in modes)
+
+
+def _rate(method: Method, oracle: Any, network: Any) -> float:
+    state = method.init(np.zeros((1, 1)), oracle)
+    size = len(state)
+    after, _ = method.step(type(state)(*np.eye(size)[:, None]), oracle, network)
+    eigenvalues = np.linalg.eigvals(np.concatenate([np.broadcast_to(part, (1, size)) for part in after]))
+    moving = np.abs(eigenvalues[np.abs(eigenvalues - 1) > UNMOVED])
+    return float(-np.log(np.maximum(moving.max(), 1e-300))) if moving.size else float("inf")

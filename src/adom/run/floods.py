@@ -1,0 +1,66 @@
+"""How many rounds a message takes from any node to every other."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..errors import InputError
+from ..networks import DirectedNetwork, Network
+from .local.graph_layout import weighted_arcs
+
+
+def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
+    """Return how many rounds from `clock` on carry a message from any node to every other.
+
+    Examples
+    --------
+    >>> from adom import networks
+    >>> flood_rounds(networks.ring(9), 0), flood_rounds(networks.complete(9), 5)
+    (4, 1)
+    """
+    n = network.nodes
+    if n > FLOOD_NODES:  # on connected graphs, every round informs one more node at least
+        return n - 1
+    return _rounds_until_known(network, clock, np.eye(n, dtype=bool))
+
+
+FLOOD_NODES = 4000
+"""Nodes above which the rounds of a flood are bounded instead of counted."""
+SOURCES = 16
+"""Nodes whose messages are followed where there are too many to follow all."""
+
+
+def flood_estimate(network: Network | DirectedNetwork, clock: int) -> int:
+    """Return about how many rounds from `clock` on carry a message from any node to every other.
+
+    In a large network the messages of some nodes are followed. On a fixed graph any node's message is with one of those
+    in that time and with all in twice that time.
+
+    Examples
+    --------
+    >>> from adom import networks
+    >>> flood_estimate(networks.ring(9), 0), flood_estimate(networks.ring(1000), 0)
+    (4, 1000)
+    """
+    n = network.nodes
+    if n <= FEW_NODES:
+        return flood_rounds(network, clock)
+    known = np.zeros((n, SOURCES), dtype=bool)
+    known[np.linspace(0, n - 1, SOURCES).astype(int), np.arange(SOURCES)] = True
+    return 2 * _rounds_until_known(network, clock, known)
+
+
+FEW_NODES = 256
+"""Nodes up to which every node's message is followed."""
+
+
+def _rounds_until_known(network: Network | DirectedNetwork, clock: int, known: np.ndarray) -> int:
+    """Return how many rounds it takes until every node knows all messages, given who knows which at first."""
+    n = network.nodes
+    for count in range(4 * n * max(1, network.period)):
+        if known.all():
+            return count
+        g = int(network.order[(clock + count) % network.period])
+        arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
+        links = sp.csr_array((np.ones(len(arcs), dtype=np.int32), (arcs[:, 1], arcs[:, 0])), shape=(n, n))
+        known |= (links @ known.astype(np.int32)) > 0
+    raise InputError(f"a message does not get from every node of {network!r} to every other; take a connected network")
