@@ -14,17 +14,17 @@ from support import default_xla, mpi_program
 from support.ranks import needs_mpi, run
 
 ROUNDS = 130  # on several ranks; 500 on one
-SOME = ("adom-auto", "adom-loss", "mudag-auto", "push-pull-directed")
+SOME = ("adom-auto", "adom-loss", "mudag-auto", "push-pull-directed", "found-adom")
 
 
-def on_one_rank(problem, network, method, oracle, rounds=500):
+def on_one_rank(problem, network, method, oracle, parameters, rounds=500):
     """Return the result of one rank, which needs no MPI."""
     request = Request(oracle, rounds, None, 1, "mpi", "float64", False)
-    return distributed.on_one_rank(problem, network, method, "unit", request)
+    return distributed.on_one_rank(problem, network, method, parameters, request)
 
 
-def locally(problem, network, method, oracle):
-    return adom.solve(problem, network, method, "unit", oracle, rounds=500)
+def locally(problem, network, method, oracle, parameters):
+    return adom.solve(problem, network, method, parameters, oracle, rounds=500)
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,7 @@ def assert_same_bits(one, other, label):
     assert one.x.tobytes() == other.x.tobytes(), label
     assert untimed(one).equals(untimed(other)), label
     assert one.status == other.status, label
+    assert one.provenance.get("settings") == other.provenance.get("settings"), label
 
 
 def test_the_arithmetic_of_a_rank_is_the_local_engines(runs):

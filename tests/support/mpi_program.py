@@ -59,7 +59,7 @@ def soft(x, centre):
 
 
 def runs():
-    """Every method, every oracle, every kind of problem: (name, problem, network, method, oracle)."""
+    """Every method, every oracle, every kind of problem: (name, problem, network, method, oracle, parameters)."""
     known = problems()
     network = adom.networks.geometric(NODES, 0.45, graphs=12, seed=3)
     arrows = adom.networks.directed_geometric(NODES, 0.6, graphs=6, seed=2)
@@ -67,18 +67,21 @@ def runs():
         dual = method_class(method).oracle == "dual"
         every = ("auto", "exact", "gd:1", "agd:3") if method == "adom" else ("exact",)
         for oracle in every if dual else ("auto",):
-            yield f"{method}-{oracle}", known["dense"], network, method, oracle
+            yield f"{method}-{oracle}", known["dense"], network, method, oracle, "unit"
     for kind in ("sparse", "quadratic", "loss"):
-        yield f"adom-{kind}", known[kind], network, "adom", "agd:3"
-    yield "push-pull-directed", known["dense"], arrows, "push-pull", "auto"
+        yield f"adom-{kind}", known[kind], network, "adom", "agd:3", "unit"
+    yield "push-pull-directed", known["dense"], arrows, "push-pull", "auto", "unit"
+    for name in ("adom", "adom+", "push-pull"):
+        yield f"found-{name}", known["dense"], network, name, "auto", "auto"
 
 
 def methods(folder, rounds, *chosen):
     """Run everything, or what is chosen, on the ranks at hand; rank 0 keeps it."""
-    for name, problem, network, method, oracle in runs():
+    for name, problem, network, method, oracle, parameters in runs():
         if chosen and name not in chosen:
             continue
-        result = adom.solve(problem, network, method, "unit", oracle, rounds=int(rounds), engine="mpi", progress=False)
+        request = {"rounds": int(rounds), "engine": "mpi", "progress": False}
+        result = adom.solve(problem, network, method, parameters, oracle, **request)
         if world().Get_rank() == 0:
             result.save(folder / f"{name}.npz")
     world().Barrier()
@@ -94,7 +97,7 @@ def messages(folder):
         plain(self, clock, sends, receives)
 
     partition.RowTravel._swap = swap
-    _, problem, network, method, _ = next(runs())
+    _, problem, network, method, *_ = next(runs())
     adom.solve(problem, network, method, "unit", ("gd", 1), rounds=30, engine="mpi", progress=False)
     mudag = len(seen)
     adom.solve(problem, network, "mudag", {"K": 3, "protocol": "unit"}, rounds=12, engine="mpi", progress=False)

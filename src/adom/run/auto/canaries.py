@@ -7,7 +7,6 @@ its own part of it. Hyper-parameters become arrays of one value a column, and th
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -127,11 +126,12 @@ class WithCanaries(Method):
         return CanaryState(inner, x, answers, network.mixed, greatest, moved), x
 
 
-@partial(jax.jit, static_argnames="dual")
-def planted(canaries: Method, curvature: Array, seeds: Array, graphs: Graphs, clock: Array, dual: bool) -> Any:
+@jax.jit
+def planted(canaries: Method, curvature: Array, seeds: Array, graphs: Graphs, clock: Array) -> Any:
     """Return the state of canaries that start from seeds.
 
-    The rows of a dual method sum to zero, as those of W(k) v do for any v, which takes a round of the run's messages.
+    Where a state's rows must sum to zero, those of W(k) v do for any v, which takes a round of the run's messages. How
+    the mean of the rows moves does not depend on the network.
     """
-    start = LocalGossip(graphs, clock, jnp.zeros((), jnp.int64))(seeds) if dual else seeds
+    start = seeds if graphs.W is None else LocalGossip(graphs, clock, jnp.zeros((), jnp.int64))(seeds)
     return canaries.init(start, Scalars(curvature))

@@ -101,17 +101,18 @@ class Pilot:
         return self._policy.method(self._policy.power)
 
     @property
-    def method(self) -> WithCanaries:
+    def method(self) -> Method:
         """The method that a session runs, for the present settings."""
         policy, dim = self._policy, self._problem.dim
         each = [policy.method(power) for power in policy.window]
-        run, values = self.assumed.parameters(), [m.parameters() for m in each]
+        run, others = self.assumed.parameters(), [m.parameters() for m in each]
         columns = {
-            name: np.concatenate([np.full(dim, run[name]), np.repeat([v[name] for v in values], len(STIFFNESS))])
+            name: np.concatenate([np.full(dim, run[name]), np.repeat([v[name] for v in others], len(STIFFNESS))])
             for name in run
         }
-        wide: Any = bare(WithCanaries, [("inner", bare(self._cls, columns.items())), ("curvature", self._curvature)])
-        return wide  # type: ignore[no-any-return]
+        inner = bare(self._cls, columns.items())
+        values = [("inner", inner), ("curvature", self._curvature), ("directed", self._cls.directed)]
+        return bare(WithCanaries, values)
 
     def board(self, session: Session) -> None:
         """Take over a session that is about to begin."""
@@ -226,9 +227,8 @@ class Pilot:
         method: Any = session.method
         narrow = bare(self._cls, [(name, value[dim:]) for name, value in method.inner.parameters().items()])
         session.reach()
-        dual = self._cls.oracle == "dual"
         arguments = (narrow, method.curvature, place(seeds, session.dtype), session.graphs, session.carry.clock)
-        fresh, state = planted(*arguments, dual=dual), session.carry.state
+        fresh, state = planted(*arguments), session.carry.state
         inner = jax.tree.map(lambda old, new: jnp.concatenate([old[:, :dim], new], axis=1), state.inner, fresh)
         self._keep(state._replace(inner=inner))
 

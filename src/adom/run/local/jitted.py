@@ -257,7 +257,7 @@ class Session:
             self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
         self.dtype, self.target = dtype, target
         self.kept: Kept | None = None
-        self.layout = layout or GraphLayout(network, type(methods[0]).directed)
+        self.layout = layout or GraphLayout(network, methods[0].directed)
         self.graphs, self.end = self._window(0)
         self.chunk(0, 0, 0)  # compiles, so that no later chunk's time contains it
 

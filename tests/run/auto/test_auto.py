@@ -1,0 +1,148 @@
+"""Runs with parameters="auto": they need no constants of the network, and say what they assumed."""
+
+import numpy as np
+import pytest
+
+import adom
+from adom.algorithms import METHODS, method_class
+from adom.errors import InputError
+from adom.networks import Network
+from adom.run import provenance
+from adom.run.auto.policy import FIRST, STIFFNESS
+from adom.run.floods import flood_estimate
+from support.reference import logistic_data, quadratics
+
+NODES, DIM = 8, 3
+CANARIES = len(FIRST) * len(STIFFNESS)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    A, b = logistic_data(NODES, 12, DIM)
+    return adom.LogisticRegression.from_nodes(list(zip(A, b, strict=True)), kappa=60.0)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return adom.networks.alternate([adom.networks.ring(NODES), adom.networks.star(NODES)], every=10)
+
+
+def target(problem, part=1e-10):
+    return part * problem.nodes * float((problem.solution() ** 2).sum())
+
+
+def rounds(problem, network, method, parameters, most=20_000):
+    result = adom.solve(problem, network, method, parameters, rounds=most, tol=target(problem))
+    return result.last["round"] if result.status == "converged" else np.inf
+
+
+@pytest.fixture(scope="module")
+def found(problem, network):
+    return adom.solve(problem, network, parameters="auto", rounds=2000, tol=target(problem))
+
+
+def test_it_converges_in_fewer_rounds_than_with_the_true_constants(found, problem, network):
+    assert found.status == "converged"
+    assert found.protocol == "auto"
+    assert found.last["round"] < rounds(problem, network, "adom", "theory")
+
+
+ONE_ROUND = [name for name in METHODS if method_class(name).rounds_per_step == 1 and name != "pngd"]
+
+
+@pytest.mark.parametrize("name", ONE_ROUND)
+def test_every_method_converges_where_its_theory_does_and_in_no_more_rounds(name, problem, network):
+    assert rounds(problem, network, name, "auto", 3000) <= min(3000, rounds(problem, network, name, "theory", 3000))
+
+
+def test_nobody_computes_the_networks_spectrum(problem, monkeypatch):
+    network = adom.networks.geometric(NODES, 0.6, graphs=5, seed=1)
+
+    def refuse(self):
+        raise AssertionError("looked at the spectrum")
+
+    monkeypatch.setattr(provenance, "CHI_NODES", 0)  # nor for the record
+    monkeypatch.setattr(Network, "chi_known", False)
+    monkeypatch.setattr(Network, "chi", property(refuse))
+    monkeypatch.setattr(Network, "lambda_min_plus", property(refuse))
+    assert adom.solve(problem, network, parameters="auto", rounds=60).last["round"] == 60
+
+
+def test_it_follows_a_network_that_gets_worse():
+    H, c = quadratics(6, 2, 30.0)
+    problem = adom.Quadratic(H, c)
+    good, bad = adom.networks.complete(6), adom.networks.path(6)
+    network = adom.networks.alternate([good, bad], every=100)
+    order = np.concatenate([network.order[:100], np.full(20_000, network.order[100])])
+    worse = Network(network._pool, order, {"generator": "worse"})
+    result = adom.solve(problem, worse, parameters="auto", rounds=12_000, tol=1e-18)
+    chis = result.settings["chi"].to_numpy()
+    assert result.status == "converged"
+    assert chis[-1] > 2 * chis[result.settings["round"] < 100].min()
+
+
+def test_every_number_sent_is_counted(problem, network, found):
+    """Two vectors a round, each with the run's columns, the canaries and one that is only averaged; and agreement."""
+    links = np.array([2 * len(network.edges(int(g))) for g in network.order])
+    last = int(found.last["round"])
+    sent = 2 * (DIM + CANARIES + 1) * links[np.arange(last) % network.period].sum()
+    for end in found.settings["round"][1:]:
+        begin = next(k for k in range(end, 0, -1) if k + 2 * flood_estimate(network, k) == end)
+        sent += (CANARIES + 3) * links[np.arange(begin, end) % network.period].sum()
+    agreeing = found.last["floats_sent"] - sent  # begun when the run ended
+    assert 0 <= agreeing <= (CANARIES + 3) * 2 * NODES * links.max()
+
+
+def test_where_records_fall_changes_nothing(problem, network, found):
+    other = adom.solve(problem, network, parameters="auto", rounds=int(found.last["round"]), record_every=7)
+    assert other.x.tobytes() == found.x.tobytes()
+    assert other.provenance["settings"] == found.provenance["settings"]
+
+
+def test_the_settings_stay_with_the_result(found, tmp_path):
+    saved = adom.load(found.save(tmp_path / "found.npz"))
+    assert list(saved.settings.columns) == ["round", "chi", "why"]
+    assert saved.settings.equals(found.settings)
+    assert saved.settings["round"].is_monotonic_increasing
+    assert (saved.settings["why"].str.len() > 0).all()
+
+
+def test_a_run_is_replayed_with_the_settings_it_found(found, problem, network):
+    motion = adom.replay(found, problem, network)
+    assert motion.distances[-1].max() < motion.distances[0].max()
+
+
+def test_other_parameters_have_no_settings(problem, network):
+    assert adom.solve(problem, network, rounds=3).settings.empty
+
+
+def test_compare_takes_it(problem, network):
+    table = adom.compare(problem, network, ["adom", "diging"], parameters="auto", rounds=2000, tol=1e-6).table
+    assert (table["status"] == "converged").all()
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "message"),
+    [
+        ("mudag", "auto", "needs a method whose every step is one round"),
+        ("apm", "auto", "needs a method whose every step is one round"),
+        ("pngd", "auto", "which PNGD does not use"),
+        ("adom", {"protocol": "auto", "eta": 0.1}, "auto parameters take no values beside them"),
+    ],
+)
+def test_refusals(problem, network, method, parameters, message):
+    with pytest.raises(InputError, match=message):
+        adom.solve(problem, network, method, parameters)
+
+
+def test_a_sweep_does_not_start_from_it(problem, network):
+    with pytest.raises(InputError, match="a sweep cannot start from auto parameters"):
+        adom.sweep(problem, network, ["adom"], parameters="auto", rounds=10)
+
+
+def test_checkpoints_are_refused(problem, network, tmp_path):
+    from adom.run.ranks.solve import on_one_rank
+    from adom.run.request import Request
+
+    with pytest.raises(InputError, match="cannot go on from a checkpoint"):
+        on_one_rank(problem, network, "adom", "auto", Request(engine="mpi"), adom.Checkpoints(tmp_path))

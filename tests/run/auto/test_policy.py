@@ -1,0 +1,98 @@
+"""Decisions from what canaries and the run show, without any run."""
+
+import numpy as np
+import pytest
+
+from adom.algorithms import Constants, method_class
+from adom.run.auto.policy import AROUND, FIRST, FIRST_BLOCK, LONGEST_BLOCK, STIFFNESS, Policy
+
+CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
+
+
+def policy(name="adom"):
+    return Policy(method_class(name), CONSTANTS)
+
+
+def block(chosen, rates, steps=(1.0, 1.0, 1.0, 1.0)):
+    """Show a block in which the canaries of each assumption shrink at a rate per round; return whether it ended."""
+    for quarter, step in enumerate(steps):
+        top = np.exp(-np.asarray(rates) * quarter * chosen.quarter)
+        if chosen.see(np.repeat(top, len(STIFFNESS)), step):
+            return quarter
+    raise AssertionError("a block has four quarters")
+
+
+def decide(chosen, rates, steps=(1.0, 0.9, 0.8, 0.7), clock=100):
+    block(chosen, rates, steps)
+    return chosen.decide(clock, CONSTANTS.mu, CONSTANTS.L)
+
+
+def test_where_all_canaries_die_at_once_the_boldest_wins():
+    chosen = policy()
+    decision = decide(chosen, [9.0] * len(FIRST))
+    assert decision.power == FIRST[0]
+    assert not decision.back
+
+
+def test_where_bold_canaries_grow_the_best_of_the_others_wins_with_a_margin_while_blocks_are_short():
+    chosen = policy()
+    assert decide(chosen, [-1, -1, -0.1, 9.0, 9.0, 9.0]).power == FIRST[3] + 1
+
+
+def test_where_all_canaries_grow_the_run_becomes_more_careful_than_all_of_them():
+    assert decide(policy(), [-0.01] * len(FIRST)).power > FIRST[-1]
+
+
+def test_the_next_canaries_lie_around_the_choice_and_blocks_grow_up_to_a_bound():
+    chosen, sizes = policy(), []
+    for clock in range(0, 20_000, 1000):
+        sizes.append(chosen.block.rounds)
+        power = decide(chosen, [9.0] * len(chosen.window), np.array([1, 0.9, 0.8, 0.7]) / (1 + clock), clock).power
+        assert chosen.window == [max(0, power + offset) for offset in AROUND]
+    assert sizes[:3] == [FIRST_BLOCK, 2 * FIRST_BLOCK, 4 * FIRST_BLOCK]
+    assert sizes[-1] == LONGEST_BLOCK
+
+
+def test_own_canaries_that_explode_end_a_block_at_once():
+    chosen = policy()
+    assert block(chosen, [-3.0] * len(FIRST)) < 3
+    before = chosen.block.rounds
+    chosen.decide(10, 1.0, 100.0)
+    assert chosen.block.rounds <= before
+
+
+@pytest.mark.parametrize("step", [1e3, np.inf, np.nan])
+def test_a_run_whose_steps_grow_goes_back_and_becomes_more_careful(step):
+    chosen = policy()
+    first = decide(chosen, [9.0] * 6)
+    assert first.good
+    second = decide(chosen, [9.0] * 6, (1.0, 1.0, 1.0, step), 200)
+    assert second.back
+    assert second.power > first.power
+    assert not second.good
+
+
+def test_ordinary_swings_are_no_reason_to_go_back():
+    chosen = policy()
+    decide(chosen, [9.0] * 6)
+    assert not decide(chosen, [9.0] * 6, (1.0, 3.0, 1.0, 5.0), 200).back
+
+
+def test_a_canary_at_the_floor_of_rounding_counts_as_dead_not_as_one_that_stopped():
+    chosen = policy()
+    for quarter in range(4):
+        chosen.see(np.full(len(FIRST) * len(STIFFNESS), 1.0 if quarter == 0 else 1e-17 * (1 + quarter)), 0.1)
+    assert chosen.decide(50, 1.0, 100.0).power == FIRST[0]
+
+
+def test_no_progress_for_long_adds_caution_whatever_the_canaries_say():
+    chosen, powers = policy(), []
+    for clock in range(100, 40_000, 2000):
+        powers.append(decide(chosen, [9.0] * 6, (1.0, 1.0, 1.0, 1.0), clock).power)
+    assert powers[-1] >= powers[0] + 3
+
+
+def test_no_assumption_is_credited_with_more_than_a_perfect_network_allows():
+    """Careful canaries shrink faster at first; that says nothing about the long run."""
+    chosen = policy()
+    assert decide(chosen, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).power == FIRST[0]
