@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-drift bench-peers clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-constants bench-drift bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -74,6 +74,9 @@ bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of i
 
 bench-battery: $(READY)  ## the default oracle against the exact one on 500 random settings; fails if it does worse (half an hour)
 	@$(BIN)/python benchmarks/battery.py
+
+bench-constants: $(READY)  ## parameters auto against theory, unit and the best chi on 300 random settings (an hour on two cores)
+	@$(BIN)/python benchmarks/constants_battery.py
 
 bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
 	@$(BIN)/python benchmarks/drift.py

@@ -3,7 +3,7 @@
 Run: ``make bench-constants`` or ``python benchmarks/constants_battery.py [--settings 300] [--seed 0]``. A setting is a
 problem (logistic or ridge regression, or quadratics; kappa 1.1 to 100,000; split evenly, by label or unevenly) and a
 network of 2 to 200 nodes (one family, or two by turns every 1 to 100 rounds; fixed, changing, in motion, from contacts,
-with failing links). Counted are the rounds of ADOM to 1e-8 of the starting error: `theory` with the exact oracle, the
+with failing links). ``--cases`` runs every method on four networks instead. Counted are the rounds of ADOM to 1e-8 of the starting error: `theory` with the exact oracle, the
 others with the default one. The best assumed chi comes from `unit`'s formulas with 1.5 chi, chi, chi / 1.5, and so on.
 A setting fails where `theory` gets there and `auto` does not, or takes more rounds; a failure ends the program with 1.
 """
@@ -205,13 +205,44 @@ def summary(rows):
     print(f"above 1.3 in {(unit > 1.3).sum()}, worst {unit.max():.2f}")
 
 
+def cases() -> None:
+    """Print the rounds to 1e-10 of every method that canaries serve, on four networks, with each way to choose parameters."""
+    from sklearn.datasets import make_classification
+
+    import adom
+    from adom.algorithms import METHODS, method_class
+
+    features, labels = make_classification(2000, 20, random_state=0)
+    of = adom.networks
+    made = {
+        "geometric, new every round, chi 32.5": of.geometric(20, chi=30, graphs=200, seed=0),
+        "geometric, new every round, chi 158.6": of.geometric(20, chi=150, graphs=200, seed=0),
+        "geometric, fixed, chi 29": of.geometric(20, chi=30, graphs=1, seed=0),
+        "ring and star, every 20, chi 40.9": of.alternate([of.ring(20), of.star(20)], every=20),
+    }
+    names = [name for name in METHODS if method_class(name).rounds_per_step == 1 and name != "pngd"]
+    for name in names:
+        for title, on in made.items():
+            for kappa in (30, 300):
+                given, row = adom.LogisticRegression(features, labels, nodes=20, kappa=kappa), []
+                tol = 1e-10 * given.nodes * float((given.solution() ** 2).sum())
+                for parameters in ("theory", "unit", "auto"):
+                    result = adom.solve(given, on, name, parameters, rounds=20_000, tol=tol, progress=False)
+                    row.append(f"{result.last['round']:,}" if result.status == "converged" else "-")
+                print(f"| {method_class(name).title} | {title} | {kappa} | {' | '.join(row)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0, help="of the first setting; the others follow")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path("out/constants_battery.json"))
+    parser.add_argument("--cases", action="store_true", help="every method on four networks instead")
     given = parser.parse_args()
+    if given.cases:
+        cases()
+        return
     from rich.progress import track
 
     os.environ.update(ONE_THREAD)

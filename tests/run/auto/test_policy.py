@@ -30,17 +30,24 @@ def decide(chosen, rates, steps=(1.0, 0.9, 0.8, 0.7), clock=100):
 def test_where_all_canaries_die_at_once_the_boldest_wins():
     chosen = policy()
     decision = decide(chosen, [9.0] * len(FIRST))
-    assert decision.power == FIRST[0]
+    assert decision.power == FIRST[0] + 1  # a margin while blocks are short
     assert not decision.back
 
 
-def test_where_bold_canaries_grow_the_best_of_the_others_wins_with_a_margin_while_blocks_are_short():
+def test_where_bold_canaries_grow_the_best_of_the_others_wins():
     chosen = policy()
     assert decide(chosen, [-1, -1, -0.1, 9.0, 9.0, 9.0]).power == FIRST[3] + 1
 
 
 def test_where_all_canaries_grow_the_run_becomes_more_careful_than_all_of_them():
-    assert decide(policy(), [-0.01] * len(FIRST)).power > FIRST[-1]
+    assert decide(policy(), [-0.2] * len(FIRST)).power > FIRST[-1]
+
+
+def test_growth_that_a_short_block_cannot_tell_from_a_start_is_no_reason_to_be_careful():
+    """With kappa of 10,000 nothing moves in 8 rounds; growth by a tenth is how momentum begins."""
+    slow = Policy(method_class("adom"), Constants(1.0, 1e4, 1.0, 1.0, 20))
+    block(slow, [-0.1 / (2 * slow.quarter)] * len(FIRST))
+    assert slow.decide(10, 1.0, 1e4).power == FIRST[0] + 1
 
 
 def test_the_next_canaries_lie_around_the_choice_and_blocks_grow_up_to_a_bound():
@@ -82,7 +89,7 @@ def test_a_canary_at_the_floor_of_rounding_counts_as_dead_not_as_one_that_stoppe
     chosen = policy()
     for quarter in range(4):
         chosen.see(np.full(len(FIRST) * len(STIFFNESS), 1.0 if quarter == 0 else 1e-17 * (1 + quarter)), 0.1)
-    assert chosen.decide(50, 1.0, 100.0).power == FIRST[0]
+    assert chosen.decide(50, 1.0, 100.0).power == FIRST[0] + 1
 
 
 def test_no_progress_for_long_adds_caution_whatever_the_canaries_say():
@@ -95,4 +102,4 @@ def test_no_progress_for_long_adds_caution_whatever_the_canaries_say():
 def test_no_assumption_is_credited_with_more_than_a_perfect_network_allows():
     """Careful canaries shrink faster at first; that says nothing about the long run."""
     chosen = policy()
-    assert decide(chosen, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).power == FIRST[0]
+    assert decide(chosen, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).power == FIRST[0] + 1

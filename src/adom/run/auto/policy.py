@@ -19,17 +19,18 @@ RATIO = 1.5
 """Ratio of two neighbouring assumptions."""
 FIRST = (1, 3, 5, 7, 9, 11)
 """Powers that the first canaries assume: from 1.5 to 86."""
-START = 5
-"""Power that the run assumes at first: 7.6, bold enough for short runs and careful enough for a block."""
+START = 1
+"""Power that the run assumes at first, a bold one: where it is too bold, little is lost in a short block."""
 AROUND = (-3, -2, -1, 0, 1, 2)
 """Powers that later canaries assume, relative to the run's."""
 STIFFNESS = (0.0, 0.15, 0.3)
 """Curvatures of an assumption's canaries: how far from the end that loses stability first towards the other."""
-FIRST_BLOCK = 16
+FIRST_BLOCK = 8
+"""Rounds of the first block; each is twice as long as the one before."""
 LONGEST_BLOCK = 1024
 BLOCKS_PER_CHI = 6.0
 """Rounds of the longest block relative to the assumed chi, where that is more."""
-SURE = 10.0
+SURE = 20.0
 """Rounds of a block relative to the assumed chi below which one more power is added to what it suggests."""
 ALARM = 100.0
 """Growth of the run's own canaries from one quarter to another that ends a block at once."""
@@ -47,6 +48,10 @@ PATIENCE = 3.0
 """Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
 MANY_ROUNDS = 512
 """Rounds of a block from which on rates are averaged with those of the block before."""
+
+
+SLACK = 0.2
+"""Growth, as a logarithm, that says nothing in a block too short for its assumption to show what it does."""
 
 
 class Decision(NamedTuple):
@@ -115,7 +120,9 @@ class Policy:
         """Return what to do, given the least and the greatest curvature of any node; begin the next block."""
         block, curvatures = self.block, np.geomspace(flattest, steepest, 5)
         perfect = [perfect_rate(self.method(power), curvatures, self._constants.lambda_max) for power in self.window]
-        rates = self._averaged(np.minimum(_shrinking(block.tops, self.quarter).min(axis=1), perfect))
+        span = self.quarter * _quarters_between(block.tops)
+        doubt = SLACK * np.maximum(0.0, 1 - np.array(perfect) * span) / span
+        rates = self._averaged(np.minimum(_shrinking(block.tops, span).min(axis=1) + doubt, perfect))
         best = len(rates) - 1 - int(np.argmax(rates[::-1]))  # the most careful of equals
         if rates[best] > 0:
             sure = block.rounds >= SURE * RATIO ** self.window[best]
@@ -163,11 +170,16 @@ class Policy:
         self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
 
 
-def _shrinking(tops: Sequence[Array], quarter: int) -> Array:
+def _quarters_between(tops: Sequence[Array]) -> int:
+    """Return the quarters from the second (the first of two) to the last."""
+    return max(1, len(tops) - (2 if len(tops) > 2 else 1))
+
+
+def _shrinking(tops: Sequence[Array], span: int) -> Array:
     """Return how fast each canary shrank, per round, from the second quarter seen (the first of two) to the last."""
-    first = 1 if len(tops) > 2 else 0
+    first = tops[1 if len(tops) > 2 else 0]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rates: Array = np.log(tops[first] / tops[-1]) / (quarter * max(1, len(tops) - 1 - first))
+        rates: Array = np.log(first / tops[-1]) / span
     rates = np.nan_to_num(rates, nan=-DIED, posinf=DIED, neginf=-DIED)
     rates[tops[-1] < DEAD * tops[0].max()] = DIED
     return rates
