@@ -3,9 +3,10 @@
 Run: ``make bench-constants`` or ``python benchmarks/constants_battery.py [--settings 300] [--seed 0]``. A setting is a
 problem (logistic or ridge regression, or quadratics; kappa 1.1 to 100,000; split evenly, by label or unevenly) and a
 network of 2 to 200 nodes (one family, or two by turns every 1 to 100 rounds; fixed, changing, in motion, from contacts,
-with failing links). ``--cases`` runs every method on four networks instead. Counted are the rounds of ADOM to 1e-8 of the starting error: `theory` with the exact oracle, the
+with failing links). Counted are the rounds of ADOM to 1e-8 of the starting error: `theory` with the exact oracle, the
 others with the default one. The best assumed chi comes from `unit`'s formulas with 1.5 chi, chi, chi / 1.5, and so on.
 A setting fails where `theory` gets there and `auto` does not, or takes more rounds; a failure ends the program with 1.
+With ``--cases``, every method is run on four networks instead.
 """
 
 import argparse
@@ -206,7 +207,7 @@ def summary(rows):
 
 
 def cases() -> None:
-    """Print the rounds to 1e-10 of every method that canaries serve, on four networks, with each way to choose parameters."""
+    """Print the rounds to 1e-10 of every method that canaries serve, on four networks, by three protocols."""
     from sklearn.datasets import make_classification
 
     import adom

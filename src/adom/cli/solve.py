@@ -157,6 +157,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "kappa": problem["kappa"],
         "samples": problem.get("samples"),
         "chi": provenance["network"]["chi"],
+        "settings": provenance.get("settings"),
         "rounds": int(last["round"]),
         "gradients": float(last["gradients"]),
         "floats_sent": int(last["floats_sent"]),
@@ -187,6 +188,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}, kappa {number(round(summary['kappa'], 6))}"),
         *([("weights", weights)] if weights else []),
         ("network", f"chi {number(summary['chi'])}"),
+        *_assumed(summary),
         ("rounds", number(summary["rounds"])),
         ("gradients", f"{number(summary['gradients'])} per node"),
         ("floats sent", number(summary["floats_sent"])),
@@ -194,6 +196,17 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         *_accuracy(summary),
         ("status", status),
     ]
+
+
+def _assumed(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return a row on what a run with parameters `auto` has assumed."""
+    from .output import number
+
+    settings = summary["settings"]
+    if not settings:
+        return []
+    first, last = (number(settings[end]["chi"]) for end in (0, -1))
+    return [("assumed chi", f"{first} at first, {last} in the end, after {number(len(settings) - 1)} decisions")]
 
 
 def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:

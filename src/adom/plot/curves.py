@@ -220,6 +220,8 @@ def _draw_panel(
         phase = number / len(results)  # of the panel's diagonal; each run has its markers elsewhere
         spaced = {"markevery": (0.02 + 0.25 * phase, 0.25)} if "marker" in look else {}
         _draw_run(axes, result, column, look | spaced, consensus, scale)
+    if len(results) == 1:
+        _draw_settings(axes, results[0], column, scale)
     axes.set_xlabel(AXES[column] if scale == 1 else AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
@@ -255,6 +257,23 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)
         cross: dict[str, Any] = {"marker": "X", "markersize": 6 * scale, "clip_on": False, "zorder": 5}
         axes.plot(across[last], height, color=look["color"], **cross)
+
+
+def _draw_settings(axes: "Axes", result: "Result", column: str, scale: float) -> None:
+    """Draw the chi that a run with parameters `auto` has assumed, against an axis of its own."""
+    settings, history = result.provenance.get("settings"), result.columns
+    if not settings or not len(history["round"]):
+        return
+    clock, across = (history[name].astype(float) for name in ("round", column))
+    rounds = np.array([float(setting["round"]) for setting in settings] + [clock[-1]])
+    chis = [setting["chi"] for setting in settings]
+    right = axes.twinx()
+    right.set_yscale("log")
+    places = np.interp(rounds, np.append(0.0, clock), np.append(0.0, across))
+    right.step(places, [*chis, chis[-1]], where="post", color="0.45", linestyle=":", linewidth=scale)
+    right.set_ylabel("assumed chi (dotted)", color="0.45")
+    for set_formatter in (right.yaxis.set_major_formatter, right.yaxis.set_minor_formatter):
+        set_formatter("{x:g}")
 
 
 def tame_records(error: np.ndarray, start: float) -> int:

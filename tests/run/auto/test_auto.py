@@ -146,3 +146,23 @@ def test_checkpoints_are_refused(problem, network, tmp_path):
 
     with pytest.raises(InputError, match="cannot go on from a checkpoint"):
         on_one_rank(problem, network, "adom", "auto", Request(engine="mpi"), adom.Checkpoints(tmp_path))
+
+
+def test_the_picture_shows_what_was_assumed(found, problem, network):
+    left, right = found.plot().axes
+    (line,) = right.lines
+    assert right.get_ylabel() == "assumed chi (dotted)"
+    assert line.get_ydata()[0] == found.settings["chi"][0]
+    assert line.get_xdata()[-1] == left.lines[0].get_xdata()[-1]
+    assert len(adom.solve(problem, network, rounds=3).plot().axes) == 1
+
+
+def test_the_command_says_what_was_assumed(tmp_path):
+    from typer.testing import CliRunner
+
+    from adom.cli.main import app
+
+    words = "solve --nodes 6 --dim 4 --parameters auto --rounds 40 --network ring --out"
+    done = CliRunner().invoke(app, [*words.split(), str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "assumed chi" in done.output
