@@ -49,7 +49,9 @@ def one(nodes: int, streamed: bool, local: bool) -> None:
     def make(graphs, streamed=False):
         lazy.HELD_BYTES, lazy.KEPT_BYTES = (0 if streamed else 2**30), 2**20
         if local:  # links to the nodes next to one in a grid, a tenth of which fail in a round
-            changing = adom.networks.failing(adom.networks.torus(10, nodes // 10), 0.1, graphs=graphs, seed=0)
+            changing = adom.networks.failing(
+                adom.networks.torus(10, nodes // 10), 0.1, graphs=graphs, seed=0, repair=True
+            )
         else:
             changing = adom.networks.expander(nodes, 8, graphs=graphs, seed=0)
         return adom.networks.bounded(changing, chi=5.0)

@@ -9,14 +9,16 @@ linked to whom, and how far each sensor is from the answer.
 
 # %%
 # Forty sensors walk from one random point to the next (the random waypoint model), in
-# every round a little further.
+# every round a little further. Where they fall apart, the shortest links join them.
 
 import numpy as np
 
 import adom
 
 nodes, rounds = 40, 110
-network = adom.networks.waypoint(nodes, radius=0.28, graphs=rounds, speed=0.03, seed=4)
+network = adom.networks.waypoint(
+    nodes, radius=0.28, graphs=rounds, speed=0.03, seed=4, repair=True
+)
 network.plot([0, 10, 20]).show()
 
 # %%

@@ -153,11 +153,25 @@ def test_network_describes_and_draws(adom: Any) -> None:
 
 def test_network_from_contacts(adom: Any, refused: Any) -> None:
     Path("met.txt").write_text("0 10 11\n1 11 12\n5 10 12\n")
-    message = refused("network", "--contacts", "met.txt", "--window", 2)
-    assert "the graph of round 1 is disconnected" in message
+    message = refused("network", "--contacts", "met.txt", "--nodes", 14)
+    assert "all links of rounds 0 to 2 together leave 12 components" in message
     assert "repair" in message
+    described = adom("network", "--contacts", "met.txt", "--json").json
+    assert (described["window"], described["degree_min"]) == (2, 0)
+    text = " ".join(adom("network", "--contacts", "met.txt").out.split())
+    assert "connected 0 of 3 rounds; any 2 together, a window" in text
+    assert "of windows of 2 rounds over all rounds" in text
     described = adom("network", "--contacts", "met.txt", "--window", 2, "--repair", "--json").json
     assert (described["nodes"], described["graphs"], described["degree_max"]) == (3, 2, 2)
+    assert (described["window"], described["recipe"]["links_added"]) == (1, 1)
+    assert "links added" in adom("network", "--contacts", "met.txt", "--repair").out
+
+
+def test_solve_says_that_a_step_is_a_window(adom: Any) -> None:
+    outcome = adom("solve", *SMALL, "--failing", 0.6, "--graphs", 30, "--rounds", 60, "--rtol", 0)
+    out = " ".join(outcome.out.split())
+    window = package.networks.failing(package.networks.ring(8), 0.6, graphs=30).window
+    assert f"of windows of {window} rounds, each of which is one step" in out
 
 
 def test_plot_draws_from_files_alone(done: Any, adom: Any, refused: Any) -> None:

@@ -199,7 +199,7 @@ LATE = [
     ("solve --network ring --nodes 4 --data other.npz", "has no array features or X; it has a: save one with"),
     ("solve --nodes 4 --network ring --l2 1e-100", "makes kappa = ... take a larger --l2, or give --kappa"),
     ("solve --shards folder", "folder holds no manifest.json; give a folder that `adom split"),
-    ("network --contacts met.txt", "round 1 is disconnected ... give --repair, or a longer --window"),
+    ("network --contacts met.txt --nodes 4", "together leave 2 components, {0} and {1, 2, 3} ... or give --repair"),
     ("network --contacts met.txt --nodes 2", "names node 2, but nodes=2 allows 0 to 1; leave --nodes out"),
     ("network --network ring --nodes 1000000000", "nodes must be at most 200000000, got 1000000000"),
     ("solve --shards nowhere", "nowhere"),

@@ -32,6 +32,7 @@ GOOD = {
     "slowed": {"network": RING, "every": 3},
     "static": {"network": RING, "k": 0},
     "bounded": {"network": RING, "chi": 5.0},
+    "windowed": {"network": RING, "window": 2},
     "alternate": {"networks": [RING, RING], "every": 2},
     "cyclic": {"networks": [RING]},
     "from_contacts": {"path_or_rows": [(0, 1, 2), (1, 2, 1)], "window": 1, "nodes": 3, "repair": True},
@@ -128,6 +129,7 @@ REFUSALS = {
         ({"network": networks.redraw(RING), "every": 10**6}, "slowed would repeat .* 10000000000 rounds.*; take"),
     ],
     "bounded": [({"chi": 0.5}, "chi must be a finite number at least 1, got 0.5; ")],
+    "windowed": [({"window": 0}, "window must be a whole number of at least 1, got 0; ")],
     "failing": [
         ({"probability": 1.2}, "probability must be .* at most 1, got 1.2"),
         ({"network": networks.from_matrices([SIGNED])}, "links of positive weight, got -1"),

@@ -56,9 +56,18 @@ def test_given_nodes_keep_their_ids_and_repair_chains_the_components():
     ]
 
 
-def test_disconnected_window_is_named():
-    with pytest.raises(InputError, match=r"the graph of round 1 is disconnected: 2 components, \{0, 1\} and \{2\}"):
-        from_contacts([(0, 0, 1), (0, 1, 2), (9, 0, 1)])
+def test_contacts_that_never_connect_all_nodes_are_named():
+    assert from_contacts([(0, 0, 1), (0, 1, 2), (9, 0, 1)]).window == 2
+    message = r"all links of rounds 0 to 1 together leave 2 components, \{0, 1\} and \{2, 3\}; no message"
+    with pytest.raises(InputError, match=message):
+        from_contacts([(0, 0, 1), (9, 2, 3)])
+
+
+def test_a_repair_says_how_many_links_it_added():
+    rows = [(0, 3, 1), (5, 2, 4)]
+    network = from_contacts(rows, nodes=6, repair=True)
+    assert network.recipe["links_added"] == sum(len(network.edges(g)) for g in network.order) - len(rows) == 8
+    assert "links_added" not in from_contacts([(0, 0, 1)]).recipe
 
 
 @pytest.mark.parametrize(

@@ -137,11 +137,32 @@ def test_nodes_walk_straight_at_their_speed_and_rest_at_targets(pause):
 
 
 def test_motion_gives_repaired_geometric_graphs_and_does_not_depend_on_its_length():
-    long, short = waypoint(25, 0.15, graphs=30, seed=2), waypoint(25, 0.15, graphs=10, seed=2)
+    long, short = (waypoint(25, 0.15, graphs=graphs, seed=2, repair=True) for graphs in (30, 10))
+    bare = waypoint(25, 0.15, graphs=30, seed=2)
+    added = 0
     for g in range(10):
         np.testing.assert_array_equal(long.positions(g), short.positions(g))
         near, extra = brute_force(long.positions(g), 0.15)
+        added += len(extra)
         assert {tuple(e) for e in long.edges(g).tolist()} == near | extra
+        assert {tuple(e) for e in bare.edges(g).tolist()} == near
+    assert short.recipe["links_added"] == added > 0
+    assert (short.window, bare.connected, bare.window > 1) == (1, False, True)
+
+
+@pytest.mark.parametrize("nodes", [12, 450])
+def test_geometric_graphs_without_a_repair_are_the_close_pairs(nodes, monkeypatch):
+    radius = 0.8 / np.sqrt(nodes)
+    compiled = geometric(nodes, radius, graphs=20, seed=1, repair=False)
+    monkeypatch.setattr(near.compiled, "usable", lambda: False)
+    network = geometric(nodes, radius, graphs=20, seed=1, repair=False)
+    for g in range(3):
+        pairs, _ = brute_force(network.positions(g), radius)
+        assert {tuple(e) for e in network.edges(g).tolist()} == pairs
+        np.testing.assert_array_equal(network.edges(g), compiled.edges(g))
+    assert network.reseeded(1).edges(2).tolist() == network.edges(2).tolist()
+    with pytest.raises(InputError, match="with repair=False give a radius"):
+        geometric(nodes, chi=30, repair=False)
 
 
 def walked(nodes, rounds, speed, pause, seed):

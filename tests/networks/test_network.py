@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 import adom
 from adom.errors import InputError
-from adom.networks import complete, cyclic, erdos_renyi, from_graphs, geometric, redraw, ring, star
+from adom.networks import complete, cyclic, erdos_renyi, from_graphs, geometric, redraw, ring, star, static
 from adom.networks import spectra as spectra_module
 
 
@@ -132,15 +132,19 @@ def test_recipes_are_json():
         assert json.loads(json.dumps(network.recipe)) == network.recipe
 
 
-def test_disconnected_graph_is_named_with_its_first_round_and_components():
-    apart = nx.Graph([(0, 1), (1, 4), (2, 3)])
-    fine = nx.path_graph(5)
-    message = (
-        r"^the graph of round 3 is disconnected: 2 components, \{0, 1, 4\} and \{2, 3\}; "
-        r"ADOM needs every graph connected: add edges or use repair=True$"
-    )
-    with pytest.raises(InputError, match=message):
-        from_graphs([fine, fine, fine, apart, apart])
+def test_graphs_that_never_connect_all_nodes_are_refused_with_their_components():
+    apart, half = nx.Graph([(0, 1), (1, 4), (2, 3)]), nx.Graph([(0, 1), (0, 4)])
+    half.add_nodes_from([2, 3])
+    remedy = r"no message ever gets from one to another: add edges or use repair=True$"
+    parts = r"2 components, \{0, 1, 4\} and \{2, 3\}; "
+    with pytest.raises(InputError, match=rf"^all links of rounds 0 to 2 together leave {parts}{remedy}"):
+        from_graphs([half, apart, half])
+    with pytest.raises(InputError, match=rf"^the graph of round 0 is disconnected: {parts}{remedy}"):
+        from_graphs([apart])
+    together = from_graphs([apart, nx.path_graph(5)])
+    with pytest.raises(InputError, match=rf"^the graph of round 0 is disconnected: {parts}"):
+        static(together, 0)
+    assert static(together, 1).window == 1
 
 
 def test_long_lists_of_components_are_cut_short():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adom.errors import InputError
 from adom.networks import (
     alternate,
     complete,
@@ -93,7 +94,7 @@ def test_redraw_is_uniform_over_the_pool_and_independent_over_time():
 @given(probability=st.floats(0, 1), seed=st.integers(0, 1000))
 def test_failing_links_are_restored_only_as_connectivity_needs(check_gossip, probability, seed):
     base = geometric(15, 0.3, graphs=3, seed=seed)
-    network = failing(base, probability, graphs=7, seed=seed)
+    network = failing(base, probability, graphs=7, seed=seed, repair=True)
     check_gossip(network)
     for k in range(7):
         left = {tuple(e) for e in network.edges(k).tolist()}
@@ -102,7 +103,8 @@ def test_failing_links_are_restored_only_as_connectivity_needs(check_gossip, pro
 
 def test_every_restored_link_is_needed():
     base, probability = complete(12), 0.9
-    network = failing(base, probability, graphs=50, seed=1)
+    network = failing(base, probability, graphs=50, seed=1, repair=True)
+    as_they_are, added = failing(base, probability, graphs=50, seed=1), 0
     for k in range(50):
         rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(k,)))
         survived = base.edges(0)[rng.random(66) >= probability]
@@ -111,6 +113,12 @@ def test_every_restored_link_is_needed():
         kept = {tuple(e) for e in network.edges(k).tolist()}
         assert {tuple(e) for e in survived.tolist()} <= kept
         assert len(kept) == len(survived) + nx.number_connected_components(rest) - 1
+        assert as_they_are.edges(k).tolist() == survived.tolist()
+        added += len(kept) - len(survived)
+    assert network.recipe["links_added"] == added
+    assert as_they_are.window > network.window == 1
+    with pytest.raises(InputError, match="repair=True restores links that have failed, but some graphs fall apart"):
+        failing(as_they_are, 0.1, repair=True)
 
 
 def test_links_fail_with_the_given_probability():
@@ -119,7 +127,9 @@ def test_links_fail_with_the_given_probability():
     sizes = np.array([len(network.edges(g)) for g in range(200)])
     assert sizes.mean() == pytest.approx(0.7 * 435, rel=0.01)
     assert failing(base, 0.0, graphs=2).edges(0).tolist() == base.edges(0).tolist()
-    assert nx.is_tree(failing(base, 1.0, graphs=1).graph(0))
+    assert nx.is_tree(failing(base, 1.0, graphs=1, repair=True).graph(0))
+    with pytest.raises(InputError, match="all links of rounds 0 to 2 together leave 30 components"):
+        failing(base, 1.0, graphs=3)
 
 
 def test_failing_keeps_relative_weights():

@@ -18,7 +18,9 @@ def wild(seed):
 
 MAKERS = {
     "geometric": lambda seed, graphs: networks.geometric(20, 0.2, graphs=graphs, seed=seed),
-    "waypoint": lambda seed, graphs: networks.waypoint(20, 0.2, graphs=graphs, speed=0.1, pause=1, seed=seed),
+    "waypoint": lambda seed, graphs: networks.waypoint(
+        20, 0.2, graphs=graphs, speed=0.1, pause=1, seed=seed, repair=True
+    ),
     "erdos_renyi": lambda seed, graphs: networks.erdos_renyi(20, 0.2, graphs=graphs, seed=seed),
     "expander": lambda seed, graphs: networks.expander(20, 4, graphs=graphs, seed=seed),
     "failing": lambda seed, graphs: networks.failing(networks.torus(3, 3), 0.3, graphs=graphs, seed=seed),

@@ -65,7 +65,7 @@ def network(config: Config) -> "Network":
     if table.failing is None:
         return whole
     graphs = max(int(table.graphs or 1), whole.period)
-    return networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config))
+    return networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
 
 
 def _seed(config: Config) -> int:
@@ -93,7 +93,7 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     if kind == "torus":
         return networks.torus(*_grid(nodes))
     if kind == "waypoint":
-        return networks.waypoint(nodes, seed=seed, **values)
+        return networks.waypoint(nodes, seed=seed, **{**values, "repair": bool(table.repair)})
     if kind == "expander":
         return networks.expander(nodes, seed=seed, **values)
     classic = {"ring": networks.ring, "star": networks.star, "path": networks.path, "complete": networks.complete}

@@ -47,6 +47,7 @@ def compare(
     kinds = {"table": "table.csv", "figure": "comparison.png", "config": "config.toml"}
     files = {kind: str(out / name) for kind, name in kinds.items()}
     about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
+    about["window"] = max((result.provenance["window"] for result in comparison.results.values()), default=1)
     if json:
         more = {"target": comparison.target, "rows": _rows(comparison), "skipped": comparison.skipped}
         all_files = {**files, "results": results}
@@ -96,7 +97,7 @@ def _rows(comparison: "Comparison") -> list[dict[str, Any]]:
 
 def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) -> None:
     from ..util.text import format_short
-    from .output import number, table
+    from .output import number, steps_of, table
 
     target = "any lower error" if math.isnan(comparison.target) else f"{comparison.target:.3g}"
     used = {result.provenance["oracle"] for result in comparison.results.values()} - {None}
@@ -108,7 +109,8 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
         rows.append((row["title"], row["status"], f"{row['relative_error']:.1e}", *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "
-        f"chi {number(about['chi'])}; parameters {settings.run.parameters}, dual oracle {oracle}\n"
+        f"chi {number(about['chi'])}{steps_of(about['window'])}; "
+        f"parameters {settings.run.parameters}, dual oracle {oracle}\n"
         f"final relative error; cost to reach {target}",
         ("method", "status", *ends),
         rows,

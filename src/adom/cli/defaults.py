@@ -75,7 +75,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
             f"{given.describe('problem', 'nodes')} does not fit network infectious, which has {INFECTIOUS} nodes; "
             "leave it out"
         )
-    allowed = belonging(kind) | ({"graphs"} if "failing" in network else set())
+    allowed = belonging(kind) | ({"graphs", "repair"} if "failing" in network else set())
     for name in network:
         if name not in allowed and name not in common():
             owners = ", ".join(owner for owner, names in KINDS.items() if name in names)

@@ -37,7 +37,7 @@ def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
 
 PYTHON = (
     (r"\w+\.theory\(constants\) gives", "--parameters theory gives"),
-    (r"use repair=True", "give --repair, or a longer --window"),
+    (r"use repair=True", "give --repair"),
     (r"overwrite=True \(--overwrite\)", "--overwrite"),
     (r"give a file that Result\.save wrote", "give one that `adom solve` wrote, such as out/result.npz"),
     (r"or a dict of values, got", "or values as in eta=0.1, got"),

@@ -40,12 +40,31 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
         "nodes": text["nodes"],
         "graphs": f"{text['graphs']}, repeating after {text['period']} rounds",
         **spans,
-        "chi": f"{text['chi']} (lambda_max / lambda_min_plus {_rests_on(net)})",
-        "chi by round": ", ".join(f"{name} {output.number(value)}" for name, value in chis.items()),
+        **_connectivity(net),
+        "chi": f"{text['chi']} ({_kind(net)} {_rests_on(net)})",
+        f"chi by {'round' if net.window == 1 else 'window'}": ", ".join(
+            f"{name} {output.number(value)}" for name, value in chis.items()
+        ),
     }
     output.table(str(settings.network.kind), ("", ""), rows.items())
     output.wrote(picture)
     return Exit.DONE
+
+
+def _connectivity(net: Any) -> dict[str, str]:
+    """Say how many rounds connect the nodes, where one does not, and how many links a repair added."""
+    rows = {}
+    if net.window > 1:
+        whole = int((net.spectrum[net.order, 0] > 0).sum())
+        rows["connected"] = f"{whole:,} of {net.period:,} rounds; any {net.window:,} together, a window"
+    if "links_added" in net.recipe:
+        rows["links added"] = f"{net.recipe['links_added']:,}, by the repair of all rounds"
+    return rows
+
+
+def _kind(net: Any) -> str:
+    """Return what chi is."""
+    return "lambda_max / lambda_min_plus" if net.window == 1 else f"of windows of {net.window:,} rounds"
 
 
 def _rests_on(net: Any) -> str:
@@ -56,10 +75,9 @@ def _rests_on(net: Any) -> str:
 
 
 def _chi_summary(net: Any) -> dict[str, float]:
-    """Summarise chi over the rounds of a period, each graph by itself."""
+    """Summarise chi over the rounds of a period: of each graph by itself, or of the window that starts there."""
     import numpy as np
 
-    low, high = net.spectrum[net.order].T
-    chis = (high / low)[np.isfinite(low)]  # all of them, or some of a network that is too large
+    chis = net.chis[np.isfinite(net.chis)]  # all of them, or some of a network that is too large
     best, median, worst = np.quantile(chis, [0, 0.5, 1]) if chis.size else (net.chi,) * 3
     return {"best": float(best), "median": float(median), "worst": float(worst)}

@@ -211,3 +211,14 @@ def number(value: float) -> str:
     """
     whole = isinstance(value, float) and value.is_integer() and value < 1e15
     return format_number(int(value) if whole else value, 4)
+
+
+def steps_of(window: int) -> str:
+    """Say that a step is a window of rounds, where it is; chi is then that of windows.
+
+    Examples
+    --------
+    >>> f"chi 30{steps_of(1)}", f"chi 30{steps_of(7)}"
+    ('chi 30', 'chi 30 of windows of 7 rounds, each of which is one step')
+    """
+    return f" of windows of {window:,} rounds, each of which is one step" if window > 1 else ""

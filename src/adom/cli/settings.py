@@ -19,7 +19,7 @@ Values = Sequence[str] | Callable[[], Sequence[str]]
 
 KINDS: dict[str, tuple[str, ...]] = {
     "geometric": ("radius", "chi", "graphs"),
-    "waypoint": ("radius", "graphs", "speed"),
+    "waypoint": ("radius", "graphs", "speed", "repair"),
     "erdos-renyi": ("graphs", "probability"),
     "expander": ("graphs", "degree"),
     "ring": (),
@@ -172,7 +172,7 @@ class NetworkTable:
     window: int | None = setting(
         "Length of time that makes up one round of a contact list.", ge=1, le=2**62, example=20
     )
-    repair: bool | None = setting("Join the components of contact graphs that fall apart.")
+    repair: bool | None = setting("Join the components of graphs that fall apart (contacts, waypoint, failing).")
     failing: float | None = setting(
         "Probability that a link fails in a round, on any network.", ge=0, le=1, example=0.1
     )

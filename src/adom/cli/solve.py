@@ -157,6 +157,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "kappa": problem["kappa"],
         "samples": problem.get("samples"),
         "chi": provenance["network"]["chi"],
+        "window": provenance["window"],
         "settings": provenance.get("settings"),
         "rounds": int(last["round"]),
         "gradients": float(last["gradients"]),
@@ -174,7 +175,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
 
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
     from ..problems.weighting import weighting_text
-    from .output import number
+    from .output import number, steps_of
 
     status = summary["status"]
     if status == "converged":
@@ -187,7 +188,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         ("oracle", summary["oracle"] or "gradients"),
         ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}, kappa {number(round(summary['kappa'], 6))}"),
         *([("weights", weights)] if weights else []),
-        ("network", f"chi {number(summary['chi'])}"),
+        ("network", f"chi {number(summary['chi'])}{steps_of(summary['window'])}"),
         *_assumed(summary),
         ("rounds", number(summary["rounds"])),
         ("gradients", f"{number(summary['gradients'])} per node"),

@@ -32,7 +32,7 @@ def verify(flags: Tables, config: ConfigFile = None, json: AsJson = False) -> in
         return code
     output.table(
         f"{problem.nodes} nodes, dim {problem.dim}, kappa {output.number(round(problem.kappa, 6))}, "
-        f"chi {output.number(network.chi)}",
+        f"chi {output.number(network.chi)}{output.steps_of(network.window)}",
         ("name", "statement", "worst left/right", "in round", "rounds checked", "holds"),
         [
             (

@@ -1,14 +1,14 @@
 """Changing networks: generators, schedules and imports.
 
-Every function returns a `Network` (the directed ones a `DirectedNetwork`): a finite pool of connected graphs and
-an order, so that the gossip matrix ``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
+Every function returns a `Network` (the directed ones a `DirectedNetwork`): a finite pool of graphs and an
+order, so that the gossip matrix ``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
 
 ===============================  =====================================================================
 points, at random or in motion   `geometric`, `waypoint`
 classic graphs                   `ring`, `star`, `path`, `complete`, `torus`
 random links without geometry    `erdos_renyi`, `expander`
 which graph in which round       `static`, `cyclic`, `alternate`, `slowed`, `redraw`, `failing`
-chi given instead of computed    `bounded`
+chi or window given              `bounded`, `windowed`
 yours: graphs, matrices, lists   `from_graphs`, `from_matrices`, `from_contacts`
 directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directed_erdos_renyi`,
                                  `from_digraphs`; each has an R(k) and a C(k) in place of W(k)
@@ -28,7 +28,7 @@ from .from_data import from_graphs, from_matrices
 from .geometric import geometric, waypoint
 from .network import Network
 from .random import erdos_renyi, expander
-from .schedules import alternate, bounded, cyclic, failing, redraw, slowed, static
+from .schedules import alternate, bounded, cyclic, failing, redraw, slowed, static, windowed
 
 __all__ = [
     "DirectedNetwork",
@@ -56,4 +56,5 @@ __all__ = [
     "static",
     "torus",
     "waypoint",
+    "windowed",
 ]

@@ -42,17 +42,16 @@ def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int,
     return count, np.argsort(np.argsort(first)).astype(np.int32)[labels]
 
 
-def require_connected(links: Links, order: Ints, strong: bool = False) -> None:
-    """Refuse a network that falls apart; name the first round in which it does, and the components."""
+def require_strong(links: Links, order: Ints) -> None:
+    """Refuse a directed network that falls apart; name the first round in which it does, and the components."""
     used, first = np.unique(order, return_index=True)
     for k, g in sorted(zip(first.tolist(), used.tolist(), strict=True)):
-        count, labels = component_labels(links.nodes, links.edges[links.rows(g)], strong)
+        count, labels = component_labels(links.nodes, links.edges[links.rows(g)], strong=True)
         if count > 1:
-            rule = "disconnected", "ADOM needs every graph connected: add edges or use repair=True"
-            if strong:
-                remedy = "Push-Pull needs a directed path from every node to every other: add arcs between them"
-                rule = "not strongly connected", remedy
-            raise InputError(f"the graph of round {k} is {rule[0]}: {name_components(count, labels)}; {rule[1]}")
+            raise InputError(
+                f"the graph of round {k} is not strongly connected: {name_components(count, labels)}; "
+                "Push-Pull needs a directed path from every node to every other: add arcs between them"
+            )
 
 
 def name_components(count: int, labels: Ints) -> str:

@@ -12,7 +12,7 @@ from ..errors import InputError, InputTypeError, shown
 from ..util import files
 from ..util.checks import check_whole
 from .checks import node_count, truth
-from .connect import join_in_chain, require_connected
+from .connect import join_in_chain
 from .from_data import distinct_graphs, iterable
 from .lazy import Batch, Graph
 from .links import Ints, Longs, canonical
@@ -27,7 +27,8 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
 
     A file has one contact a line, ``t u v``: a time and two node ids, all whole numbers, separated by
     whitespace or commas. Empty lines, comments after a ``#``, and one header line are skipped. Contacts with
-    the same ``(t - t_min) // window`` form one graph; windows without contacts are skipped.
+    the same ``(t - t_min) // window`` form one graph; windows without contacts are skipped. Few of these graphs are
+    connected, as a rule; it is enough that all of them together are (see `Network.window`, which counts rounds).
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
         numbered in ascending order.
     repair : bool
         Join the components of a window's graph with the minimal number of links: in the order of their
-        smallest nodes, each one's smallest node is linked to the next one's. Short windows need it.
+        smallest nodes, each one's smallest node is linked to the next one's. ``recipe["links_added"]`` is how many
+        were added, over all rounds of a period.
 
     Examples
     --------
@@ -59,13 +61,15 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     by_time = np.argsort(times, kind="stable")
     cuts = np.flatnonzero(np.diff(times[by_time])) + 1
     parts = [canonical(pairs, count) for pairs in np.split(ends[by_time], cuts)]
+    met = sum(map(len, parts))
     if repair:
         parts = [canonical(np.concatenate([p, join_in_chain(count, p)]), count) for p in parts]
     links, ones, _, order = distinct_graphs(count, map(Graph, parts))
     recipe = {"generator": "from_contacts", "nodes": count, "window": window, "repair": repair}
-    require_connected(links, order)
+    if repair:
+        recipe["links_added"] = sum(map(len, parts)) - met
     recipe |= {"contacts": len(rows), "sha256": links.digest(ones, order)}
-    return Network(Batch.laplacian(links), order, recipe)
+    return Network(Batch.laplacian(links, joined=repair), order, recipe)
 
 
 def _contacts(source: Any) -> tuple[Longs, str]:

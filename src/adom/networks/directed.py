@@ -23,7 +23,7 @@ from ..util.checks import check_real
 from . import spectra
 from .checks import graph_count, link_count, node_count, seed_number
 from .classic import circle
-from .connect import raw_labels, require_connected
+from .connect import raw_labels, require_strong
 from .from_data import as_list, distinct_graphs, label_index, node_positions
 from .lazy import Batch, Graph, Pool, pool_of
 from .links import Ints, Links, Longs, distinct_codes
@@ -282,7 +282,7 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
         Graph(_read_arcs(graph, k, index), positions=node_positions(graph, index)) for k, graph in enumerate(members)
     ]
     links, ones, positions, order = distinct_graphs(len(index), parts)
-    require_connected(links, order, strong=True)
+    require_strong(links, order)
     recipe = {"generator": "from_digraphs", "nodes": len(index), "graphs": len(members)}
     recipe["sha256"] = links.digest(ones, order)
     return DirectedNetwork(Batch(links, positions=positions), order, recipe)

@@ -10,7 +10,7 @@ from ..errors import InputError, InputTypeError, shown
 from ..util.threads import one_thread
 from . import spectra
 from .checks import truth
-from .connect import component_labels, join_in_chain, name_components, require_connected
+from .connect import component_labels, join_in_chain, name_components
 from .lazy import Batch, Graph
 from .links import Floats, Ints, Links
 from .network import Network
@@ -24,7 +24,8 @@ NOISE = 1e-14
 def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | None = None) -> Network:
     """Return the network that goes through the given graphs in order, again and again.
 
-    W is the Laplacian divided by its own largest eigenvalue. Graphs that are alike are held once.
+    W is the Laplacian divided by its own largest eigenvalue. Graphs that are alike are held once. A graph may fall
+    apart, as long as all of them together connect the nodes: see `Network.window`.
 
     Parameters
     ----------
@@ -34,6 +35,7 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
     repair : bool
         Join the components of a disconnected graph with the minimal number of links: in the order of their
         smallest nodes, each one's smallest node is linked to the next one's. An added link has weight 1.
+        ``recipe["links_added"]`` is how many were added, over all rounds of a period.
     weight : str, optional
         The edge attribute with the positive weights of the Laplacian. By default all links weigh 1.
 
@@ -43,6 +45,11 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
     >>> network = from_graphs([nx.cycle_graph(5), nx.star_graph(4)])
     >>> network.nodes, network.period, round(network.chi, 6)
     (5, 2, 5.0)
+    >>> halves = [nx.empty_graph(4), nx.empty_graph(4)]
+    >>> for graph, links in zip(halves, ([(0, 1), (2, 3)], [(1, 2), (0, 3)])):
+    ...     graph.add_edges_from(links)
+    >>> from_graphs(halves).window, from_graphs(halves, repair=True).recipe["links_added"]
+    (2, 2)
     """
     repair = truth("repair", repair)
     if weight is not None and not isinstance(weight, str):
@@ -51,9 +58,10 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
     index = label_index(members)
     parts = [_read_graph(graph, k, index, weight, repair) for k, graph in enumerate(members)]
     links, values, positions, order = distinct_graphs(len(index), parts)
-    require_connected(links, order)
-    pool = Batch.laplacian(links, values, positions=positions)
+    pool = Batch.laplacian(links, values, positions=positions, joined=repair)
     recipe = {"generator": "from_graphs", "nodes": len(index), "graphs": len(members), "repair": repair}
+    if repair:
+        recipe["links_added"] = sum(part.added for part in parts)
     return Network(pool, order, {**recipe, "weight": weight, "sha256": links.digest(values, order)})
 
 
@@ -98,7 +106,7 @@ def distinct_graphs(nodes: int, graphs: Iterable[Graph]) -> tuple[Links, Floats,
     kept: list[Graph] = []
     order = []
     for graph in graphs:
-        key = b"".join(array.tobytes() for array in graph if array is not None)
+        key = b"".join(array.tobytes() for array in graph[:3] if array is not None)
         if key not in numbers:
             numbers[key] = len(kept)
             kept.append(graph)
@@ -165,13 +173,15 @@ def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None, r
             total[pair] = 1.0
         else:
             total[pair] = total.get(pair, 0.0) + _positive(value, f"graph {k}, link ({a!r}, {b!r})", weight)
+    given = len(total)
     if repair:
         links = np.array(sorted(total), dtype=np.int32).reshape(-1, 2)
         for u, v in join_in_chain(len(index), links).tolist():
             total[u, v] = 1.0
     pairs = sorted(total)
     edges = np.array(pairs, dtype=np.int32).reshape(-1, 2)
-    return Graph(edges, np.array([total[pair] for pair in pairs], dtype=np.float64), node_positions(graph, index))
+    weights = np.array([total[pair] for pair in pairs], dtype=np.float64)
+    return Graph(edges, weights, node_positions(graph, index), len(total) - given)
 
 
 def _positive(value: Any, where: str, name: str) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 from ..errors import InputError, shown
 from ..util.checks import check_real, check_whole
 from . import lazy
-from .checks import graph_count, link_count, node_count, seed_number
+from .checks import graph_count, link_count, node_count, seed_number, truth
 from .lazy import Batch, pool_of
 from .links import Floats, Longs
-from .near import Clouds
+from .near import Clouds, squares
 from .network import Network
 from .radius_search import radius_for
 from .random import random_stream
@@ -23,13 +23,19 @@ from .recipes import generator
 
 @generator
 def geometric(
-    nodes: int, radius: float | None = None, *, chi: float | None = None, graphs: int = 1, seed: int = 0
+    nodes: int,
+    radius: float | None = None,
+    *,
+    chi: float | None = None,
+    graphs: int = 1,
+    seed: int = 0,
+    repair: bool = True,
 ) -> Network:
     """Return random geometric graphs: the networks of the paper's experiments (section 6).
 
     Each graph draws its nodes afresh, uniformly in [0, 1]^2, and links every pair closer than `radius`. If
-    that leaves c components, the c - 1 shortest links that join them are added. The rounds go through the
-    graphs in order, again and again.
+    that leaves c components, the c - 1 shortest links that join them are added, as in the paper. The rounds go through
+    the graphs in order, again and again.
 
     Parameters
     ----------
@@ -45,6 +51,9 @@ def geometric(
         How many graphs are drawn. With a radius they may be more than fit in memory: see `Network`.
     seed : int
         Graph g has its own stream of random numbers, so its points do not depend on `graphs`.
+    repair : bool
+        With False no links are added: graphs may fall apart, as long as all together connect the nodes (see
+        `Network.window`). Not with `chi`.
 
     Examples
     --------
@@ -59,9 +68,13 @@ def geometric(
         given = "neither" if radius is None else f"both radius={shown(radius)} and chi={shown(chi)}"
         raise InputError(f"geometric takes exactly one of radius and chi, got {given}; e.g. radius=0.3")
     recipe: dict[str, Any] = {"generator": "geometric", "nodes": nodes, "graphs": graphs, "seed": seed}
+    if not truth("repair", repair):
+        recipe["repair"] = False
     if radius is not None:
         recipe["radius"] = radius = check_real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
-        return _linked(nodes, min(radius, 2.0), graphs, partial(uniform_points, nodes, seed), recipe)
+        return _linked(nodes, min(radius, 2.0), graphs, partial(uniform_points, nodes, seed), recipe, repair)
+    if not repair:
+        raise InputError("chi is that of graphs which are connected each; with repair=False give a radius instead")
 
     recipe["chi"] = wanted = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
     _room(nodes, 1.5 / math.sqrt(wanted), graphs, graphs)
@@ -83,13 +96,14 @@ def waypoint(
     speed: float = 0.02,
     pause: int = 0,
     seed: int = 0,
+    repair: bool = False,
 ) -> Network:
     """Return the geometric graphs of nodes in motion, one graph a round (the random waypoint model).
 
     Every node starts at a uniform point of the unit square and walks straight towards a uniformly drawn
     target, `speed` a round; the last step ends on the target. There it rests for `pause` rounds and draws the
-    next. Pairs closer than `radius` are linked, and components are joined by the shortest links as in
-    `geometric`. After `graphs` rounds the motion is played again from the start.
+    next. Pairs closer than `radius` are linked. A graph may fall apart, as long as all rounds together connect the
+    nodes: see `Network.window`. After `graphs` rounds the motion is played again from the start.
 
     Parameters
     ----------
@@ -103,6 +117,9 @@ def waypoint(
         Rounds of rest at each target.
     seed : int
         Each node has its own stream of random numbers.
+    repair : bool
+        Join components by the shortest links, as in `geometric`. ``recipe["links_added"]`` is how many were added, over
+        all rounds of a period, where the graphs are held.
 
     Examples
     --------
@@ -116,23 +133,29 @@ def waypoint(
     speed = check_real("speed", speed, 0, math.inf, "the unit square has side 1, e.g. speed=0.02", strict=True)
     pause = check_whole("pause", pause, 0, "it counts rounds of rest")
     recipe = {"generator": "waypoint", "nodes": nodes, "radius": radius, "graphs": graphs}
-    recipe |= {"speed": speed, "pause": pause, "seed": seed}
+    recipe |= {"speed": speed, "pause": pause, "seed": seed, "repair": truth("repair", repair)}
     reach = min(radius, 2.0)  # the square's diagonal is shorter
     _room(nodes, reach, graphs)  # before a walk takes its memory
-    return _linked(nodes, reach, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe)
+    return _linked(nodes, reach, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe, repair)
 
 
-def _linked(nodes: int, radius: float, graphs: int, points: Callable[[int], Floats], recipe: dict[str, Any]) -> Network:
+def _linked(
+    nodes: int, radius: float, graphs: int, points: Callable[[int], Floats], recipe: dict[str, Any], repair: bool
+) -> Network:
     """Return the network of the graphs whose points are given."""
     links = _room(nodes, radius, graphs)
-    pool = pool_of(nodes, graphs, partial(_draw, radius, points), links, positions=True)
+    pool = pool_of(nodes, graphs, partial(_draw, radius, points, repair), links, positions=True, connected=repair)
+    if recipe.get("repair") and isinstance(pool, Batch):
+        clouds = zip(pool.positions, pool.links.each(), strict=True)
+        long = [squares(cloud, edges) >= radius**2 for cloud, edges in clouds if cloud is not None]
+        recipe["links_added"] = int(np.concatenate(long).sum())
     return Network(pool, np.arange(graphs), recipe)
 
 
-def _draw(radius: float, points: Callable[[int], Floats], *chosen: int) -> Batch:
+def _draw(radius: float, points: Callable[[int], Floats], repair: bool, *chosen: int) -> Batch:
     """Draw the chosen graphs."""
     clouds = np.stack([points(g) for g in chosen])
-    return Batch.laplacian(Clouds(clouds).links(radius), positions=clouds)
+    return Batch.laplacian(Clouds(clouds, repair).links(radius), positions=clouds, joined=repair)
 
 
 def uniform_points(nodes: int, seed: int, g: int, attempt: int = 0) -> Floats:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import spectra
-from .links import Floats, Ints, Links, Longs, frozen
+from .connect import component_labels
+from .links import Bools, Floats, Ints, Links, Longs, frozen
 
 HELD_BYTES = 2**30
 """Links, weights and positions of all graphs of a network together, beyond which they are not held."""
@@ -32,6 +33,7 @@ class Graph(NamedTuple):
     edges: Ints
     weights: Floats | None = None
     positions: Floats | None = None
+    added: int = 0  # links that a repair added
 
 
 class Batch:
@@ -47,6 +49,10 @@ class Batch:
         Where the nodes of each graph lie, if anywhere.
     low, high : (graphs,) float64, optional
         The smallest positive and the largest eigenvalue of each W, where they are known.
+    apart : (graphs,) bool, optional
+        Which graphs fall apart; by default none. Their smallest eigenvalue counts as 0.
+    added : int
+        Links that a repair added to them.
     """
 
     held = True
@@ -58,12 +64,15 @@ class Batch:
         positions: Positions = None,
         low: Floats | None = None,
         high: Floats | None = None,
+        apart: Bools | None = None,
+        added: int = 0,
     ) -> None:
-        self.links, self.weights = links, weights
+        self.links, self.weights, self.added = links, weights, added
+        self.apart: Bools = np.zeros(links.graphs, dtype=np.bool_) if apart is None else apart
         self.nodes, self.graphs, self.sizes = links.nodes, links.graphs, links.sizes
         points: Any = [None] * links.graphs if positions is None else positions
         self.positions: list[Floats | None] = [None if cloud is None else frozen(cloud) for cloud in points]
-        self._low, self._high = low, high
+        self._low, self._high = low if low is None else np.where(self.apart, 0.0, low), high
 
     @classmethod
     def laplacian(
@@ -73,26 +82,32 @@ class Batch:
         known: Floats | None = None,
         positions: Positions = None,
         scale: float | None = None,
+        *,
+        joined: bool = True,
+        added: int = 0,
     ) -> "Batch":
-        """Give each graph its Laplacian divided by the Laplacian's own largest eigenvalue.
+        """Give each graph its Laplacian divided by the Laplacian's own largest eigenvalue; one without links has W = 0.
 
         `relative` are the weights within the Laplacian, all 1 by default; `known`, shape (graphs, 2), its extreme
-        eigenvalues if they are at hand; `scale` a divisor in place of the largest one, which it must not be below.
+        eigenvalues if they are at hand; `scale` a divisor in place of the largest one, which it must not be below;
+        `joined` says that all graphs are connected.
         """
+        apart = None if joined else np.array([component_labels(links.nodes, e)[0] > 1 for e in links.each()])
         high = np.full(links.graphs, 1.0 if scale is None else scale)
         if known is None and scale is None:
             plain = np.ones(len(links.edges)) if relative is None else relative
             if links.nodes <= spectra.AT_ONCE:
                 known = spectra.extremes(links, plain)
             else:
-                high = spectra.scales(links, plain)
+                linked = links.sizes > 0
+                high[linked] = spectra.scales(*links.some(plain, linked))
         if known is not None:
-            high = known[:, 1]
+            high = np.where(links.sizes > 0, known[:, 1], 1.0)
         low = None if known is None else known[:, 0] / high
         # Two ways to the same numbers; the first needs less memory.
         alike = relative is None
         weights = np.repeat(1.0 / high, links.sizes) if alike else relative / np.repeat(high, links.sizes)
-        return cls(links, weights, positions, low, np.ones(links.graphs))
+        return cls(links, weights, positions, low, np.ones(links.graphs), apart, added)
 
     @property
     def bytes(self) -> int:
@@ -114,7 +129,12 @@ class Batch:
     @property
     def least_weight(self) -> float:
         """The smallest weight of all links."""
-        return 1.0 if self.weights is None else float(self.weights.min())
+        return 1.0 if self.weights is None else float(self.weights.min(initial=np.inf))
+
+    @property
+    def connected(self) -> bool:
+        """Whether every graph is."""
+        return not self.apart.any()
 
     def graph(self, g: int) -> Graph:
         """Return one graph."""
@@ -126,7 +146,8 @@ class Batch:
         """Return a batch of one graph."""
         graph = self.graph(g)
         low, high = (None if values is None else values[g : g + 1] for values in (self._low, self._high))
-        return Batch(Links.of(self.nodes, [graph.edges]), graph.weights, [graph.positions], low, high)
+        apart = self.apart[g : g + 1]
+        return Batch(Links.of(self.nodes, [graph.edges]), graph.weights, [graph.positions], low, high, apart)
 
     def examined(self, used: Longs) -> Longs:
         """Return the graphs whose spectra represent all that are used: those themselves."""
@@ -143,7 +164,8 @@ class Batch:
             if self._high is None:
                 self._low, self._high = spectra.extremes(self.links, self.weights).T
             else:
-                self._low = spectra.smallest(self.links, self.weights)
+                self._low = np.zeros(self.graphs)
+                self._low[~self.apart] = spectra.smallest(*self.links.some(self.weights, ~self.apart))
         return np.stack([self._low[chosen], self._high[chosen]], axis=1)
 
     def spectra_known(self, chosen: Longs) -> bool:
@@ -163,14 +185,18 @@ class LazyPool:
         About how many links a graph has.
     size : float
         About how many bytes all graphs would take.
+    connected : bool
+        Whether every graph certainly is.
     """
 
     held = False
     least_weight = 0.0  # all are positive
     sizes: Longs = np.zeros(0, dtype=np.int64)  # not known
 
-    def __init__(self, nodes: int, graphs: int, draw: Callable[[int], Batch], links: float, size: float) -> None:
-        self.nodes, self.graphs = nodes, graphs
+    def __init__(
+        self, nodes: int, graphs: int, draw: Callable[[int], Batch], links: float, size: float, connected: bool = True
+    ) -> None:
+        self.nodes, self.graphs, self.connected = nodes, graphs, connected
         self.mean_links, self.typical = links, f"about {links:.3g}"
         self.bytes = int(size)
         self._draw = draw
@@ -240,6 +266,7 @@ class JoinedPool:
         self.nodes: int = members[0].nodes
         self.graphs: int = int(self._starts[-1])
         self.held: bool = all(member.held for member in members)
+        self.connected: bool = all(member.connected for member in members)
         self.bytes: int = sum(member.bytes for member in members)
         self.mean_links: float = sum(member.mean_links * member.graphs for member in members) / self.graphs
         self.least_weight: float = min(member.least_weight for member in members)
@@ -297,23 +324,25 @@ def pool_of(
     weights: bool = True,
     positions: bool = False,
     lazy: bool = False,
+    connected: bool = True,
 ) -> Pool:
     """Return a pool of graphs, held if they are expected to fit and `lazy` does not rule it out.
 
     ``draw(*chosen)`` returns the chosen graphs as one batch; each has about so many links, and weights and positions
-    or not.
+    or not; `connected` says that all of them are.
     """
     size = graphs * (links * (EDGE + WEIGHT * weights) + nodes * POINT * positions)
     if lazy or size > HELD_BYTES:
-        return LazyPool(nodes, graphs, draw, links, size)
+        return LazyPool(nodes, graphs, draw, links, size, connected)
     return draw(*range(graphs))
 
 
-def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chosen: int) -> Batch:
-    """Draw undirected graphs one by one; their weights are relative ones."""
-    edges, weights, positions = zip(*(draw(g) for g in chosen), strict=True)
+def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chosen: int, joined: bool = True) -> Batch:
+    """Draw undirected graphs one by one; their weights are relative ones, and `joined` says that all are connected."""
+    edges, weights, positions, added = zip(*(draw(g) for g in chosen), strict=True)
     relative = None if weights[0] is None else np.concatenate(weights)
-    return Batch.laplacian(Links.of(nodes, edges), relative, positions=positions, scale=scale)
+    links = Links.of(nodes, edges)
+    return Batch.laplacian(links, relative, positions=positions, scale=scale, joined=joined, added=sum(added))
 
 
 def span(sizes: Longs) -> str:

@@ -109,6 +109,19 @@ class Links:
         for graph in range(self.graphs):
             yield self.edges[self.rows(graph)], values[self.rows(graph)]
 
+    def each(self) -> Iterator[Ints]:
+        """Yield the links of every graph."""
+        for graph in range(self.graphs):
+            yield self.edges[self.rows(graph)]
+
+    def some(self, values: Floats, chosen: Bools) -> tuple["Links", Floats]:
+        """Return the chosen graphs, and the values beside their links."""
+        if chosen.all():
+            return self, values
+        rows = np.repeat(chosen, self.sizes)
+        offsets = np.concatenate([[0], np.cumsum(self.sizes[chosen])]).astype(np.int64)
+        return Links(self.nodes, self.edges[rows], offsets), values[rows]
+
     def digest(self, values: Floats, order: Ints) -> str:
         """Return the SHA-256 of graphs, unscaled weights and order: the name of imported data in a recipe."""
         content = hashlib.sha256(str(self.nodes).encode())

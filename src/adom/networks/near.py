@@ -25,13 +25,17 @@ class Clouds:
 
     Joining all pairs closer than a radius leaves components; the shortest links that join them are exactly the
     spanning tree's links that are not shorter than the radius (Kruskal). So the repaired graph of any radius is the
-    geometric graph together with this tree, whatever the radius. `points` has the shape (graphs, nodes, 2).
+    geometric graph together with this tree, whatever the radius. `points` has the shape (graphs, nodes, 2); without
+    `repair` there are no trees.
     """
 
-    def __init__(self, points: Floats) -> None:
-        self.points = points
+    def __init__(self, points: Floats, repair: bool = True) -> None:
+        self.points, self._repair = points, repair
         self.graphs, self.nodes, _ = points.shape
-        self._trees = shortest_trees(points) if self.nodes <= PAIRWISE else None
+        self._trees = None
+        if self.nodes <= PAIRWISE:
+            nothing = np.zeros((self.graphs, self.nodes - 1, 2), dtype=np.int32)  # links of node 0 with itself
+            self._trees = shortest_trees(points) if repair else nothing
 
     def redraw(self, g: int, cloud: Floats) -> None:
         """Replace the points of graph g."""
@@ -43,7 +47,7 @@ class Clouds:
         """Return for each chosen graph the pairs closer than the radius with the shortest minimal repair."""
         graphs = np.arange(self.graphs) if chosen is None else chosen
         if self._trees is None:
-            return Links.of(self.nodes, [near_graph(self.points[g], radius) for g in graphs.tolist()])
+            return Links.of(self.nodes, [near_graph(self.points[g], radius, self._repair) for g in graphs.tolist()])
         near = compiled.near if compiled.usable() else near_pairs
         edges, sizes = near(self.points[graphs], radius, self._trees[graphs])
         return Links(self.nodes, edges, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
@@ -81,14 +85,14 @@ def near_pairs(points: Floats, radius: float, trees: Ints) -> tuple[Ints, Longs]
     for start in range(0, graphs, width):
         x, y = np.moveaxis(points[start : start + width], 2, 0)
         near = (x[:, u] - x[:, v]) ** 2 + (y[:, u] - y[:, v]) ** 2 < radius**2
-        near[np.arange(len(near))[:, None], tree[start : start + width]] = True
+        near[np.arange(len(near))[:, None], tree[start : start + width]] |= (low < high)[start : start + width]
         sizes.append(near.sum(axis=1))
         chosen.append(np.nonzero(near)[1])
     pairs = np.concatenate(chosen)
     return np.stack([u[pairs], v[pairs]], axis=1).astype(np.int32), np.concatenate(sizes)
 
 
-def near_graph(cloud: Floats, radius: float) -> Ints:
+def near_graph(cloud: Floats, radius: float, repair: bool = True) -> Ints:
     """Return the links of one cloud, without its whole spanning tree."""
     from scipy.spatial import KDTree
 
@@ -96,6 +100,8 @@ def near_graph(cloud: Floats, radius: float) -> Ints:
     # The query is slightly too wide; the comparison decides, the same as for few nodes.
     pairs = tree.query_pairs(radius * (1 + 1e-9), output_type="ndarray")
     near = canonical(pairs[squares(cloud, pairs) < radius**2], len(cloud))
+    if not repair:
+        return near
     return with_links(near, shortest_joins(cloud, near, radius, tree), len(cloud))
 
 

@@ -5,18 +5,24 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from .lazy import Pool
-from .links import Floats, Ints, frozen
-from .sequence import GraphSequence
+from .links import Floats, Ints, Longs, frozen
+from .sequence import QUICK, GraphSequence
 from .spectra import gossip_matrix
+from .windows import require_joined, smallest_window, window_chis
+
+WINDOWS = 8
+"""Windows of a network whose graphs are not held, spread evenly over a period, whose chi represents all of them."""
 
 
 class Network(GraphSequence):
-    """A network that changes from round to round; every graph of it is connected.
+    """A network that changes from round to round, and that is connected over every `window` of them.
 
     Round k uses the gossip matrix ``W(k) = W[order[k % period]]``: a pure function of k. Every W is symmetric
-    and positive semi-definite and its kernel is consensus, ``W 1 = 0``. By default it is the graph's
-    Laplacian divided by the Laplacian's own largest eigenvalue, so that ``lambda_max = 1``.
+    and positive semi-definite, and ``W 1 = 0``. By default it is the graph's Laplacian divided by the Laplacian's own
+    largest eigenvalue, so that ``lambda_max = 1``; a graph without links has W = 0. Where every graph is connected, the
+    kernel of each W is consensus, and `window` is 1.
 
     Networks are made by the functions of this package: `geometric`, `ring`, `from_graphs`, `alternate`, ...
 
@@ -30,13 +36,17 @@ class Network(GraphSequence):
         How the network was made, as JSON-able data.
     chi : float, optional
         The condition number, taken on trust.
+    window : int, optional
+        Rounds that one step of a method takes, instead of the fewest that connect all nodes.
 
     Notes
     -----
     Graphs that take more than 1 GiB together are not held (`held` is False): graph g is drawn from its seed
     whenever `edges`, `weights` or `positions` ask for it, and the most recent ones are kept. To draw a thousand
     graphs of a hundred thousand nodes only for their spectra would take an hour; `chi` and `lambda_min_plus` are
-    then those of 8 graphs spread evenly over the period (`examined`), an estimate, and `recipe` says so.
+    then those of 8 graphs spread evenly over the period (`examined`), an estimate, and `recipe` says so. Whether graphs
+    that are not held connect all nodes together is not checked, and `window` has to be given (`windowed`) where they
+    are not connected each.
 
     Examples
     --------
@@ -53,9 +63,17 @@ class Network(GraphSequence):
     2.0
     """
 
-    def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any], chi: float | None = None) -> None:
-        super().__init__(pool, order, recipe, given=chi is not None)
-        self._chi = chi
+    def __init__(
+        self, pool: Pool, order: Any, recipe: dict[str, Any], chi: float | None = None, window: int | None = None
+    ) -> None:
+        examined = None
+        if window is not None and not pool.held:
+            rounds = _spread(len(order))[:, None] + np.arange(window)
+            examined = np.unique(np.asarray(order)[rounds % len(order)]).astype(np.int64)
+        super().__init__(pool, order, recipe, given=chi is not None, examined=examined)
+        self._chi, self._window = chi, window
+        if pool.held and not pool.connected:
+            require_joined(pool, self._order)
 
     def edges(self, g: int) -> Ints:
         """Return the links of graph g of the pool: int32, shape (E, 2), u < v, sorted, read-only."""
@@ -90,7 +108,7 @@ class Network(GraphSequence):
         graph = nx.Graph()
         graph.add_nodes_from(range(self.nodes))
         pairs, weights = self.edges(g).tolist(), self.weights(g)
-        if np.ptp(weights) > 1e-12 * np.abs(weights).max():
+        if weights.size and np.ptp(weights) > 1e-12 * np.abs(weights).max():
             graph.add_weighted_edges_from((u, v, w) for (u, v), w in zip(pairs, weights.tolist(), strict=True))
         else:
             graph.add_edges_from(pairs)
@@ -101,7 +119,8 @@ class Network(GraphSequence):
     def spectrum(self) -> Floats:
         """The smallest positive and the largest eigenvalue of every graph's W, shape (graphs, 2).
 
-        NaN for the graphs that are not `examined`, if the graphs are not held.
+        The former is 0 for a graph that is not connected. NaN for the graphs that are not `examined`, if the graphs are
+        not held.
         """
         if self.held:
             return frozen(self._pool.spectra(np.arange(self.graphs)))
@@ -111,10 +130,36 @@ class Network(GraphSequence):
         return frozen(spectrum)
 
     @property
+    def connected(self) -> bool:
+        """Whether every graph is known to be connected."""
+        return self._pool.connected
+
+    @cached_property
+    def window(self) -> int:
+        """The rounds that one step of a method takes: the fewest that connect all nodes together wherever they start.
+
+        1 where every graph is connected; or what `windowed` was given. With `parameters="auto"` a step is one round
+        whatever the window is.
+        """
+        if self._window is not None:
+            return self._window
+        if self._pool.connected:
+            return 1
+        if not self.held:
+            raise InputError(
+                f"the window of {self!r} is not known: its graphs are not all connected and not held; give it with "
+                "windowed(network, window), use repair=True or fewer graphs, or run with parameters='auto'"
+            )
+        return smallest_window(self._pool, self._order)
+
+    @property
     def lambda_min_plus(self) -> float:
-        """The smallest positive eigenvalue over all rounds; see `examined` for the graphs that it is computed from."""
-        if self._chi is not None:
-            return self.lambda_max / self._chi
+        """The smallest positive eigenvalue over all rounds; see `examined` for the graphs that it is computed from.
+
+        With windows, lambda_max / chi.
+        """
+        if self._chi is not None or self._in_windows:
+            return self.lambda_max / self.chi
         return float(self.spectrum[self._examined, 0].min())
 
     @cached_property
@@ -124,24 +169,66 @@ class Network(GraphSequence):
 
     @property
     def chi(self) -> float:
-        """The condition number of the network: lambda_max / lambda_min_plus over all rounds."""
+        """The condition number of the network: lambda_max / lambda_min_plus over all rounds.
+
+        With windows, that of the worst: averaging over any `window` rounds leaves at most 1 - 1 / chi of the nodes'
+        differences, as one round does where the window is 1.
+        """
+        if self._chi is not None:
+            return self._chi
+        if self._in_windows:
+            return float(np.nanmax(self._window_chis))
         return self.lambda_max / self.lambda_min_plus
+
+    @property
+    def chis(self) -> Floats:
+        """The condition number of the window that starts in each round of a period; of its graph, if `window` is 1.
+
+        NaN for rounds that are not examined, if the graphs are not held.
+        """
+        if self._in_windows:
+            return self._window_chis
+        low, high = self.spectrum[self._order].T
+        return frozen(high / low)
+
+    @cached_property
+    def _window_chis(self) -> Floats:
+        chis = np.full(self.period, np.nan)
+        starts = np.arange(self.period) if self.held else _spread(self.period)
+        if not self.held:
+            for start in starts.tolist():
+                require_joined(self._pool, self._order, start, self.window)
+        chis[starts] = window_chis(self._pool, self._order, self.window, starts, self.lambda_max)
+        return frozen(chis)
+
+    @property
+    def _in_windows(self) -> bool:
+        """Whether chi is that of windows, not that of graphs which are all connected."""
+        return not self._pool.connected or self._window not in (None, 1)
 
     @property
     def chi_known(self) -> bool:
         """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
-        return self._chi is not None or self._pool.spectra_known(self._examined)
+        if self._chi is not None or self._in_windows:
+            return self._chi is not None or "_window_chis" in self.__dict__
+        return self._pool.spectra_known(self._examined)
+
+    @property
+    def chi_quick(self) -> bool:
+        """Whether `chi` takes a fraction of a second."""
+        return self.held and self.nodes**3 * self.period <= QUICK if self._in_windows else super().chi_quick
 
     def describe(self) -> dict[str, int | float]:
         """Return the network's vital figures; means are over the rounds of one period.
 
-        If the graphs are not held, they are those of the few graphs that chi is computed from.
+        With windows the worst and the best chi are those of windows, else of graphs. If the graphs are not held, they
+        are those of the few graphs that chi is computed from.
 
         Examples
         --------
         >>> from adom.networks import star
         >>> {name: round(value, 6) for name, value in star(4).describe().items()}  # doctest: +ELLIPSIS
-        {'nodes': 4, 'graphs': 1, 'period': 1, 'edges_min': 3, ..., 'chi_worst': 4.0, 'chi_best': 4.0}
+        {'nodes': 4, 'graphs': 1, 'period': 1, 'window': 1, 'edges_min': 3, ..., 'chi_worst': 4.0, 'chi_best': 4.0}
         """
         used, times = self._described()
         degrees = (np.bincount(self.edges(g).ravel(), minlength=self.nodes) for g in used.tolist())
@@ -149,12 +236,13 @@ class Network(GraphSequence):
         sizes = ends // 2
         chis = np.array([self.chi])
         if not self._given:
-            chis = self.spectrum[used, 1] / self.spectrum[used, 0]
+            chis = self.chis[np.isfinite(self.chis)]
         mean = float((sizes * times).sum() / times.sum())
         return {
             "nodes": self.nodes,
             "graphs": self.graphs,
             "period": self.period,
+            "window": self.window,
             "edges_min": int(sizes.min()),
             "edges_mean": mean,
             "edges_max": int(sizes.max()),
@@ -168,4 +256,10 @@ class Network(GraphSequence):
 
     def _bounded(self, recipe: dict[str, Any], chi: float) -> "Network":
         """Return the same network with its chi given."""
-        return Network(self._pool, self._order, recipe, chi)
+        return Network(self._pool, self._order, recipe, chi, self._window)
+
+
+def _spread(period: int) -> Longs:
+    """Return a few rounds of a period, spread evenly."""
+    rounds: Longs = np.unique(np.arange(WINDOWS) * period // WINDOWS)
+    return rounds

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
-from .checks import LONGEST, graph_count, seed_number
+from .checks import LONGEST, graph_count, seed_number, truth
 from .connect import component_labels, joining_rows
 from .directed import DirectedNetwork
 from .from_data import from_graphs, iterable
-from .lazy import Graph, JoinedPool, Pool, gather, pool_of
+from .lazy import Batch, Graph, JoinedPool, Pool, gather, pool_of
 from .links import Bools, Floats, Ints
 from .network import Network
 from .random import random_stream
@@ -144,33 +144,40 @@ def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
 
 
 @generator
-def failing(network: Network, probability: float, *, graphs: int = 1000, seed: int = 0) -> Network:
+def failing(
+    network: Network, probability: float, *, graphs: int = 1000, seed: int = 0, repair: bool = False
+) -> Network:
     """Return a network whose links fail at random, for both ends alike and afresh in every round.
 
-    In round k each link of ``network.graph(k)`` fails with the given probability. If the rest falls into c
-    components, c - 1 of the failed links are restored: those that Kruskal's method takes in random order.
-    W is the Laplacian of the remaining links divided by its own largest eigenvalue; links keep their relative
-    weights.
+    In round k each link of ``network.graph(k)`` fails with the given probability. The rest may fall apart, as long as
+    all rounds together connect the nodes: see `Network.window`. W is the Laplacian of the remaining links divided by
+    its own largest eigenvalue; links keep their relative weights.
 
     Parameters
     ----------
     network : Network
     probability : float
-        In [0, 1]; with 1, a random spanning tree is left.
+        In [0, 1].
     graphs : int
         How many rounds are drawn before the failures repeat themselves; they may be more than fit in memory.
     seed : int
         Round k has its own stream of random numbers.
+    repair : bool
+        Restore failed links where the rest falls into c components: the c - 1 that Kruskal's method takes in random
+        order. With probability 1 a random spanning tree is left. ``recipe["links_added"]`` is how many were restored,
+        over all rounds of a period, where the graphs are held.
 
     Examples
     --------
-    >>> from adom.networks import complete
+    >>> from adom.networks import complete, ring
     >>> failing(complete(10), 0.5, graphs=100)
     Network(failing, nodes=10, graphs=100, period=100, edges=...)
+    >>> failing(ring(10), 0.3, graphs=100).window, failing(ring(10), 0.3, graphs=100, repair=True).window
+    (6, 1)
     """
     network = _networks([network])[0]
     probability = check_real("probability", probability, 0, 1, "it is the chance of a link to fail in a round")
-    graphs, seed = graph_count(graphs), seed_number(seed)
+    graphs, seed, repair = graph_count(graphs), seed_number(seed), truth("repair", repair)
     base = network._pool
     if base.least_weight < 0:
         raise InputError(
@@ -178,33 +185,75 @@ def failing(network: Network, probability: float, *, graphs: int = 1000, seed: i
             "pass matrices without positive entries off the diagonal"
         )
     chosen = network.order[np.arange(graphs) % network.period]
-    recipe = {"generator": "failing", "probability": probability, "graphs": graphs, "seed": seed}
-    recipe["network"] = network.recipe
-    draw = partial(gather, network.nodes, partial(_failed, base, chosen, probability, seed), None)
-    # A share of the links survives, and at least a spanning tree.
-    links = max((1 - probability) * base.mean_links, network.nodes - 1)
-    pool = pool_of(network.nodes, graphs, draw, links, lazy=not base.held)
-    return Network(pool, np.arange(graphs), recipe)
+    recipe = {"generator": "failing", "probability": probability, "graphs": graphs, "seed": seed, "repair": repair}
+    if repair and not base.connected:
+        raise InputError(
+            "repair=True restores links that have failed, but some graphs fall apart as they are; repair the network "
+            "whose links fail, or leave repair out"
+        )
+    draw = partial(
+        gather, network.nodes, partial(_failed, base, chosen, probability, seed, repair), None, joined=repair
+    )
+    # A share of the links survives, and at least a spanning tree where it is restored.
+    links = max((1 - probability) * base.mean_links, network.nodes - 1 if repair else 0)
+    pool = pool_of(network.nodes, graphs, draw, links, lazy=not base.held, connected=repair)
+    if repair and isinstance(pool, Batch):
+        recipe["links_added"] = pool.added
+    return Network(pool, np.arange(graphs), {**recipe, "network": network.recipe})
 
 
-def _failed(base: Pool, chosen: Ints, probability: float, seed: int, k: int) -> Graph:
+def _failed(base: Pool, chosen: Ints, probability: float, seed: int, repair: bool, k: int) -> Graph:
     """Draw the links that are left in round k, of graph chosen[k]."""
-    edges, weights, positions = base.graph(int(chosen[k]))
+    edges, weights, positions, _ = base.graph(int(chosen[k]))
     assert weights is not None
-    kept = _survivors(base.nodes, edges, random_stream(seed, k).random((2, len(edges))), probability)
-    return Graph(edges[kept], weights[kept] / weights[kept].max(), positions)
-
-
-def _survivors(nodes: int, edges: Ints, draws: Floats, probability: float) -> Bools:
-    """Mark the links that do not fail or are restored."""
+    draws = random_stream(seed, k).random((2, len(edges)))
     kept: Bools = draws[0] >= probability
+    restored = _restored(base.nodes, edges, kept, draws[1]) if repair else []
+    kept[restored] = True
+    return Graph(edges[kept], weights[kept] / weights[kept].max(initial=0.0), positions, len(restored))
+
+
+def _restored(nodes: int, edges: Ints, kept: Bools, draws: Floats) -> Sequence[int]:
+    """Return the rows of failed links that join the components of the others, in random order."""
     count, labels = component_labels(nodes, edges[kept])
-    if count > 1:
-        failed = np.flatnonzero(~kept)
-        failed = failed[labels[edges[failed, 0]] != labels[edges[failed, 1]]]
-        order = failed[np.argsort(draws[1, failed], kind="stable")]
-        kept[joining_rows(labels, edges, order)] = True
-    return kept
+    if count == 1:
+        return []
+    failed = np.flatnonzero(~kept)
+    failed = failed[labels[edges[failed, 0]] != labels[edges[failed, 1]]]
+    order = failed[np.argsort(draws[failed], kind="stable")]
+    rows: list[int] = joining_rows(labels, edges, order).tolist()
+    return rows
+
+
+@generator
+def windowed(network: Network, window: int) -> Network:
+    """Return the same network with windows of so many rounds: one step of a method with ``theory`` or ``unit`` each.
+
+    Its chi is that of such windows. Without this, `Network.window` is the least number of rounds that connects the
+    nodes; a longer one has a smaller chi, and ``window * chi`` says which is better: a run takes rounds in proportion.
+    A network whose graphs are not held, and not connected each, needs its window given; its chi is then that of 8
+    windows spread over the period, an estimate. A schedule made of the returned network finds its own window again, so
+    this comes last, before `bounded` alone.
+
+    Examples
+    --------
+    >>> from adom.networks import failing, ring
+    >>> network = failing(ring(10), 0.5, graphs=200)
+    >>> for window in (network.window, 2 * network.window):
+    ...     print(window, round(window * windowed(network, window).chi))
+    8 62
+    16 41
+    """
+    network = _networks([network])[0]
+    window = check_whole("window", window, 1, "it counts the rounds of a step", LONGEST)
+    least = Network(network._pool, network.order, {}).window if network.held else 1
+    if window < least:
+        raise InputError(
+            f"window must be at least {least}, so that any so many rounds connect all nodes, got {window}; "
+            "leave windowed out for that"
+        )
+    recipe = {"generator": "windowed", "window": window, "network": network.recipe}
+    return Network(network._pool, network.order, recipe, window=window)
 
 
 @generator

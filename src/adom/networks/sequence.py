@@ -29,12 +29,15 @@ class GraphSequence:
 
     _links = "edges"  # the name of the links, and of the method that returns those of a graph
 
-    def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any], given: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, order: Any, recipe: dict[str, Any], given: bool = False, examined: Longs | None = None
+    ) -> None:
         self._pool = pool
         self._order: Ints = frozen(np.array(order, dtype=np.int32))
         self._given = given
         used: Longs = np.unique(self._order).astype(np.int64)
-        self._examined: Longs = frozen(used[:0] if given else pool.examined(used))
+        chosen = pool.examined(used) if examined is None else examined
+        self._examined: Longs = frozen(used[:0] if given else chosen)
         if not (pool.held or given):
             recipe = {**recipe, "spectrum": {"graphs_examined": len(self._examined), "graphs_used": len(used)}}
         self._recipe = json.dumps(recipe)
@@ -93,6 +96,21 @@ class GraphSequence:
     def chi_known(self) -> bool:
         """Whether `chi` is at hand."""
         raise NotImplementedError
+
+    @property
+    def chi_quick(self) -> bool:
+        """Whether `chi` takes a fraction of a second."""
+        return self.held and self.nodes**3 * len(self._examined) <= QUICK
+
+    @property
+    def connected(self) -> bool:
+        """Whether every graph is known to be connected."""
+        return True
+
+    @property
+    def window(self) -> int:
+        """The rounds that one step of a method takes: 1."""
+        return 1
 
     def positions(self, g: int) -> Floats | None:
         """Return the positions of the nodes of graph g, shape (nodes, 2), or None if they have none."""
@@ -193,13 +211,12 @@ class GraphSequence:
         return f"{type(self).__name__}({name}, {size})"
 
     def _repr_html_(self) -> str:
-        quick = self.held and self.nodes**3 * len(self._examined) <= QUICK
         facts: dict[str, object] = {
             "nodes": self.nodes,
             f"{self._links} of a graph": self._pool.typical.replace("..", " to "),
             "graphs": f"{self.graphs:,}" + ("" if self.held else ", drawn when they are asked for"),
             "period": "1 round" if self.period == 1 else f"{self.period:,} rounds",
-            "chi": self.chi if self.chi_known or quick else "not computed yet",
+            "chi": self.chi if self.chi_known or self.chi_quick else "not computed yet",
         }
         recipe = self.recipe
         name = recipe.pop("generator", "network")
@@ -212,7 +229,7 @@ class GraphSequence:
         if not self.held or self.nodes > DRAWN_NODES:
             return ""
         g = int(self._order[0])
-        pairs, _, points = self._pool.graph(g)
+        pairs, _, points, _ = self._pool.graph(g)
         if len(pairs) > DRAWN_LINKS:
             return ""
         return drawing(

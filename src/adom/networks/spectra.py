@@ -184,7 +184,7 @@ def _floor(matrix: Any) -> float | None:
 
 
 def laplacian_product(nodes: int, edges: Ints, weights: Floats) -> Callable[[Floats], Floats]:
-    """Return v -> W v. Sorted links are half of W's rows as they stand, so nothing is sorted or copied."""
+    """Return v -> W v, for a vector or for columns. Sorted links are half of W's rows as they stand: none is copied."""
     from scipy.sparse import csr_array
 
     starts = np.zeros(nodes + 1, dtype=np.int32)
@@ -194,7 +194,7 @@ def laplacian_product(nodes: int, edges: Ints, weights: Floats) -> Callable[[Flo
     diagonal = above.sum(axis=1) + above.sum(axis=0)
 
     def apply(v: Floats) -> Floats:
-        product: Floats = diagonal * v
+        product: Floats = diagonal.reshape(-1, *[1] * (v.ndim - 1)) * v
         product -= above @ v
         product -= below @ v
         return product
@@ -312,6 +312,17 @@ def _top(apply: Callable[[Floats], Any], size: int, restarts: int) -> float | No
             return float(eigsh(operator, 1, which="LA", **options)[0])
         except ArpackNoConvergence:
             return None
+
+
+def highest(apply: Callable[[Floats], Any], size: int) -> float:
+    """Return the largest eigenvalue of a symmetric operator on the complement of consensus."""
+    value = _top(apply, size, MANY_RESTARTS)
+    if value is None:
+        raise InputError(
+            f"chi of windows of a network of {size} nodes did not converge; use fewer nodes or a longer window, "
+            "or give it with bounded"
+        )
+    return value
 
 
 def second_modulus(matrix: Any) -> float:

@@ -58,12 +58,6 @@ def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figur
     return figure
 
 
-def _chis(network: Any) -> np.ndarray:
-    """Return lambda_max / lambda_min_plus of the graph of every round of one period."""
-    low, high = network.spectrum[network.order].T
-    return np.asarray(high / low)
-
-
 def draw_graph(axes: "Axes", network: Any, k: int) -> None:
     """Draw the graph of round k, with its number of links and its chi as the title."""
     g = int(network.order[k % network.period])
@@ -73,7 +67,8 @@ def draw_graph(axes: "Axes", network: Any, k: int) -> None:
     if network.nodes <= CROWD:
         draw_nodes(axes, points)
     set_frame(axes, points)
-    chi = _chis(network)[k % network.period]
+    low, high = network.spectrum[g]
+    chi = high / low if low > 0 else np.nan
     axes.set_title(f"round {k}: {len(edges)} links" + (f", $\\chi$ = {chi:.3g}" if np.isfinite(chi) else ""))
 
 
@@ -90,7 +85,7 @@ def draw_links(
     from matplotlib.collections import LineCollection
 
     colour = colour or ("0.25" if len(points) > CROWD else "0.4")
-    strength = zoom * float(np.clip(15 / math.sqrt(len(pairs)), 0.35, 1))
+    strength = zoom * float(np.clip(15 / math.sqrt(max(1, len(pairs))), 0.35, 1))
     if arrows:
         start = points[pairs[:, 0]]
         step = points[pairs[:, 1]] - start
@@ -151,7 +146,7 @@ def layout(graph: Any, nodes: int) -> np.ndarray:
 def _draw_chi(axes: "Axes", network: Any) -> None:
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
-    chis = _chis(network)
+    chis = network.chis
     step = max(1, math.ceil(len(chis) / 1000))
     known = np.flatnonzero(np.isfinite(chis))
     if known.size == len(chis):
@@ -185,7 +180,7 @@ def _draw_chi(axes: "Axes", network: Any) -> None:
     axes.set_xlim(0, len(chis))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     axes.set_xlabel("round of one period" + (f" (worst of every {step})" if step > 1 else ""))
-    axes.set_ylabel("$\\chi$ of the round's graph")
+    axes.set_ylabel("$\\chi$ of the round's graph" if network.window == 1 else "$\\chi$ of the window from there")
 
 
 def _draw_degrees(axes: "Axes", network: Any) -> None:

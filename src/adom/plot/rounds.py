@@ -243,7 +243,8 @@ def _titles(network: Any, rounds: Sequence[int], letters: float) -> list[str]:
     titles = [f"round {k}" for k in rounds]
     counts = [f"{len(_pairs(network, g))} {'arcs' if directed else 'links'}" for g in graphs]
     candidates = [[f"{title}: {count}" for title, count in zip(titles, counts, strict=True)]]
-    if not directed and network.chi_known and set(graphs) <= set(network.examined.tolist()):  # nothing is computed here
+    known = not directed and network.chi_known and network.window == 1
+    if known and set(graphs) <= set(network.examined.tolist()):  # nothing is computed here
         chis = [network.spectrum[g, 1] / network.spectrum[g, 0] for g in graphs]
         candidates.append([f"{title}, $\\chi$ = {chi:.3g}" for title, chi in zip(candidates[0], chis, strict=True)])
     for longer in candidates:

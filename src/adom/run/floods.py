@@ -18,8 +18,8 @@ def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
     (4, 1)
     """
     n = network.nodes
-    if n > FLOOD_NODES:  # on connected graphs, every round informs one more node at least
-        return n - 1
+    if n > FLOOD_NODES:  # every round on connected graphs, or else every window, informs one more node at least
+        return (n - 1) * network.window
     return _rounds_until_known(network, clock, np.eye(n, dtype=bool))
 
 

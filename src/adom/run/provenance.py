@@ -15,16 +15,21 @@ from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec
 
 CHI_NODES = 2000
-"""Up to this many nodes chi is cheap, and recorded even if no parameter depends on it."""
+"""Up to this many nodes chi of connected graphs is cheap, and recorded even if no parameter depends on it."""
+
+
+def recorded_chi(network: Network | DirectedNetwork) -> float | None:
+    """Return chi if it is at hand or cheap."""
+    cheap = network.chi_quick or (network.connected and network.nodes <= CHI_NODES)
+    return network.chi if network.chi_known or cheap else None
 
 
 def describe_run(
     network: Network | DirectedNetwork, method: type[Method], spec: OracleSpec, protocol: Any, engine: str
 ) -> dict[str, Any]:
     """Return network, oracle, protocol, engine and environment of a run."""
-    known = network.chi_known or network.nodes <= CHI_NODES
     return {
-        "network": {**network.recipe, "chi": network.chi if known else None},
+        "network": {**network.recipe, "chi": recorded_chi(network)},
         "oracle": str(spec) if method.oracle == "dual" else None,
         "protocol": protocol,
         "engine": engine,

@@ -12,6 +12,7 @@ from ..problems.oracle_spec import OracleSpec
 from .endings import LOST, judge
 from .provenance import describe_method, describe_run
 from .result import COUNTS, Result
+from .windows import plain
 
 Array = np.ndarray
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
@@ -194,10 +195,12 @@ def describe(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the provenance of a member: method, problem, network, environment and plan."""
+    method = plain(history.method)
     return {
-        "method": describe_method(history.method),
+        "method": describe_method(method),
         "problem": problem,
-        **describe_run(network, type(history.method), oracle, protocol, engine),
+        **describe_run(network, type(method), oracle, protocol, engine),
+        "window": getattr(history.method, "window", 1),
         **asdict(history.plan),
         **more,
     }

@@ -113,14 +113,12 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
 
 def check_budget(method: Method, rounds: int, agreeing: int = 0) -> None:
     """Refuse a budget of rounds that does not cover agreeing on the constants and the first step."""
-    step = int(method.rounds_of_step(0))
+    step, title = int(method.rounds_of_step(0)), getattr(method, "inner", method).title  # of a method in windows
     if rounds >= agreeing + step:
         return
     if agreeing:
         raise InputError(
             f"rounds must be at least {agreeing + step} here, got {rounds}: agreeing on mu and L takes {agreeing} of "
-            f"them, and one step of {method.title} the others; give more"
+            f"them, and one step of {title} the others; give more"
         )
-    raise InputError(
-        f"rounds must be at least {step}, which one step of {method.title} takes here, got {rounds}; give more"
-    )
+    raise InputError(f"rounds must be at least {step}, which one step of {title} takes here, got {rounds}; give more")

@@ -43,6 +43,7 @@ from .local.jitted import Carry, Session
 from .progress import Progress
 from .recorder import Plan
 from .rounding import START, Drift, noise
+from .windows import in_windows, plain
 
 Array = Any
 SLACK = 1e-6  # of a ratio: quadrature stays far below
@@ -133,7 +134,8 @@ def verify(
     """Run ADOM with the exact oracle and check every inequality in every round, as far as rounding lets it be seen.
 
     The parameters are the theorem's, unless another `method` is given, for which nothing is promised. Every row of
-    the result says in how many rounds it was checked, and why not in the others.
+    the result says in how many rounds it was checked, and why not in the others. Where a step is a window of rounds
+    (`Network.window`), what is checked are the steps, and `rounds` counts them.
 
     Examples
     --------
@@ -148,20 +150,23 @@ def verify(
     begin = partial(Session, slots=CHUNK, observe=_observe_state)
     with (
         double_precision(),
-        begin(problem, network, [method], OracleSpec("exact")) as session,
+        begin(problem, network, [in_windows(method, network)], OracleSpec("exact")) as session,
         Progress(rounds, "verify", progress) as bar,
     ):
         fixed = _fixed_point(session.problem, jnp.asarray(problem.solution()))
         spectrum = jnp.asarray([network.lambda_min_plus, network.lambda_max])
         before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
-        start = _psi(session.problem, session.method, before, fixed)
+        inner = plain(session.method)
+        start = _psi(session.problem, inner, before, fixed)
         ratios: list[np.ndarray] = []
         drift = START
-        for chunk in chunks(session, Plan(rounds), least=CHUNK):
-            count, (states, x) = chunk.records, chunk.observed
+        for chunk in chunks(session, Plan(rounds * network.window), least=CHUNK):
+            count, (states, x) = min(chunk.records, chunk.end - chunk.begin), chunk.observed
+            if not count:
+                break  # the rounds of a further window are not left
             befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
             numbers = chunk.begin + np.arange(CHUNK)
-            about = (session.problem, session.method, spectrum, fixed, start, drift)
+            about = (session.problem, inner, spectrum, fixed, start, drift)
             sides, drifts = _sides(*about, befores, states, x, numbers)
             ratios.append(_ratios(_Sides(*(np.asarray(part)[:count] for part in sides))))
             drift = Drift(*(part[count - 1] for part in drifts))

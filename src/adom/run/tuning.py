@@ -24,6 +24,7 @@ from ..problems.base import Problem
 from .constants import ASSUMED, assumed, constants
 from .local.backend import batches, run_settings
 from .request import TUNED, Request, check_budget
+from .windows import in_windows
 
 Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
@@ -89,7 +90,7 @@ def tune(
     tried: list[Candidate] = []
     best: Candidate | None = None
     rounds = request.rounds
-    check_budget(cls.unit(true), rounds)
+    check_budget(in_windows(cls.unit(true), network), rounds)
     ones = (1.0,) * len(ASSUMED)
     for stage, (count, spread) in enumerate(stages):
         candidates = _candidates(cls, true, best.factors if best else ones, _points(stage, count), spread)
@@ -189,7 +190,8 @@ def _run(
     able = [
         (index, method)
         for index, candidate in enumerate(candidates)
-        if (method := candidate.method) is not None and int(method.rounds_of_step(0)) <= request.rounds
+        if (method := candidate.method) is not None
+        and int(in_windows(method, network).rounds_of_step(0)) <= request.rounds
     ]
     for part in batches([method for _, method in able], batch):
         some, methods = [able[number][0] for number in part], [able[number][1] for number in part]

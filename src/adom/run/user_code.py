@@ -26,7 +26,7 @@ def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> P
     JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
     changed. Hyper-parameters are arguments of the program.
     """
-    method = getattr(method, "inner", method)  # of a run with canaries
+    method = getattr(method, "inner", method)  # of a run with canaries or windows
     cls = type(method)
     if cls.__module__.partition(".")[0] == "adom":
         return Program()

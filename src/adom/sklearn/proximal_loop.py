@@ -33,6 +33,7 @@ from ..run.constants import make_method
 from ..run.provenance import describe_problem
 from ..run.result import Result
 from ..run.solve import solve
+from ..run.windows import in_windows
 from ..util.compile_cache import double_precision
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Costs:
 
     def average(self, numbers: int, leave: float) -> None:
         """Count the rounds in which nodes average so many numbers until `leave` is left of their differences."""
-        rounds = rounds_to_average(self.network.chi, leave)
+        rounds = self.network.window * rounds_to_average(self.network.chi, leave)
         self.rounds += rounds
         self.averaged += rounds * numbers
 
@@ -83,7 +84,7 @@ class Costs:
 
 
 def rounds_to_average(chi: float, leave: float) -> int:
-    """Return how many rounds of v <- (I - W / lambda_max) v leave at most this part of the differences.
+    """Return how many rounds, or windows, of v <- (I - W / lambda_max) v leave at most this part of the differences.
 
     Examples
     --------
@@ -124,7 +125,8 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
     for stage in range(STAGES):
         if stage or centre.any():
             averages = 2 if stage else 1  # of the rows, which are equal at the start, and of the gradients
-            if stage and not runner.affords(averages * rounds_to_average(costs.network.chi, AVERAGED)):
+            windows = averages * rounds_to_average(costs.network.chi, AVERAGED)
+            if stage and not runner.affords(costs.network.window * windows):
                 status = "max_rounds"
                 break
             for _ in range(averages):
@@ -232,7 +234,7 @@ class _Runner:
     def affords(self, rounds: int) -> bool:
         """Return whether the budget covers so many rounds and a first step; before the first run it must."""
         method = self._make_method()
-        first = int(method.rounds_of_step(0))
+        first = int(in_windows(method, self.costs.network).rounds_of_step(0))
         enough = self.costs.rounds + rounds + first <= self.estimator.max_rounds
         if not enough and self.last is None:
             raise InputError(

@@ -165,6 +165,7 @@ def _run(
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
     from ..run.recorder import Plan
+    from ..run.windows import in_windows
     from ..util.compile_cache import double_precision
 
     stride = min(STRIDE, max(1, -(-steps // (FRAMES - 1))))
@@ -172,7 +173,7 @@ def _run(
     frames = [Frame(0, 0, np.zeros((problem.nodes, problem.dim)))]
     plan = Plan(rounds, stride)
     pilot = pilot_for(problem, network, type(method)) if found else None
-    methods = [method if pilot is None else pilot.method]
+    methods = [in_windows(method, network) if pilot is None else pilot.method]
     with (
         double_precision(),
         Session(problem, network, methods, spec, dtype=dtype, observe=observe_iterate) as session,

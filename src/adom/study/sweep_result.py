@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..run.endings import LOST
-from ..run.provenance import CHI_NODES
+from ..run.provenance import recorded_chi
 from ..run.result import Result
 from ..util.cards import card, grid
 from ..util.files import atomic
@@ -211,7 +211,7 @@ def _about(member: Member) -> dict[str, Any]:
         "protocol": member.base,
         "oracle": member.oracle,
         "kappa": member.problem.kappa,
-        "chi": network.chi if network.chi_known or network.nodes <= CHI_NODES else None,
+        "chi": recorded_chi(network),
         "network": member.place,
         "seed": network.recipe.get("seed"),
     }

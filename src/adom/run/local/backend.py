@@ -27,6 +27,7 @@ from ..provenance import describe_problem
 from ..recorder import COLUMNS, History, Plan, Recorder, describe
 from ..request import Request, check_budget
 from ..result import Result
+from ..windows import in_windows
 from .jitted import Carry, Session
 from .records import Target, distances
 
@@ -50,11 +51,13 @@ def run_settings(
 ) -> list[Result]:
     """Run one or several settings of one method, each on its problem; hand each result over as soon as it is there.
 
-    A pilot changes the parameters of the only setting on the way.
+    A pilot changes the parameters of the only setting on the way, round by round; without one, steps are of windows.
     """
     cls = type(methods[0])
     for problem in problems:
         check_pair(problem, network, directed=cls.directed, title=cls.title)
+    if pilot is None:
+        methods = [in_windows(method, network) for method in methods]
     oracle = request.oracle_for(cls)
     histories, provenances = [], []
     each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), strict=True)

@@ -161,6 +161,26 @@ class LocalGossip(CountingGossip):
         v, self.clock, self.floats = jax.lax.fori_loop(0, count, body, (v, self.clock, self.floats))
         return v
 
+    def averaged_out(self, rounds: Array, *vectors: Array) -> tuple[Array, ...]:
+        """Spend `rounds` rounds of averaging; return what they take off every vector.
+
+        It is summed up from differences between rows, so that the rows of each sum to zero, as those of W(k) v do.
+        """
+
+        def body(_: Array, carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+            taken, clock, floats = carry
+            inner = LocalGossip(self.graphs, clock, floats)
+            products = inner(*(v - t for v, t in zip(vectors, taken, strict=True)))
+            products = (products,) if len(vectors) == 1 else products
+            taken = tuple(t + p / self.lambda_max for t, p in zip(taken, products, strict=True))
+            return taken, inner.clock, inner.floats
+
+        start = tuple(map(jnp.zeros_like, vectors)), self.clock, self.floats
+        count = jnp.asarray(rounds).astype(jnp.int32)
+        taken, self.clock, self.floats = jax.lax.fori_loop(0, count, body, start)
+        done: tuple[Array, ...] = taken
+        return done
+
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
         assert self.graphs.R is not None

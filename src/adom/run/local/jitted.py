@@ -32,6 +32,7 @@ from ..contract import CountingOracle
 from ..driver import Chunk
 from ..recorder import Plan
 from ..user_code import bare, user_code
+from ..windows import plain
 from .gossip import Graphs, LocalGossip
 from .graph_layout import FOREVER, GraphLayout
 from .records import Kept, Target, make_records, watch
@@ -243,12 +244,11 @@ class Session:
         layout: GraphLayout | None = None,
     ) -> None:
         register(type(methods[0]))
+        register(type(plain(methods[0])))
         each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
-        self.batched = len(methods) > 1
-        self.on_cpu = jax.default_backend() == "cpu"
+        self.batched, self.on_cpu = len(methods) > 1, jax.default_backend() == "cpu"
         stacked, shared = _stack_problems(each)
-        self.problem = place(stacked, dtype)
-        self.method = _stack(methods, dtype, self.batched)
+        self.problem, self.method = place(stacked, dtype), _stack(methods, dtype, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
         code = user_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
         self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)

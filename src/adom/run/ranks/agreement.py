@@ -55,7 +55,7 @@ class Stop:
         self.tol, self.constants = tol, constants
         wanted = log(constants.mu) + (log(tol) - log(constants.nodes)) / 2 - log(10)
         most = log(steepest) + log(constants.nodes) / 2 if steepest > 0 else wanted
-        self.averaging = max(1, ceil(constants.chi * max(log(2.0), most - wanted)))
+        self.averaging = network.window * max(1, ceil(constants.chi * max(log(2.0), most - wanted)))
         self.next = SPACING * flood_rounds(network, 0)
         self.last: Bound | None = None
 

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
-from ..auto.pilot import pilot_for
+from ..auto.pilot import Pilot, pilot_for
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
@@ -25,6 +25,7 @@ from ..recorder import COLUMNS, Plan, Recorder, describe
 from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code
+from ..windows import in_windows
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task
@@ -96,8 +97,7 @@ def run(
             first, _ = world.partition.of(world.rank)
             pilot = pilot_for(block.problem, network, cls, first, partial(greatest_of_ranks, world))
             method = pilot.assumed
-        task = _task(world, problem, network, method, parameters, request, kept, block, gossip.clock)
-        task.pilot = pilot
+        task = _task(world, problem, network, method, parameters, request, kept, block, gossip.clock, pilot)
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
             resumed = _resume(world, backend, recorder, kept)
@@ -136,10 +136,12 @@ def _task(
     kept: Checkpoints | None,
     block: Block,
     agreeing: int,
+    pilot: Pilot | None,
 ) -> Task:
     """Return the run of this rank; all but its block is checked to be the same on all of them."""
     chosen = method_from(method, parameters, lambda: block.constants)
-    check_budget(chosen, request.rounds, agreeing)
+    running = chosen if pilot else in_windows(chosen, network)
+    check_budget(running, request.rounds, agreeing)
     known = block.solution is not None
     if not known and request.tol is not None and chosen.directed:
         raise InputError(f"{chosen.title} cannot agree on when to stop without the solution; leave tol out")
@@ -168,7 +170,7 @@ def _task(
     }
     listed = None if isinstance(problem, Problem) else [file.sha256 for file in problem.manifest.files]
     _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
-    return Task(block.problem, chosen, oracle, plan, block.solution, monitor, stop, kept, settings)
+    return Task(block.problem, running, oracle, plan, block.solution, monitor, stop, kept, settings, pilot)
 
 
 EXACT = ("network", "shards", "oracle", "dtype", "record_every", "records", "rounds")

@@ -1,0 +1,160 @@
+"""Windows: rounds of a network that is connected over every so many of them, though not at every instant.
+
+With M(k) = I - W(k) / lambda_max, averaging over the window of B rounds from k on is the product
+P = M(k + B - 1) ... M(k). It keeps the mean and lengthens nothing: a vector of zero mean keeps its length only if it is
+constant on the components of every graph of the window, so never where their union is connected. Its norm on such
+vectors is 1 - 1 / chi, where chi is that of the window: one graph's lambda_max / lambda_min_plus where B is 1. Then
+W = I - P is what the methods' analyses ask of a gossip matrix, |W x - x|^2 <= (1 - 1 / chi) |x|^2, if not symmetric.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..errors import InputError
+from ..util.threads import one_thread
+from . import spectra
+from .connect import component_labels, name_components
+from .lazy import Pool
+from .links import Floats, Ints, Longs
+
+NO_PAIRS = np.zeros((0, 2), dtype=np.int32)
+
+
+def require_joined(pool: Pool, order: Ints, first: int = 0, rounds: int | None = None) -> None:
+    """Refuse rounds, all of a period by default, whose links together do not connect the nodes; name the components."""
+    count = len(order) if rounds is None else rounds
+    used = np.unique(order[np.arange(first, first + count) % len(order)]).tolist()
+    parts, labels = component_labels(pool.nodes, np.concatenate([NO_PAIRS, *(pool.graph(g).edges for g in used)]))
+    if parts == 1:
+        return
+    together = f"all links of rounds {first} to {first + count - 1} together leave"
+    remedy = "no message ever gets from one to another: add edges or use repair=True"
+    if rounds is not None:
+        remedy = "take a longer window"
+    elif len(used) == 1:
+        together = f"the graph of round {first} is disconnected:"
+    raise InputError(f"{together} {name_components(parts, labels)}; {remedy}")
+
+
+def smallest_window(pool: Pool, order: Ints) -> int:
+    """Return the least number of rounds that connect the nodes together wherever they start.
+
+    A queue of rounds as two stacks: those that leave next have their unions, from each to the last of them, at hand;
+    those that came later have one union. So a round is joined with others a few times only, however long windows are.
+
+    Examples
+    --------
+    >>> from adom.networks.lazy import Batch
+    >>> from adom.networks.links import Links
+    >>> halves = [np.array(pairs, dtype=np.int32) for pairs in ([[0, 1]], [[1, 2]])]
+    >>> pool = Batch.laplacian(Links.of(3, halves), joined=False)
+    >>> smallest_window(pool, np.array([0, 1])), smallest_window(pool, np.array([0, 0, 1]))
+    (2, 3)
+    """
+    nodes, period = pool.nodes, len(order)
+    forests = {g: _forest(nodes, pool.graph(g).edges) for g in np.unique(order).tolist()}
+    leaving: list[Ints] = []
+    arrived: list[int] = []
+    union = NO_PAIRS
+    longest, begin = 0, 0
+    for end in range(2 * period):
+        arrived.append(int(order[end % period]))
+        union = _forest(nodes, np.concatenate([union, forests[arrived[-1]]]))
+        while begin < period:
+            if not leaving and _spans(nodes, union):
+                later = NO_PAIRS
+                for g in reversed(arrived):
+                    later = _forest(nodes, np.concatenate([later, forests[g]]))
+                    leaving.append(later)
+                arrived, union = [], NO_PAIRS
+            if not leaving or not _spans(nodes, _forest(nodes, np.concatenate([leaving[-1], union]))):
+                break
+            longest = max(longest, end - begin + 1)
+            leaving.pop()
+            begin += 1
+    return longest
+
+
+def _forest(nodes: int, pairs: Ints) -> Ints:
+    """Return links that connect what the pairs connect, and no more than needed."""
+    if len(pairs) == 0:
+        return NO_PAIRS
+    _, labels = component_labels(nodes, pairs)
+    first = np.unique(labels, return_index=True)[1].astype(np.int32)
+    links: Ints = np.stack([first[labels], np.arange(nodes, dtype=np.int32)], axis=1)
+    return np.compress(links[:, 0] != links[:, 1], links, axis=0)
+
+
+def _spans(nodes: int, forest: Ints) -> bool:
+    return len(forest) == nodes - 1
+
+
+def window_chis(pool: Pool, order: Ints, window: int, starts: Longs, scale: float) -> Floats:
+    """Return chi of the windows that start in some rounds, ascending; `scale` is lambda_max.
+
+    Examples
+    --------
+    >>> from adom.networks import from_graphs
+    >>> import networkx as nx
+    >>> one, other = nx.empty_graph(3), nx.empty_graph(3)
+    >>> one.add_edge(0, 1), other.add_edge(1, 2)
+    (None, None)
+    >>> network = from_graphs([one, other])
+    >>> network.window, round(network.chi, 9)
+    (2, 2.0)
+    """
+    known: dict[bytes, float] = {}
+    keys = [order[np.arange(s, s + window) % len(order)].tobytes() for s in starts.tolist()]
+    first = {key: int(starts[i]) for i, key in reversed(list(enumerate(keys)))}
+    wanted = sorted(first.values())
+    norms = _dense_norms if pool.nodes <= spectra.AT_ONCE else _sparse_norms
+    with one_thread():
+        for start, norm in norms(pool, order, window, wanted, scale):
+            known[order[np.arange(start, start + window) % len(order)].tobytes()] = 1 / max(1 - norm, 1e-15)
+    return np.array([known[key] for key in keys])
+
+
+def _averaging(pool: Pool, g: int, scale: float) -> Callable[[Floats], Floats]:
+    """Return v -> (I - W / lambda_max) v for one graph."""
+    edges, weights, *_ = pool.graph(g)
+    assert weights is not None
+    product = spectra.laplacian_product(pool.nodes, edges, weights / scale)
+    return lambda v: v - product(v)
+
+
+def _dense_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale: float) -> Iterator[tuple[int, float]]:
+    """Yield the norm of every wanted window on vectors of zero mean.
+
+    Rounds come in blocks as long as a window, so that every window is the end of one block and the beginning of the
+    next: products from each round to its block's end, and from its beginning to each round, give all of them.
+    """
+    n, left = pool.nodes, set(starts)
+    steps = {g: _averaging(pool, g, scale) for g in np.unique(order).tolist()}
+    still = np.eye(n) - 1 / n
+    for block in range(0, max(starts) + 1, window):
+        rounds = order[np.arange(block, block + 2 * window) % len(order)].tolist()
+        ends, product = [], still
+        for g in reversed(rounds[:window]):
+            product = steps[g](product)  # transposed: the earliest round comes last
+            ends.append(product)
+        product = still
+        for offset in range(window):
+            if block + offset in left:
+                averaged = product @ ends[window - 1 - offset].T
+                yield block + offset, float(np.sqrt(max(np.linalg.eigvalsh(averaged.T @ averaged)[-1], 0.0)))
+            product = steps[rounds[window + offset]](product)
+
+
+def _sparse_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale: float) -> Iterator[tuple[int, float]]:
+    """Yield the norm of every wanted window on vectors of zero mean, without its matrix."""
+    for start in starts:
+        rounds = order[np.arange(start, start + window) % len(order)].tolist()
+        steps = [_averaging(pool, g, scale) for g in rounds]
+
+        def there_and_back(v: Floats, steps: list[Callable[[Floats], Floats]] = steps) -> Floats:
+            for step in (*steps, *reversed(steps)):
+                v = step(v)
+            return v
+
+        yield start, float(np.sqrt(max(spectra.highest(there_and_back, pool.nodes), 0.0)))

@@ -1,0 +1,92 @@
+"""Steps of windows: what a method takes for a round is a window of rounds, where the network needs one.
+
+A theorem about W(k) is kept where W stands for a window of B rounds, W = I - M(k + B - 1) ... M(k) with
+M = I - W(k) / lambda_max: |W x - x|^2 <= (1 - 1 / chi) |x|^2 for x of zero mean, with the network's chi. It is all that
+the analysis of ADOM+ asks for (arXiv:2106.04469), and all that the proof of Theorem 1 of ADOM's paper
+(arXiv:2102.09234) uses, though that is stated for symmetric W. Its Lemma 1 is this inequality, from which Lemma 3
+follows; in Lemma 2, with lambda_max = 1 and theta = mu,
+
+    F*(z - theta W g) <= F*(z) - mu <g, W g> + mu / 2 |W g|^2 = F*(z) - mu / 2 (|g|_P^2 - |g - W g|_P^2),
+
+at most F*(z) - mu / (2 chi) |g|_P^2, as with a symmetric W. `adom.verify` checks all of them in every step. Methods
+that average more than once in a step (APM, Mudag) take as many windows as they would take rounds.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..algorithms import Gossip, Method, Oracle
+from ..networks import DirectedNetwork, Network
+
+Array = Any
+
+
+class _Windows:
+    """The network of a run, each round of which is a window of rounds."""
+
+    def __init__(self, gossip: Any, rounds: Any) -> None:
+        self._gossip, self._rounds = gossip, rounds
+
+    def __call__(self, *vectors: Array) -> Any:
+        taken = tuple(self._gossip.lambda_max * t for t in self._gossip.averaged_out(self._rounds, *vectors))
+        return taken[0] if len(vectors) == 1 else taken
+
+    def average(self, *vectors: Array) -> Any:
+        taken = self._gossip.averaged_out(self._rounds, *vectors)
+        left = tuple(v - t for v, t in zip(vectors, taken, strict=True))
+        return left[0] if len(vectors) == 1 else left
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        return self._gossip.mix(v, rounds * self._rounds)
+
+    def push_pull(self, pulled: Array, pushed: Array) -> Any:
+        raise NotImplementedError  # directed graphs are connected at every instant
+
+    def project(self, v: Array) -> Array:
+        return self._gossip.project(v)
+
+
+@dataclass(frozen=True)
+class InWindows(Method):
+    """A method whose every round is a window of rounds.
+
+    Parameters
+    ----------
+    inner : Method
+    window : int
+        Rounds of a window.
+    """
+
+    rounds_per_step = None
+
+    inner: Any
+    window: Any
+
+    def init(self, zeros: Array, oracle: Oracle) -> Any:
+        """Start the method."""
+        return self.inner.init(zeros, oracle)
+
+    def renewed(self, state: Any, k: Any) -> Any:
+        """Renew the method's state."""
+        return self.inner.renewed(state, k)
+
+    def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
+        """Make one step of the method, on windows."""
+        after: tuple[Any, Array] = self.inner.step(state, oracle, _Windows(gossip, self.window))
+        return after
+
+    def rounds_of_step(self, k: Any) -> Any:
+        """Return the rounds of all windows of a step."""
+        return self.window * self.inner.rounds_of_step(k)
+
+
+def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
+    """Return the method as it runs on a network: on windows, where one round does not connect the nodes."""
+    if method.directed or network.window == 1:
+        return method
+    return InWindows(method, network.window)
+
+
+def plain(method: Method) -> Method:
+    """Return the method without windows."""
+    return method.inner if isinstance(method, InWindows) else method

@@ -1,0 +1,138 @@
+"""Steps of windows, on networks that are not connected at every instant."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import adom
+from adom.algorithms import method_class
+from adom.errors import InputError
+from adom.networks import Network, bounded, failing, from_contacts, ring, waypoint, windowed
+from adom.run.ranks.solve import on_one_rank
+from adom.run.request import Request
+
+NODES, DIM = 6, 2
+
+
+@pytest.fixture(scope="module")
+def problem() -> adom.Quadratic:
+    rng = np.random.default_rng(0)
+    return adom.Quadratic(np.stack([np.diag(rng.uniform(1, 9, DIM)) for _ in range(NODES)]), rng.random((NODES, DIM)))
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    return failing(ring(NODES), 0.7, graphs=40, seed=1)
+
+
+class DenseWindows:
+    """The window's W = I - M ... M as a matrix, and what it costs."""
+
+    def __init__(self, network, clock):
+        self.network, self.clock, self.floats = network, clock, 0
+
+    def _matrix(self, width):
+        product = np.eye(self.network.nodes)
+        for _ in range(self.network.window):
+            product = (np.eye(len(product)) - self.network.matrix(self.clock) / self.network.lambda_max) @ product
+            links = len(self.network.edges(int(self.network.order[self.clock % self.network.period])))
+            self.floats += 2 * links * width
+            self.clock += 1
+        return product
+
+    def __call__(self, *vectors):
+        M = self._matrix(sum(v.shape[1] for v in vectors))
+        results = tuple(self.network.lambda_max * (v - M @ v) for v in vectors)
+        return results[0] if len(results) == 1 else results
+
+    def average(self, *vectors):
+        M = self._matrix(sum(v.shape[1] for v in vectors))
+        results = tuple(M @ v for v in vectors)
+        return results[0] if len(results) == 1 else results
+
+    def mix(self, v, rounds):
+        for _ in range(int(rounds)):
+            v = self.average(v)
+        return v
+
+
+class ExactOracle:
+    def __init__(self, problem):
+        self.problem = problem
+
+    def gradient(self, x):
+        return np.asarray(self.problem.gradient_rows(x))
+
+    def dual_gradient(self, z):
+        return np.asarray(self.problem.exact_dual_gradient_rows(z, np.zeros_like(z))[0])
+
+
+@pytest.mark.parametrize("name", ["adom", "adom+", "mudag"])
+def test_a_step_is_a_window_and_all_its_rounds_count(problem, network, name):
+    """Three steps against the same method on the windows' matrices."""
+    assert network.window > 3
+    cls = method_class(name)
+    method = cls.unit(adom.constants(problem, network))
+    oracle = {"oracle": "exact"} if cls.oracle == "dual" else {}
+    rounds = 3 * network.window * int(method.rounds_of_step(0))
+    result = adom.solve(problem, network, name, "unit", rounds=rounds + network.window - 1, **oracle)
+    state, dense, x = method.init(np.zeros((NODES, DIM)), ExactOracle(problem)), DenseWindows(network, 0), None
+    with jax.enable_x64(True):
+        for _ in range(3):
+            state, x = method.step(state, ExactOracle(problem), dense)
+    np.testing.assert_allclose(result.x, x, rtol=1e-9, atol=1e-12)
+    assert (result.last["iteration"], result.last["round"]) == (3, rounds == dense.clock and rounds)
+    assert result.last["floats_sent"] == dense.floats
+    assert result.provenance["window"] == network.window
+    assert result.provenance["network"]["chi"] == network.chi
+    given = adom.solve(problem, network, method, rounds=rounds, **oracle)
+    np.testing.assert_array_equal(given.x, result.x)
+
+
+def test_theory_keeps_its_promise_on_windows(problem, network):
+    """Every inequality of the paper's proof, in every step."""
+    checked = adom.verify(problem, network, rounds=150)
+    assert checked.holds
+    assert all(row.rounds == row.rounds_checked == 150 for row in checked.rows)
+    assert not adom.verify(problem, bounded(network, chi=1.01), rounds=150).holds
+
+
+def test_engines_batches_and_replay_agree(problem, network):
+    method = adom.ADOM.unit(adom.constants(problem, network))
+    alone = adom.solve(problem, network, method, rounds=400, oracle="exact")
+    ranks = on_one_rank(problem, network, "adom", "unit", Request("exact", 400))
+    np.testing.assert_allclose(ranks.x, alone.x, rtol=1e-12, atol=1e-14)
+    for name in ("round", "floats_sent", "gradients"):
+        assert ranks.history[name].tolist() == alone.history[name].tolist()
+    assert ranks.provenance["window"] == network.window
+    both = adom.solve_many(problem, network, [method, replace(method, eta=method.eta / 2)], rounds=400, oracle="exact")
+    np.testing.assert_allclose(both[0].history["error"], alone.history["error"], rtol=1e-9)
+    assert both[1].last["round"] == alone.last["round"]
+    motion = adom.replay(alone, problem, network)
+    assert motion.rounds[1] == network.window
+
+
+@pytest.mark.parametrize("method", ["adom", "adom+"])
+def test_auto_runs_round_by_round(problem, network, method):
+    result = adom.solve(problem, network, method, "auto", rounds=20_000, tol=1e-10)
+    assert result.status == "converged"
+    assert result.provenance["window"] == 1
+    assert result.history["round"].tolist() == list(range(1, len(result.history) + 1))
+
+
+def test_contacts_and_motion_converge_with_theory(problem):
+    rng = np.random.default_rng(3)
+    rows = [(t, *rng.choice(NODES, 2, replace=False).tolist()) for t in range(60)]
+    for network in (from_contacts(rows), waypoint(NODES, 0.25, graphs=100, speed=0.1, seed=1)):
+        assert network.window > 1
+        result = adom.solve(problem, network, "adom", rounds=100_000, tol=1e-8, record_every=20)
+        assert result.status == "converged"
+
+
+def test_a_budget_below_one_window_is_refused(problem, network):
+    with pytest.raises(InputError, match=rf"rounds must be at least {network.window}, which one step of ADOM takes"):
+        adom.solve(problem, network, rounds=network.window - 1)
+    longer = windowed(network, network.window + 5)
+    assert adom.solve(problem, longer, rounds=100).history["round"].iloc[0] == network.window + 5
