@@ -20,7 +20,7 @@ CHI_NODES = 2000
 
 def recorded_chi(network: Network | DirectedNetwork) -> float | None:
     """Return chi if it is at hand or cheap."""
-    cheap = network.chi_quick or (network.connected and network.nodes <= CHI_NODES)
+    cheap = network.nodes <= CHI_NODES and (network.connected or network.chi_quick)
     return network.chi if network.chi_known or cheap else None
 
 
