@@ -136,3 +136,18 @@ def test_a_budget_below_one_window_is_refused(problem, network):
         adom.solve(problem, network, rounds=network.window - 1)
     longer = windowed(network, network.window + 5)
     assert adom.solve(problem, longer, rounds=100).history["round"].iloc[0] == network.window + 5
+
+
+def test_nodes_that_keep_their_data_agree_over_windows_when_to_stop(network, tmp_path):
+    rng = np.random.default_rng(4)
+    features = rng.standard_normal((5 * NODES, DIM))
+    labels = np.where(features[:, 0] + rng.standard_normal(len(features)) > 0, 1, -1)
+    lines = (f"{label} 1:{a:.6f} 2:{b:.6f}" for label, (a, b) in zip(labels, features, strict=True))
+    (tmp_path / "data.svm").write_text("\n".join(lines))
+    folder = adom.data.write_shards(tmp_path / "data.svm", NODES, tmp_path / "shards")
+    shards, tol = adom.Shards(folder, kappa=5.0), 1e-6
+    result = on_one_rank(shards, network, "adom", "unit", Request(rounds=5000, tol=tol))
+    assert result.status == "converged"
+    whole = shards.whole()
+    error = float(((result.x - whole.solution()) ** 2).sum())
+    assert error <= result.provenance["error_bound"] <= tol
