@@ -70,7 +70,7 @@ def family(rng, nodes, name):
         return networks.failing(whole, float(rng.choice([0.1, 0.3])), graphs=50, seed=seed)
     pairs = np.random.default_rng(seed).integers(nodes, size=(40, max(2, nodes), 2))
     rows = [(t, int(u), int(v)) for t, some in enumerate(pairs) for u, v in some if u != v]
-    return networks.from_contacts(rows, nodes=nodes, repair=True)
+    return networks.from_contacts(rows, nodes=nodes)
 
 
 def network(rng, nodes):

@@ -19,6 +19,7 @@ COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error",
 ITERATION, CLOCK, SECONDS, ERROR, CONSENSUS = 0, 1, 4, 5, 6
 APART = 1e6  # growth of the nodes' squared disagreement that is not a transient
 DIVERGED = 1e12  # growth of the squared distance that no transient of a converging method reaches
+MENDED = 1e200  # growth up to which a run may still go back to its last good state
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class History:
     status: str = ""
     message: str = ""
     rows: Array | None = None  # at the last record
+    outgrown: float = DIVERGED  # growth against the start at which a run has diverged
 
     @property
     def table(self) -> Array:
@@ -110,7 +112,7 @@ class History:
 
     def _bounds(self, first: float) -> tuple[float, float]:
         low = -np.inf if self.plan.tol is None else self.plan.tol
-        return low, DIVERGED * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
+        return low, self.outgrown * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
 
     def end(self) -> None:
         """Set status and message from the records.

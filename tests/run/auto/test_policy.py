@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adom.algorithms import Constants, method_class
-from adom.run.auto.policy import AROUND, FIRST, FIRST_BLOCK, LONGEST_BLOCK, STIFFNESS, Policy
+from adom.run.auto.policy import AROUND, CAREFUL, FIRST, FIRST_BLOCK, LONGEST_BLOCK, STIFFNESS, Policy
 
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 
@@ -58,6 +58,13 @@ def test_the_next_canaries_lie_around_the_choice_and_blocks_grow_up_to_a_bound()
         assert chosen.window == [max(0, power + offset) for offset in AROUND]
     assert sizes[:3] == [FIRST_BLOCK, 2 * FIRST_BLOCK, 4 * FIRST_BLOCK]
     assert sizes[-1] == LONGEST_BLOCK
+
+
+def test_where_no_canary_lives_nothing_is_known_and_the_run_is_careful():
+    chosen = policy()
+    for _ in range(4):
+        chosen.see(np.zeros(len(FIRST) * len(STIFFNESS)), 0.1)
+    assert chosen.decide(8, 1.0, 100.0).power == CAREFUL
 
 
 def test_own_canaries_that_explode_end_a_block_at_once():

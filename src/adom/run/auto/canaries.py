@@ -127,11 +127,11 @@ class WithCanaries(Method):
 
 
 @jax.jit
-def planted(canaries: Method, curvature: Array, seeds: Array, graphs: Graphs, clock: Array) -> Any:
-    """Return the state of canaries that start from seeds.
+def planted(canaries: Method, curvature: Array, seeds: Array, slow: Array, graphs: Graphs, clock: Array) -> Any:
+    """Return the state of canaries that start from seeds, and from rows `slow` that sum to zero already.
 
     Where a state's rows must sum to zero, those of W(k) v do for any v, which takes a round of the run's messages. How
     the mean of the rows moves does not depend on the network.
     """
     start = seeds if graphs.W is None else LocalGossip(graphs, clock, jnp.zeros((), jnp.int64))(seeds)
-    return canaries.init(start, Scalars(curvature))
+    return canaries.init(start + slow, Scalars(curvature))

@@ -26,7 +26,7 @@ from ..local.jitted import Carry, Session, place, register
 from ..recorder import Plan
 from ..user_code import bare
 from .canaries import WithCanaries, planted
-from .policy import STIFFNESS, Policy, curvatures_between
+from .policy import CAREFUL, RATIO, STIFFNESS, Policy, curvatures_between
 
 Array = np.ndarray
 NOISE = 0.03
@@ -91,6 +91,7 @@ class Pilot:
         self._random = np.random.default_rng(np.random.SeedSequence(SEED))
         self._curvature, self._bounds = self._curvatures(np.zeros((problem.nodes, problem.dim)))
         self._deciding = False  # whether a block is over and its decision under way
+        self._waiting = False  # carefully, since that takes longer than the block has
         self.settings: list[dict[str, Any]] = []
         """One row for each decision: round, chi, why."""
         register(cls)
@@ -105,7 +106,8 @@ class Pilot:
         """The method that a session runs, for the present settings."""
         policy, dim = self._policy, self._problem.dim
         each = [policy.method(power) for power in policy.window]
-        run, others = self.assumed.parameters(), [m.parameters() for m in each]
+        run = (policy.method(CAREFUL) if self._waiting else self.assumed).parameters()
+        others = [m.parameters() for m in each]
         columns = {
             name: np.concatenate([np.full(dim, run[name]), np.repeat([v[name] for v in others], len(STIFFNESS))])
             for name in run
@@ -120,7 +122,8 @@ class Pilot:
         self._good = jax.tree.map(jnp.copy, session.carry)
         self._stop = self._clock + self._policy.quarter
         self._mixed = self._stir()
-        self._plant(self._draw(len(STIFFNESS) * len(self._policy.window)))
+        seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
+        self._plant(seeds, np.zeros_like(seeds[:, :1]))
         self._tell("the start: nothing is known yet")
 
     @property
@@ -147,7 +150,12 @@ class Pilot:
         elif self._policy.see(*self._look()):
             self._deciding = True
             self._ends = self._curvatures(np.asarray(self.session.carry.x))
-            self._stop = self._clock + self._agreement()
+            rounds = self._agreement()
+            self._stop = self._clock + rounds
+            if rounds > self._policy.block.rounds and self._policy.power < CAREFUL:
+                self._waiting = True
+                self.session.method = place(self.method, self.session.dtype)
+                self._tell("careful: the nodes take longer to agree than they have looked", RATIO**CAREFUL)
         else:
             self._stop = self._clock + self._policy.quarter
 
@@ -193,20 +201,20 @@ class Pilot:
         session, policy = self.session, self._policy
         window, tops = policy.window, policy.block.tops[-1]
         decision = policy.decide(self._clock, *self._ends[1])
-        seeds = self._seeds(window, tops)
+        seeds, slow = self._seeds(window, tops)
         if decision.back:
             session.carry = _resumed(self._good, session.carry)
         elif decision.good:
             self._good = jax.tree.map(jnp.copy, session.carry)
-        self._curvature, self._deciding = self._ends[0], False
+        self._curvature, self._deciding, self._waiting = self._ends[0], False, False
         session.method = place(self.method, session.dtype)
-        self._plant(seeds)
+        self._plant(seeds, slow)
         self._look()
         self._stop = self._clock + policy.quarter
         self._tell(decision.why)
 
-    def _seeds(self, window: list[int], tops: Array) -> Array:
-        """Return where the next canaries start: where the last ones ended, along what mixes most slowly, and noise."""
+    def _seeds(self, window: list[int], tops: Array) -> tuple[Array, Array]:
+        """Return where the next canaries start: where the last ones ended, with noise; and what mixes most slowly."""
         state: Any = self.session.carry.state
         count = len(STIFFNESS)
         nearest = [int(np.argmin(np.abs(np.array(window) - power))) for power in self._policy.window]
@@ -216,19 +224,18 @@ class Pilot:
         slow = self._mixed - np.asarray(state.mixed, dtype=float)[:, :1]
         most = float(self._greatest(np.array([np.abs(slow).max()]))[0])
         seeds: Array = np.nan_to_num(ended, nan=0.0, posinf=0.0, neginf=0.0) + NOISE * noise
-        if most > 0 and np.isfinite(most):
-            seeds = seeds + slow / most
         self._mixed = np.asarray(state.mixed, dtype=float)[:, :1] if most > MIXED else self._stir()
-        return seeds
+        return seeds, slow / most if most > 0 and np.isfinite(most) else np.zeros_like(slow)
 
-    def _plant(self, seeds: Array) -> None:
+    def _plant(self, seeds: Array, slow: Array) -> None:
         """Put new canaries in the place of the old ones."""
         session, dim = self.session, self._problem.dim
         method: Any = session.method
         narrow = bare(self._cls, [(name, value[dim:]) for name, value in method.inner.parameters().items()])
         session.reach()
-        arguments = (narrow, method.curvature, place(seeds, session.dtype), session.graphs, session.carry.clock)
-        fresh, state = planted(*arguments), session.carry.state
+        starts = place((seeds, slow), session.dtype)
+        fresh = planted(narrow, method.curvature, *starts, session.graphs, session.carry.clock)
+        state: Any = session.carry.state
         inner = jax.tree.map(lambda old, new: jnp.concatenate([old[:, :dim], new], axis=1), state.inner, fresh)
         self._keep(state._replace(inner=inner))
 
@@ -247,8 +254,8 @@ class Pilot:
     def _keep(self, state: Any) -> None:
         self.session.carry = self.session.carry._replace(state=state)
 
-    def _tell(self, why: str) -> None:
-        self.settings.append({"round": self._clock, "chi": round(self._policy.chi, 6), "why": why})
+    def _tell(self, why: str, chi: float | None = None) -> None:
+        self.settings.append({"round": self._clock, "chi": round(chi or self._policy.chi, 6), "why": why})
 
 
 @jax.jit

@@ -24,7 +24,7 @@ from ..driver import Chunk, drive, slots
 from ..endings import rounding
 from ..progress import Interrupt, Progress
 from ..provenance import describe_problem
-from ..recorder import COLUMNS, History, Plan, Recorder, describe
+from ..recorder import COLUMNS, DIVERGED, MENDED, History, Plan, Recorder, describe
 from ..request import Request, check_budget
 from ..result import Result
 from ..windows import in_windows
@@ -69,7 +69,7 @@ def run_settings(
         start_error = problem.nodes * float((solution**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor)
-        histories.append(History(plan, method))
+        histories.append(History(plan, method, outgrown=DIVERGED if pilot is None else MENDED))
         about = (describe_problem(problem), network, oracle, protocol, request.engine)
         provenances.append(describe(histories[-1], *about, solution_error=problem.solution_error))
     results: dict[int, Result] = {}

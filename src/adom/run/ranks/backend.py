@@ -22,7 +22,7 @@ from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
 from ..endings import FINISHED
 from ..local.jitted import Carry, Session
-from ..recorder import COLUMNS, CONSENSUS, ERROR, History, Plan, Recorder
+from ..recorder import COLUMNS, CONSENSUS, DIVERGED, ERROR, MENDED, History, Plan, Recorder
 from .agreement import Stop
 from .checkpoints import Checkpoints
 from .compiled import Callback, RankLayout
@@ -96,7 +96,8 @@ class RankBackend:
         self.world, self.task, self.travel = world, task, travel
         plan = task.plan
         self.agreed = False
-        self.history = History(plan, task.method, task.measure)
+        outgrown = DIVERGED if task.pilot is None else MENDED
+        self.history = History(plan, task.method, task.measure, outgrown=outgrown)
         """Filled at rank 0."""
         self.digests: Array | None = None  # of the data, made when a checkpoint needs them
         self.saved = perf_counter()
