@@ -33,7 +33,7 @@ NETWORKS = {
     "geometric, chi 8, changing": lambda: net.geometric(NODES, 0.6, graphs=200, seed=1),
     "geometric, chi 200, changing": lambda: net.geometric(NODES, 0.35, graphs=200, seed=1),
     "geometric, fixed": lambda: net.geometric(NODES, 0.35, graphs=1, seed=1),
-    "waypoint": lambda: net.waypoint(NODES, 0.45, graphs=300, seed=1),
+    "waypoint": lambda: net.waypoint(NODES, 0.45, graphs=300, seed=1, repair=True),
     "ring and star, every 10": lambda: net.alternate([net.ring(NODES), net.star(NODES)], every=10),
     "ring": lambda: net.ring(NODES),
     "star": lambda: net.star(NODES),

@@ -33,8 +33,8 @@ def network(rng, nodes):
         "complete": lambda: networks.complete(nodes),
         "erdos_renyi": lambda: networks.erdos_renyi(nodes, 0.5, graphs=int(rng.integers(1, 40)), seed=seed),
         "geometric": lambda: networks.geometric(nodes, 0.7, graphs=int(rng.integers(1, 40)), seed=seed),
-        "waypoint": lambda: networks.waypoint(nodes, 0.7, graphs=60, seed=seed),
-        "failing": lambda: networks.failing(networks.complete(nodes), 0.2, graphs=40, seed=seed),
+        "waypoint": lambda: networks.waypoint(nodes, 0.7, graphs=60, seed=seed, repair=True),
+        "failing": lambda: networks.failing(networks.complete(nodes), 0.2, graphs=40, seed=seed, repair=True),
     }
     first, second = rng.choice(list(families), size=2)
     if rng.random() < 0.4:
