@@ -135,6 +135,7 @@ def test_other_parameters_have_no_settings(problem, network):
 def test_compare_takes_it(problem, network):
     table = adom.compare(problem, network, ["adom", "diging"], parameters="auto", rounds=2000, tol=1e-6).table
     assert (table["status"] == "converged").all()
+    assert adom.compare(problem, network, parameters="auto", rounds=5).skipped.keys() == {"pngd", "mudag", "apm"}
 
 
 @pytest.mark.parametrize(

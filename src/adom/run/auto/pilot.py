@@ -15,11 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Constants, Method
-from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
 from ...problems.oracles import INVERSE_DIM, INVERSE_SIZE
-from ..constants import unspectral
+from ..constants import check_adapts, unspectral
 from ..driver import Chunk
 from ..floods import flood_estimate
 from ..local.jitted import Carry, Session, place, register
@@ -45,17 +44,7 @@ def pilot_for(
 ) -> "Pilot":
     """Return a pilot for a method on some nodes; refuse a method that canaries cannot help."""
     constants = replace(unspectral(problem, network), nodes=network.nodes)
-    if cls.rounds_per_step != 1:
-        raise InputError(
-            f"parameters='auto' needs a method whose every step is one round, got {cls.title}; "
-            "take 'theory' or 'unit', or ADOM or ADOM+ with 'auto'"
-        )
-    some = [cls.unit(replace(constants, lambda_min_plus=constants.lambda_max / chi)) for chi in (30.0, 300.0)]
-    if some[0].parameters() == some[1].parameters():
-        raise InputError(
-            f"parameters='auto' finds out what to assume about chi, which {cls.title} does not use; "
-            "take 'theory' or 'unit'"
-        )
+    check_adapts(cls, constants)
     return Pilot(problem, network, cls, constants, first, greatest)
 
 
