@@ -41,7 +41,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
         ("adom solve --network t", ["torus"]),
         ("adom compare --network ring,st", ["ring,star"]),
         ("adom compare --methods adom,ad", ["adom,adom+"]),
-        ("adom solve --parameters ", ["theory", "unit", "tuned"]),
+        ("adom solve --parameters ", ["theory", "unit", "auto", "tuned"]),
         ("adom solve --oracle e", ["exact"]),
         ("adom solve --engine ", ["local", "mpi"]),
         ("adom solve --split d", ["dirichlet"]),
