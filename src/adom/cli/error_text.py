@@ -42,6 +42,7 @@ PYTHON = (
     (r"give a file that Result\.save wrote", "give one that `adom solve` wrote, such as out/result.npz"),
     (r"or a dict of values, got", "or values as in eta=0.1, got"),
     (r"give parameters='tuned'", "give tuned alone"),
+    (r"give parameters='auto'", "give auto alone"),
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave that number out", "leave --dim out"),
     (r"^alpha=", "--alpha "),
