@@ -32,7 +32,8 @@ import adom, sys
 problem = adom.LogisticRegression([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.2]], [1, -1, 1, -1], nodes=2, l2=0.1)
 result = adom.solve(problem, adom.networks.path(2), rounds=20, oracle=("gd", 1))
 repr(result), result.status
-print(*(name for name in ("pandas", "matplotlib", "sklearn", "networkx", "typer", "pydantic") if name in sys.modules))
+heavy = ("scipy.sparse", "scipy.linalg", "pandas", "matplotlib", "sklearn", "networkx", "typer", "pydantic")
+print(*(name for name in heavy if name in sys.modules))
 result.history
 print("pandas" in sys.modules)
 """

@@ -1,7 +1,6 @@
 """How many rounds a message takes from any node to every other."""
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
@@ -61,6 +60,15 @@ def _rounds_until_known(network: Network | DirectedNetwork, clock: int, known: n
             return count
         g = int(network.order[(clock + count) % network.period])
         arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
-        links = sp.csr_array((np.ones(len(arcs), dtype=np.int32), (arcs[:, 1], arcs[:, 0])), shape=(n, n))
-        known |= (links @ known.astype(np.int32)) > 0
+        known = known | _heard(arcs, known)
     raise InputError(f"a message does not get from every node of {network!r} to every other; take a connected network")
+
+
+def _heard(arcs: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return what every node hears in a round over arcs (from, to)."""
+    heard = np.zeros_like(known)
+    if len(arcs):
+        senders, receivers = arcs[np.argsort(arcs[:, 1], kind="stable")].T
+        starts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
+        heard[receivers[starts]] = np.logical_or.reduceat(known[senders], starts, axis=0)
+    return heard
