@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adom.algorithms import Constants, method_class
-from adom.run.auto.policy import AROUND, CAREFUL, FIRST, FIRST_BLOCK, LONGEST_BLOCK, STIFFNESS, Policy
+from adom.run.auto.policy import AROUND, CAREFUL, FIRST, FIRST_BLOCK, LONGEST_BLOCK, MOST, STIFFNESS, Policy
 
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 
@@ -90,6 +90,15 @@ def test_ordinary_swings_are_no_reason_to_go_back():
     chosen = policy()
     decide(chosen, [9.0] * 6)
     assert not decide(chosen, [9.0] * 6, (1.0, 3.0, 1.0, 5.0), 200).back
+
+
+def test_canaries_that_always_explode_do_not_drive_the_assumption_beyond_all_numbers():
+    chosen = policy()
+    for clock in range(2000):
+        block(chosen, [-50.0] * 6, (1.0, 1e9, 1e9, 1e9))
+        power = chosen.decide(clock, 1.0, 100.0).power
+    assert power == MOST
+    assert chosen.chi < 1e11
 
 
 def test_a_canary_at_the_floor_of_rounding_counts_as_dead_not_as_one_that_stopped():

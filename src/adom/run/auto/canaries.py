@@ -14,23 +14,9 @@ import jax.numpy as jnp
 
 from ...algorithms import Gossip, Method, Oracle
 from ..local.gossip import Graphs, LocalGossip
+from .rates import Scalars
 
 Array = Any
-
-
-class Scalars:
-    """The oracle of the functions h_i x^2 / 2, one a column."""
-
-    def __init__(self, curvature: Array) -> None:
-        self.curvature = curvature
-
-    def gradient(self, x: Array) -> Array:
-        """Return h x."""
-        return self.curvature * x
-
-    def dual_gradient(self, z: Array) -> Array:
-        """Return z / h."""
-        return z / self.curvature
 
 
 class _WideOracle:

@@ -78,7 +78,7 @@ class Pilot:
         self._rows = slice(first, first + problem.nodes)
         self._policy = Policy(cls, constants)
         self._random = np.random.default_rng(np.random.SeedSequence(SEED))
-        self._curvature, self._bounds = self._curvatures(np.zeros((problem.nodes, problem.dim)))
+        self._curvature, _ = self._curvatures(np.zeros((problem.nodes, problem.dim)))
         self._deciding = False  # whether a block is over and its decision under way
         self._waiting = False  # carefully, since that takes longer than the block has
         self.settings: list[dict[str, Any]] = []

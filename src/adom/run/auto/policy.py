@@ -23,6 +23,8 @@ START = 1
 """Power that the run assumes at first, a bold one: where it is too bold, little is lost in a short block."""
 CAREFUL = 26
 """Power that the run assumes while the nodes take longer to agree than they have looked: no momentum, chi of 38,000."""
+MOST = 60
+"""The greatest power: chi of 4e10, more than any network has."""
 AROUND = (-3, -2, -1, 0, 1, 2)
 """Powers that later canaries assume, relative to the run's."""
 STIFFNESS = (0.0, 0.15, 0.3)
@@ -30,7 +32,7 @@ STIFFNESS = (0.0, 0.15, 0.3)
 FIRST_BLOCK = 8
 """Rounds of the first block; each is twice as long as the one before."""
 LONGEST_BLOCK = 1024
-BLOCKS_PER_CHI = 6.0
+ROUNDS_PER_CHI = 6.0
 """Rounds of the longest block relative to the assumed chi, where that is more."""
 SURE = 20.0
 """Rounds of a block relative to the assumed chi below which one more power is added to what it suggests."""
@@ -39,7 +41,7 @@ ALARM = 100.0
 DEAD = 1e-11
 """A canary that has shrunk so much since the first quarter has died, and its rate is rounding."""
 DIED = 9.0
-"""Rate of a dead canary, and less than that of one that is beyond all numbers."""
+"""Rate of a dead canary; one that has outgrown all numbers has its negative."""
 GROWN = 30.0
 """Growth of the run's own steps, against the smallest of a quarter, that is no oscillation."""
 RISEN = 1.2
@@ -50,8 +52,6 @@ PATIENCE = 3.0
 """Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
 MANY_ROUNDS = 512
 """Rounds of a block from which on rates are averaged with those of the block before."""
-
-
 SLACK = 0.3
 """Growth, as a logarithm, that says nothing in a block too short for its assumption to show what it does."""
 
@@ -144,7 +144,7 @@ class Policy:
         if good:
             self._good_step = step
         alarmed = len(block.tops) < 4
-        self._begin(max(0, power), block.rounds // 2 if alarmed else 2 * block.rounds)
+        self._begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
         return Decision(self.power, back, good, why)
 
     def _averaged(self, rates: Array) -> Array:
@@ -170,7 +170,7 @@ class Policy:
         return self._caution
 
     def _begin(self, power: int, rounds: int) -> None:
-        longest = max(LONGEST_BLOCK, BLOCKS_PER_CHI * RATIO**power)
+        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power)
         self.power, self.window = power, [max(0, power + offset) for offset in AROUND]
         self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
 

@@ -11,17 +11,19 @@ UNMOVED = 1e-9
 """The distance from 1 of an eigenvalue that belongs to a conserved sum."""
 
 
-class _Scalar:
-    """The function h x^2 / 2."""
+class Scalars:
+    """The oracle of the functions h_i x^2 / 2, one a column."""
 
-    def __init__(self, h: float) -> None:
-        self.h = h
+    def __init__(self, curvature: Any) -> None:
+        self.curvature = curvature
 
     def gradient(self, x: Any) -> Any:
-        return self.h * x
+        """Return h x."""
+        return self.curvature * x
 
     def dual_gradient(self, z: Any) -> Any:
-        return z / self.h
+        """Return z / h."""
+        return z / self.curvature
 
 
 class _OneMode:
@@ -55,7 +57,7 @@ def perfect_rate(method: Method, curvatures: Iterable[float], lambda_max: float)
     (0.0032, 0.0303)
     """
     modes = (lambda_max,) if method.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
-    return min(_rate(method, _Scalar(h), _OneMode(mode, lambda_max)) for h in curvatures for mode in modes)
+    return min(_rate(method, Scalars(h), _OneMode(mode, lambda_max)) for h in curvatures for mode in modes)
 
 
 def _rate(method: Method, oracle: Any, network: Any) -> float:
