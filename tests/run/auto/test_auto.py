@@ -104,9 +104,16 @@ def test_every_number_sent_is_counted(problem, network, found):
     decided = ~found.settings["why"].str.contains("longer to agree")
     for end in found.settings["round"][decided][1:]:
         begin = next(k for k in range(end, 0, -1) if k + 2 * flood_estimate(network, k) == end)
-        sent += (CANARIES + 3) * links[np.arange(begin, end) % network.period].sum()
+        sent += (CANARIES + 4) * links[np.arange(begin, end) % network.period].sum()
     agreeing = found.last["floats_sent"] - sent  # begun when the run ended
-    assert 0 <= agreeing <= (CANARIES + 3) * 2 * NODES * links.max()
+    assert 0 <= agreeing <= (CANARIES + 4) * 2 * NODES * links.max()
+
+
+def test_a_run_at_its_floor_of_rounding_does_not_become_more_and_more_careful(problem, network):
+    result = adom.solve(problem, network, "diging", "auto", rounds=20_000, record_every=200)
+    assert result.message.startswith("at the floor of rounding")
+    late = result.settings["chi"][result.settings["round"] > 5000]
+    assert late.max() <= 2 * late.min()
 
 
 def test_where_records_fall_changes_nothing(problem, network, found):

@@ -32,6 +32,8 @@ NOISE = 0.03
 """Share of random numbers in the seeds of new canaries."""
 MIXED = 1e-6
 """Change of an averaged column in a block below which it starts afresh."""
+REST = 100.0
+"""Steps of a run that has come to rest, relative to its rows, in units of rounding."""
 SEED = 16
 
 
@@ -154,13 +156,15 @@ class Pilot:
     def _clock(self) -> int:
         return int(self.session.carry.clock)
 
-    def _look(self) -> tuple[Array, float]:
-        """Return the greatest |answer| of each canary and the run's longest step since the last look."""
+    def _look(self) -> tuple[Array, float, bool]:
+        """Return each canary's greatest |answer|, the run's longest step lately, and whether it is at rest."""
         state: Any = self.session.carry.state
-        own = np.append(np.asarray(state.greatest).max(axis=0), np.asarray(state.moved).max())
+        run = [float(np.asarray(state.moved).max()), float(np.abs(np.asarray(state.x)).max())]
+        own = np.append(np.asarray(state.greatest).max(axis=0), run)
         self._keep(state._replace(greatest=jnp.zeros_like(state.greatest), moved=jnp.zeros_like(state.moved)))
         all_nodes = self._greatest(own)
-        return all_nodes[:-1], float(all_nodes[-1])
+        step, size = (float(value) for value in all_nodes[-2:])
+        return all_nodes[:-2], step, step <= REST * float(np.finfo(self.session.dtype).eps) * size
 
     def _curvatures(self, x: Array) -> tuple[Array, tuple[float, float]]:
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
@@ -179,7 +183,7 @@ class Pilot:
         rounds, graphs = 2 * flood_estimate(self._network, self._clock), self.session.graphs
         order, links = np.asarray(graphs.order), np.asarray(graphs.links)
         numbers = links[order[(self._clock - int(graphs.first) + np.arange(rounds)) % len(order)]].sum()
-        width = self._curvature.shape[1] + 3
+        width = self._curvature.shape[1] + 4  # the canaries' answers, the run's step and size, two curvatures
         carry = self.session.carry
         self.session.carry = carry._replace(floats=carry.floats + int(numbers) * width)
         return rounds

@@ -72,6 +72,7 @@ class _Block:
     rounds: int
     tops: list[Array]  # for each quarter, the greatest |answer| of the canaries: (assumptions, canaries of one)
     steps: list[float]  # for each quarter, the run's longest step
+    at_rest: bool = False  # whether the last of these was rounding
 
 
 class Policy:
@@ -107,11 +108,15 @@ class Policy:
         """Rounds of a quarter."""
         return max(2, self.block.rounds // 4)
 
-    def see(self, tops: Array, step: float) -> bool:
-        """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over."""
+    def see(self, tops: Array, step: float, at_rest: bool = False) -> bool:
+        """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over.
+
+        A run whose steps are rounding is at rest: it has nothing left to gain by more care.
+        """
         block = self.block
         block.tops.append(np.asarray(tops, dtype=float).reshape(len(self.window), len(STIFFNESS)))
         block.steps.append(float(step))
+        block.at_rest = at_rest
         if len(block.tops) == 1 or self.power not in self.window:
             return len(block.tops) == 4
         own = self.window.index(self.power)
@@ -160,7 +165,7 @@ class Policy:
     def _waited(self, clock: int) -> int:
         """Return how many powers to add: one more whenever the run makes no progress for long."""
         steps = self.block.steps
-        if min(steps) < FALLEN * self._least_step:
+        if min(steps) < FALLEN * self._least_step or self.block.at_rest:
             self._least_step, self._progress = steps[-1], clock
         else:
             c = self._constants
