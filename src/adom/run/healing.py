@@ -1,0 +1,191 @@
+"""Healing: what a method conserves over the nodes, and a ledger at both ends of every link that restores it after loss.
+
+Given its gradients, every method here is linear: a node's next state is A state + B gradients + C exchanges, where an
+exchange is what the node has taken from its own rows for one gossiped vector, the sum over its links of
+w_ij (v_i - v_j). Some parts of the state, L state, do not depend on gradients at all: L A = A_L L and L B = 0. In ADOM
+they are z and z_f, in ADOM+ too; in gradient tracking s - grad F, the tracked sum less the gradients. Exactness rests
+on these: they start at zero, and as the two ends of a link take opposite exchanges, their sum over all nodes stays
+zero. If one end does not hear the other, the sum is off for ever, and the run ends at a wrong point.
+
+So each end of a link keeps an entry, the part of L state that came over that link. It follows the same recursion,
+entry' = A_L entry + L C exchange, also where parameters change on the way, and a node's L state is the sum of its
+entries. One end, say the one with the smaller name, owns the link and sends its entry with its messages. The other end,
+when it hears them, puts minus that entry in the place of its own, and adds the difference to its state. Thus
+
+- a message lost one way leaves the ends apart until the owner is heard again;
+- when a node is gone, its neighbours take its entries out of their states, and the sum over those left is zero again;
+- a node that joins, or comes back without memory, starts as all did, with no entries;
+- parts that gradients do change need no ledger: the method itself draws them to the right place.
+
+Everything here is arithmetic on arrays of NumPy or JAX alike, for the rows of a simulation and for a single agent.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algorithms import Method
+from ..errors import InputError
+
+Array = Any
+ROUNDING = 1e-14
+"""Relative size of a coupling that counts as rounding."""
+NEAR = 1e-11
+"""Distance at which an entry of a basis counts as a whole number."""
+
+
+class Healing(NamedTuple):
+    """The conserved parts of a method; the last axis of each array is that of columns, or 1 for all of them."""
+
+    kept: Array  # (parts, fields, columns): L
+    onward: Array  # (parts, parts, columns): A_L
+    taken: Array  # (parts, vectors, columns): L C
+    lift: Array  # (fields, parts, columns): a change of the state that changes L state by so much
+
+    @property
+    def parts(self) -> int:
+        """The number of conserved vectors; 0 for a method that conserves none."""
+        return int(self.kept.shape[0])
+
+    def of(self, state: Any) -> Array:
+        """Return L state, (rows, parts, columns)."""
+        return _times(self.kept, _stacked(state))
+
+    def after(self, entry: Array, exchange: Array) -> Array:
+        """Return entries (..., parts, columns) after a step in which the end took exchanges (..., vectors, columns).
+
+        An end that has not heard the other takes zeros.
+        """
+        return _times(self.onward, entry) + _times(self.taken, exchange)
+
+    def change(self, state: Any, difference: Array) -> Any:
+        """Return the state changed so that L state is larger by (rows, parts, columns)."""
+        changed = _stacked(state) + _times(self.lift, difference)
+        return _filled(state, [changed[:, i] for i in range(changed.shape[1])])
+
+
+def healing(method: Method, lambda_max: float = 1.0) -> Healing:
+    """Return the conserved parts of a method, found by steps from unit vectors.
+
+    Its parameters may be arrays, one value a column. `lambda_max` is that of the network's W.
+
+    Examples
+    --------
+    >>> from adom.algorithms import Constants, method_class
+    >>> constants = Constants(mu=1.0, L=10.0, lambda_min_plus=0.1)
+    >>> healing(method_class("adom").unit(constants)).kept[..., 0]  # z and z_f of z, z_f, m
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    >>> healing(method_class("diging").unit(constants)).kept[..., 0]  # s - g of x, s, g
+    array([[ 0.,  1., -1.]])
+    >>> healing(method_class("apm").unit(constants)).parts
+    0
+    """
+    count = _Probe(lambda_max)
+    state: Any = method.init(np.zeros((1, 1)), count)
+    count.oracle = count.network = 0
+    method.step(state, count, count)
+    fields = sum(np.ndim(f) == 2 for f in state)
+    units = np.eye(fields + count.oracle + count.network)[:, :, None]
+    own, gradients, exchanges = np.split(units, [fields, fields + count.oracle])
+    probe = _Probe(lambda_max, gradients, exchanges)
+    after, _ = method.step(_filled(state, own), probe, probe)
+    inputs = np.moveaxis(_stacked(after), 0, 2)  # (fields, columns, inputs)
+    each = [
+        _conserved(*np.split(inputs[:, c], [fields, fields + count.oracle], axis=1)) for c in range(inputs.shape[1])
+    ]
+    return Healing(*(np.stack(arrays, axis=-1) for arrays in zip(*each, strict=True)))
+
+
+class _Probe:
+    """An oracle and a network in one, whose answers are given: units, or zeros that are only counted."""
+
+    def __init__(self, lambda_max: float, gradients: Array = None, exchanges: Array = None) -> None:
+        self.lambda_max, self._gradients, self._exchanges = lambda_max, gradients, exchanges
+        self.oracle = self.network = 0  # answers so far
+
+    def gradient(self, x: Array) -> Array:
+        self.oracle += 1
+        return 0 * x if self._gradients is None else self._gradients[self.oracle - 1]
+
+    dual_gradient = gradient
+
+    def _exchange(self, v: Array) -> Array:
+        self.network += 1
+        return 0 * v if self._exchanges is None else self._exchanges[self.network - 1]
+
+    def __call__(self, *vectors: Array) -> Any:
+        taken = tuple(map(self._exchange, vectors))
+        return taken[0] if len(vectors) == 1 else taken
+
+    def average(self, *vectors: Array) -> Any:
+        left = tuple(v - self._exchange(v) / self.lambda_max for v in vectors)
+        return left[0] if len(vectors) == 1 else left
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        return self.average(v)
+
+    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        return pulled - self._exchange(pulled), pushed - self._exchange(pushed)
+
+    def project(self, v: Array) -> Array:
+        raise InputError("full averaging goes over no links that could be healed; take another method than PNGD")
+
+
+def _conserved(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array, Array]:
+    """Return L, A_L, L C and the lift, for one column."""
+    L, pivots = _reduced(_untouched(A, B))
+    steps = C / np.maximum(np.abs(C).max(axis=0), 1e-300)
+    reach = L @ steps
+    # Where exchanges reach all of L state, a difference is applied as one that comes late: in ADOM, to z and to m.
+    late = len(L) and np.linalg.matrix_rank(reach, tol=NEAR) == len(L)
+    lift = steps @ np.linalg.pinv(reach) if late else np.linalg.pinv(L)
+    return L, (L @ A)[:, pivots], L @ C, lift
+
+
+def _untouched(A: Array, B: Array) -> Array:
+    """Return a basis of the rows L that gradients never touch: L is orthogonal to all they reach, B, A B, A A B, ..."""
+    reached: list[Array] = []
+    waiting = [(v, np.linalg.norm(v)) for v in B.T]
+    while waiting:
+        v, size = waiting.pop(0)
+        for q in (*reached, *reached):  # twice, for rounding
+            v = v - (q @ v) * q
+        left = np.linalg.norm(v)
+        if left > ROUNDING * size:
+            reached.append(v / left)
+            waiting.append((A @ reached[-1], np.linalg.norm(np.abs(A) @ np.abs(reached[-1]))))
+    return np.linalg.svd(np.array(reached).reshape(-1, len(A)))[2][len(reached) :]
+
+
+def _reduced(rows: Array) -> tuple[Array, list[int]]:
+    """Return the basis with units in some columns, and these: it depends on nothing but the space that rows span."""
+    pivots: list[int] = []
+    for at in range(len(rows)):
+        column = int(np.argmax(np.abs(rows[at:]).max(axis=0) > NEAR))
+        best = at + int(np.argmax(np.abs(rows[at:, column])))
+        rows[[at, best]] = rows[[best, at]]
+        rows[at] /= rows[at, column]
+        others = np.arange(len(rows)) != at
+        rows[others] -= np.outer(rows[others, column], rows[at])
+        pivots.append(column)
+    whole = rows.round() + 0.0
+    return np.where(np.abs(rows - whole) < NEAR, whole, rows), pivots
+
+
+def _stacked(state: Any) -> Array:
+    """Return the arrays of a state side by side, (rows, fields, columns)."""
+    fields = [f for f in state if np.ndim(f) == 2]
+    library = fields[0].__array_namespace__()  # NumPy, or JAX
+    return library.stack(library.broadcast_arrays(*fields), axis=1)
+
+
+def _filled(state: Any, arrays: Any) -> Any:
+    """Return a state with other arrays; what is no array, such as a count of steps, stays."""
+    rest = iter(arrays)
+    return state._make(next(rest) if np.ndim(f) == 2 else f for f in state)
+
+
+def _times(matrix: Array, vectors: Array) -> Array:
+    """Return the product of (m, k, columns) and (..., k, columns), column by column."""
+    return (matrix * vectors[..., None, :, :]).sum(axis=-2)
