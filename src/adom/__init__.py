@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .algorithms import Constants, Method
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
+    from .data.model import Model, load_model
     from .data.shards import Shards
     from .errors import InputError
     from .problems.logistic import LogisticRegression
@@ -51,6 +52,7 @@ _HOME = {
     "LeastSquares": "problems.squares",
     "LogisticRegression": "problems.logistic",
     "Method": "algorithms",
+    "Model": "data.model",
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
     "Result": "run.result",
@@ -64,6 +66,7 @@ _HOME = {
     "constants": "run.constants",
     "data": "data",
     "load": "run.result",
+    "load_model": "data.model",
     "networks": "networks",
     "replay": "study.replay",
     "solve": "run.solve",
@@ -82,6 +85,7 @@ __all__ = [
     "LeastSquares",
     "LogisticRegression",
     "Method",
+    "Model",
     "Quadratic",
     "Result",
     "Shards",
@@ -95,6 +99,7 @@ __all__ = [
     "data",
     "from_loss",
     "load",
+    "load_model",
     "networks",
     "replay",
     "solve",

@@ -25,6 +25,7 @@ from .ledger import ledger
 from .methods import methods
 from .network import network
 from .plot import plot
+from .predict import predict, score
 from .report import report
 from .reproduce import reproduce
 from .solve import solve
@@ -49,6 +50,10 @@ further
   adom verify                  check the theorem and its lemmas in every round
   adom plot out/result.npz     draw a saved run again
   adom report out              one page of curves and the network in motion
+  adom predict out/model.json new.csv
+                               use the model that a run on data has left;
+  adom score out/model.json held-out.csv
+                               and score it
 the paper
   adom data                    list its data sets, and fetch them
   adom reproduce --quick       its figures and claims, in miniature
@@ -71,6 +76,8 @@ EXAMPLES = {
     split: "adom split data.svm --nodes 100 --by label --out shards",
     reproduce: "adom reproduce --quick   or, one panel: adom reproduce kappa/d40-kappa100",
     ledger: "adom ledger out/reproduce --claim best-over-kappa",
+    predict: "adom predict out/model.json new.csv --out predictions.csv",
+    score: "adom score out/model.json held-out.csv",
     plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
     report: "adom report out/compare -o report.html",
 }

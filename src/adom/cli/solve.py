@@ -43,9 +43,10 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         else:
             result = _build_and_run(settings)
         code = of_run(result.status, result.provenance["tol"])
-        if ranks.rank():  # rank 0 prints and writes for all
+        if ranks.rank():  # rank 0 prints and writes for all, but a machine may have this rank alone
+            _save_model(result, settings, out)
             return ranks.leave(code)
-        files = _save(result, settings, out, painter)
+        files = _save(result, settings, out, painter) | _save_model(result, settings, out)
     summary = _summary(result, settings)
     if json:
         output.as_json({**summary, "files": files})
@@ -135,6 +136,19 @@ def _save(result: "Result", settings: Config, out: Path, painter: Painter) -> di
     if result.measure:
         painter.finish(result, files["figure"])
     return {kind: str(path) for kind, path in files.items()}
+
+
+def _save_model(result: "Result", settings: Config, out: Path) -> dict[str, str]:
+    """Write the model of a run on data, on every rank; return the file by its kind."""
+    from ..data.sample_files import feature_names
+    from ..data.sets import SAMPLES
+
+    table = settings.problem
+    if (table.data is None and table.shards is None) or result.lost:
+        return {}
+    named = table.data is not None and table.data not in SAMPLES
+    names = feature_names(str(table.data), table.label) if named else None
+    return {"model": str(result.model(names).save(out / "model.json"))}
 
 
 def _summary(result: "Result", settings: Config) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 `infectious`                    the network of infectious_ct1: 200 graphs on 50 nodes
 `split`, `shares`               samples split over nodes: shuffled, contiguous, by label, Dirichlet
 `write_shards`, `Shards`        one file a node, each opened only by the process that runs the node
+`Model`, `load_model`           a fitted linear model, and its file
 `fetch`, `state`, `folder`      the files: download missing ones, say which are there, and where
 `table2`, `readings`            the files compared with the paper's Table 2 and its chi of about 232
 ==============================  ====================================================================
@@ -16,6 +17,7 @@ or found, must have the SHA-256 listed in `adom.data.sets`.
 
 from adom.data.download import fetch, folder, state
 from adom.data.infectious import infectious, readings
+from adom.data.model import Model, load_model
 from adom.data.samples import load, problem, table2
 from adom.data.sets import SETS, DataSet
 from adom.data.shards import Shards, write_shards
@@ -25,11 +27,13 @@ __all__ = [
     "SETS",
     "SPLITS",
     "DataSet",
+    "Model",
     "Shards",
     "fetch",
     "folder",
     "infectious",
     "load",
+    "load_model",
     "problem",
     "readings",
     "shares",

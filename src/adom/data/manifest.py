@@ -119,11 +119,11 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest.model_validate_json(content(path, "check the path and its permissions", LARGEST))
     except ValidationError as error:
         raise InputError(
-            f"{path} is not a manifest of shards: {_complaint(error)}; correct it, or split the data again"
+            f"{path} is not a manifest of shards: {complaint(error)}; correct it, or split the data again"
         ) from None
 
 
-def _complaint(error: ValidationError) -> str:
+def complaint(error: ValidationError) -> str:
     """Return the first error in one line: the field, the rule, and the value if it is short."""
     first: Any = error.errors(include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])

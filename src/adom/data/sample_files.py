@@ -96,6 +96,21 @@ def read(
     return parse_libsvm(path, content, features)
 
 
+def feature_names(path: str | os.PathLike[str], label: str | int | None = None) -> list[str] | None:
+    """Return the names of the features of a CSV file; None where it has none, or is none."""
+    path = Path(path)
+    content = file_content(path, "check the path and its permissions")
+    if content.startswith(ARCHIVE) or not _is_csv(path, content := _unpacked(path, content)):
+        return None
+    first_line = content.lstrip().partition(b"\n")[0].decode("utf-8-sig")
+    delimiter = next((mark for mark in ",;\t" if mark in first_line), ",")
+    _, first = next(_rows(path, io.StringIO(first_line, newline=""), delimiter), (0, []))
+    if not _is_header(first, label) or len(set(first)) < len(first):
+        return None
+    del first[_label_column(path, label, first, len(first))]
+    return first
+
+
 def unpack_text(content: bytes, most: float) -> bytes:
     """Unpack bzip2, gzip or xz to little more than `most` bytes; return other bytes as they are. Raises `Damaged`."""
     opener = next((opener for start, opener in PACKERS.items() if content.startswith(start)), None)

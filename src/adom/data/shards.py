@@ -265,6 +265,16 @@ class Shards:
 
         return weighting(self.samples, np.ones(self.nodes))
 
+    def model(self, l2: float) -> dict[str, Any]:
+        """Return what a model with this regulariser is, all but its coefficients."""
+        from ..problems.weighting import penalty_of
+
+        penalty = penalty_of("logistic", l2, self.weighting(), int(self.samples.sum()))
+        classes = self.manifest.classes
+        return {
+            "kind": "logistic", "features": self.dim, "classes": classes, "intercept": False, "penalty": penalty
+        }  # fmt: skip
+
     def regulariser(self, curvature: float) -> float:
         """Return l2: the one given, or the one that gives kappa.
 

@@ -284,6 +284,10 @@ class Problem(ABC):
         """Return how many samples the nodes have and how they are weighted; None for a problem without samples."""
         return None
 
+    def model(self) -> dict[str, Any] | None:
+        """Return what a model of this problem is, all but its coefficients; None for a problem that is no model."""
+        return None
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
 

@@ -12,7 +12,7 @@ from .base import Array, HessianProduct, Problem
 from .checks import as_number, check_room
 from .features import DenseFeatures, SparseFeatures, largest_curvature, lay_out
 from .nodes import Stacked, check_longest
-from .weighting import weighting
+from .weighting import penalty_of, weighting
 
 
 class LinearModel(Problem):
@@ -25,8 +25,11 @@ class LinearModel(Problem):
     on_host = True
     steepest: ClassVar[float] = 1.0
     """The largest second derivative of the loss."""
+    kind: ClassVar[str]
+    """Name of the model: "logistic", "softmax" or "ridge"."""
     features: DenseFeatures | SparseFeatures
     l2: float
+    labels: tuple[Any, ...] | None = None  # the classes, where they are known; not part of the pytree
 
     def _build(
         self,
@@ -78,6 +81,17 @@ class LinearModel(Problem):
     def weighting(self) -> dict[str, Any]:
         """Return how many samples the nodes have and how they are weighted."""
         return weighting(*self.features.weighed())
+
+    def model(self) -> dict[str, Any] | None:
+        """Return what a model of this problem is, all but its coefficients."""
+        if self.labels is None:
+            return None
+        counts, totals = self.features.weighed()
+        width = self.dim // (len(self.labels) if self.kind == "softmax" else 1)
+        penalty = penalty_of(self.kind, self.l2, weighting(counts, totals), int(counts.sum()))
+        return {
+            "kind": self.kind, "features": width, "classes": self.labels, "intercept": False, "penalty": penalty
+        }  # fmt: skip
 
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}

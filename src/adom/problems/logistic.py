@@ -47,6 +47,7 @@ class LogisticRegression(LinearModel):
     array_fields = ("features", "l2", "curvature")
     static_fields = ()
     steepest = 0.25
+    kind = "logistic"
     curvature: np.ndarray  # (nodes,): L_i - r, which r may be too large to get back from L_i
 
     def __init__(
@@ -68,7 +69,8 @@ class LogisticRegression(LinearModel):
         counts = np.full(nodes, matrix.shape[0] // nodes)
         counts[: matrix.shape[0] % nodes] += 1
         data = Stacked(matrix, as_labels(labels), counts)
-        self.curvature = self._build(data, l2, kappa, signs=_signs(data))
+        signs, self.labels = _signs(data)
+        self.curvature = self._build(data, l2, kappa, signs=signs)
 
     @classmethod
     def from_nodes(
@@ -105,7 +107,8 @@ class LogisticRegression(LinearModel):
         """
         stacked = stack(data, weights)
         self = object.__new__(cls)
-        self.curvature = self._build(stacked, l2, kappa, signs=_signs(stacked, classes), longest=longest)
+        signs, self.labels = _signs(stacked, classes)
+        self.curvature = self._build(stacked, l2, kappa, signs=signs, longest=longest)
         return self
 
     def with_l2(self, l2: float) -> Self:
@@ -127,6 +130,7 @@ class LogisticRegression(LinearModel):
     def _regularised(self, l2: float | None, kappa: float | None) -> Self:
         arrays, static = self._flatten()
         other = type(self)._unflatten(static, arrays)
+        other.labels = self.labels
         other._regularise(regulariser(float(self.curvature.max()), l2, kappa), self.curvature)
         return other
 
@@ -160,8 +164,8 @@ def _sigmoid(margins: Array) -> Array:
         return 1 / (1 + np.exp(-margins))
 
 
-def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> np.ndarray:
-    """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1."""
+def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> tuple[np.ndarray, tuple[Any, Any]]:
+    """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1; return them too."""
     labels, samples = data.labels, data.features.shape[0]
     if labels.shape != (samples,):
         raise InputError(
@@ -177,7 +181,7 @@ def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> np.ndar
                 f"labels must be {smaller} or {larger}, got {labels[sample]} for sample {sample}; "
                 "correct the label, or give the classes that occur"
             )
-        return np.where(labels == larger, 1.0, -1.0)
+        return np.where(labels == larger, 1.0, -1.0), (smaller, larger)
     values = np.unique(labels)
     if values.size != 2:
         shown = ", ".join(str(v) for v in values[:5]) + (", ..." if values.size > 5 else "")
@@ -185,7 +189,7 @@ def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> np.ndar
             f"labels must be of exactly two classes, got {values.size}: {shown}; "
             "logistic regression here is binary: map or filter the classes first"
         )
-    return np.where(labels == values[1], 1.0, -1.0)
+    return np.where(labels == values[1], 1.0, -1.0), (values[0].item(), values[1].item())
 
 
 def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:

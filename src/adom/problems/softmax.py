@@ -54,6 +54,7 @@ class SoftmaxRegression(LinearModel):
     array_fields = ("features", "targets", "l2")
     static_fields = ("classes",)
     steepest = 0.5
+    kind = "softmax"
     targets: np.ndarray  # (nodes, dim): the sum over j of w_ij a_ij in the place of class b_ij
     classes: int
 
@@ -69,6 +70,7 @@ class SoftmaxRegression(LinearModel):
         stacked = stack(data, weights)
         _check_labels(stacked.labels, classes)
         self.classes = int(classes)
+        self.labels = tuple(range(self.classes))
         self._build(stacked, l2, outputs=self.classes, longest=longest)
         sums = stacked.summing(stacked.sample_weights(), stacked.labels.astype(np.int64), self.classes)
         self.targets = dense(sums @ stacked.features).reshape(self.nodes, self.dim)

@@ -42,6 +42,7 @@ class LeastSquares(LinearModel):
 
     array_fields = ("features", "moments", "squares", "l2")
     static_fields = ()
+    kind = "ridge"
     moments: np.ndarray  # (nodes, dim): the sum over j of w_ij b_ij a_ij
     squares: np.ndarray  # (nodes,): the sum over j of w_ij b_ij^2
 
@@ -57,6 +58,7 @@ class LeastSquares(LinearModel):
         targets = as_numbers("targets", stacked.labels)
         self._build(stacked, l2, longest=longest)
         sums = stacked.summing(stacked.sample_weights() * targets)
+        self.labels = ()
         self.moments, self.squares = dense(sums @ stacked.features), np.asarray(sums @ targets)
 
     def _linear(self) -> Array:

@@ -38,3 +38,19 @@ def weighting_text(weights: dict[str, Any] | None) -> str:
         return ""
     sizes = f"{weights['fewest']:,} to {weights['most']:,} samples each"
     return f"nodes count alike: {sizes}, so a sample of a small node weighs more"
+
+
+def penalty_of(kind: str, l2: float, weights: dict[str, Any], samples: int) -> dict[str, Any]:
+    """Return the penalty as it is, and as scikit-learn counts it where every sample weighs the same.
+
+    Divided by the number of samples N, scikit-learn's objectives are the mean loss + |w|^2 / (2 C N) for classes and
+    half the mean squared error + alpha |w|^2 / (2 N) for numbers.
+
+    Examples
+    --------
+    >>> penalty_of("logistic", 0.1, {"alike": "samples"}, 20), penalty_of("ridge", 0.1, {"alike": "samples"}, 20)
+    ({'l2': 0.1, 'C': 0.5}, {'l2': 0.1, 'alpha': 2.0})
+    """
+    if weights["alike"] != "samples" and weights["fewest"] != weights["most"]:
+        return {"l2": l2}
+    return {"l2": l2, **({"alpha": l2 * samples} if kind == "ridge" else {"C": 1 / (l2 * samples)})}

@@ -53,6 +53,7 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
         "L": problem.L,
         "kappa": problem.kappa,
         "samples": problem.weighting(),
+        "model": problem.model(),
     }
 
 

@@ -6,6 +6,7 @@ whole or not there; nothing in it is ever unpickled.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from .endings import LOST
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..data.model import Model
     from ..plot.display import Figure
 
 __all__ = ["FORMAT", "Result", "atomic", "load"]
@@ -110,6 +112,30 @@ class Result:
     def weighting(self) -> str:
         """Weighting of nodes with different numbers of samples, in words; "" where all have the same."""
         return weighting_text(self.provenance.get("problem", {}).get("samples"))
+
+    def model(self, features: Sequence[str] | None = None) -> "Model":
+        """Return the fitted model: the mean of the nodes' rows, with the names, scales and classes of the data.
+
+        Parameters
+        ----------
+        features : sequence of str, optional
+            Names of the features, where the data had none.
+        """
+        from ..data.model import model_from
+
+        about = (self.provenance.get("problem") or {}).get("model")
+        if about is None:
+            raise InputError(
+                f"a result of {self.provenance.get('problem', {}).get('type', 'this problem')} is no linear model; fit "
+                "LogisticRegression, SoftmaxRegression or LeastSquares, or data that lie apart (adom.NodeData)"
+            )
+        if features is not None:
+            about = {**about, "features": list(features)}
+        return model_from(self.x, about, {**self.provenance, "status": self.status})
+
+    def to_sklearn(self) -> Any:
+        """Return the fitted model as an estimator of scikit-learn, or a pipeline with its scaling."""
+        return self.model().to_sklearn()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the result to `path` (a .npz file), whole or not at all; return the path."""

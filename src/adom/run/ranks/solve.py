@@ -107,6 +107,7 @@ def run(
             _end_if_spent(backend)
     start = block.start_error
     described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}
+    described["model"] = problem.model() if isinstance(problem, Problem) else problem.model(block.constants.mu)
     about = describe(
         backend.history,
         {"type": type(block.problem).__name__, **described},

@@ -1,0 +1,325 @@
+"""Linear models in use: coefficients with the names, scales and classes that belong to them, in an open file.
+
+A model file is JSON with a checksum, written whole or not at all and checked as a whole when it is read; nothing is
+ever unpickled. Decisions are ((a - means) / scales)'w + b for one or several pairs of w and b.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import InputError, InputTypeError, shown
+from ..problems.checks import as_numbers, is_sparse
+from ..problems.nodes import as_labels, check_features
+from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.files import named, reason
+from .model_file import FORMAT, ModelFile, read_fields
+
+KINDS = ("logistic", "softmax", "ridge")
+SOME = 5
+"""The most names that a message lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A linear model: what a fit ends in, and what predicts.
+
+    Attributes
+    ----------
+    kind : str
+        "logistic" (two classes), "softmax" (more) or "ridge" (a number).
+    coefficients : array of shape (vectors, features)
+        One vector, or one a class for "softmax"; of the scaled features where there is a scaling.
+    intercept : array of shape (vectors,)
+    features : tuple of str
+        Names of the columns, in the order of the coefficients.
+    classes : tuple
+        Labels in the order of the scores; empty for "ridge".
+    means, scales : array of shape (features,), optional
+        What is taken from a feature, and what it is divided by then.
+    target : str
+        Name of the column that is predicted.
+    penalty : dict
+        What was penalised, and how: "l2", and "C" or "alpha" as scikit-learn counts.
+    provenance : dict
+        How the model came about.
+
+    Examples
+    --------
+    >>> model = Model("logistic", [[1.0, -2.0]], [0.5], ("height", "weight"), ("no", "yes"))
+    >>> model.predict([[3.0, 1.0], [0.0, 1.0]]).tolist()
+    ['yes', 'no']
+    >>> model.decision_function([[3.0, 1.0]]).tolist()
+    [1.5]
+    """
+
+    kind: Literal["logistic", "softmax", "ridge"]
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    features: tuple[str, ...]
+    classes: tuple[Any, ...] = ()
+    means: np.ndarray | None = None
+    scales: np.ndarray | None = None
+    target: str = ""
+    penalty: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("coefficients", "intercept", "means", "scales"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_numbers(name, getattr(self, name)))
+        object.__setattr__(self, "features", tuple(map(str, self.features)))
+        object.__setattr__(
+            self, "classes", tuple(getattr(each, "item", lambda each=each: each)() for each in self.classes)
+        )
+        if flaw := self._flaw():
+            raise InputError(f"a model must fit together, but {flaw}; correct it, or fit again")
+
+    def _flaw(self) -> str:
+        """Say what does not fit together; "" if all does."""
+        width, count = len(self.features), len(self.classes)
+        if self.kind not in KINDS:
+            return f"its kind is {shown(self.kind)}, not one of {', '.join(KINDS)}"
+        if len(set(self.features)) < width:
+            return "a feature is named twice"
+        wanted = {"logistic": 2, "softmax": max(3, count), "ridge": 0}[self.kind]
+        if count != wanted or len(set(self.classes)) < count:
+            return f"{self.kind} has {count} classes, {len(set(self.classes))} of them different"
+        vectors = count if self.kind == "softmax" else 1
+        if self.coefficients.shape != (vectors, width) or self.intercept.shape != (vectors,):
+            shapes = f"{self.coefficients.shape} and {self.intercept.shape}"
+            return f"coefficients and intercept have shapes {shapes}, not ({vectors}, {width}) and ({vectors},)"
+        for name in ("means", "scales"):
+            if getattr(self, name) is not None and getattr(self, name).shape != (width,):
+                return f"{name} has shape {getattr(self, name).shape}, not ({width},)"
+        if self.scales is not None and not (self.scales > 0).all():
+            return "a scale is not positive"
+        return ""
+
+    # Use
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores, shape (samples,), or (samples, classes) for "softmax".
+
+        Parameters
+        ----------
+        X : array, scipy.sparse array or pandas.DataFrame of shape (samples, features)
+            Of a data frame the columns are taken by name, wherever they stand; others are left alone.
+        """
+        A = self._table(X)
+        w = self.coefficients if self.scales is None else self.coefficients / self.scales
+        offset = self.intercept if self.means is None else self.intercept - w @ self.means
+        scores: np.ndarray = np.asarray(A @ w.T) + offset
+        return scores if self.kind == "softmax" else scores[:, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likeliest class of every sample, or its number for "ridge"."""
+        scores = self.decision_function(X)
+        if self.kind == "ridge":
+            return scores
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        predicted: np.ndarray = np.array(self.classes)[chosen]
+        return predicted
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every class, shape (samples, classes)."""
+        from scipy.special import expit, softmax
+
+        if self.kind == "ridge":
+            raise InputError("a ridge model has no classes, and so no probabilities of them; take predict")
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        return np.asarray(softmax(scores, axis=1))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of right classes, or R^2 for "ridge"; as scikit-learn counts them."""
+        return score_of(self.sums(X, y))
+
+    def sums(self, X: Any, y: Any) -> np.ndarray:
+        """Return the sums over samples that a score is made of; those of several parts add up to those of all.
+
+        Number of samples; then, of classes, how many are right; of numbers, the sums of squared errors, of targets
+        and of their squares.
+        """
+        predicted, labels = self.predict(X), as_labels(y, "y")
+        if labels.shape != predicted.shape:
+            raise InputError(
+                f"y has shape {labels.shape} for {len(predicted)} samples; give one label for every sample"
+            )
+        if self.kind == "ridge":
+            y = as_numbers("y", labels)
+            return np.array([len(y), ((y - predicted) ** 2).sum(), y.sum(), (y**2).sum()])
+        known = np.array(self.classes)
+        if (labels.dtype.kind in "US") != (known.dtype.kind in "US"):
+            raise InputError(
+                f"y is of {labels.dtype}, and the classes of the model are {self._shown_classes()}; give the same kind"
+            )
+        return np.array([len(labels), float((labels == predicted).sum())])
+
+    def _shown_classes(self) -> str:
+        return ", ".join(map(shown, self.classes[:SOME])) + (", ..." if len(self.classes) > SOME else "")
+
+    def _table(self, X: Any) -> Any:
+        """Return the features in the order of the coefficients."""
+        if hasattr(X, "columns") and hasattr(X, "loc"):
+            X = X[self.columns(list(X.columns))].to_numpy()
+        table = check_features(X if is_sparse(X) or hasattr(X, "dtype") else np.asarray(X), "X")
+        if table.shape[1] != len(self.features):
+            raise InputError(
+                f"X has {table.shape[1]} features, and the model {len(self.features)}: {_some(self.features)}; "
+                "give these columns, in this order"
+            )
+        return table
+
+    def columns(self, names: Sequence[Any]) -> list[Any]:
+        """Return the model's own among the names of columns; refuse a table that lacks some, or has one twice."""
+        known = {str(name): name for name in names}
+        missing = [name for name in self.features if name not in known]
+        if missing:
+            raise InputError(
+                f"{len(missing)} of the {len(self.features)} columns that the model needs "
+                f"{'is' if len(missing) == 1 else 'are'} missing: {_some(missing)}; add them, or fit without them"
+            )
+        twice = [name for name in self.features if [str(other) for other in names].count(name) > 1]
+        if twice:
+            raise InputError(f"the table has several columns named {shown(twice[0])}; keep one of them")
+        return [known[name] for name in self.features]
+
+    # Files and other libraries
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model as JSON, whole or not at all; return the path."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in ModelFile.model_fields if name != "format"}
+        try:
+            return write_checked(path, {"format": FORMAT, **fields})
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputTypeError(f"{path} is not written: {error}; a model holds numbers, names and text") from None
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted estimator of scikit-learn; with a scaling, a pipeline of a `StandardScaler` and that.
+
+        It needs arrays or data frames whose columns are in the model's order, as in scikit-learn.
+        """
+        from sklearn.linear_model import LogisticRegression, Ridge
+        from sklearn.pipeline import make_pipeline
+
+        if self.kind == "ridge":
+            estimator = Ridge(alpha=self.penalty.get("alpha", 1.0))
+            estimator.coef_, estimator.intercept_ = self.coefficients[0].copy(), float(self.intercept[0])
+        else:
+            estimator = LogisticRegression(C=self.penalty.get("C", 1.0))
+            estimator.coef_, estimator.intercept_ = self.coefficients.copy(), self.intercept.copy()
+            estimator.classes_, estimator.n_iter_ = np.array(self.classes), np.array([0])
+        if self.scales is None:
+            self._name(estimator)
+            return estimator
+        estimator.n_features_in_ = len(self.features)  # without names: the scaler hands on arrays
+        return make_pipeline(self._scaler(), estimator)
+
+    def _scaler(self) -> Any:
+        from sklearn.preprocessing import StandardScaler
+
+        assert self.scales is not None
+        scaler = StandardScaler(with_mean=self.means is not None)
+        scaler.scale_, scaler.var_ = self.scales.copy(), self.scales**2
+        scaler.mean_ = np.zeros(len(self.features)) if self.means is None else self.means.copy()
+        scaler.n_samples_seen_ = self.provenance.get("samples", 0)
+        self._name(scaler)
+        return scaler
+
+    def _name(self, estimator: Any) -> None:
+        estimator.n_features_in_ = len(self.features)
+        if self.features != tuple(unnamed(len(self.features))):  # else scikit-learn would want these names back
+            estimator.feature_names_in_ = np.array(self.features, dtype=object)
+
+    def __repr__(self) -> str:
+        classes = f", classes {self._shown_classes()}" if self.classes else ""
+        return f"Model({self.kind} of {len(self.features)} features{classes})"
+
+
+def score_of(sums: np.ndarray) -> float:
+    """Return the score of sums over samples: of classes the share that is right, of numbers R^2.
+
+    Examples
+    --------
+    >>> score_of(np.array([10.0, 9.0])), score_of(np.array([2.0, 0.5, 3.0, 5.0]))
+    (0.9, 0.0)
+    """
+    if len(sums) == 2:
+        return float(sums[1] / sums[0])
+    samples, errors, total, squares = map(float, sums)
+    spread = squares - total**2 / samples
+    return 1 - errors / spread if spread > 0 else float(errors == 0)
+
+
+def unnamed(count: int) -> list[str]:
+    """Return names for features that have none.
+
+    Examples
+    --------
+    >>> unnamed(3)
+    ['x1', 'x2', 'x3']
+    """
+    return [f"x{i}" for i in range(1, count + 1)]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:SOME]) + (f", ... ({len(names)} in all)" if len(names) > SOME else "")
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model file; one that is damaged or holds something else is refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = Model("ridge", [[2.0]], [1.0], ("x",), target="y")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_model(model.save(Path(folder, "model.json"))).predict([[3.0]]).tolist()
+    [7.0]
+    """
+    try:
+        file = Path(path)
+    except TypeError:
+        raise InputTypeError(f"path must be a path, got {shown(path)}; e.g. 'out/model.json'") from None
+    try:
+        return Model(**read_fields(read_checked(file)))
+    except (Damaged, InputError) as error:
+        raise InputError(
+            f"{named(file)} is not a whole model file ({error}); it was cut short, changed or made by something else: "
+            "fit and save again"
+        ) from None
+    except (OSError, ValueError) as error:
+        remedy = "give a model.json that `adom solve` or Model.save wrote"
+        raise InputError(f"cannot read {named(file)}: {reason(error)}; {remedy}") from None
+
+
+def model_from(rows: np.ndarray, about: Mapping[str, Any], provenance: dict[str, Any]) -> Model:
+    """Return the model of the mean of all nodes' rows.
+
+    A row is one vector or several, one after the other, each with its intercept at the end if `about["intercept"]`.
+    Where `about["features"]` is a number, they have no names and get some.
+    """
+    features = about["features"]
+    names = unnamed(features) if isinstance(features, int) else list(features)
+    count, intercept = len(names), bool(about["intercept"])
+    vectors = rows.mean(axis=0).reshape(-1, count + intercept)
+    return Model(
+        about["kind"],
+        vectors[:, :count],
+        vectors[:, count] if intercept else np.zeros(len(vectors)),
+        tuple(names),
+        tuple(about["classes"]),
+        means=about.get("means"),
+        scales=about.get("scales"),
+        target=about.get("target", ""),
+        penalty=dict(about["penalty"]),
+        provenance={**provenance, "problem": {k: v for k, v in provenance.get("problem", {}).items() if k != "model"}},
+    )

@@ -1,0 +1,86 @@
+"""`adom predict` and `adom score`: columns by name, every format, refusals of one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from adom.data.model import Model
+
+
+@pytest.fixture
+def model(tmp_path):
+    fitted = Model("logistic", [[1.0, -2.0]], [0.5], ("a", "b"), ("no", "yes"), target="ill")
+    return fitted.save(tmp_path / "model.json")
+
+
+def test_rows_of_a_csv_file_are_predicted_by_the_names_of_its_columns(adom, model, tmp_path):
+    (tmp_path / "new.csv").write_text("name,b,a\nJo,1,3\nAl,1,0\n")
+    outcome = adom("predict", model, "new.csv")
+    p = 1 / (1 + np.exp(-1.5))
+    assert outcome.out.splitlines()[0] == "prediction,p(no),p(yes)"
+    assert [line.partition(",")[0] for line in outcome.out.splitlines()] == ["prediction", "yes", "no"]
+    assert adom("predict", model, "new.csv", "--out", "p.csv").code == 0
+    assert (tmp_path / "p.csv").read_text() == outcome.out
+    found = adom("predict", model, "new.csv", "--json").json
+    assert (found["rows"], [row[0] for row in found["predictions"]]) == (2, ["yes", "no"])
+    assert found["predictions"][0][2] == pytest.approx(p)
+
+
+def test_other_formats_and_a_model_of_numbers(adom, tmp_path):
+    X = np.array([[1.0, 2.0], [3.0, 0.0], [0.0, 0.0]])
+    y = np.array([5.0, 3.0, 1.0])
+    Model("ridge", [[1.0, 2.0]], [0.5], ("x1", "x2")).save("model.json")
+    np.savez("rows.npz", X=X, y=y)
+    dump_svmlight_file(X, y, "rows.svm", zero_based=False)
+    for file in ("rows.npz", "rows.svm"):
+        assert adom("predict", "model.json", file).out == "prediction\n5.5\n3.5\n0.5\n"
+        scored = adom("score", "model.json", file, "--target", "y", "--json").json
+        assert scored == {"samples": 3, "measure": "R^2", "kind": "ridge", "score": pytest.approx(1 - 0.75 / 8)}
+
+
+def test_scores_count_the_right_ones(adom, model):
+    Path("held.csv").write_text("a;b;ill\n3;1;yes\n0;1;no\n0;1;yes\n9;0;yes\n")
+    assert adom("score", model, "held.csv", "--json").json["score"] == 0.75
+    assert "accuracy   0.75" in adom("score", model, "held.csv").out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,c,ill\n1,2,no\n", "has no column 'b'; it has a, c, ill"),
+        ("c,d,ill\n1,2,no\n", "has no column 'a' and lacks 1 more: b"),
+        ("a,b,ill\n1,,no\n", "row 1, column b: an empty cell is nan"),
+        ("a,b,ill\n1,2,no\n1,tall,no\n", "row 2, column b: 'tall' is not a number; turn categories into columns"),
+        ("a,b,ill\n1,inf,no\n", "row 1, column b: the value is inf"),
+        ("a,b,ill\n1,2,\n", "row 1, column ill: it is empty"),
+        ("a,b,ill\n", "has no rows"),
+        ("1,2,3\n1,2,3\n", "begins with numbers, not names"),
+        ("", "is empty"),
+        ("a,a,b,ill\n1,1,1,no\n", "several columns named 'a'"),
+    ],
+)
+def test_wrong_tables_are_refused_in_one_line(refused, model, text, words):
+    Path("held.csv").write_text(text)
+    assert words in refused("score", model, "held.csv")
+
+
+def test_what_is_no_model_or_no_file_is_refused(refused, model, tmp_path):
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n")
+    assert "is not a whole model file" in refused("predict", "new.csv", "new.csv")
+    assert "cannot read none.csv: No such file" in refused("predict", model, "none.csv")
+    assert "has no column 'ill'" in refused("score", model, "new.csv")
+
+
+def test_a_run_on_a_file_leaves_a_model_that_predicts_it(adom, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((24, 2))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    rows = "\n".join(f"{a!r},{label},{b!r}" for (a, b), label in zip(X.tolist(), y, strict=True))
+    (tmp_path / "all.csv").write_text(f"left,ill,right\n{rows}\n")
+    words = ("--label", "ill", "--nodes", 4, "--network", "ring", "--kappa", 5, "--oracle", "exact", "--json")
+    files = adom("solve", "--data", "all.csv", *words).json["files"]
+    assert "right" in Path(files["model"]).read_text()
+    scored = adom("score", files["model"], "all.csv", "--target", "ill", "--json").json
+    assert (scored["samples"], scored["score"] > 0.8) == (24, True)
