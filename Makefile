@@ -23,6 +23,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mpi]' \
 		|| echo "No MPI could be installed: engine mpi and its tests are left out."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[agents]' \
+		|| echo "No Zenoh could be installed: agents over a network and their tests are left out."
 	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m adom.native
 	@touch $(READY)

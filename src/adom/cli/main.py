@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from ..errors import InputError, nearest
 from . import completion, error_text, output, ranks
+from .agent import agent
 from .compare import compare
 from .completion import INSTALL, SHOW
 from .data import data
@@ -62,6 +63,7 @@ many machines
   adom split FILE --nodes 100  one file per node: each holds only its own
   adom solve --shards shards --engine mpi --ranks 4
                                four processes that talk to their neighbours
+  adom agent node-a.toml       one node on a real network that changes
 
 Files go to out/. For more: adom --help and adom COMMAND --help."""
 
@@ -80,6 +82,7 @@ EXAMPLES = {
     score: "adom score out/model.json held-out.csv",
     plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
     report: "adom report out/compare -o report.html",
+    agent: "adom agent node-a.toml --tol 1e-8   or, for certificates: adom agent keys node-a node-b",
 }
 """A call that works, for the help of every command."""
 

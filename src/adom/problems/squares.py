@@ -32,8 +32,6 @@ class LeastSquares(LinearModel):
         The w_ij, one array a node.
     longest : int, optional
         Dense nodes are filled up to so many rows; by default to those of the largest.
-    count : str
-        Without weights: "nodes" count alike, or "samples", as for `LogisticRegression`.
 
     Examples
     --------
@@ -55,9 +53,8 @@ class LeastSquares(LinearModel):
         l2: float,
         weights: Sequence[Any] | None = None,
         longest: int | None = None,
-        count: str = "nodes",
     ) -> None:
-        stacked = stack(data, weights, count)
+        stacked = stack(data, weights)
         targets = as_numbers("targets", stacked.labels)
         self._build(stacked, l2, longest=longest)
         sums = stacked.summing(stacked.sample_weights() * targets)

@@ -1,0 +1,316 @@
+"""One agent: rounds without a clock or a coordinator, free of sockets and threads.
+
+Whoever runs it passes on what is heard and sends what it says; time is an argument. In round k an agent sends each
+neighbour what the method's step asks to send, and waits until it has heard all that it counts as linked, or has lost
+patience with them. An edge counts in a round where both ends count each other and hear each other; its weight is
+1 / (2 max of both degrees), so lambda_max is at most 1. An agent that hears of rounds two ahead goes there.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .functions import Function
+from .members import LEFT, Members
+from .rows import Rows
+from .settings import Settings
+from .wire import ASIDE, COUNTED, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
+
+Array = np.ndarray
+CHECK_EVERY = 16
+"""Rounds from one comparison of answers with the neighbours' to the next."""
+FORGET = 10
+"""An edge that has been silent for so many times `gone` is forgotten, though its other end may live."""
+TABLE_EVERY = 0.05
+"""Seconds between two lists of members to one neighbour, as a part of `gone`."""
+MOST_AHEAD = 4
+"""Messages of rounds to come that are kept for one neighbour."""
+MOST_ALONE = 20_000
+"""The most steps that are made up for."""
+ALONE = 0.1
+"""Length of a round without links, in units of patience."""
+LONGEST = 4
+"""The most patience, in units of the usual one, with a neighbour that says that it waits itself."""
+
+
+@dataclass
+class Neighbour:
+    """Another agent, and the link to it."""
+
+    name: str
+    counted: bool = False  # whether it is a link of the present round
+    heard: float = -np.inf  # when
+    agreed: float = -np.inf  # when the edge last counted
+    round: int = -1  # the last that it spoke of
+    mend: bool = False  # whether our part of the edge must be sent
+    told: float = -np.inf  # when it was last sent the list of members
+    knows: Any = None  # the novelties in that list
+    greeted: float = -np.inf
+    until: float = np.inf  # patience ends
+    inbox: dict[int, Message] = field(default_factory=dict)
+
+
+@dataclass
+class Counters:
+    """What happened so far, for logs and pages."""
+
+    rounds: int = 0
+    sent: int = 0
+    received: int = 0
+    bytes_sent: int = 0
+    lost: int = 0  # waits that ended without a message
+    repaired: int = 0  # edges whose parts were made opposite again
+    forgotten: int = 0  # edges given up
+    jumps: int = 0
+    refused: dict[str, int] = field(default_factory=dict)  # by kind
+
+
+class Agent:
+    """The life of one agent.
+
+    Parameters
+    ----------
+    own : Member
+        Its name and constants.
+    rows : Rows
+    form : Form
+    settings : Settings
+        Chooses the method's parameters.
+    neighbours : iterable of str
+        Names of those it may be linked to; nobody else is heard.
+    patience, gone : float
+        Seconds to wait for a message of a round, and until a silent agent is gone.
+    """
+
+    def __init__(
+        self, own: Member, rows: Rows, form: Form, settings: Settings, neighbours: Any, patience: float, gone: float
+    ) -> None:
+        self.name, self.rows, self.form, self.settings = check_name(own.name), rows, form, settings
+        self.members = Members(own, gone)
+        self.patience, self.gone = patience, gone
+        self.neighbours = {name: Neighbour(check_name(name)) for name in neighbours if name != own.name}
+        self.round = 0
+        self.x = np.zeros(form.dim)
+        self.counters = Counters()
+        self.refusals: list[str] = []  # lines for the log
+        self._sent = np.zeros((form.vectors, form.width))
+        self._ahead = 0  # a round that others have reached
+        self._began, self._waited = 0.0, False
+
+    def replace(self, function: Function) -> None:
+        """Go on with another function, as of data that have changed; all sums stay what they are."""
+        self.rows.oracle.replace(function)
+        self.members.own.mu, self.members.own.L = function.mu, function.L
+        self.members.own.level = 0
+
+    # Speaking
+
+    def greet(self, now: float) -> list[tuple[str, bytes]]:
+        """Return words for all neighbours that have not been spoken to lately, before or between rounds."""
+        self.members.beat(now)
+        quiet = [n for n in self.neighbours.values() if now - n.greeted >= min(self.patience, self.gone / 20)]
+        return [self._say(n, Message(self.round, flags=ASIDE), now) for n in quiet]
+
+    def begin(self, now: float) -> list[tuple[str, bytes]]:
+        """Begin a round: return the messages to send."""
+        self.members.beat(now)
+        self._give_up(now)
+        self.rows.method = self.settings.method(*self.members.extremes(now))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._sent = self.rows.ask(self.round)
+        linked = [n for n in self.neighbours.values() if n.counted]
+        self.members.own.degree = len(linked)
+        self._began, self._waited = now, False
+        for n in linked:
+            n.until = now + self.patience
+        recent = [n for n in self.neighbours.values() if n.counted or now - n.heard <= 2 * self.patience]
+        return [self._say(n, self._words(n, len(linked)), now) for n in recent] + self.greet(now)
+
+    def _words(self, n: Neighbour, degree: int) -> Message:
+        """Return the message of this round to a neighbour."""
+        if not n.counted:
+            return Message(self.round, degree)
+        owner = self.name < n.name
+        return Message(
+            self.round,
+            degree,
+            COUNTED,
+            self.rows.digest(n.name, 1 if owner else -1),
+            self._sent,
+            edge=self.rows.entry(n.name) if owner and n.mend else None,
+            answer=self.x if self._compares else None,
+            seen=self.settings.seen(),
+        )
+
+    @property
+    def _compares(self) -> bool:
+        """Whether answers are compared in this round; the first has none."""
+        return self.round % CHECK_EVERY == 0 and self.counters.rounds > 0
+
+    def _say(self, n: Neighbour, message: Message, now: float) -> tuple[str, bytes]:
+        n.greeted = now
+        novelties = (self.members.novelties, self.members.own.level, self.members.own.mu)
+        if novelties != n.knows or now - n.told >= TABLE_EVERY * self.gone or message.vectors is None:
+            n.told, n.knows, message.members = now, novelties, self.members.news(now)
+        data = pack(message, self.form)
+        self.counters.sent += 1
+        self.counters.bytes_sent += len(data)
+        return n.name, data
+
+    def still_waiting(self, now: float) -> list[tuple[str, bytes]]:
+        """Return words for links, once a round has lasted for a while: it is not this agent that hangs."""
+        linked = [n for n in self.neighbours.values() if n.counted]
+        if self._waited or not linked or now < min(n.until for n in linked) - 0.7 * self.patience:
+            return []
+        self._waited = True
+        return [self._say(n, Message(self.round, len(linked), WAITING), now) for n in linked]
+
+    def farewell(self, now: float) -> list[tuple[str, bytes]]:
+        """Return last words to all: this agent leaves, and its share leaves with it."""
+        self.members.own.level = LEFT
+        return self.last_words(now)
+
+    def last_words(self, now: float) -> list[tuple[str, bytes]]:
+        """Return the list of members for all neighbours."""
+        self.members.own.beat += 1
+        return [self._say(n, Message(self.round, flags=ASIDE), now) for n in self.neighbours.values()]
+
+    # Hearing
+
+    def hear(self, sender: str, data: bytes, now: float) -> bool:
+        """Take in a message; return False if it was refused."""
+        try:
+            message = parse(data, self.form)
+            n = self._neighbour(sender)
+        except RefusedError as error:
+            counts = self.counters.refused
+            counts[error.kind] = counts.get(error.kind, 0) + 1
+            if counts[error.kind] == 1:
+                self.refusals.append(f"{sender}: {error}")
+            return False
+        self.counters.received += 1
+        self.members.learn(message.members, now)
+        if not self.members.here(sender, now):
+            return True  # it has left, or has yet to say who it is
+        n.heard, n.round = now, message.round
+        if message.flags & WAITING:
+            n.until = min(now + self.patience, self._began + LONGEST * self.patience)
+            return True
+        if message.round >= self.round and not message.flags & ASIDE:
+            n.inbox[message.round] = message
+            if len(n.inbox) > MOST_AHEAD:
+                del n.inbox[min(n.inbox)]
+        if message.round >= self.round + 2:
+            self._ahead = max(self._ahead, message.round)
+        return True
+
+    def _neighbour(self, name: str) -> Neighbour:
+        if name == self.name:
+            raise RefusedError("name", "an agent that has the same name as this one: give it another")
+        if name not in self.neighbours:
+            raise RefusedError("stranger", "an agent that is not among the neighbours listed here: list it to hear it")
+        return self.neighbours[name]
+
+    def met(self, now: float) -> bool:
+        """Return whether all neighbours have been heard, and can be linked in the next round."""
+        return all(now - n.heard <= self.gone for n in self.neighbours.values())
+
+    def count_all(self, now: float) -> None:
+        """Count all neighbours heard lately as links; before the first round."""
+        for n in self.neighbours.values():
+            n.counted = now - n.heard <= max(self.patience, self.gone)
+
+    # Waiting and going on
+
+    def ready(self, now: float) -> bool:
+        """Return whether the round can end: nothing more is waited for."""
+        return bool(self._ahead) or now >= self.deadline()
+
+    def deadline(self) -> float:
+        """Return when the round ends at the latest; one without links lasts a while, since nothing can be gained."""
+        if not self.members.own.degree:
+            return self._began + ALONE * self.patience
+        return max((n.until for n in self._missing()), default=-np.inf)
+
+    def _missing(self) -> list[Neighbour]:
+        k = self.round
+        return [n for n in self.neighbours.values() if n.counted and k not in n.inbox and n.round <= k]
+
+    def finish(self, now: float) -> None:
+        """End the round with what was heard; make up for rounds that others have gone through meanwhile."""
+        heard, repairs = self._applied(now)
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide = self.rows.answer(self._sent, heard, repairs)
+        for n in self._missing():
+            n.counted = False
+            self.counters.lost += 1
+        self.counters.repaired += len(repairs)
+        self._note(wide)
+        self._catch_up()
+        self._relink(now)
+
+    def _note(self, wide: Array) -> None:
+        self.x = wide[: self.form.dim]
+        self.settings.look(wide, self.round)
+        self.counters.rounds += 1
+        self.round += 1
+
+    def _catch_up(self) -> None:
+        """Go through the rounds that neighbours have gone through already, as one that has no links in them.
+
+        A step is left out only where there are very many, and by an agent that has just come.
+        """
+        gap, fresh = self._ahead - self.round, self.counters.rounds <= 1
+        if gap > 0:
+            self.counters.jumps += 1
+            self.round += gap - (0 if fresh else min(gap, MOST_ALONE))
+            with np.errstate(over="ignore", invalid="ignore"):
+                while self.round < self._ahead:
+                    self._note(self.rows.alone(self.round))
+        self._ahead = 0
+
+    def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
+        """Return the weights and vectors of the edges that count in this round, and the parts to be mended."""
+        heard, repairs, apart = {}, {}, []
+        linked = [n for n in self.neighbours.values() if n.counted]
+        for n in linked:
+            message = n.inbox.get(self.round)
+            if message is None or not message.flags & COUNTED or message.vectors is None:
+                continue
+            heard[n.name] = (1 / (2 * max(len(linked), message.degree)), message.vectors)
+            n.agreed = now
+            if self.name < n.name:
+                n.mend = message.digest != self.rows.digest(n.name, 1)
+            elif message.edge is not None:
+                repairs[n.name] = message.edge
+            if message.answer is not None:
+                apart.append(float(np.linalg.norm(message.answer - self.x)))
+            self.settings.hear(message.seen)
+        if self._compares and linked:
+            self.members.own.apart = max(apart) if len(apart) == len(linked) else np.inf
+        return heard, repairs
+
+    def _relink(self, now: float) -> None:
+        """Count those that were heard lately in about this round, and drop what is out of date."""
+        for n in self.neighbours.values():
+            for k in [k for k in n.inbox if k < self.round]:
+                del n.inbox[k]
+            here = self.members.here(n.name, now)
+            if not n.counted and here and n.round >= self.round - 2 and now - n.heard <= self.patience:
+                n.counted = True
+            elif n.counted and (not here or n.round < self.round - 2):
+                n.counted = False
+
+    def _give_up(self, now: float) -> None:
+        """Forget the edges to agents that are gone or have left, and those that nobody has used for very long."""
+        for name in list(self.rows.entries):
+            n = self._neighbour(name)
+            n.agreed = now if n.agreed == -np.inf else n.agreed  # a link from a checkpoint
+            silent = now - n.agreed
+            gone = silent > self.gone and not self.members.here(name, now)
+            if gone or self.members.left(name) or silent > FORGET * self.gone:
+                self.rows.forget(name)
+                n.counted = n.mend = False
+                self.counters.forgotten += 1
+        self.members.tidy(now)

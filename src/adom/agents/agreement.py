@@ -1,0 +1,37 @@
+"""When to stop: the tolerance is met, all know it, and all know that all know it.
+
+In a dual method the gradients of the f_i at the nodes' answers x_i sum to zero, so at any x_i the gradient of their
+mean is at most L s, where s is the greatest distance of two answers, and |x_i - x*| is at most L s / mu. If the links
+connect n agents, s is at most n - 1 times the greatest distance over a link, which every agent knows of its own links
+and tells all.
+"""
+
+from collections.abc import Sequence
+
+from .members import READY, SURE
+from .wire import Member
+
+
+def error_bound(present: Sequence[Member]) -> float:
+    """Return a bound of the sum over agents of |x_i - x*|^2, from what all tell; for dual methods.
+
+    Examples
+    --------
+    >>> two = [Member(name, 1, 1, mu=1.0, L=2.0, apart=0.1) for name in "ab"]
+    >>> round(error_bound(two), 12)
+    0.08
+    """
+    n = len(present)
+    spread = (n - 1) * max(member.apart for member in present)
+    distance = max(m.L for m in present) / min(m.mu for m in present) * spread
+    return float(n * distance * distance)
+
+
+def agree(own: Member, present: Sequence[Member], tol: float) -> bool:
+    """Raise this agent's level as far as it may go; return whether it may stop."""
+    if own.level < SURE:
+        before, own.level = own.level, READY if error_bound(present) <= tol else 0
+        if own.level and all(member.level >= READY for member in present):
+            own.level = SURE
+        own.beat += own.level != before  # only what is newer is believed
+    return all(member.level >= SURE for member in present)

@@ -1,0 +1,206 @@
+"""The file of an agent's settings: tables agent, neighbours, problem, run and files; read, checked and completed."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, nearest, shown
+from ..util import files
+from .functions import KINDS
+from .links import Keys
+from .wire import check_name
+
+Tables = dict[str, dict[str, Any]]
+WEIGHTS = ("nodes", "samples")
+EXAMPLE = 'e.g. listen = "tls/0.0.0.0:7447"'
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of one agent; `TABLES` says where each stands in the file."""
+
+    name: str
+    data: Path
+    neighbours: Mapping[str, str]
+    listen: str = "tcp/127.0.0.1:7447"
+    keys: Keys | None = None
+    patience: float = 1.0
+    gone: float = 10.0
+    gather: float = 5.0
+    pace: float = 0.0
+    kind: str = "logistic"
+    l2: float = 0.01
+    weigh: str = "nodes"
+    classes: tuple[float, float] = (-1.0, 1.0)
+    dim: int | None = None
+    method: str = "adom"
+    chi: float | None = None
+    mu: float | None = None
+    L: float | None = None
+    exact: bool = False
+    tol: float | None = None
+    rounds: int | None = None
+    seconds: float | None = None
+    out: Path = Path("out")
+    every: float = 60.0
+    report: float = 1.0
+    watch: float = 5.0
+    page: int | None = None
+    loss: float = 0.0
+
+
+TABLES = {
+    "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss"),
+    "problem": ("kind", "data", "l2", "weigh", "classes", "dim"),
+    "run": ("method", "chi", "mu", "L", "exact", "tol", "rounds", "seconds"),
+    "files": ("out", "every", "report", "watch", "page"),
+}
+"""The tables of the file, beside [neighbours], and their keys."""
+LIMITS: dict[str, tuple[float, float]] = {
+    "patience": (1e-3, 3600),
+    "gone": (1e-2, 1e6),
+    "gather": (0, 1e6),
+    "pace": (0, 3600),
+    "loss": (0, 0.99),
+    "l2": (1e-100, 1e100),
+    "dim": (1, 10**7),
+    "chi": (1, 1e12),
+    "mu": (1e-100, 1e100),
+    "L": (1e-100, 1e100),
+    "tol": (1e-300, 1e300),
+    "rounds": (1, 2**53),
+    "seconds": (0, 1e9),
+    "every": (0.01, 1e9),
+    "report": (0.01, 1e9),
+    "watch": (0.01, 1e9),
+    "page": (1, 65535),
+}
+CHOICES = {"kind": tuple(KINDS), "weigh": WEIGHTS}
+
+
+def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
+    """Read a file of settings; `overrides` are values by key, such as {"tol": 1e-8}."""
+    text = files.text(file, "expected the settings of an agent, in TOML", files.SETTINGS)
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is not a TOML file: {error}; a line reads `name = value`, text in quotes") from None
+    known = [*TABLES, "neighbours"]
+    given: dict[str, Any] = {}
+    for table, values in tables.items():
+        if table not in known or not isinstance(values, dict):
+            raise InputError(f"{file}: unknown table [{table[:80]}]; {nearest(table, known)}")
+        if table == "neighbours":
+            continue
+        for key, value in values.items():
+            if key not in TABLES[table]:
+                raise InputError(f"{file}, [{table}]: unknown key {shown(key)}; {nearest(key, TABLES[table])}")
+            given[key] = _path(file, value) if key in ("data", "keys", "out") else value
+    neighbours = {name: where for name, where in tables.get("neighbours", {}).items() if name != overrides.get("name")}
+    return make_config({**given, **overrides}, neighbours)
+
+
+def _path(file: Path, value: Any) -> Any:
+    return str(file.parent / value) if isinstance(value, str) else value
+
+
+def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Config:
+    """Check values by key, and make a configuration of them."""
+    values = dict(given)
+    plain, folder = values.pop("plain", False), values.pop("keys", None)
+    for key, value in values.items():
+        values[key] = _checked(key, value)
+    for key, example in (("name", '"node-a"'), ("data", '"samples.svm"')):
+        if key not in values:
+            table = next(table for table, keys in TABLES.items() if key in keys)
+            raise InputError(f"the agent has no {key}; add {key} = {example} to the table [{table}]")
+    listen = values.get("listen", Config.listen)
+    for name, where in neighbours.items():
+        check_name(name)
+        if where:
+            _endpoint(f"neighbour {name}", where)
+    keys = _keys(values["name"], listen, neighbours, plain, folder)
+    return Config(**values, neighbours=dict(neighbours), keys=keys)
+
+
+def _checked(key: str, value: Any) -> Any:
+    """Return a value of the right kind; refuse any other."""
+    if key == "name":
+        return check_name(value)
+    if key == "listen":
+        return _endpoint("listen", value)
+    if key in ("data", "out"):
+        return Path(value)
+    if key in CHOICES and value not in CHOICES[key]:
+        raise InputError(
+            f"{key} must be one of {', '.join(CHOICES[key])}, got {shown(value)}; {key} = {CHOICES[key][0]!r}"
+        )
+    if key == "classes":
+        if not (isinstance(value, list | tuple) and len(value) == 2 and all(_is_number(v) for v in value)):
+            raise InputError(
+                f"classes must be two numbers, the smaller first, got {shown(value)}; e.g. classes = [0, 1]"
+            )
+        return tuple(float(v) for v in value)
+    if key in LIMITS:
+        low, high = LIMITS[key]
+        whole = next(f.type for f in fields(Config) if f.name == key) in (int, int | None)
+        if not _is_number(value) or not low <= value <= high or (whole and value != int(value)):
+            kind = "a whole number" if whole else "a number"
+            raise InputError(f"{key} must be {kind} from {low:g} to {high:g}, got {shown(value)}; correct it")
+        return int(value) if whole else float(value)
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _endpoint(what: str, where: Any) -> str:
+    """Return an address as Zenoh writes it; refuse any other."""
+    protocol, _, rest = str(where).partition("/")
+    host, _, port = rest.rpartition(":")
+    if protocol not in ("tcp", "tls") or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InputError(f"{what} must be tcp/HOST:PORT or tls/HOST:PORT, got {shown(where)}; {EXAMPLE}")
+    return str(where)
+
+
+def is_loopback(where: str) -> bool:
+    """Return whether an address stays on this machine.
+
+    Examples
+    --------
+    >>> [is_loopback(where) for where in ("tcp/127.0.0.1:7447", "tls/[::1]:7447", "tls/0.0.0.0:7447")]
+    [True, True, False]
+    """
+    host = where.partition("/")[2].rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _keys(name: str, listen: str, neighbours: Mapping[str, str], plain: Any, folder: Any) -> Keys | None:
+    """Return the files of the keys; refuse plain text beyond this machine, unless it is asked for by name."""
+    addresses = [listen, *(where for where in neighbours.values() if where)]
+    open_ones = [where for where in addresses if where.startswith("tcp/")]
+    far = [where for where in open_ones if not is_loopback(where)]
+    if far and plain is not True:
+        raise InputError(
+            f'{far[0]} would carry plain text to other machines; write tls/... and keys = "FOLDER" (adom agent keys '
+            "makes them), or plain = true in [agent] if everyone who can listen may"
+        )
+    if len(open_ones) == len(addresses):
+        return None
+    if open_ones:
+        raise InputError(f"{open_ones[0]} is plain text among addresses with TLS; write tls/... for all of them")
+    if not isinstance(folder, str):
+        raise InputError('tls/... needs keys; write keys = "FOLDER" in [agent], where adom agent keys put them')
+    home = Path(folder)
+    keys = Keys(home / "ca.pem", home / f"{name}.pem", home / f"{name}.key")
+    for path in (keys.authority, keys.certificate, keys.private):
+        if files.kind(path) != "file":
+            raise InputError(f"{path} is missing; copy ca.pem, {name}.pem and {name}.key of adom agent keys to {home}")
+    return keys

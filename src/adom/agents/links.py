@@ -1,0 +1,182 @@
+"""Links over Zenoh: brokerless peers that speak to whom they are connected, and to nobody else.
+
+The message of a to b is put under the key `adom/a/b`. With TLS, both ends show a certificate of the same authority, and
+nobody may put under a name that is not the one in its certificate.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from random import Random
+from typing import Any
+
+from ..errors import InputError
+
+NEEDS = "agents need Eclipse Zenoh; install it with: pip install 'adom-opt[agents]'"
+MOST_WAITING = 4096
+"""Messages that wait to be heard; more are dropped."""
+LEASE = 2000
+"""Milliseconds of silence after which a connection counts as lost."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Files of one agent: the authority's certificate, its own, and its private key."""
+
+    authority: Path
+    certificate: Path
+    private: Path
+
+
+class Links:
+    """The links of one agent.
+
+    Parameters
+    ----------
+    name : str
+    listen : str
+        Where it listens, such as tcp/127.0.0.1:7447 or tls/0.0.0.0:7447.
+    neighbours : dict
+        Names and where they listen; empty for one that connects to this agent.
+    keys : Keys, optional
+        For TLS.
+    loss : float
+        The part of messages heard that is dropped, to try what happens.
+    """
+
+    def __init__(
+        self, name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None = None, loss: float = 0.0
+    ) -> None:
+        try:
+            import zenoh
+        except ImportError as error:
+            raise InputError(f"{NEEDS} ({error})") from None
+        self.name, self.loss = name, loss
+        self.dropped = 0
+        self._random = Random(name)
+        self._heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
+        config = zenoh.Config.from_json5(json.dumps(zenoh_config(name, listen, neighbours, keys)))
+        try:
+            self._session = zenoh.open(config)
+        except zenoh.ZError as error:
+            raise InputError(f"cannot listen on {listen} ({_first(error)}); choose another port or address") from None
+        remote = zenoh.Locality.REMOTE
+        self._publishers = {
+            to: self._session.declare_publisher(
+                f"adom/{name}/{to}",
+                congestion_control=zenoh.CongestionControl.DROP,
+                express=True,
+                allowed_destination=remote,
+            )
+            for to in neighbours
+        }
+        self._subscriber = self._session.declare_subscriber(f"adom/*/{name}", self._take, allowed_origin=remote)
+
+    def _take(self, sample: Any) -> None:
+        """Keep a message; called by a thread of Zenoh's, which must not wait."""
+        if self._heard.qsize() >= MOST_WAITING or (self.loss and self._random.random() < self.loss):
+            self.dropped += 1
+            return
+        self._heard.put((str(sample.key_expr).split("/")[1], sample.payload.to_bytes()))
+
+    def send(self, to: str, data: bytes) -> None:
+        """Send a message, if there is a way; it may be lost."""
+        self._publishers[to].put(data)
+
+    def receive(self, seconds: float) -> tuple[str, bytes] | None:
+        """Return the next message and its sender; None if none comes in time."""
+        try:
+            return self._heard.get(seconds > 0, max(seconds, 0.0)) if seconds > 0 else self._heard.get_nowait()
+        except Empty:
+            return None
+
+    def connected(self) -> int:
+        """Return the number of agents that this one is connected to."""
+        return len(self._session.info.peers_zid())
+
+    def close(self) -> None:
+        """End all connections."""
+        with suppress(Exception):  # whatever happens to be closed already
+            self._subscriber.undeclare()
+            for publisher in self._publishers.values():
+                publisher.undeclare()
+            self._session.close()
+
+
+def zenoh_config(name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None) -> dict[str, Any]:
+    """Return the configuration of a session."""
+    config: dict[str, Any] = {
+        "mode": "peer",
+        "listen": {"endpoints": [listen]},
+        "connect": {
+            "endpoints": [where for where in neighbours.values() if where],
+            "timeout_ms": -1,
+            "exit_on_failure": False,
+            "retry": {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 1.5},
+        },
+        "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
+        "transport": {
+            "link": {"tx": {"lease": LEASE, "keep_alive": 4}},
+            "shared_memory": {"enabled": False},
+            "unicast": {"open_timeout": 2000, "accept_timeout": 2000},
+        },
+    }
+    if keys is not None:
+        config["transport"]["link"]["tls"] = {
+            "root_ca_certificate": str(keys.authority),
+            "enable_mtls": True,
+            "listen_certificate": str(keys.certificate),
+            "listen_private_key": str(keys.private),
+            "connect_certificate": str(keys.certificate),
+            "connect_private_key": str(keys.private),
+            "verify_name_on_connect": False,  # the rules below bind names to certificates, wherever an agent lives
+        }
+        config["access_control"] = _rules(name, neighbours)
+    return config
+
+
+def _rules(name: str, neighbours: Mapping[str, str]) -> dict[str, Any]:
+    """Return who may say what: each neighbour its own messages to this agent, and nothing else."""
+    said = [
+        {
+            "id": f"from-{other}",
+            "permission": "allow",
+            "flows": ["ingress"],
+            "messages": ["put"],
+            "key_exprs": [f"adom/{other}/{name}"],
+        }
+        for other in neighbours
+    ]
+    open_words = {
+        "id": "own",
+        "permission": "allow",
+        "flows": ["egress"],
+        "messages": ["put", "declare_subscriber"],
+        "key_exprs": [f"adom/{name}/*", f"adom/*/{name}"],
+    }
+    listening = [
+        {
+            "id": f"listens-{other}",
+            "permission": "allow",
+            "flows": ["ingress"],
+            "messages": ["declare_subscriber"],
+            "key_exprs": [f"adom/*/{other}"],
+        }
+        for other in neighbours
+    ]
+    subjects = [{"id": other, "cert_common_names": [other]} for other in neighbours]
+    policies = [{"rules": [f"from-{other}", f"listens-{other}", "own"], "subjects": [other]} for other in neighbours]
+    return {
+        "enabled": True,
+        "default_permission": "deny",
+        "rules": [open_words, *said, *listening],
+        "subjects": subjects,
+        "policies": policies,
+    }
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0][:200]

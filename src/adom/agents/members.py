@@ -1,0 +1,81 @@
+"""Who is there: every agent repeats what it knows of all others, and the newest news of each wins.
+
+An agent is gone when its heartbeat, as repeated by everyone, has stood still for long enough by the listener's own
+clock; clocks of different machines are never compared. A link that is down says nothing: others may still hear it.
+"""
+
+from collections.abc import Iterable
+
+from .wire import Member
+
+LEFT = 3
+"""Level of an agent that has said goodbye."""
+READY, SURE = 1, 2
+"""Levels on the way to the end: it sees the tolerance met; it sees that all others see that."""
+
+
+class Members:
+    """What one agent knows of all.
+
+    Parameters
+    ----------
+    own : Member
+        Of this agent; it alone changes it.
+    gone : float
+        Seconds without a heartbeat after which an agent is gone.
+    """
+
+    def __init__(self, own: Member, gone: float) -> None:
+        self.own, self.gone = own, gone
+        self.novelties = 0  # counts up when there is something that all should hear soon
+        self.impostor = False  # whether another process uses this agent's name
+        self._known: dict[str, Member] = {}
+        self._moved: dict[str, float] = {}
+        self._beaten = -float("inf")
+
+    def beat(self, now: float) -> None:
+        """Count up this agent's heartbeat, some times in every `gone`."""
+        if now - self._beaten >= self.gone / 20:
+            self._beaten = now
+            self.own.beat += 1
+
+    def learn(self, entries: Iterable[Member], now: float) -> None:
+        """Take over what is newer than what is known."""
+        for entry in entries:
+            if entry.name == self.own.name:
+                self.impostor |= entry.boot > self.own.boot
+                continue
+            known = self._known.get(entry.name)
+            if known is None or (entry.boot, entry.beat) > (known.boot, known.beat):
+                self.novelties += known is None or (entry.level, entry.mu, entry.L) != (known.level, known.mu, known.L)
+                self._known[entry.name] = entry
+                self._moved[entry.name] = now
+
+    def present(self, now: float) -> list[Member]:
+        """Return the members that are there, this one among them, by name."""
+        others = (m for m in self._known.values() if self.here(m.name, now))
+        return sorted([self.own, *others], key=lambda member: member.name)
+
+    def here(self, name: str, now: float) -> bool:
+        """Return whether a member is known and not gone."""
+        known = self._known.get(name)
+        return known is not None and known.level < LEFT and now - self._moved[name] <= self.gone
+
+    def left(self, name: str) -> bool:
+        """Return whether a member has said goodbye."""
+        return name in self._known and self._known[name].level == LEFT
+
+    def news(self, now: float) -> list[Member]:
+        """Return what to tell neighbours: all who are there, and who has said goodbye lately."""
+        told = (m for m in self._known.values() if now - self._moved[m.name] <= self.gone)
+        return [self.own, *told]
+
+    def extremes(self, now: float) -> tuple[float, float, int]:
+        """Return the least mu, the greatest L and the number of the members that are there."""
+        present = self.present(now)
+        return min(m.mu for m in present), max(m.L for m in present), len(present)
+
+    def tidy(self, now: float) -> None:
+        """Forget members that have been gone for long."""
+        for name in [name for name, moved in self._moved.items() if now - moved > 100 * self.gone]:
+            del self._known[name], self._moved[name]

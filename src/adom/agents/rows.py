@@ -1,0 +1,155 @@
+"""The state of one agent: its own row, and the ledger of what of it came over each link.
+
+`adom.run.healing` has the rule: which parts of a method's state are conserved over all nodes, and how an entry of the
+ledger follows the method's step. Two ends that hear each other in every round hold entries that are opposite to the
+last bit. Where they are not, the end with the smaller name sends its own, and the other takes the opposite and adds the
+difference to its state; an end that gives up a link takes its entry out of its state.
+"""
+
+import zlib
+from typing import Any, cast
+
+import numpy as np
+
+from ..algorithms import Method
+from ..run.healing import Healing, healing
+
+Array = np.ndarray
+
+
+class _StopHereError(Exception):
+    """Ends the first half of a step, with the vectors that it sends."""
+
+    def __init__(self, vectors: tuple[Array, ...]) -> None:
+        self.vectors = vectors
+
+
+class _Asking:
+    """The network in the first half of a step."""
+
+    def __call__(self, *vectors: Array) -> Any:
+        raise _StopHereError(vectors)
+
+    average = __call__
+
+
+class _Answering:
+    """The network in the second half: W v is the sum of the exchanges."""
+
+    def __init__(self, taken: Array) -> None:
+        self._taken = taken[:, None]  # (vectors, 1, width)
+
+    def __call__(self, *vectors: Array) -> Any:
+        return self._taken[0] if len(vectors) == 1 else tuple(self._taken)
+
+    def average(self, *vectors: Array) -> Any:
+        mixed = tuple(v - w for v, w in zip(vectors, self._taken, strict=True))
+        return mixed[0] if len(mixed) == 1 else mixed
+
+
+class Rows:
+    """The state of one agent, and its steps.
+
+    Parameters
+    ----------
+    method : Method
+    oracle : object
+        Answers for one row, each question of a round once: see `adom.agents.functions.Oracle`.
+    width : int
+    """
+
+    def __init__(self, method: Method, oracle: Any, width: int) -> None:
+        self.oracle, self.width = oracle, width
+        self.method = method
+        oracle.new_round()
+        self.state: Any = method.init(np.zeros((1, width)), oracle)
+        self.parts = self.rule.parts
+        self.entries: dict[str, Array] = {}
+        """For each neighbour, the part of the state that came from it: (parts, width)."""
+
+    @property
+    def method(self) -> Method:
+        """The method, with its present parameters."""
+        return self._method
+
+    @method.setter
+    def method(self, method: Method) -> None:
+        if method is not getattr(self, "_method", None):
+            self._method, self.rule = method, _rule(method)
+
+    def ask(self, k: int) -> Array:
+        """Make the first half of step k; return the vectors to send, (vectors, width)."""
+        self.state = self.method.renewed(self.state, k)
+        self.oracle.new_round()
+        try:
+            self.method.step(self.state, self.oracle, cast(Any, _Asking()))
+        except _StopHereError as asked:
+            return np.concatenate(asked.vectors)
+        raise AssertionError(f"{self.method.name} made a step without a message")
+
+    def answer(self, sent: Array, heard: dict[str, tuple[float, Array]], repairs: dict[str, Array]) -> Array:
+        """Make the second half; return the answer of this agent.
+
+        Parameters
+        ----------
+        sent : (vectors, width) array
+            As `ask` returned it.
+        heard : dict
+            For each neighbour whose link counts in this round: its weight and its vectors.
+        repairs : dict
+            The owner's entry of a link, before this round.
+        """
+        late = np.zeros((self.parts, self.width))
+        for name, part in repairs.items():
+            late += -part - self.entry(name)
+            self.entries[name] = -part
+        for name in heard:
+            self.entries.setdefault(name, np.zeros((self.parts, self.width)))
+        names = sorted(self.entries)
+        exchanges = np.zeros((len(names), *sent.shape))
+        for i, name in enumerate(names):
+            if name in heard:
+                weight, vectors = heard[name]
+                exchanges[i] = weight * (sent - vectors)
+        self.oracle.again()
+        network: Any = _Answering(exchanges.sum(axis=0))
+        self.state, x = self.method.step(self.state, self.oracle, network)
+        if names:
+            entries = np.stack([self.entries[name] for name in names])
+            self.entries = dict(zip(names, self.rule.after(entries, exchanges), strict=True))
+        if repairs:
+            self._change(self.rule.after(late, np.zeros_like(sent)))
+        return np.array(x[0])
+
+    def alone(self, k: int) -> Array:
+        """Make step k without a network; return the answer."""
+        return self.answer(self.ask(k), {}, {})
+
+    def _change(self, difference: Array) -> None:
+        self.state = self.rule.change(self.state, difference[None])
+
+    # The ledger
+
+    def entry(self, name: str) -> Array:
+        """Return the entry of a link."""
+        return self.entries.get(name, np.zeros((self.parts, self.width)))
+
+    def digest(self, name: str, sign: int) -> int:
+        """Return a checksum of an entry times a sign, by which two ends see whether theirs are opposite."""
+        return zlib.crc32((sign * self.entry(name) + 0.0).tobytes())  # + 0.0: no zero has a sign
+
+    def forget(self, name: str) -> None:
+        """Take an entry out of the state, and forget the link."""
+        self._change(-self.entries.pop(name))
+
+
+def _rule(method: Method) -> Healing:
+    """Return the method's rule of healing; columns with the same parameters share the work."""
+    parameters = method.parameters()
+    wide = {name: np.atleast_1d(value) for name, value in parameters.items()}
+    table = np.stack(np.broadcast_arrays(*wide.values()))
+    if table.shape[1] == 1:
+        return healing(method)
+    unique, back = np.unique(table, axis=1, return_inverse=True)
+    few = healing(type(method)(**dict(zip(wide, unique, strict=True))))
+    return Healing(*(array[..., back.reshape(-1)] for array in few))

@@ -1,0 +1,205 @@
+"""What agents say to each other: one message a neighbour and round, of a fixed form, checked before it is believed.
+
+A message is a header, float64 numbers in little-endian order, and a list of members; its length follows from its
+header. Nothing is unpickled or evaluated, and no memory is taken for what a header merely claims.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+Array = np.ndarray
+MAGIC = b"ADOM"
+VERSION = 1
+HEADER = struct.Struct("<4sHBB8s8sIIQHBBIHH")
+ENTRY = struct.Struct("<QQdddBH")
+FLOAT = np.dtype("<f8")
+COUNTED, REPAIR, CHECK, WAITING, ASIDE = 1, 2, 4, 8, 16
+"""Flags: the sender counts the reader among its links; its entry of the link follows; so does its answer; it is in this
+round and waits itself; it says this beside any round."""
+ALL_FLAGS = 31
+MOST_MEMBERS = 4096
+MOST_SEEN = 4096
+LAST_ROUND = 2**53
+"""Rounds beyond are refused: no run gets there, and a float still tells them apart."""
+SMALLEST, LARGEST = 1e-150, 1e150
+"""Limits of the constants of a member."""
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
+
+
+class RefusedError(Exception):
+    """A message that is not for this agent; its text is one line, `kind` a word to count it by."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def check_name(name: Any) -> str:
+    """Return the name of an agent; refuse one that is no plain word."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InputError(
+            f"the name of an agent must be up to 48 of a-z, 0-9, '-' and '_', got {name!r}; e.g. name = \"node-a\""
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of every message of a network: its problem, its method, and how many numbers a vector has."""
+
+    problem: str  # all that agents must share, in words
+    method: str
+    dim: int
+    width: int  # columns of a row, those of canaries too
+    vectors: int  # sent in a round
+    parts: int  # vectors of an entry in the ledger of a link
+
+    def marks(self) -> tuple[bytes, bytes]:
+        """Return the fingerprints of problem and method."""
+        return _mark(self.problem), _mark(self.method)
+
+
+@cache
+def _mark(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=8).digest()
+
+
+@dataclass
+class Member:
+    """What is known of an agent: repeated by everyone, the newest by (boot, beat) wins."""
+
+    name: str
+    boot: int  # when its process began
+    beat: int  # counts up while it lives
+    mu: float
+    L: float
+    apart: float = np.inf  # how far its answer was from its neighbours' at the last check
+    level: int = 0  # of its will to stop: see `adom.agents.agreement`
+    degree: int = 0
+
+
+@dataclass
+class Message:
+    """One message, to one neighbour."""
+
+    round: int
+    degree: int = 0
+    flags: int = 0
+    digest: int = 0  # of the edge's state at the sender, before this round
+    vectors: Array | None = None  # (vectors, width)
+    edge: Array | None = None  # the sender's entry of the link, (parts, width)
+    answer: Array | None = None  # (dim,), with CHECK
+    seen: Array = field(default_factory=lambda: np.zeros(0))
+    members: list[Member] = field(default_factory=list)
+
+
+def pack(message: Message, form: Form) -> bytes:
+    """Return a message as bytes."""
+    problem, method = form.marks()
+    vectors = 0 if message.vectors is None else form.vectors
+    parts = 0 if message.edge is None else form.parts
+    flags = message.flags & ~(REPAIR | CHECK)
+    flags |= (REPAIR if parts else 0) | (CHECK if message.answer is not None else 0)
+    head = HEADER.pack(
+        *(MAGIC, VERSION, 0, flags, problem, method, form.dim, form.width, message.round, message.degree),
+        *(vectors, parts, message.digest, len(message.members), len(message.seen)),
+    )
+    arrays = [a for a in (message.vectors, message.edge, message.answer, message.seen) if a is not None]
+    entries = [_entry(member) for member in message.members]
+    return b"".join([head, *(np.ascontiguousarray(a, dtype=FLOAT).tobytes() for a in arrays), *entries])
+
+
+def _entry(member: Member) -> bytes:
+    name = member.name.encode()
+    rest = ENTRY.pack(member.boot, member.beat, member.mu, member.L, member.apart, member.level, member.degree)
+    return bytes([len(name)]) + name + rest
+
+
+def most_bytes(form: Form) -> int:
+    """Return the size that no message of this form exceeds."""
+    numbers = (form.vectors + form.parts) * form.width + form.dim + MOST_SEEN
+    return HEADER.size + 8 * numbers + MOST_MEMBERS * (1 + 48 + ENTRY.size)
+
+
+def parse(data: bytes, form: Form) -> Message:
+    """Read a message; raise `RefusedError` for all but one of exactly this form."""
+    if len(data) > most_bytes(form):
+        raise RefusedError("oversized", f"a message of {len(data):,} bytes, more than the {most_bytes(form):,} allowed")
+    if len(data) < HEADER.size:
+        raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
+    magic, version, zero, flags, problem, method, dim, width, *rest = HEADER.unpack_from(data)
+    number, degree, vectors, parts, digest, members, seen = rest
+    if magic != MAGIC:
+        raise RefusedError("foreign", "a message that is not of adom")
+    if version != VERSION:
+        raise RefusedError(
+            "version", f"a message of version {version}; this agent speaks {VERSION}: update one of them"
+        )
+    if dim != form.dim:
+        raise RefusedError("dimension", f"a neighbour with {dim} features; here are {form.dim}: correct its data")
+    if (problem, method) != form.marks():
+        what = "problem" if problem != form.marks()[0] else "method"
+        raise RefusedError(
+            what, f"a neighbour with another {what} than {getattr(form, what)!r}: make settings the same"
+        )
+    counts = (width, vectors or form.vectors, parts or form.parts)
+    if (
+        counts != (form.width, form.vectors, form.parts)
+        or zero
+        or flags > ALL_FLAGS
+        or bool(flags & REPAIR) != bool(parts)
+    ):
+        raise RefusedError("shape", f"a message of shape {(width, vectors, parts)}; {form.width} columns are due")
+    if members > MOST_MEMBERS or seen > MOST_SEEN or number > LAST_ROUND or (parts and not vectors):
+        raise RefusedError("shape", "a message whose counts are out of range")
+    sizes = (vectors * width, parts * width, dim if flags & CHECK else 0, seen)
+    total = HEADER.size + 8 * sum(sizes)
+    if len(data) < total + members * (1 + 1 + ENTRY.size):
+        raise RefusedError("truncated", f"a message of {len(data)} bytes; {total} or more are due")
+    numbers = np.frombuffer(data, FLOAT, sum(sizes), HEADER.size).astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise RefusedError("not finite", "a message with numbers that are not finite")
+    rows, edge, answer, told = _pieces(numbers, sizes)
+    return Message(
+        *(number, degree, flags, digest),
+        vectors=rows.reshape(vectors, width) if vectors else None,
+        edge=edge.reshape(parts, width) if parts else None,
+        answer=answer if flags & CHECK else None,
+        seen=told,
+        members=_members(data, total, members),
+    )
+
+
+def _pieces(numbers: Array, sizes: tuple[int, ...]) -> Iterator[Array]:
+    at = 0
+    for size in sizes:
+        yield numbers[at : at + size]
+        at += size
+
+
+def _members(data: bytes, at: int, count: int) -> list[Member]:
+    """Read the list of members, which ends the message."""
+    found = []
+    for _ in range(count):
+        length = data[at] if at < len(data) else 0
+        end = at + 1 + length + ENTRY.size
+        if not length or end > len(data):
+            raise RefusedError("truncated", "a list of members that ends early")
+        name = data[at + 1 : at + 1 + length].decode("ascii", "replace")
+        boot, beat, mu, L, apart, level, degree = ENTRY.unpack_from(data, at + 1 + length)
+        if not NAME.fullmatch(name) or not SMALLEST <= mu <= L <= LARGEST or not apart >= 0 or level > 3:
+            raise RefusedError("members", "a list of members with an impossible entry")
+        found.append(Member(name, boot, beat, mu, L, apart, level, degree))
+        at = end
+    if at != len(data):
+        raise RefusedError("trailing", f"a message with {len(data) - at} bytes too many")
+    return found

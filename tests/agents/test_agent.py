@@ -1,0 +1,175 @@
+"""The agents' rules in one process, over a network that loses, cuts and delays as told, with a clock of its own."""
+
+import numpy as np
+import pytest
+
+from adom.agents.agreement import agree
+from adom.agents.settings import check_method
+from adom.agents.wire import Message, pack
+from adom.algorithms import METHODS, method_class
+from adom.errors import InputError
+from support.agents_made import World, exact, make_agent, quadratics, ring
+
+NAMES = [f"n{i}" for i in range(6)]
+LINKS = ring(NAMES, [("n0", "n3"), ("n1", "n4")])
+FUNCTIONS = dict(zip(NAMES, quadratics(6, 4, kappa=5.0), strict=True))
+
+
+def neighbours(name):
+    return [b if a == name else a for a, b in LINKS if name in (a, b)]
+
+
+def made(name, method="adom", chi=8.0, boot=1):
+    return make_agent(name, FUNCTIONS[name], neighbours(name), method, boot, patience=0.05, gone=1.0, chi=chi)
+
+
+def world(loss=0.0, method="adom", chi=8.0, names=NAMES):
+    w = World([made(name, method, chi) for name in names], LINKS, loss)
+    if set(names) != set(NAMES):
+        w.start()
+    return w
+
+
+def answer(names):
+    return exact([FUNCTIONS[name] for name in names])
+
+
+def conserved(w):
+    """Return how far the sums that the method conserves are from zero."""
+    rules = [agent.rows for agent in w.agents.values()]
+    return float(np.abs(sum(rows.rule.of(rows.state) for rows in rules)).max())
+
+
+@pytest.mark.parametrize(("method", "chi", "rounds"), [("adom", 8.0, 500), ("diging", 2.5, 700)])
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_lost_messages_do_not_change_the_answer(method, chi, rounds, loss):
+    w = world(loss, method, chi * (1 + 10 * loss if method == "adom" else 1))
+    while min(agent.round for agent in w.agents.values()) < rounds * (1 + 5 * loss):
+        w.tick()
+    assert w.error(answer(NAMES)) < 1e-10
+    repaired = sum(agent.counters.repaired for agent in w.agents.values())
+    assert (repaired > 10) == bool(loss)
+    w.loss = 0.0
+    w.run(30)
+    assert conserved(w) < 1e-12
+
+
+def test_without_the_ledger_the_answer_is_wrong():
+    w = world(0.2, chi=24.0)
+    for agent in w.agents.values():
+        answered = agent.rows.answer
+        agent.rows.answer = lambda sent, heard, repairs, answered=answered: answered(sent, heard, {})
+    w.run(4000)
+    assert w.error(answer(NAMES)) > 1e-4
+
+
+def test_agents_that_die_join_and_come_back():
+    w = world(chi=16.0, names=NAMES[:5])
+    w.run(300)
+    del w.agents["n2"], w.agents["n3"]  # without a word
+    w.run(900)
+    left = ["n0", "n1", "n4"]
+    assert w.error(answer(left), left) < 1e-8
+    assert all("n2" not in agent.rows.entries for agent in w.agents.values())
+    w.add(made("n3", boot=2, chi=16.0))
+    w.add(made("n5", chi=16.0))
+    w.run(900)
+    assert w.error(answer([*left, "n3", "n5"])) < 1e-8
+    assert conserved(w) < 1e-10
+
+
+def test_an_agent_that_hangs_for_less_than_gone_changes_nothing_for_long():
+    w = world(chi=12.0)
+    w.run(600)
+    w.stopped.add("n1")
+    w.run(60)
+    w.stopped.clear()
+    w.run(40)
+    assert w.error(answer(NAMES)) < 1e-7
+    assert len({agent.round for agent in w.agents.values()}) <= 2  # n1 has caught up
+
+
+def test_two_halves_agree_on_their_own_answers_and_then_on_one():
+    w = world(chi=14.0)
+    w.run(200)
+    left, right = ["n0", "n1", "n2"], ["n3", "n4", "n5"]
+    w.cut = {link for link in w.links if len(link & set(left)) == 1}
+    w.run(1000)
+    assert w.error(answer(left), left) < 1e-8
+    assert w.error(answer(right), right) < 1e-8
+    w.cut = set()
+    w.run(900)
+    assert w.error(answer(NAMES)) < 1e-8
+    assert conserved(w) < 1e-10
+
+
+def test_an_agent_that_leaves_says_so():
+    w = world(chi=12.0)
+    w.run(200)
+    leaver = w.agents.pop("n2")
+    w.send("n2", leaver.farewell(w.now))
+    w.run(10)
+    assert all("n2" not in agent.rows.entries for agent in w.agents.values())
+    w.run(600)
+    rest = [name for name in NAMES if name != "n2"]
+    assert w.error(answer(rest), rest) < 1e-8
+
+
+def test_they_stop_together_and_within_the_tolerance():
+    w, stopped, tol = world(), {}, 1e-12
+    for _ in range(2000):
+        w.tick()
+        for name, agent in w.agents.items():
+            if name not in stopped and agree(agent.members.own, agent.members.present(w.now), tol):
+                stopped[name] = agent.x.copy()
+    assert set(stopped) == set(NAMES)
+    assert sum(np.linalg.norm(x - answer(NAMES)) ** 2 for x in stopped.values()) < tol
+
+
+def test_data_that_change_are_followed():
+    w = world()
+    w.run(300)
+    other = quadratics(1, 4, kappa=5.0, seed=9)[0]
+    w.agents["n3"].replace(other)
+    w.run(600)
+    assert w.error(exact([other if name == "n3" else FUNCTIONS[name] for name in NAMES])) < 1e-8
+
+
+def test_refused_messages_are_counted_and_disturb_nothing():
+    w = world()
+    w.run(100)
+    agent = w.agents["n0"]
+    before, state = agent.x.copy(), agent.rows.state
+    assert not agent.hear("n1", b"nonsense", w.now)
+    assert not agent.hear("n1", b"nonsense", w.now)
+    assert not agent.hear("stranger", pack(Message(3), agent.form), w.now)
+    assert not agent.hear("n0", pack(Message(3), agent.form), w.now)
+    assert agent.counters.refused == {"truncated": 2, "stranger": 1, "name": 1}
+    assert len(agent.refusals) == 3
+    assert agent.rows.state is state
+    np.testing.assert_array_equal(agent.x, before)
+
+
+def test_weights_are_the_same_at_both_ends_and_lambda_max_is_at_most_one():
+    w, sums = world(), []
+    for agent in w.agents.values():
+        answered = agent.rows.answer
+
+        def watched(sent, heard, repairs, answered=answered):
+            sums.append(sum(weight for weight, _ in heard.values()))
+            return answered(sent, heard, repairs)
+
+        agent.rows.answer = watched
+    w.run(50)
+    assert max(sums) <= 0.5 + 1e-15
+    assert conserved(w) < 1e-13
+
+
+def test_methods_that_need_more_than_a_round_are_refused():
+    refused = []
+    for name in METHODS:
+        try:
+            check_method(method_class(name))
+        except InputError:
+            refused.append(name)
+    assert set(refused) == {"apm", "mudag", "push-pull", "pngd"}

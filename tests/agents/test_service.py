@@ -1,0 +1,154 @@
+"""Agents over Zenoh on loopback, each in a thread: against the local engine, their files, their ends."""
+
+import io
+import json
+import os
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+
+import adom
+from adom.agents.config import make_config
+from adom.agents.service import Service
+from adom.errors import InputError
+from support.agents_made import free_ports, ring
+
+NODES, DIM, CHI = 5, 6, 20.0
+NAMES = [f"n{i}" for i in range(NODES)]
+LINKS = ring(NAMES, [("n0", "n2")])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder, rng, made = tmp_path_factory.mktemp("data"), np.random.default_rng(3), []
+    for name in NAMES:
+        features, labels = rng.standard_normal((20, DIM)), np.sign(rng.standard_normal(20))
+        np.savez(folder / f"{name}.npz", features=features, labels=labels)
+        made.append((features, labels))
+    return folder, adom.LogisticRegression.from_nodes(made, l2=0.02)
+
+
+def services(folder, out, names=NAMES, **more):
+    ports = dict(zip(NAMES, free_ports(NODES), strict=True))
+    made = []
+    for name in names:
+        others = [b if a == name else a for a, b in LINKS if name in (a, b)]
+        given = {"name": name, "listen": f"tcp/127.0.0.1:{ports[name]}", "data": str(folder / f"{name}.npz")}
+        settings = {"out": str(out / name), "l2": 0.02, "patience": 5.0, "gather": 30.0, **given, **more}
+        neighbours = {other: f"tcp/127.0.0.1:{ports[other]}" for other in others if other in names}
+        made.append(Service(make_config(settings, neighbours), io.StringIO()))
+    return made
+
+
+def run_all(made):
+    endings = {}
+    threads = [threading.Thread(target=lambda s=s: endings.update({s.agent.name: s.run()}), daemon=True) for s in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return endings
+
+
+def lines(service, event):
+    return [line for line in map(json.loads, service._log.getvalue().splitlines()) if line["event"] == event]
+
+
+def test_without_faults_a_run_is_that_of_the_local_engine(data, tmp_path):
+    folder, problem = data
+    constants = {"chi": CHI, "mu": problem.mu, "L": problem.L}
+    made = services(folder, tmp_path, rounds=300, exact=True, **constants)
+    assert set(run_all(made).values()) == {"rounds"}
+    degrees = {name: sum(name in link for link in LINKS) for name in NAMES}
+    W = np.zeros((NODES, NODES))
+    for a, b in LINKS:
+        i, j = NAMES.index(a), NAMES.index(b)
+        W[i, j] = W[j, i] = -1 / (2 * max(degrees[a], degrees[b]))
+    W -= np.diag(W.sum(axis=1))
+    method = adom.ADOM.unit(adom.Constants(problem.mu, problem.L, 1 / CHI, 1.0, NODES))
+    local = adom.solve(problem, adom.networks.from_matrices([W]), method, oracle="exact", rounds=300)
+    x = np.stack([service.agent.x for service in made])
+    assert np.abs(x - local.x).max() <= 1e-9 * np.abs(local.x).max()
+    assert np.abs(x - problem.solution()).max() > 1e-6  # it is not the end alone that agrees
+    counted = [(s.agent.counters.lost, s.agent.counters.repaired, s.agent.counters.jumps) for s in made]
+    assert set(counted) == {(0, 0, 0)}
+
+
+def test_they_stop_by_agreement_and_write_their_models(data, tmp_path):
+    folder, problem = data
+    made = services(folder, tmp_path, tol=1e-6, every=1.0)
+    assert set(run_all(made).values()) == {"agreed"}
+    models = [adom.load_model(tmp_path / name / "model.json") for name in NAMES]
+    error = sum(np.linalg.norm(model.coefficients[0] - problem.solution()) ** 2 for model in models)
+    assert error <= 1e-6
+    assert models[0].provenance["agent"] == "n0"
+    status = lines(made[0], "status")[-1]
+    assert status["bound"] <= 1e-6
+    assert status["present"] == NAMES
+    assert lines(made[0], "end")[0]["why"] == "agreed"
+
+
+def test_a_restart_goes_on_from_the_checkpoint(data, tmp_path):
+    folder, _ = data
+    names = NAMES[:2]
+    run_all(services(folder, tmp_path, names, rounds=150))
+    again = services(folder, tmp_path, names, rounds=160)
+    assert all(service.resumed and service.agent.round == 150 for service in again)
+    ends = [service.agent.x.copy() for service in again]
+    assert set(run_all(again).values()) == {"rounds"}
+    assert all(np.linalg.norm(s.agent.x - x) < 1e-2 * np.linalg.norm(x) for s, x in zip(again, ends, strict=True))
+    assert sum(s.agent.counters.repaired for s in again) == 0  # both ends had written the same round
+    (tmp_path / "n0" / "checkpoint.npz").write_bytes(b"PK rubbish")
+    with pytest.raises(InputError, match="is no checkpoint of an agent"):
+        services(folder, tmp_path, names)
+    run_all(services(folder, tmp_path / "other", names, rounds=3))
+    with pytest.raises(InputError, match="of another agent, problem or method"):
+        services(folder, tmp_path / "other", names, l2=0.03)
+
+
+def test_changed_data_are_read_again(data, tmp_path):
+    folder, _ = data
+    own = tmp_path / "n0.npz"
+    own.write_bytes((folder / "n0.npz").read_bytes())
+    for name in NAMES[1:2]:
+        os.link(folder / f"{name}.npz", tmp_path / f"{name}.npz")
+    made = services(tmp_path, tmp_path, NAMES[:2], watch=0.05, tol=1e-14)
+    made[0].tell = lambda event, **more: told.append((event, more))
+    told = []
+    rng = np.random.default_rng(8)
+    features, labels = rng.standard_normal((10, DIM)), np.sign(rng.standard_normal(10))
+    between = made[0]._between
+
+    def changing(now):
+        if made[0].agent.round == 20:
+            np.savez(own, features=features, labels=labels)
+        ending = between(now)
+        return ending if any(event == "data read" for event, _ in told) else ""
+
+    made[0]._between = changing
+    assert set(run_all(made).values()) == {"agreed"}
+    with np.load(tmp_path / "n1.npz") as other:
+        both = adom.LogisticRegression.from_nodes([(features, labels), (other["features"], other["labels"])], l2=0.02)
+    assert np.abs(made[0].agent.x - both.solution()).max() < 1e-6
+
+
+def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
+    folder, _ = data
+    made = services(folder, tmp_path, NAMES[:2], gather=0.3, seconds=0.8)
+    made[1].links.close()
+    port = made[0].config.neighbours["n1"]
+    config = {"name": "n1", "listen": port, "data": str(folder / "n1.npz"), "l2": 0.7, "out": str(tmp_path / "x")}
+    back = {"n0": made[0].config.listen}
+    made[1] = Service(make_config({**config, "gather": 0.3, "seconds": 0.8}, back), io.StringIO())
+    run_all(made)
+    assert set(made[0].agent.counters.refused) == {"problem"}
+    assert len(lines(made[0], "refused")) == 1
+    assert "another problem" in lines(made[0], "refused")[0]["why"]
+
+
+def test_tol_of_a_method_without_a_bound_is_refused(data, tmp_path):
+    with pytest.raises(InputError, match="tol cannot be used with diging"):
+        services(data[0], tmp_path, NAMES[:1], method="diging", tol=1e-3)

@@ -1,0 +1,113 @@
+"""Agents in one process, joined by a network that drops, delays and cuts as told, with a clock of its own."""
+
+import socket
+from collections import deque
+
+import numpy as np
+
+from adom.agents.agent import Agent
+from adom.agents.functions import Oracle, QuadraticFunction
+from adom.agents.rows import Rows
+from adom.agents.settings import Settings
+from adom.agents.wire import Form, Member
+from adom.algorithms import method_class
+
+
+def quadratics(nodes, dim, kappa=10.0, seed=0):
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(nodes):
+        q, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
+        made.append(QuadraticFunction(q @ np.diag(np.geomspace(1, kappa, dim)) @ q.T, rng.standard_normal(dim)))
+    return made
+
+
+def exact(functions):
+    H = sum(f.hessian(np.zeros(f.dim)) for f in functions)
+    return np.linalg.solve(H, -sum(f.gradient(np.zeros(f.dim)) for f in functions))
+
+
+def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, gone=20.0, settings=None, **chosen):
+    cls = method_class(method)
+    settings = settings or Settings(cls, **chosen)
+    first = settings.method(function.mu, function.L, 1)
+    oracle = Oracle(function, exact=True)
+    rows = Rows(first, oracle, function.dim)
+    form = Form("test", method, function.dim, function.dim, cls.vectors_per_round, rows.parts)
+    own = Member(name, boot, 0, function.mu, function.L)
+    return Agent(own, rows, form, settings, neighbours, patience, gone)
+
+
+class World:
+    """Agents and the links between them; a message takes one tick, if it is not lost."""
+
+    TICK = 0.01
+
+    def __init__(self, agents, links, loss=0.0, seed=0):
+        self.agents = {agent.name: agent for agent in agents}
+        self.links = {frozenset(link) for link in links}
+        self.cut, self.stopped = set(), set()
+        self.loss, self.rng = loss, np.random.default_rng(seed)
+        self.now, self.mail, self.running = 0.0, deque(), set()
+
+    def send(self, sender, messages):
+        for to, data in messages:
+            link = frozenset((sender, to))
+            if link in self.links and link not in self.cut and self.rng.random() >= self.loss:
+                self.mail.append((self.now + self.TICK, sender, to, data))
+
+    def tick(self, gather=True):
+        self.now += self.TICK
+        while self.mail and self.mail[0][0] <= self.now:
+            _, sender, to, data = self.mail.popleft()
+            if to in self.agents and to not in self.stopped:
+                self.agents[to].hear(sender, data, self.now)
+        for name, agent in self.agents.items():
+            if name in self.stopped:
+                continue
+            if name not in self.running:
+                self.send(name, agent.greet(self.now))
+                if not gather or agent.met(self.now):
+                    agent.count_all(self.now)
+                    self.running.add(name)
+                    self.send(name, agent.begin(self.now))
+            elif agent.ready(self.now):
+                agent.finish(self.now)
+                self.send(name, agent.begin(self.now))
+            else:
+                self.send(name, agent.still_waiting(self.now))
+
+    def start(self):
+        """Begin without waiting for anybody."""
+        for agent in self.agents.values():
+            self.running.add(agent.name)
+            self.send(agent.name, agent.begin(self.now))
+
+    def add(self, agent):
+        self.agents[agent.name] = agent
+        self.running.add(agent.name)
+        self.send(agent.name, agent.begin(self.now))
+
+    def run(self, ticks):
+        for _ in range(ticks):
+            self.tick()
+
+    def error(self, x, names=None):
+        chosen = [self.agents[name] for name in names or self.agents]
+        return max(float(np.linalg.norm(agent.x - x)) for agent in chosen) / float(np.linalg.norm(x))
+
+
+def ring(names, extra=()):
+    return [*zip(names, [*names[1:], names[0]], strict=True), *extra]
+
+
+def free_ports(count):
+    """Return ports that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
