@@ -132,8 +132,20 @@ def test_solve_says_how_nodes_of_different_sizes_are_weighted(adom: Any) -> None
     np.savez("data.npz", features=rng.standard_normal((41, 5)), labels=rng.choice([0, 1], 41))
     shared = ["--data", "data.npz", "--nodes", 8, "--network", "ring", "--rounds", 2]
     words = "nodes count alike: 5 to 6 samples each, so a sample of a small node weighs more"
-    assert words in " ".join(adom("solve", "--oracle", "gd:1", *shared).out.split())
-    assert adom("compare", "--methods", "diging", *shared).err == f"{words}\n"
+    assert words in " ".join(adom("solve", "--oracle", "gd:1", "--count", "nodes", *shared).out.split())
+    assert adom("compare", "--methods", "diging", "--count", "nodes", *shared).err == f"{words}\n"
+    solved = adom("solve", "--oracle", "gd:1", "--C", 0.5, *shared)
+    assert "samples count alike, 5 to 6 a node" in " ".join(solved.out.split())
+    assert f"l2 {2 / 41:.6g}, C 0.5 as scikit-learn counts" in " ".join(solved.out.split())
+    assert package.load("out/result.npz").provenance["problem"]["samples"]["alike"] == "samples"
+    assert adom("compare", "--methods", "diging", *shared).err == ""
+
+
+def test_one_way_to_say_the_penalty(refused: Any) -> None:
+    assert "--kappa 10 and --C 2 exclude each other" in refused("solve", "--kappa", 10, "--C", 2)
+    assert "--l2 1 and --C 2 exclude each other" in refused("solve", "--l2", 1, "--C", 2)
+    assert "nodes count alike; give --l2" in refused("solve", "--count", "nodes", "--C", 2)
+    assert "unknown count 'votes'" in refused("solve", "--count", "votes")
 
 
 def test_network_describes_and_draws(adom: Any) -> None:

@@ -148,7 +148,7 @@ EARLY = [
     ("sweep oracles.toml", "unknown oracle 'gd'"),
     ("sweep sweep.toml --batch x", "--batch must be a whole number, got 'x'; e.g. --batch 64"),
     ("sweep sweep.toml --fresh yes", "unexpected argument 'yes'; adom sweep --help"),
-    ("verify --out x", "unknown option --out; adom verify --help lists the options"),
+    ("verify --out x", "unknown option --out; did you mean --count? adom verify --help lists the options"),
     ("network --contacts met.txt --network ring", "--contacts met.txt has no effect on network ring"),
     ("network --network contacts", "needs a contact list; give one with --contacts FILE"),
     ("methods adom", "unexpected argument 'adom'; adom methods --help"),

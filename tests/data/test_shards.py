@@ -171,7 +171,9 @@ def test_a_block_computes_what_the_whole_does_to_the_bit(write, monkeypatch, den
         assert isinstance(whole.features, DenseFeatures if density == 1 else SparseFeatures)
         expected = gradients(whole, x)
         direct = adom.LogisticRegression.from_nodes(
-            [(A.toarray() if density == 1 else A, b) for A, b in split(features, labels, 6, BY[by])], l2=0.01
+            [(A.toarray() if density == 1 else A, b) for A, b in split(features, labels, 6, BY[by])],
+            l2=0.01,
+            count="samples",
         )
         np.testing.assert_array_equal(expected, gradients(direct, x))
         curvatures = []
@@ -240,7 +242,7 @@ def test_a_block_opens_its_own_files_only(write):
 def test_nodes_of_one_class(write, density):
     features, labels = samples(density=density)
     folder = write(features, labels, by="label")
-    low, high = Shards(folder, l2=0.1).open(0, 1), Shards(folder, l2=0.1).open(5, 6)
+    low, high = (Shards(folder, l2=0.1, count="nodes").open(*part) for part in ((0, 1), (5, 6)))
     (first, b_first), *_, (last, b_last) = split(features, labels, 6, "label")
     assert (set(b_first), set(b_last)) == ({0.0}, {2.5})
     zero = np.zeros((1, 5))

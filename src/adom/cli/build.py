@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..problems.base import Problem
     from ..problems.logistic import LogisticRegression
 
+SAMPLES_ALIKE = "samples"
+"""What counts alike unless asked otherwise."""
 MOST_NUMBERS = 2**31
 """Limit on the size of synthetic data (16 GB)."""
 MOST_KAPPA = 1e15
@@ -38,8 +40,8 @@ def both(config: Config) -> "tuple[Network, LogisticRegression]":
         to_solve = problem(config, on_network.nodes)
     if to_solve.kappa > MOST_KAPPA:
         raise InputError(
-            f"l2 = {table.l2!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} that float64 allows; "
-            "take a larger --l2, or give --kappa"
+            f"l2 = {to_solve.l2!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} that float64 "
+            "allows; take a larger --l2, or give --kappa"
         )
     return on_network, to_solve
 
@@ -120,19 +122,21 @@ def _grid(nodes: int) -> tuple[int, int]:
 
 def problem(config: Config, nodes: int) -> "LogisticRegression":
     """Build the problem that the settings describe, on the network's number of nodes."""
+    from ..problems.linear_model import l2_of
     from ..problems.logistic import LogisticRegression
 
     table = config.problem
     if table.shards is not None:
         return shards(config).whole()
     features, labels = _synthetic(config, nodes) if table.data is None else _samples(config, nodes)
+    l2 = table.l2 if table.C is None else l2_of(table.C, len(labels))
     if table.split in (None, "contiguous"):
-        return LogisticRegression(features, labels, nodes, l2=table.l2, kappa=table.kappa)
+        return LogisticRegression(features, labels, nodes, l2=l2, kappa=table.kappa, count=table.count or SAMPLES_ALIKE)
     from ..data.splits import split
 
     more = {} if table.concentration is None else {"concentration": table.concentration}
     data = split(features, labels, nodes, str(table.split), seed=table.seed, **more)
-    return LogisticRegression.from_nodes(data, l2=table.l2, kappa=table.kappa)
+    return LogisticRegression.from_nodes(data, l2=l2, kappa=table.kappa, count=table.count or SAMPLES_ALIKE)
 
 
 def shards(config: Config) -> "Shards":
@@ -140,7 +144,7 @@ def shards(config: Config) -> "Shards":
     from ..data.shards import Shards
 
     table = config.problem
-    return Shards(str(table.shards), l2=table.l2, kappa=table.kappa)
+    return Shards(str(table.shards), l2=table.l2, kappa=table.kappa, C=table.C, count=table.count or SAMPLES_ALIKE)
 
 
 def _samples(config: Config, nodes: int) -> tuple[Any, Any]:

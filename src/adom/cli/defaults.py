@@ -1,6 +1,7 @@
 """Defaults for settings that were not given, and refusals of those that contradict each other or have no effect."""
 
 import math
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..data.infectious import NODES as INFECTIOUS
@@ -60,7 +61,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
         defaults = {"kappa": defaults["kappa"]} if "kappa" in defaults else {}
     if "data" in problem:
         defaults = {name: defaults[name] for name in ("nodes", "kappa") if name in defaults}
-    if "l2" in problem:
+    if {"l2", "C"} & problem.keys():
         defaults.pop("kappa", None)
 
     kind = network.setdefault("kind", "contacts" if "contacts" in network else "geometric")
@@ -101,7 +102,8 @@ def complete(given: UserSettings, usual: Tables) -> None:
 def _check_rivals(given: UserSettings) -> None:
     """Refuse settings that exclude each other, and those that need another one."""
     problem, network = given.tables["problem"], given.tables["network"]
-    rivals = [("problem", "kappa", "l2", problem), ("run", "tol", "rtol", given.flags.get("run", {}))]
+    rivals = [("problem", *pair, problem) for pair in combinations(("kappa", "l2", "C"), 2)]
+    rivals += [("run", "tol", "rtol", given.flags.get("run", {}))]
     if "waypoint" not in str(network.get("kind", "")):  # which takes a radius beside geometric's chi
         rivals.append(("network", "radius", "chi", network))
     for table, name, rival, values in rivals:
@@ -109,6 +111,11 @@ def _check_rivals(given: UserSettings) -> None:
             raise InputError(
                 f"{given.describe(table, name)} and {given.describe(table, rival)} exclude each other; give one"
             )
+    if "C" in problem and problem.get("count") == "nodes":
+        raise InputError(
+            f"{given.describe('problem', 'C')} is the weight of a sample, and here nodes count alike; give --l2, or "
+            "leave --count out"
+        )
     split = problem.get("split", "contiguous")
     if "concentration" in problem and split != "dirichlet":
         raise InputError(

@@ -144,6 +144,14 @@ class ProblemTable:
     dim: int | None = setting("Number of features; a file has its own.", ge=1, example=40)
     kappa: float | None = setting("Condition number L/mu, reached by choosing l2.", gt=1, le=1e15, example=100)
     l2: float | None = setting("The regulariser itself, instead of kappa.", gt=0, le=1e12, example=0.1)
+    C: float | None = setting(
+        "scikit-learn's C, instead of kappa: l2 = 1 / (C N) for N samples.", flag="--C", gt=0, le=1e12, example=1
+    )
+    count: str | None = setting(
+        "What counts alike where nodes have different numbers of samples: samples, as if pooled, or nodes; left out: "
+        "samples.",
+        choices=("samples", "nodes"),
+    )
     seed: int = setting("Seed of synthetic data, the split and the network.", 0, ge=0, le=2**32 - 1)
 
 

@@ -170,6 +170,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "dim": problem["dim"],
         "kappa": problem["kappa"],
         "samples": problem.get("samples"),
+        "penalty": (problem.get("model") or {}).get("penalty"),
         "chi": provenance["network"]["chi"],
         "window": provenance["window"],
         "settings": provenance.get("settings"),
@@ -188,7 +189,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
 
 
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
-    from ..problems.weighting import weighting_text
+    from ..problems.weighting import penalty_text, weighting_text
     from .output import number, steps_of
 
     status = summary["status"]
@@ -196,12 +197,13 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         status = "converged: the tolerance was met"
     elif status == "max_rounds":
         status = "; ".join(filter(None, ("max_rounds: the rounds are spent", summary["message"], summary["advice"])))
-    weights = weighting_text(summary["samples"])
+    weights = weighting_text(summary["samples"], usual=True)
     return [
         ("method", f"{summary['title']}, parameters {protocol}"),
         ("oracle", summary["oracle"] or "gradients"),
         ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}, kappa {number(round(summary['kappa'], 6))}"),
         *([("weights", weights)] if weights else []),
+        *([("penalty", penalty_text(summary["penalty"]))] if summary["penalty"] else []),
         ("network", f"chi {number(summary['chi'])}{steps_of(summary['window'])}"),
         *_assumed(summary),
         ("rounds", number(summary["rounds"])),

@@ -205,9 +205,11 @@ class Shards:
     folder : path
         Written by `write_shards` or `adom split`. Each machine needs the manifest, and the files of the nodes that
         are opened there.
-    l2, kappa : float
-        Exactly one, as for `LogisticRegression`: the regulariser itself, or the condition number that it is chosen to
-        give.
+    l2, kappa, C : float
+        Exactly one: the regulariser itself, the condition number that it is chosen to give, or scikit-learn's C,
+        which is 1 / (l2 N) for N samples.
+    count : str
+        "samples" count alike, as in a fit to the pooled data, or "nodes".
 
     Attributes
     ----------
@@ -218,21 +220,36 @@ class Shards:
     dense : bool
         Whether samples are held densely; decided over all nodes, so the same for each of them.
     l2, kappa : float or None
-        As given.
+        As given; l2 also where C was.
+    weight : float or None
+        Of each sample; None for 1 over the number of its node.
     manifest : Manifest
         The list of files.
     reading : Path
         The file that was opened last.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, l2: float | None = None, kappa: float | None = None) -> None:
-        from ..problems.linear_model import check_regulariser
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        l2: float | None = None,
+        kappa: float | None = None,
+        C: float | None = None,
+        count: str = "samples",
+    ) -> None:
+        from ..problems.linear_model import check_regulariser, l2_of
+        from ..problems.weighting import sample_weight
 
-        check_regulariser(l2, kappa)
-        self.folder, self.l2, self.kappa = Path(folder), l2, kappa
+        self.folder, self.kappa, self.count = Path(folder), kappa, count
         self.manifest = manifest.read_manifest(self.folder)
         self.nodes, self.dim = self.manifest.nodes, self.manifest.dim
         self.samples = np.array([file.samples for file in self.manifest.files])
+        self.weight = sample_weight(self.samples, count)
+        if C is not None and l2 is not None:
+            raise InputError(f"give exactly one of l2, kappa and C, got l2={l2!r} and C={C!r}; e.g. C=1.0")
+        self.l2 = l2 if C is None else l2_of(C, int(self.samples.sum()), count)
+        check_regulariser(self.l2, kappa)
         nonzeros = sum(file.nonzeros for file in self.manifest.files)
         self.reading = self.folder
         self.dense = nonzeros > DENSE * int(self.samples.sum()) * self.dim
@@ -263,7 +280,7 @@ class Shards:
         """Return how many samples the nodes have, and how much each weighs."""
         from ..problems.weighting import weighting
 
-        return weighting(self.samples, np.ones(self.nodes))
+        return weighting(self.samples, np.ones(self.nodes) if self.weight is None else self.weight * self.samples)
 
     def model(self, l2: float) -> dict[str, Any]:
         """Return what a model with this regulariser is, all but its coefficients."""
@@ -292,7 +309,10 @@ class Shards:
 
         data = [self._read(node) for node in range(first, end)]
         longest = int(self.samples.max())
-        return LogisticRegression.from_nodes(data, l2=l2, kappa=kappa, classes=self.manifest.classes, longest=longest)
+        weights = None if self.weight is None else [np.full(len(labels), self.weight) for _, labels in data]
+        return LogisticRegression.from_nodes(
+            data, l2=l2, kappa=kappa, classes=self.manifest.classes, longest=longest, weights=weights
+        )
 
     def _read(self, node: int) -> tuple[Any, np.ndarray]:
         """Read and check the samples of a node."""

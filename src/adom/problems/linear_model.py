@@ -152,6 +152,21 @@ def check_regulariser(l2: float | None, kappa: float | None) -> None:
         raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
 
 
+def l2_of(C: float, samples: int, count: str = "samples") -> float:
+    """Return the regulariser that scikit-learn's C stands for, where all samples count alike.
+
+    Examples
+    --------
+    >>> l2_of(0.5, 100)
+    0.02
+    """
+    if not 0 < as_number("C", C, 1.0) < np.inf:
+        raise InputError(f"C must be positive and finite, got {shown(C)}; it makes every f_i strongly convex")
+    if count != "samples":
+        raise InputError(f"C={C:g} is the weight of a sample, and here {count} count alike; give l2, or count samples")
+    return 1 / (float(C) * samples)
+
+
 def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
     """Return r: given, or such that (curvature + r) / r = kappa."""
     check_regulariser(l2, kappa)

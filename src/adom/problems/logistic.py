@@ -16,6 +16,7 @@ from .checks import LARGEST_DIM
 from .features import DenseFeatures
 from .linear_model import LinearModel, regulariser
 from .nodes import Stacked, as_labels, check_features, stack
+from .weighting import sample_weight
 
 
 class LogisticRegression(LinearModel):
@@ -36,6 +37,9 @@ class LogisticRegression(LinearModel):
         The samples are handed out in order, as evenly as they go.
     l2, kappa : float
         Exactly one: the regulariser r itself, or the condition number L / mu that it is chosen to give.
+    count : str
+        Where nodes have different numbers of samples: "nodes" count alike, as in the formula, which is the paper's; or
+        "samples" do, w_ij = n / N in place of 1 / m_i, and the solution is that of the pooled data.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class LogisticRegression(LinearModel):
         *,
         l2: float | None = None,
         kappa: float | None = None,
+        count: str = "nodes",
     ) -> None:
         matrix = check_features(features)
         nodes = check_whole("nodes", nodes, most=LARGEST_DIM)
@@ -68,7 +73,9 @@ class LogisticRegression(LinearModel):
             )
         counts = np.full(nodes, matrix.shape[0] // nodes)
         counts[: matrix.shape[0] % nodes] += 1
-        data = Stacked(matrix, as_labels(labels), counts)
+        each = sample_weight(counts, count)
+        weights = None if each is None else np.full(matrix.shape[0], each)
+        data = Stacked(matrix, as_labels(labels), counts, weights)
         signs, self.labels = _signs(data)
         self.curvature = self._build(data, l2, kappa, signs=signs)
 
@@ -82,6 +89,7 @@ class LogisticRegression(LinearModel):
         classes: tuple[float, float] | None = None,
         longest: int | None = None,
         weights: Sequence[Any] | None = None,
+        count: str = "nodes",
     ) -> Self:
         """Build from one (features, labels) pair per node; nodes may hold different numbers of samples.
 
@@ -98,6 +106,9 @@ class LogisticRegression(LinearModel):
             the largest node of all, a node's sums are the same to the bit whichever nodes it is built with.
         weights : sequence of arrays, optional
             One array a node: the weights of its samples' losses, in place of 1 / m_i.
+        count : str
+            As for the class, where there are no weights. "nodes" by default, since this is the paper's f_i; whatever
+            fits a model to data (`Shards`, `NodeData`, the command line, the estimators) takes "samples".
 
         Examples
         --------
@@ -105,7 +116,7 @@ class LogisticRegression(LinearModel):
         >>> LogisticRegression.from_nodes(data, l2=0.1).nodes
         2
         """
-        stacked = stack(data, weights)
+        stacked = stack(data, weights, count)
         self = object.__new__(cls)
         signs, self.labels = _signs(stacked, classes)
         self.curvature = self._build(stacked, l2, kappa, signs=signs, longest=longest)

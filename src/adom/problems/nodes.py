@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_whole
 from .checks import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw, is_sparse
+from .weighting import sample_weight
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -36,8 +37,10 @@ class Stacked(NamedTuple):
         return sp.csr_array((values, (rows, samples)), shape=(self.counts.size * groups, rows.size))
 
 
-def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None) -> Stacked:
+def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None, count: str = "nodes") -> Stacked:
     """Check one (features, labels) pair for every node, and one array of weights if there are any; stack them.
+
+    Without weights, `count` says what counts alike: "nodes" or "samples".
 
     Examples
     --------
@@ -84,7 +87,9 @@ def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None)
         stacked = sp.csr_array(sp.vstack([sp.csr_array(b) for b in blocks], format="csr"))
     else:
         stacked = np.concatenate(blocks)
-    return Stacked(stacked, np.concatenate(labels), counts, _stack_weights(weights, counts))
+    each = sample_weight(counts, count) if weights is None else None
+    all_weights = _stack_weights(weights, counts) if each is None else np.full(int(counts.sum()), each)
+    return Stacked(stacked, np.concatenate(labels), counts, all_weights)
 
 
 def _stack_weights(weights: Sequence[Any] | None, counts: np.ndarray) -> np.ndarray | None:

@@ -42,6 +42,8 @@ class SoftmaxRegression(LinearModel):
         The w_ij, one array a node.
     longest : int, optional
         Dense nodes are filled up to so many rows; by default to those of the largest.
+    count : str
+        Without weights: "nodes" count alike, or "samples", as for `LogisticRegression`.
 
     Examples
     --------
@@ -66,8 +68,9 @@ class SoftmaxRegression(LinearModel):
         l2: float,
         weights: Sequence[Any] | None = None,
         longest: int | None = None,
+        count: str = "nodes",
     ) -> None:
-        stacked = stack(data, weights)
+        stacked = stack(data, weights, count)
         _check_labels(stacked.labels, classes)
         self.classes = int(classes)
         self.labels = tuple(range(self.classes))

@@ -32,6 +32,8 @@ class LeastSquares(LinearModel):
         The w_ij, one array a node.
     longest : int, optional
         Dense nodes are filled up to so many rows; by default to those of the largest.
+    count : str
+        Without weights: "nodes" count alike, or "samples", as for `LogisticRegression`.
 
     Examples
     --------
@@ -53,8 +55,9 @@ class LeastSquares(LinearModel):
         l2: float,
         weights: Sequence[Any] | None = None,
         longest: int | None = None,
+        count: str = "nodes",
     ) -> None:
-        stacked = stack(data, weights)
+        stacked = stack(data, weights, count)
         targets = as_numbers("targets", stacked.labels)
         self._build(stacked, l2, longest=longest)
         sums = stacked.summing(stacked.sample_weights() * targets)

@@ -4,6 +4,30 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError, nearest
+
+COUNTS = ("samples", "nodes")
+"""What may count alike."""
+
+
+def sample_weight(counts: np.ndarray, count: str) -> float | None:
+    """Return the weight n / N of each of N samples of n nodes, for which all samples count alike; None for 1 / m_i.
+
+    With it the mean of the f_i is the mean over all samples, as in a fit to the pooled data. Where all nodes have
+    equally many samples the two are the same, and it is None.
+
+    Examples
+    --------
+    >>> sample_weight(np.array([1, 3]), "samples"), sample_weight(np.array([2, 2]), "samples")
+    (0.5, None)
+    >>> sample_weight(np.array([1, 3]), "nodes")
+    """
+    if count not in COUNTS:
+        raise InputError(f"count must be 'samples' or 'nodes', got {count!r}; {nearest(count, COUNTS)}")
+    if count == "nodes" or (counts == counts[0]).all():
+        return None
+    return float(counts.size / counts.sum())
+
 
 def weighting(counts: np.ndarray, totals: np.ndarray) -> dict[str, Any]:
     """Return the fewest and the most samples of a node, and what counts alike: "nodes", "samples" or "neither".
@@ -26,18 +50,26 @@ def _even(values: np.ndarray) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
-def weighting_text(weights: dict[str, Any] | None) -> str:
+def weighting_text(weights: dict[str, Any] | None, *, usual: bool = False) -> str:
     """Say how nodes of different sizes are weighted; "" where there is nothing to say.
+
+    Where samples count alike that is what one expects, and said only if `usual`.
 
     Examples
     --------
     >>> weighting_text({"fewest": 100, "most": 169, "alike": "nodes"})
     'nodes count alike: 100 to 169 samples each, so a sample of a small node weighs more'
+    >>> weighting_text({"fewest": 100, "most": 169, "alike": "samples"}, usual=True)
+    'samples count alike, 100 to 169 a node'
     """
-    if not weights or weights.get("fewest") == weights.get("most") or weights.get("alike") != "nodes":
+    if not weights or weights.get("fewest") == weights.get("most"):
         return ""
-    sizes = f"{weights['fewest']:,} to {weights['most']:,} samples each"
-    return f"nodes count alike: {sizes}, so a sample of a small node weighs more"
+    sizes = f"{weights['fewest']:,} to {weights['most']:,}"
+    if weights.get("alike") == "samples" and usual:
+        return f"samples count alike, {sizes} a node"
+    if weights.get("alike") != "nodes":
+        return ""
+    return f"nodes count alike: {sizes} samples each, so a sample of a small node weighs more"
 
 
 def penalty_of(kind: str, l2: float, weights: dict[str, Any], samples: int) -> dict[str, Any]:
@@ -54,3 +86,15 @@ def penalty_of(kind: str, l2: float, weights: dict[str, Any], samples: int) -> d
     if weights["alike"] != "samples" and weights["fewest"] != weights["most"]:
         return {"l2": l2}
     return {"l2": l2, **({"alpha": l2 * samples} if kind == "ridge" else {"C": 1 / (l2 * samples)})}
+
+
+def penalty_text(penalty: dict[str, Any]) -> str:
+    """Write the penalty in force.
+
+    Examples
+    --------
+    >>> penalty_text({"l2": 0.1, "C": 0.5}), penalty_text({"l2": 0.1})
+    ('l2 0.1, C 0.5 as scikit-learn counts', 'l2 0.1')
+    """
+    scikit_learn = [f"{name} {penalty[name]:.6g}" for name in ("C", "alpha") if name in penalty]
+    return ", ".join([f"l2 {penalty['l2']:.6g}", *(f"{words} as scikit-learn counts" for words in scikit_learn)])
