@@ -87,6 +87,18 @@ def methods(folder, rounds, *chosen):
     world().Barrier()
 
 
+def losses(folder):
+    """Runs on a network that loses messages and nodes, on the ranks and, at rank 0, by the local engine."""
+    network = adom.networks.geometric(NODES, 0.6, graphs=12, seed=3)
+    lossy = adom.networks.lossy(network, 0.3, leaving={2: 40, 12: 50}, joining={7: 60})
+    request = {"rounds": 120, "progress": False}
+    result = adom.solve(quadratic(), lossy, "adom", "unit", engine="mpi", **request)
+    if world().Get_rank() == 0:
+        result.save(folder / "ranks.npz")
+        adom.solve(quadratic(), lossy, "adom", "unit", **request).save(folder / "local.npz")
+    world().Barrier()
+
+
 def messages(folder):
     """Write down every message of rows: the round, the rank it goes to, and its rows."""
     seen = []

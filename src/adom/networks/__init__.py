@@ -9,6 +9,7 @@ classic graphs                   `ring`, `star`, `path`, `complete`, `torus`
 random links without geometry    `erdos_renyi`, `expander`
 which graph in which round       `static`, `cyclic`, `alternate`, `slowed`, `redraw`, `failing`
 chi or window given              `bounded`, `windowed`
+messages and nodes that get lost `lossy`
 yours: graphs, matrices, lists   `from_graphs`, `from_matrices`, `from_contacts`
 directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directed_erdos_renyi`,
                                  `from_digraphs`; each has an R(k) and a C(k) in place of W(k)
@@ -26,12 +27,14 @@ from .directed import (
 )
 from .from_data import from_graphs, from_matrices
 from .geometric import geometric, waypoint
+from .lossy import LossyNetwork, lossy
 from .network import Network
 from .random import erdos_renyi, expander
 from .schedules import alternate, bounded, cyclic, failing, redraw, slowed, static, windowed
 
 __all__ = [
     "DirectedNetwork",
+    "LossyNetwork",
     "Network",
     "alternate",
     "bounded",
@@ -48,6 +51,7 @@ __all__ = [
     "from_graphs",
     "from_matrices",
     "geometric",
+    "lossy",
     "path",
     "redraw",
     "ring",

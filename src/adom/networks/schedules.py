@@ -15,6 +15,7 @@ from .directed import DirectedNetwork
 from .from_data import from_graphs, iterable
 from .lazy import Batch, Graph, JoinedPool, Pool, gather, pool_of
 from .links import Bools, Floats, Ints
+from .lossy import LossyNetwork
 from .network import Network
 from .random import random_stream
 from .recipes import generator
@@ -274,6 +275,7 @@ def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
     """
     if not isinstance(network, Network | DirectedNetwork):
         raise InputTypeError(f"expected a network, got {type(network).__name__}; e.g. bounded(ring(5), chi=3)")
+    _refuse_lossy(network)
     chi = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
     recipe = {"generator": "bounded", "chi": chi, "network": network.recipe}
     return network._bounded(recipe, chi)
@@ -289,6 +291,7 @@ def _networks(members: Sequence[Any]) -> list[Network]:
             raise InputTypeError(
                 f"member {index} is a {type(member).__name__}, not a Network or networkx.Graph; e.g. ring(5)"
             )
+        _refuse_lossy(member)
         networks.append(member if isinstance(member, Network) else from_graphs([member]))
         if networks[index].nodes != networks[0].nodes:
             raise InputError(
@@ -298,6 +301,12 @@ def _networks(members: Sequence[Any]) -> list[Network]:
     if not networks:
         raise InputError("got no networks, needs one or more; e.g. [ring(5), star(5)]")
     return networks
+
+
+def _refuse_lossy(network: Any) -> None:
+    """Refuse a lossy network, whose losses would be forgotten."""
+    if isinstance(network, LossyNetwork):
+        raise InputError("a lossy network cannot be part of another one; make the schedule first, then lossy(schedule)")
 
 
 def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:

@@ -91,10 +91,10 @@ def healing(method: Method, lambda_max: float = 1.0) -> Healing:
     probe = _Probe(lambda_max, gradients, exchanges)
     after, _ = method.step(_filled(state, own), probe, probe)
     inputs = np.moveaxis(_stacked(after), 0, 2)  # (fields, columns, inputs)
-    each = [
-        _conserved(*np.split(inputs[:, c], [fields, fields + count.oracle], axis=1)) for c in range(inputs.shape[1])
-    ]
-    return Healing(*(np.stack(arrays, axis=-1) for arrays in zip(*each, strict=True)))
+    A, B, C = np.split(inputs, [fields, fields + count.oracle], axis=2)
+    _, first, alike = np.unique(np.swapaxes(inputs, 0, 1), axis=0, return_index=True, return_inverse=True)
+    each = [_conserved(A[:, c], B[:, c], C[:, c]) for c in first]
+    return Healing(*(np.stack(arrays, axis=-1)[..., alike.reshape(-1)] for arrays in zip(*each, strict=True)))
 
 
 class _Probe:

@@ -113,7 +113,10 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
 
 def check_budget(method: Method, rounds: int, agreeing: int = 0) -> None:
     """Refuse a budget of rounds that does not cover agreeing on the constants and the first step."""
-    step, title = int(method.rounds_of_step(0)), getattr(method, "inner", method).title  # of a method in windows
+    step, inner = int(method.rounds_of_step(0)), method
+    while hasattr(inner, "inner"):  # a method in windows, or with ledgers
+        inner = inner.inner
+    title = inner.title
     if rounds >= agreeing + step:
         return
     if agreeing:

@@ -32,7 +32,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..algorithms.adom import ADOM, State
-from ..networks import Network
+from ..errors import InputError
+from ..networks import LossyNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec
 from ..util.checks import check_whole
@@ -145,6 +146,8 @@ def verify(
     True
     """
     check_pair(problem, network)
+    if isinstance(network, LossyNetwork):
+        raise InputError("the theorem is about networks that lose no messages; verify on the one without lossy(...)")
     check_whole("rounds", rounds)
     method = method or ADOM.theory(constants(problem, network))
     begin = partial(Session, slots=CHUNK, observe=_observe_state)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ..algorithms import Method
 from ..util.programs import Program, program
+from .windows import plain
 
 Array = Any
 
@@ -26,7 +27,7 @@ def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> P
     JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
     changed. Hyper-parameters are arguments of the program.
     """
-    method = getattr(method, "inner", method)  # of a run with canaries or windows
+    method = plain(method)
     cls = type(method)
     if cls.__module__.partition(".")[0] == "adom":
         return Program()

@@ -87,6 +87,13 @@ def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
     return InWindows(method, network.window)
 
 
+def wrapped(method: Method) -> list[type[Method]]:
+    """Return the classes of all methods around a method, and its own."""
+    return [type(method), *(wrapped(method.inner) if hasattr(method, "inner") else [])]
+
+
 def plain(method: Method) -> Method:
-    """Return the method without windows."""
-    return method.inner if isinstance(method, InWindows) else method
+    """Return the method itself, out of all that is wrapped around it for a run."""
+    while hasattr(method, "inner"):
+        method = method.inner
+    return method

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..algorithms import Method, method_class
 from ..errors import InputError
-from ..networks import Network
+from ..networks import LossyNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..run.progress import Progress
@@ -103,6 +103,8 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
         raise InputError(
             "runs are replayed on undirected networks only, and this is a directed one; adom report takes --no-network"
         )
+    if isinstance(network, LossyNetwork) and network.loss.changing:
+        raise InputError("runs in which nodes leave or join are not replayed; adom report takes --no-network")
     check_size(network.nodes)
     _check_origin(provenance, problem, network)
     method = _method(provenance["method"])
@@ -164,8 +166,8 @@ def _run(
     from ..run.driver import chunks
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
+    from ..run.lossy import as_run
     from ..run.recorder import Plan
-    from ..run.windows import in_windows
     from ..util.compile_cache import double_precision
 
     stride = min(STRIDE, max(1, -(-steps // (FRAMES - 1))))
@@ -173,7 +175,7 @@ def _run(
     frames = [Frame(0, 0, np.zeros((problem.nodes, problem.dim)))]
     plan = Plan(rounds, stride)
     pilot = pilot_for(problem, network, type(method)) if found else None
-    methods = [in_windows(method, network) if pilot is None else pilot.method]
+    methods = [as_run(method, network, problem.dim) if pilot is None else pilot.method]
     with (
         double_precision(),
         Session(problem, network, methods, spec, dtype=dtype, observe=observe_iterate) as session,

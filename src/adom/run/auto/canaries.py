@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from ...algorithms import Gossip, Method, Oracle
-from ..local.gossip import Graphs, LocalGossip
+from ..local.gossip import Graphs
+from ..local.lossy import network_of
+from ..windows import plain
 from .rates import Scalars
 
 Array = Any
@@ -49,6 +51,10 @@ class _Riding:
         self.mixed = columns if averaged else self.mixed - columns / self._gossip.lambda_max
         vectors = tuple(r[:, :-1] for r in results)
         return vectors[0] if len(vectors) == 1 else vectors
+
+    @property
+    def lossy(self) -> Any:
+        return self._gossip.lossy
 
     def __call__(self, *vectors: Array) -> Any:
         return self._unload(self._gossip(*self._loaded(vectors)), averaged=False)
@@ -95,7 +101,7 @@ class WithCanaries(Method):
         """Start the run; the canaries are planted afterwards."""
         empty = jnp.zeros_like(self.curvature, dtype=zeros.dtype)
         state = self.inner.init(jnp.concatenate([zeros, empty], axis=1), _WideOracle(oracle, self.curvature))
-        mixed = jnp.zeros((zeros.shape[0], self.inner.vectors_per_round), zeros.dtype)
+        mixed = jnp.zeros((zeros.shape[0], plain(self.inner).vectors_per_round), zeros.dtype)
         return CanaryState(state, zeros, empty, mixed, empty, zeros[:, 0])
 
     def renewed(self, state: CanaryState, k: Any) -> CanaryState:
@@ -113,11 +119,20 @@ class WithCanaries(Method):
 
 
 @jax.jit
-def planted(canaries: Method, curvature: Array, seeds: Array, slow: Array, graphs: Graphs, clock: Array) -> Any:
+def planted(
+    canaries: Method, curvature: Array, seeds: Array, slow: Array, graphs: Graphs, clock: Array
+) -> tuple[Any, Any]:
     """Return the state of canaries that start from seeds, and from rows `slow` that sum to zero already.
 
     Where a state's rows must sum to zero, those of W(k) v do for any v, which takes a round of the run's messages. How
-    the mean of the rows moves does not depend on the network.
+    the mean of the rows moves does not depend on the network. Where messages are lost the rows sum to zero once the
+    ledgers agree, so the states that the ends of links account for are returned too.
     """
-    start = seeds if graphs.W is None else LocalGossip(graphs, clock, jnp.zeros((), jnp.int64))(seeds)
-    return canaries.init(start + slow, Scalars(curvature))
+    if graphs.W is None:
+        return canaries.init(seeds + slow, Scalars(curvature)), None
+    network: Any = network_of(graphs, clock, jnp.zeros((), jnp.int64))
+    if graphs.loss is None:
+        return canaries.init(network(seeds) + slow, Scalars(curvature)), None
+    state = canaries.init(network(seeds + slow), Scalars(curvature))  # `slow` sums to zero no more
+    ends = network.exchanges[0][:, :, 0].reshape(-1, seeds.shape[1])
+    return state, canaries.init(ends, Scalars(jnp.ones_like(ends)))

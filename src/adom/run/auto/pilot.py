@@ -7,6 +7,7 @@ that all have heard. A block therefore ends with twice the rounds of a flood, an
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 from time import perf_counter
 from typing import Any
 
@@ -15,15 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Constants, Method
-from ...networks import DirectedNetwork, Network
+from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...problems.oracles import INVERSE_DIM, INVERSE_SIZE
 from ..constants import check_adapts, unspectral
 from ..driver import Chunk
 from ..floods import flood_estimate
+from ..local.graph_layout import FOREVER
 from ..local.jitted import Carry, Session, place, register
+from ..lossy import replanted, with_ledgers
 from ..recorder import Plan
 from ..user_code import bare
+from ..windows import plain
 from .canaries import WithCanaries, planted
 from .policy import CAREFUL, RATIO, STIFFNESS, Policy, curvatures_between
 
@@ -83,6 +87,7 @@ class Pilot:
         self._curvature, _ = self._curvatures(np.zeros((problem.nodes, problem.dim)))
         self._deciding = False  # whether a block is over and its decision under way
         self._waiting = False  # carefully, since that takes longer than the block has
+        self._epoch = 1  # the next stretch of rounds with other nodes
         self.settings: list[dict[str, Any]] = []
         """One row for each decision: round, chi, why."""
         register(cls)
@@ -103,7 +108,7 @@ class Pilot:
             name: np.concatenate([np.full(dim, run[name]), np.repeat([v[name] for v in others], len(STIFFNESS))])
             for name in run
         }
-        inner = bare(self._cls, columns.items())
+        inner = with_ledgers(bare(self._cls, columns.items()), self._network, dim, self._rows.start, self._rows.stop)
         values = [("inner", inner), ("curvature", self._curvature), ("directed", self._cls.directed)]
         return bare(WithCanaries, values)
 
@@ -120,7 +125,13 @@ class Pilot:
     @property
     def steps(self) -> int:
         """Steps until the nodes look again."""
-        return self._stop - self._clock
+        return min(self._stop, self._next_change) - self._clock
+
+    @property
+    def _next_change(self) -> int:
+        """The next round in which nodes leave or join that has not been seen to yet."""
+        starts = self._network.loss.starts if isinstance(self._network, LossyNetwork) else np.zeros(1)
+        return int(starts[self._epoch]) if self._epoch < len(starts) else FOREVER
 
     def fits(self, plan: Plan) -> bool:
         """Return whether the budget may cover one more step."""
@@ -136,7 +147,9 @@ class Pilot:
         return chunk
 
     def _turn(self) -> None:
-        if self._deciding:
+        if self._clock >= self._next_change:
+            self._begin_anew()
+        elif self._deciding:
             self._decide()
         elif self._policy.see(*self._look()):
             self._deciding = True
@@ -181,6 +194,8 @@ class Pilot:
     def _agreement(self) -> int:
         """Return the rounds that it takes to agree, and count what is sent meanwhile."""
         rounds, graphs = 2 * flood_estimate(self._network, self._clock), self.session.graphs
+        if isinstance(self._network, LossyNetwork):
+            rounds = ceil(rounds / (1 - self._network.loss.one_way))
         order, links = np.asarray(graphs.order), np.asarray(graphs.links)
         numbers = links[order[(self._clock - int(graphs.first) + np.arange(rounds)) % len(order)]].sum()
         width = self._curvature.shape[1] + 4  # the canaries' answers, the run's step and size, two curvatures
@@ -199,12 +214,26 @@ class Pilot:
             session.carry = _resumed(self._good, session.carry)
         elif decision.good:
             self._good = jax.tree.map(jnp.copy, session.carry)
-        self._curvature, self._deciding, self._waiting = self._ends[0], False, False
-        session.method = place(self.method, session.dtype)
+        self._curvature = self._ends[0]
+        self._resume(seeds, slow)
+        self._tell(decision.why)
+
+    def _resume(self, seeds: Array, slow: Array) -> None:
+        """Go on with the present settings and new canaries."""
+        self._deciding = self._waiting = False
+        self.session.method = place(self.method, self.session.dtype)
         self._plant(seeds, slow)
         self._look()
-        self._stop = self._clock + policy.quarter
-        self._tell(decision.why)
+        self._stop = self._clock + self._policy.quarter
+
+    def _begin_anew(self) -> None:
+        """Forget what the run has been like, now that nodes have left or joined."""
+        self._epoch += 1
+        self._policy.forget(self._clock)
+        self._good = jax.tree.map(jnp.copy, self.session.carry)
+        seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
+        self._resume(seeds, np.zeros_like(seeds[:, :1]))
+        self._tell("nodes have left or joined")
 
     def _seeds(self, window: list[int], tops: Array) -> tuple[Array, Array]:
         """Return where the next canaries start: where the last ones ended, with noise; and what mixes most slowly."""
@@ -218,19 +247,21 @@ class Pilot:
         most = float(self._greatest(np.array([np.abs(slow).max()]))[0])
         seeds: Array = np.nan_to_num(ended, nan=0.0, posinf=0.0, neginf=0.0) + NOISE * noise
         self._mixed = np.asarray(state.mixed, dtype=float)[:, :1] if most > MIXED else self._stir()
+        if isinstance(self._network, LossyNetwork):
+            slow = slow * self._policy.chi  # for W(k) is to shrink it again
         return seeds, slow / most if most > 0 and np.isfinite(most) else np.zeros_like(slow)
 
     def _plant(self, seeds: Array, slow: Array) -> None:
         """Put new canaries in the place of the old ones."""
         session, dim = self.session, self._problem.dim
         method: Any = session.method
-        narrow = bare(self._cls, [(name, value[dim:]) for name, value in method.inner.parameters().items()])
+        narrow = bare(self._cls, [(name, value[dim:]) for name, value in plain(method).parameters().items()])
         session.reach()
         starts = place((seeds, slow), session.dtype)
-        fresh = planted(narrow, method.curvature, *starts, session.graphs, session.carry.clock)
+        plant = planted(narrow, method.curvature, *starts, session.graphs, session.carry.clock)
+        fresh, at_ends = jax.block_until_ready(plant)  # before this rank sends anything else
         state: Any = session.carry.state
-        inner = jax.tree.map(lambda old, new: jnp.concatenate([old[:, :dim], new], axis=1), state.inner, fresh)
-        self._keep(state._replace(inner=inner))
+        self._keep(state._replace(inner=replanted(method.inner, state.inner, fresh, at_ends)))
 
     def _stir(self) -> Array:
         """Start new columns that are only averaged; return the first."""

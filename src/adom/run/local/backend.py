@@ -22,12 +22,13 @@ from ...util.threads import one_thread
 from ..constants import check_pair
 from ..driver import Chunk, drive, slots
 from ..endings import rounding
+from ..lossy import as_run
+from ..presence import Presence, presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_problem
-from ..recorder import COLUMNS, DIVERGED, MENDED, History, Plan, Recorder, describe
+from ..recorder import CLOCK, COLUMNS, DIVERGED, MENDED, History, Plan, Recorder, describe
 from ..request import Request, check_budget
 from ..result import Result
-from ..windows import in_windows
 from .jitted import Carry, Session
 from .records import Target, distances
 
@@ -57,16 +58,16 @@ def run_settings(
     for problem in problems:
         check_pair(problem, network, directed=cls.directed, title=cls.title)
     if pilot is None:
-        methods = [in_windows(method, network) for method in methods]
+        methods = [as_run(method, network, problems[0].dim) for method in methods]
     oracle = request.oracle_for(cls)
-    histories, provenances = [], []
-    each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), strict=True)
-    for method, problem, solution, tol in each:
+    histories, provenances, presences = [], [], [presence_on(network, problem) for problem in problems]
+    each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), presences, strict=True)
+    for method, problem, solution, tol, presence in each:
         check_budget(method, request.rounds)
         request = replace(request, tol=tol)  # checks it
         if tol is not None:
             problem.warn_of_tol(tol)
-        start_error = problem.nodes * float((solution**2).sum())
+        start_error = presence.start_error if presence else problem.nodes * float((solution**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor)
         histories.append(History(plan, method, outgrown=DIVERGED if pilot is None else MENDED))
@@ -76,7 +77,10 @@ def run_settings(
 
     def finish(member: int) -> None:
         found = {} if pilot is None else {"settings": pilot.settings}
-        results[member] = histories[member].result({**provenances[member], **found})
+        history, presence = histories[member], presences[member]
+        if presence is not None and history.rows is not None:
+            history.rows = presence.marked(history.rows, history.table[-1, CLOCK])
+        results[member] = history.result({**provenances[member], **found})
         if finished is not None:
             finished(member, results[member])
 
@@ -91,7 +95,8 @@ def run_settings(
             progress = Progress(plan.rounds, cls.title, request.progress)
             these = methods[some] if pilot is None else [pilot.method]
             begin = partial(Session, problems[some], network, these, oracle, dtype=plan.dtype)
-            with LocalBackend(begin, plan, np.stack(solutions(problems[some])), problems[0].nodes, pilot) as backend:
+            known = np.stack(solutions(problems[some]))
+            with LocalBackend(begin, plan, known, problems[0].nodes, pilot, presences[some]) as backend:
                 drive(backend, plan, recorder, progress, interrupt)
     return [results[member] for member in range(len(methods))]
 
@@ -126,6 +131,8 @@ class LocalBackend:
     solutions : array, (settings, dim)
     nodes : int
     pilot : Pilot, optional
+    presences : sequence of Presence
+        One for each setting, where nodes come and go.
     """
 
     agreed = False
@@ -137,11 +144,15 @@ class LocalBackend:
         solutions: np.ndarray,
         nodes: int,
         pilot: "Pilot | None" = None,
+        presences: Sequence[Any] = (None,),
     ) -> None:
-        self.solutions, self.pilot = solutions, pilot
+        self.solutions, self.pilot, self.presences = solutions, pilot, presences
         if jax.default_backend() == "cpu":
             wide = np.full(len(solutions), np.inf)
             target = Target(solutions, -wide, wide) if len(solutions) > 1 else Target(solutions[0], -wide[0], wide[0])
+            if presences[0] is not None:
+                together = jax.tree.map(lambda *each: np.stack(each), *presences)
+                target = target._replace(presence=together if len(solutions) > 1 else presences[0])
             self.session = begin(
                 slots=slots(plan, 8 * len(COLUMNS) * len(solutions)), observe=observe_errors, target=target
             )
@@ -174,10 +185,22 @@ class LocalBackend:
             *counters, chunk.observed = chunk.observed
             solutions = self.solutions[members] if self.session.batched else self.solutions[0]
             error, consensus = _distances(chunk.observed, solutions)
+            if self.presences[0] is not None:
+                error, consensus = self._of_those_present(chunk.observed, np.asarray(counters[1]), members)
         columns = (*counters, np.zeros_like(counters[0]), error, consensus)  # no times yet
         tables = [np.asarray(column, dtype=float) for column in columns]
         assert len(tables) == len(COLUMNS)
         return np.stack([table.reshape(len(table), -1)[: chunk.records].T for table in tables], axis=-1)
+
+    def _of_those_present(self, rows: Array, clock: np.ndarray, members: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return errors and consensus of records of all members, (records, members) or (records,)."""
+        rows = np.asarray(rows)
+        if not self.session.batched:
+            error, consensus = self.presences[0].distances(rows, clock)
+            return error, consensus
+        each = [self.presences[m].distances(rows[:, i], clock[:, i]) for i, m in enumerate(members)]
+        error, consensus = (np.stack(column, axis=1) for column in zip(*each, strict=True))
+        return error, consensus
 
     def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
         """Change nothing: there are no other ranks."""
@@ -228,6 +251,8 @@ class Errors(NamedTuple):
 
 def observe_errors(carry: Carry, target: Target) -> Errors:
     """Observe the counters, and the distances of the reported rows from the solution and from each other."""
+    if target.presence is not None:
+        return Errors(*_counters(carry), *Presence(*target.presence).distances(carry.x, carry.clock))
     return Errors(*_counters(carry), *distances(carry.x, target.solution))
 
 

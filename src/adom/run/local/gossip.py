@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import native
 from ..contract import CountingGossip
+from .lossy_links import LossyLinks
 
 Array = Any
 
@@ -126,6 +127,7 @@ class Graphs(NamedTuple):
     links: Array  # (graphs,): directed links, over each of which a row travels in a round
     lambda_max: Array
     wire: Wire | None = None  # where other processes hold the other nodes
+    loss: LossyLinks | None = None  # where messages may be lost
 
 
 class LocalGossip(CountingGossip):

@@ -13,9 +13,10 @@ import numpy as np
 
 from ... import native
 from ...native import graphs as compiled
-from ...networks import DirectedNetwork, Network
+from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...util import arrays
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
+from .lossy_links import lossy_links
 
 Array = Any
 DENSE_NODES = 256
@@ -87,7 +88,8 @@ class GraphLayout:
             R, C = matrices
             return Graphs(None, R, C, *counters, np.float64(1.0))
         assert isinstance(network, Network)
-        return Graphs(matrices[0], None, None, *counters, np.float64(network.lambda_max))
+        loss = lossy_links(network, pool, 0, network.nodes) if isinstance(network, LossyNetwork) else None
+        return Graphs(matrices[0], None, None, *counters, np.float64(network.lambda_max), loss=loss)
 
     def _matrices(self, pool: Sequence[int], room: int, links: int) -> list[Matrices]:
         n, count = self.network.nodes, 2 if self.directed else 1

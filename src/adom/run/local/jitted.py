@@ -32,9 +32,10 @@ from ..contract import CountingOracle
 from ..driver import Chunk
 from ..recorder import Plan
 from ..user_code import bare, user_code
-from ..windows import plain
-from .gossip import Graphs, LocalGossip
+from ..windows import wrapped
+from .gossip import Graphs
 from .graph_layout import FOREVER, GraphLayout
+from .lossy import network_of
 from .records import Kept, Target, make_records, watch
 
 Array = Any
@@ -109,7 +110,7 @@ def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec) -> 
 
 def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: OracleSpec) -> Carry:
     oracle = _oracle(problem, spec, carry.memory)
-    gossip = LocalGossip(graphs, carry.clock, carry.floats)
+    gossip = network_of(graphs, carry.clock, carry.floats)
     with jax.default_matmul_precision("highest"):  # or a GPU would round float32 to 10 bits before it multiplies
         state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
     return Carry(state, _memory(oracle), x, carry.iteration + 1, gossip.clock, gossip.floats)
@@ -243,8 +244,7 @@ class Session:
         target: Target | None = None,
         layout: GraphLayout | None = None,
     ) -> None:
-        register(type(methods[0]))
-        register(type(plain(methods[0])))
+        list(map(register, wrapped(methods[0])))
         each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
         self.batched, self.on_cpu = len(methods) > 1, jax.default_backend() == "cpu"
         stacked, shared = _stack_problems(each)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ... import native
+from ..presence import Presence
 
 Array = Any
 
@@ -18,6 +19,7 @@ class Target(NamedTuple):
     solution: Array
     low: Array  # the run has converged at this error
     high: Array  # and diverged beyond this one
+    presence: Presence | None = None  # where nodes come and go
 
 
 class Kept(NamedTuple):

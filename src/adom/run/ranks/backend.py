@@ -22,6 +22,7 @@ from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
 from ..endings import FINISHED
 from ..local.jitted import Carry, Session
+from ..presence import Presence
 from ..recorder import COLUMNS, CONSENSUS, DIVERGED, ERROR, MENDED, History, Plan, Recorder
 from .agreement import Stop
 from .checkpoints import Checkpoints
@@ -70,6 +71,8 @@ class Task:
         Settings in which a checkpoint must agree to go on from it.
     pilot : Pilot, optional
         Finds the parameters on the way.
+    presence : Presence, optional
+        Who is there when, where nodes come and go.
     """
 
     block: Problem
@@ -82,6 +85,7 @@ class Task:
     checkpoints: Checkpoints | None
     settings: dict[str, Any] = field(default_factory=dict)
     pilot: Pilot | None = None
+    presence: Presence | None = None
 
     @property
     def measure(self) -> str:
@@ -262,11 +266,14 @@ class RankBackend:
             error = self._gradient_norms(mean)
         if rows is None or counts is None:
             return None
+        gradients = np.concatenate(counts, axis=1).mean(axis=1)
+        if task.presence is not None:
+            return gradients, *task.presence.distances(rows, records.clock)
         if task.solution is not None:
             error = ((rows - task.solution) ** 2).sum(axis=(1, 2))
         assert error is not None
         consensus = ((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
-        return np.concatenate(counts, axis=1).mean(axis=1), error, consensus
+        return gradients, error, consensus
 
     def _gradient_norms(self, points: Array) -> Array | None:
         """Return, at rank 0, the norms of the mean of all nodes' gradients at points that rank 0 knows."""

@@ -16,9 +16,10 @@ import numpy as np
 from jax.experimental import io_callback
 
 from ... import native
-from ...networks import Network
+from ...networks import LossyNetwork, Network
 from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
+from ..local.lossy_links import lossy_links
 from .partition import RankRounds, RoundPlan, RowTravel
 
 Array = Any
@@ -145,7 +146,11 @@ class RankLayout(GraphLayout):
             R, C = matrices
             return Graphs(None, R, C, *counters, np.float64(1.0), wire)
         assert isinstance(network, Network)
-        return Graphs(matrices[0], None, None, *counters, np.float64(network.lambda_max), wire)
+        loss = None
+        if isinstance(network, LossyNetwork):
+            own = self._rounds.partition.of(self._rounds.rank)
+            loss = lossy_links(network, pool, *own, [plan.foreign for plan in plans])
+        return Graphs(matrices[0], None, None, *counters, np.float64(network.lambda_max), wire, loss)
 
 
 def _stacked(plans: Sequence[RoundPlan], number: int, room: int, width: int) -> SparseMatrices:

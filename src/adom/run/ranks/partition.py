@@ -76,6 +76,7 @@ class RoundPlan(NamedTuple):
     receives: tuple[tuple[int, int, int], ...]  # from which rank, and where its rows begin and end
     links: int  # of the whole graph, both ways
     rows: int  # own and foreign
+    foreign: Array  # the nodes of the foreign rows
 
     @property
     def bytes(self) -> int:
@@ -157,7 +158,7 @@ class RankRounds:
             (weights[inside][order].astype(self.dtype), sums[first:end].astype(self.dtype))
             for weights, sums in weighted
         )
-        return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), rows)
+        return RoundPlan(starts, columns, matrices, tuple(sends), tuple(receives), len(arcs), rows, foreign)
 
 
 class RowTravel:

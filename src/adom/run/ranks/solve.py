@@ -12,20 +12,21 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...errors import InputError
-from ...networks import DirectedNetwork, Network
+from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..auto.pilot import Pilot, pilot_for
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
+from ..lossy import as_run
+from ..presence import presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_method
-from ..recorder import COLUMNS, Plan, Recorder, describe
+from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe
 from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code
-from ..windows import in_windows
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task
@@ -84,6 +85,8 @@ def run(
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
     if parameters == AUTO and kept is not None:
         raise InputError("parameters='auto' cannot go on from a checkpoint yet; leave checkpoints out, or take 'unit'")
+    if isinstance(network, LossyNetwork) and (kept is not None or not isinstance(problem, Problem)):
+        raise InputError("engine 'mpi' runs lossy networks without checkpoints and without shards; leave them out")
     cls = method_type(method)
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     oracle = request.oracle_for(cls)
@@ -105,7 +108,7 @@ def run(
             with Interrupt() as interrupt:
                 drive(backend, task.plan, recorder, progress, interrupt)
             _end_if_spent(backend)
-    start = block.start_error
+    start = task.presence.start_error if task.presence else block.start_error
     described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}
     described["model"] = problem.model() if isinstance(problem, Problem) else problem.model(block.constants.mu)
     about = describe(
@@ -141,7 +144,7 @@ def _task(
 ) -> Task:
     """Return the run of this rank; all but its block is checked to be the same on all of them."""
     chosen = method_from(method, parameters, lambda: block.constants)
-    running = chosen if pilot else in_windows(chosen, network)
+    running = chosen if pilot else as_run(chosen, network, problem.dim, *world.partition.of(world.rank))
     check_budget(running, request.rounds, agreeing)
     known = block.solution is not None
     if not known and request.tol is not None and chosen.directed:
@@ -150,7 +153,10 @@ def _task(
         problem.warn_of_tol(request.tol)
     monitor = request.monitor or known
     farthest = block.steepest / block.constants.mu  # x* is no farther from 0
+    presence = presence_on(network, problem) if isinstance(problem, Problem) else None
     growth = block.start_error if known else 0.0 if monitor else problem.nodes * farthest * farthest
+    if presence is not None:
+        growth = presence.start_error
     floor = rounding(request.dtype, block.constants.kappa) ** (2 if known else 1)
     tol = request.tol if known else None
     plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
@@ -171,7 +177,7 @@ def _task(
     }
     listed = None if isinstance(problem, Problem) else [file.sha256 for file in problem.manifest.files]
     _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
-    return Task(block.problem, running, oracle, plan, block.solution, monitor, stop, kept, settings, pilot)
+    return Task(block.problem, running, oracle, plan, block.solution, monitor, stop, kept, settings, pilot, presence)
 
 
 EXACT = ("network", "shards", "oracle", "dtype", "record_every", "records", "rounds")
@@ -280,6 +286,8 @@ def _result(world: Ranks, backend: RankBackend, about: dict[str, Any]) -> Result
         rows[:] = np.concatenate(parts, axis=1)[0]
     world.tell(table)
     world.tell(rows)
+    if backend.task.presence is not None:
+        rows = backend.task.presence.marked(rows, table[-1, CLOCK])
     message = tell_bytes(world, history.message.encode()).decode()
     return replace(history, tables=[table], rows=rows, message=message).result(about)
 

@@ -1,0 +1,231 @@
+"""Networks that lose messages, one way at a time, and whose nodes leave and join."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, InputTypeError
+from ..util.checks import check_real, check_whole
+from .checks import LONGEST, seed_number, truth
+from .links import Bools, Ints, Longs
+from .network import Network
+from .recipes import generator
+
+Rounds = Mapping[int, int | Iterable[int]]
+GOLDEN, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+"""The constants of SplitMix64."""
+DIGITS = 53
+"""Binary digits of the numbers that decide whether a message is lost."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Which messages are lost, and who is there.
+
+    Attributes
+    ----------
+    one_way : float
+        Share of messages that do not arrive, drawn for each round and each direction of each link.
+    healing : bool
+        Whether methods repair what loss has done to their sums.
+    seed : int
+    starts : (epochs,) array of int
+        The first round of each stretch of rounds in which the same nodes are there.
+    present : (epochs, nodes) array of bool
+    """
+
+    one_way: float
+    healing: bool
+    seed: int
+    starts: Longs
+    present: Bools
+
+    @property
+    def key(self) -> Any:
+        """The seed as a number of 64 bits."""
+        return np.random.SeedSequence(self.seed).generate_state(1, np.uint64)[0]
+
+    @property
+    def threshold(self) -> Any:
+        """The number below which a draw means that a message is lost."""
+        return np.uint64(round(self.one_way * 2**DIGITS))
+
+    @property
+    def changing(self) -> bool:
+        """Whether nodes come and go."""
+        return len(self.starts) > 1 or not self.present.all()
+
+
+def draws(key: Any, clock: Any, code: Any) -> Any:
+    """Return a number of `DIGITS` digits for each message: a pure function of seed, round and directed link.
+
+    Arrays of uint64, of NumPy or JAX; `code` is sender * nodes + receiver.
+    """
+    return _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN) >> np.uint64(64 - DIGITS)
+
+
+def _scrambled(x: Any) -> Any:
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+class LossyNetwork(Network):
+    """A network whose messages may be lost and whose nodes may be away; `adom.networks.lossy` makes it.
+
+    Its graphs, W(k) and spectrum are those of the network without loss and with all nodes there. Its chi is larger by
+    1 / (1 - one_way): that much of W a node hears on average.
+    """
+
+    def __init__(self, network: Network, loss: Loss, recipe: dict[str, Any]) -> None:
+        super().__init__(network._pool, network.order, recipe, network._chi, network._window)
+        self._loss, self._whole = loss, network
+
+    @property
+    def loss(self) -> Loss:
+        """Which messages are lost, and who is there."""
+        return self._loss
+
+    @property
+    def chi(self) -> float:
+        """The condition number of the network without loss, over the share of messages that arrive."""
+        return self._whole.chi / (1 - self._loss.one_way)
+
+    @property
+    def lambda_min_plus(self) -> float:
+        """lambda_max / chi."""
+        return self.lambda_max / self.chi
+
+    @cached_property
+    def linked_pairs(self) -> Ints:
+        """All pairs of nodes that some graph links, shape (pairs, 2), sorted."""
+        codes = [self.edges(g).astype(np.int64) @ np.array([self.nodes, 1]) for g in range(self.graphs)]
+        distinct = np.unique(np.concatenate(codes))
+        return np.stack([distinct // self.nodes, distinct % self.nodes], axis=1).astype(np.int32)
+
+    def present(self, k: int) -> Bools:
+        """Return, for every node, whether it is there in round k."""
+        loss, k = self._loss, check_whole("k", k, 0, "rounds are counted from 0")
+        row: Bools = loss.present[np.searchsorted(loss.starts, k, side="right") - 1]
+        return row
+
+    def heard(self, k: int) -> Ints:
+        """Return the (sender, receiver) pairs whose message arrives in round k, shape (messages, 2).
+
+        Examples
+        --------
+        >>> from adom.networks import ring
+        >>> lossy(ring(4), one_way=0.5, seed=1).heard(0).tolist()
+        [[1, 2], [3, 0], [2, 1]]
+        """
+        edges, loss, here = self.edges(self._round(k)), self._loss, self.present(k)
+        pairs: Ints = np.concatenate([edges, edges[:, ::-1]])
+        code = pairs.astype(np.uint64) @ np.array([self.nodes, 1], dtype=np.uint64)
+        arrives = draws(loss.key, np.full(len(pairs), k, dtype=np.uint64), code) >= loss.threshold
+        heard: Ints = pairs[arrives & here[pairs].all(axis=1)]
+        return heard
+
+
+@generator
+def lossy(
+    network: Network,
+    one_way: float = 0.0,
+    healing: bool = True,
+    seed: int = 0,
+    leaving: Rounds | None = None,
+    joining: Rounds | None = None,
+) -> LossyNetwork:
+    """Return the network on which messages are lost, one way at a time, and nodes leave and join.
+
+    In every round each direction of each link loses its message with probability `one_way`. A node that hears nothing
+    from a neighbour leaves that link out; the neighbour, which may have heard it, does not know. Methods whose nodes'
+    sums must stay zero end at a wrong point then, unless they heal: both ends of every link keep a ledger of what came
+    over it, and set it right when they hear each other again (see the page on lost messages in the documentation).
+
+    A node that leaves in round k takes no part from that round on, until it joins again, without memory. One that joins
+    without having left was not there before. While a node is away, its rows do not count in the errors of a run, and
+    x* is the solution of the nodes that are there. Parameters are computed with chi / (1 - one_way), and with all nodes
+    there: where many nodes leave, the others must still be connected. Schedules, `windowed` and `bounded` come before
+    this.
+
+    Parameters
+    ----------
+    network : Network
+    one_way : float
+        From 0 up to, but not including, 1.
+    healing : bool
+        False for the methods as printed.
+    seed : int
+        Of the losses; the same rounds and links lose their messages on every engine.
+    leaving, joining : dict
+        The round, or rounds, in which each node leaves or joins: ``leaving={5: 800}, joining={5: 1200, 3: 2000}``.
+
+    Examples
+    --------
+    >>> from adom.networks import ring
+    >>> network = lossy(ring(6), one_way=0.1, leaving={2: 10})
+    >>> network.present(9).sum(), network.present(10).sum()
+    (np.int64(6), np.int64(5))
+    """
+    if not isinstance(network, Network) or isinstance(network, LossyNetwork):
+        raise InputTypeError(
+            f"lossy takes an undirected network without loss, got {type(network).__name__}; e.g. lossy(ring(5), 0.1)"
+        )
+    if not network.held:
+        raise InputError(f"lossy needs all graphs in memory, which {network!r} has not; take fewer graphs or nodes")
+    one_way = check_real("one_way", one_way, 0, 1, "it is the share of messages that are lost")
+    if one_way == 1:
+        raise InputError("one_way must be less than 1, got 1: nobody would ever hear anybody; e.g. one_way=0.1")
+    healing, seed = truth("healing", healing), seed_number(seed)
+    away, back = _by_node("leaving", leaving, network.nodes), _by_node("joining", joining, network.nodes)
+    starts, present = _epochs(network.nodes, away, back)
+    recipe = {"generator": "lossy", "one_way": one_way, "healing": healing, "seed": seed}
+    recipe |= {name: rounds for name, rounds in (("leaving", away), ("joining", back)) if rounds}
+    loss = Loss(one_way, healing, seed, starts, present)
+    return LossyNetwork(network, loss, {**recipe, "network": network.recipe})
+
+
+def _by_node(name: str, rounds: Rounds | None, nodes: int) -> dict[int, list[int]]:
+    """Return the rounds of each node as sorted lists."""
+    if rounds is not None and not isinstance(rounds, Mapping):
+        raise InputTypeError(f"{name} must map nodes to rounds, got {rounds!r}; e.g. {name}={{5: 800}}")
+    known: dict[int, list[int]] = {}
+    for key, value in (rounds or {}).items():
+        # A recipe that was written as JSON has its nodes as text.
+        node = check_whole(f"a node in {name}", int(key) if str(key).isdigit() else key, 0, "e.g. {5: 800}", nodes - 1)
+        several = value if isinstance(value, Iterable) else [value]
+        known[node] = sorted(check_whole(f"a round in {name}", k, 0, "e.g. {5: 800}", LONGEST) for k in several)
+    return dict(sorted(known.items()))
+
+
+def _epochs(nodes: int, leaving: dict[int, list[int]], joining: dict[int, list[int]]) -> tuple[Longs, Bools]:
+    """Return the rounds at which somebody comes or goes, 0 first, and who is there from then on."""
+    changes: dict[int, list[tuple[int, bool]]] = {}
+    here = np.ones(nodes, dtype=bool)
+    for node in {**leaving, **joining}:
+        turns = sorted([(k, False) for k in leaving.get(node, [])] + [(k, True) for k in joining.get(node, [])])
+        here[node] = not turns[0][1]
+        there = bool(here[node])
+        for k, comes in turns:
+            if comes == there or (changes.get(k) and changes[k][-1][0] == node):
+                raise InputError(
+                    f"node {node} cannot {'join' if comes else 'leave'} in round {k}: it is "
+                    f"{'there' if there else 'away'} then, or comes and goes at once; let it leave and join in turn"
+                )
+            there = comes
+            changes.setdefault(k, []).append((node, comes))
+    starts, present = [0], [here]
+    for k in sorted(changes):
+        row = present[-1].copy()
+        for node, comes in changes[k]:
+            row[node] = comes
+        if k == 0:
+            starts.pop(), present.pop()
+        starts.append(k)
+        present.append(row)
+    if not all(row.any() for row in present):
+        raise InputError("all nodes would have left; let one stay at least")
+    return np.array(starts, dtype=np.int64), np.stack(present)

@@ -1,0 +1,104 @@
+"""Links of a lossy network as arrays of a compiled loop: every pair of nodes that any round links, both ends of it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import InputError
+from ...networks import LossyNetwork, Network
+from ...networks.lossy import draws
+
+Array = Any
+MOST = 2**27
+"""The most weights of links, over all graphs, that are held."""
+
+
+class LossyLinks(NamedTuple):
+    """Links of which a process holds one end at least; the first end, of the smaller node, owns the link."""
+
+    rows: Array  # (graphs or 1, 2, links): where the rows of both ends are among those at hand
+    weights: Array  # (graphs, links): zero where a graph has no such link
+    code: Array  # (2, links): sender * nodes + receiver of the message that each end hears
+    own: Array  # (ends,): which of all 2 x links ends belong to own nodes, by node and then by neighbour
+    node: Array  # (ends,): the nodes' rows
+    key: Array
+    threshold: Array
+    starts: Array | None  # (epochs,): the first round of every epoch; None where all nodes stay
+    present: Array | None  # (epochs, own nodes)
+    up: Array | None  # (epochs, links): whether both ends are present
+
+    def heard(self, clock: Array) -> Array:
+        """Return, for both ends of all links, whether the message of the other arrives in a round: (2, links)."""
+        return draws(self.key, clock.astype(jnp.uint64), self.code) >= self.threshold
+
+    def epoch(self, clock: Array) -> Array:
+        """Return the epoch of a round."""
+        assert self.starts is not None
+        return (self.starts <= clock).sum() - 1
+
+    def at_nodes(self, values: Array, rows: int) -> Array:
+        """Return the sum, for every own node, of values (2, links, ...) at its ends of links."""
+        flat = values.reshape(-1, *values.shape[2:])
+        return jax.ops.segment_sum(flat[self.own], self.node, rows, indices_are_sorted=True)
+
+
+def own_pairs(network: LossyNetwork, first: int, end: int) -> np.ndarray:
+    """Return the pairs of nodes that any graph links, one of them at least in first, ..., end - 1: (links, 2)."""
+    pairs = network.linked_pairs.astype(np.int64)
+    inside: np.ndarray = pairs[((pairs >= first) & (pairs < end)).any(axis=1)]
+    return inside
+
+
+def lossy_links(
+    network: LossyNetwork, pool: Sequence[int], first: int, end: int, foreign: Sequence[np.ndarray] | None = None
+) -> LossyLinks:
+    """Lay out the links of own nodes first, ..., end - 1.
+
+    `foreign` are the nodes whose rows follow the own ones in a round, for each graph.
+    """
+    pairs = own_pairs(network, first, end)
+    if len(pairs) * len(pool) > MOST:
+        raise InputError(
+            f"lossy holds every link of every graph, {len(pairs) * len(pool):.1e} here, more than {MOST:.1e}; "
+            "take fewer graphs or nodes"
+        )
+    n, loss = network.nodes, network.loss
+    codes = pairs @ np.array([n, 1])
+    weights = np.zeros((len(pool), len(pairs)))
+    for row, g in enumerate(pool):
+        at = np.minimum(np.searchsorted(codes, _codes(network, g)), max(0, len(codes) - 1))
+        mine = codes[at] == _codes(network, g)
+        weights[row, at[mine]] = network.weights(g)[mine]
+    rows = pairs.T[None].astype(np.int32)
+    if foreign is not None:
+        rows = np.stack([_positions(pairs.T, first, end, nodes) for nodes in foreign])
+    ends, others = pairs.T.reshape(-1), pairs.T[::-1].reshape(-1)
+    own = np.flatnonzero((ends >= first) & (ends < end))
+    own = own[np.lexsort((others[own], ends[own]))]
+    starts = present = up = None
+    if loss.changing:
+        starts, present = loss.starts, loss.present[:, first:end]
+        up = loss.present[:, pairs].all(axis=2)
+    code = (others * n + ends).reshape(2, -1).astype(np.uint64)
+    return LossyLinks(
+        rows, weights, code, own.astype(np.int32), (ends[own] - first).astype(np.int32), loss.key, loss.threshold,
+        starts, present, up,
+    )  # fmt: skip
+
+
+def _codes(network: Network, g: int) -> np.ndarray:
+    """Return u * nodes + v for every link of a graph."""
+    codes: np.ndarray = network.edges(g).astype(np.int64) @ np.array([network.nodes, 1])
+    return codes
+
+
+def _positions(nodes: np.ndarray, first: int, end: int, foreign: np.ndarray) -> np.ndarray:
+    """Return where the rows of nodes are; 0 for nodes of which there is none, whose links have no weight then."""
+    where = np.minimum(np.searchsorted(foreign, nodes), max(0, len(foreign) - 1))
+    there = foreign[where] == nodes if len(foreign) else np.zeros(nodes.shape, dtype=bool)
+    own = (nodes >= first) & (nodes < end)
+    positions = np.where(own, nodes - first, np.where(there, where + end - first, 0))
+    return positions.astype(np.int32)

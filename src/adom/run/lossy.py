@@ -1,0 +1,143 @@
+"""Methods on lossy networks: the ledgers of all links ride along with a run, and nodes that are away wait at the start.
+
+`adom.run.healing` has the rule. Here all nodes' ledgers are one array, and the method's step is its own: it sees a
+network that takes the exchanges of the links that were heard.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..algorithms import Gossip, Method, Oracle
+from ..errors import InputError
+from ..networks import DirectedNetwork, LossyNetwork, Network
+from .healing import Healing, healing
+from .local.lossy_links import LossyLinks, own_pairs
+from .windows import in_windows, plain
+
+Array = Any
+LEDGER_BYTES = 2**31
+"""The most memory that ledgers may take."""
+
+
+class LossyState(NamedTuple):
+    """State of a run on a lossy network."""
+
+    inner: Any  # the method's own
+    start: Any  # what it was at first: a node that joins begins there
+    ledger: Array  # (2, links, parts, columns): what of the conserved parts came over each link, at both of its ends
+
+
+@dataclass(frozen=True)
+class OnLossyLinks(Method):
+    """A method on a network that loses messages and nodes.
+
+    Parameters
+    ----------
+    inner : Method
+    rule : Healing
+        What the method conserves; without parts, nothing is healed.
+    empty : (2, links, parts) array
+        Zeros.
+    """
+
+    inner: Any
+    rule: Any
+    empty: Any
+
+    @property
+    def rounds_per_step(self) -> Any:  # type: ignore[override]  # a constant of other methods
+        """The rounds of a step, where all have as many."""
+        return self.inner.rounds_per_step
+
+    @property
+    def window(self) -> int:
+        """The rounds that stand for one, where the network needs windows."""
+        return getattr(self.inner, "window", 1)
+
+    def init(self, zeros: Array, oracle: Oracle) -> LossyState:
+        """Start the method, with nothing in the ledgers."""
+        state = self.inner.init(zeros, oracle)
+        return LossyState(state, state, jnp.zeros((*self.empty.shape, zeros.shape[-1]), zeros.dtype))
+
+    def renewed(self, state: LossyState, k: Any) -> LossyState:
+        """Renew the method's state."""
+        return state._replace(inner=self.inner.renewed(state.inner, k))
+
+    def rounds_of_step(self, k: Any) -> Any:
+        """Return the rounds of the method's step."""
+        return self.inner.rounds_of_step(k)
+
+    def step(self, state: LossyState, oracle: Oracle, gossip: Gossip) -> tuple[LossyState, Array]:
+        """Make one step of the method, and repair what the ends of links know to be wrong."""
+        network: Any = gossip
+        lossy, rule = network.lossy, Healing(*self.rule)
+        inner, ledger = self._without_the_gone(state, lossy)
+        parts, columns = ledger.shape[2:]
+        lossy.carried = parts * columns
+        inner, x = self.inner.step(inner, oracle, gossip)
+        if parts:
+            rows = x.shape[0]
+            exchange = jnp.concatenate(lossy.exchanges, axis=2)[..., :columns]  # others may have had columns added
+            first, second = rule.after(ledger, exchange)
+            settled = jnp.where(lossy.told[:, None, None], rule.after(-ledger[0], exchange[1]), second)
+            repair = jnp.stack([jnp.zeros_like(second), settled - second])
+            inner, ledger = rule.change(inner, lossy.links.at_nodes(repair, rows)), jnp.stack([first, settled])
+        return LossyState(inner, state.start, ledger), x
+
+    def _without_the_gone(self, state: LossyState, lossy: Any) -> tuple[Any, Array]:
+        """Take entries of nodes that are away out of the others' states; put those who are away back to the start."""
+        links: LossyLinks = lossy.links
+        inner, ledger = state.inner, state.ledger
+        if links.present is None:
+            return inner, ledger
+        present = links.present[links.epoch(lossy.clock)]
+        if ledger.shape[2]:
+            left = jnp.where(lossy.up[:, None, None], ledger, 0)
+            inner = Healing(*self.rule).change(inner, links.at_nodes(left - ledger, present.shape[0]))
+            ledger = left
+
+        def back(now: Array, then: Array) -> Array:
+            return jnp.where(present[:, None], now, then) if np.ndim(now) == 2 else now
+
+        return jax.tree.map(back, inner, state.start), ledger
+
+
+def replanted(method: Method, state: Any, fresh: Any, at_ends: Any) -> Any:
+    """Return a method's state with fresh last columns; on a lossy network, the part of them that every end is due."""
+    old, columns = state.inner if isinstance(state, LossyState) else state, jax.tree.leaves(fresh)[0].shape[1]
+    inner = jax.tree.map(lambda old, new: jnp.concatenate([old[:, :-columns], new], axis=1), old, fresh)
+    if not isinstance(state, LossyState) or not isinstance(method, OnLossyLinks):
+        return inner
+    rule = Healing(*(array[..., -columns:] for array in method.rule))
+    entries = rule.of(at_ends).reshape(*state.ledger.shape[:3], columns)
+    return state._replace(inner=inner, ledger=state.ledger.at[..., -columns:].set(entries))
+
+
+def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
+    """Return the method as it runs on nodes first, ..., end - 1 of a network: in windows, or with ledgers."""
+    return with_ledgers(in_windows(method, network), network, dim, first, end)
+
+
+def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
+    """Return the method with ledgers for the links of own nodes, if the network is lossy."""
+    if not isinstance(network, LossyNetwork):
+        return method
+    if plain(method).directed:
+        raise InputError(
+            f"{plain(method).title} pushes shares along directed links, for which lossy has no rule; take e.g. DIGing"
+        )
+    rule = healing(plain(method), network.lambda_max)
+    if not network.loss.healing:
+        rule = Healing(rule.kept[:0], rule.onward[:0, :0], rule.taken[:0], rule.lift[:, :0])
+    links = len(own_pairs(network, first, network.nodes if end < 0 else end))
+    size = 2 * links * rule.parts * dim * 8
+    if size > LEDGER_BYTES:
+        raise InputError(
+            f"the ledgers of {links} links would take {size / 2**30:.1f} GiB, more than {LEDGER_BYTES / 2**30:g}; "
+            "take fewer nodes or features, or graphs with fewer links in all"
+        )
+    return OnLossyLinks(method, rule, np.zeros((2, links, rule.parts)))
