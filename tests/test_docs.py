@@ -20,7 +20,7 @@ from adom.cli.settings import USUAL
 from support.documents import DOCUMENTS, LANGUAGES, PYTHON, ROOT, blocks, commands, spans
 from support.ranks import ENVIRONMENT, command, needs_mpi
 
-WHOLE = ("quick-start.md", "own-data.md", "own-network.md")
+WHOLE = ("quick-start.md", "own-data.md", "own-network.md", "apart.md")
 """Pages of which the commands are run as well, in the order of the page."""
 DATA = ROOT.parent / "shared" / "data"
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .algorithms.adom import ADOM
     from .algorithms.pngd import PNGD
     from .data.model import Model, load_model
+    from .data.node_data import NodeData
     from .data.shards import Shards
     from .errors import InputError
     from .problems.logistic import LogisticRegression
@@ -53,6 +54,7 @@ _HOME = {
     "LogisticRegression": "problems.logistic",
     "Method": "algorithms",
     "Model": "data.model",
+    "NodeData": "data.node_data",
     "PNGD": "algorithms.pngd",
     "Quadratic": "problems.quadratic",
     "Result": "run.result",
@@ -86,6 +88,7 @@ __all__ = [
     "LogisticRegression",
     "Method",
     "Model",
+    "NodeData",
     "Quadratic",
     "Result",
     "Shards",

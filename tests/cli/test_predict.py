@@ -84,3 +84,27 @@ def test_a_run_on_a_file_leaves_a_model_that_predicts_it(adom, tmp_path):
     assert "right" in Path(files["model"]).read_text()
     scored = adom("score", files["model"], "all.csv", "--target", "ill", "--json").json
     assert (scored["samples"], scored["score"] > 0.8) == (24, True)
+
+
+def test_from_files_that_lie_apart_to_predictions(adom, refused, tmp_path):
+    rng = np.random.default_rng(0)
+    for node, rows in (("north", 30), ("south", 12)):
+        X = rng.standard_normal((rows, 2)) * [1, 50]
+        lines = [f"{a!r},{b!r},{'ill' if a + b / 50 > 0 else 'well'}" for a, b in X.tolist()]
+        (tmp_path / f"{node}.csv").write_text("\n".join(["age,dose,state", *lines]) + "\n")
+        made = adom("shard", f"{node}.csv", "--node", node, "--out", "apart", "--json").json
+        assert (made["samples"], made["features"], made["target"]) == (rows, ["age", "dose"], "state")
+    assert "fingerprint" in adom("shard", "south.csv", "--node", "other", "--out", "elsewhere").out
+    words = ("--shards", "apart", "--network", "path", "--method", "adom+", "--scale", "--C", 0.5)
+    done = adom("solve", *words, "--json").json
+    assert (done["status"], done["nodes"], done["penalty"]["C"]) == ("converged", 2, pytest.approx(0.5))
+    again = adom("solve", "out/config.toml", "--json", "--out", "again").json
+    assert Path(again["files"]["model"]).read_text().count("age") == Path(done["files"]["model"]).read_text().count(
+        "age"
+    )
+    assert adom("score", done["files"]["model"], "south.csv", "--json").json["score"] > 0.9
+    assert adom("predict", done["files"]["model"], "north.csv").out.startswith("prediction,p(ill),p(well)\n")
+    assert "elsewhere holds one shard; say how many nodes there are" in refused("solve", "--shards", "elsewhere")
+    assert "--scale is for shards that `adom shard` made" in refused("solve", "--scale")
+    assert "--dim 3 has no effect on shards" in refused("solve", *words, "--dim", 3)
+    assert "which `adom solve` alone takes" in refused("compare", "--shards", "apart", "--network", "path")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import adom
 from adom.algorithms import METHODS, method_class
 from adom.run.ranks import partition
@@ -194,6 +196,37 @@ def starting(folder, kind):
     adom.Shards._read = read
     shards = adom.Shards(folder / "shards", kappa=20.0)
     adom.solve(shards, adom.networks.ring(4), "adom", "unit", "gd:1", rounds=50, engine="mpi", patience=5.0)
+
+
+def apart(folder):
+    """Every rank has a folder of its own with the shard of one node, and writes its model there; then the refusals."""
+    from support.apart import METHODS as SOME
+    from support.apart import SETTINGS, TOL, assert_is_the_pooled_one
+
+    rank = world().Get_rank()
+    network = adom.networks.complete(4)
+    for name, settings in SETTINGS.items():
+        home = folder / f"machine{rank}" / name
+        data = adom.NodeData(home / "shards", nodes=4, **settings)
+        request = {"rounds": 100_000, "record_every": 50, "tol": TOL, "engine": "mpi", "progress": False}
+        result = adom.solve(data, network, SOME[name], "unit", **request)
+        assert result.status == "converged", result
+        assert_is_the_pooled_one(result.model(), name)
+        result.model().save(home / "model.json")
+    said = []
+    for name, settings in REFUSED.items():
+        try:
+            data = adom.NodeData(folder / f"machine{rank}" / name / "shards", nodes=4, **settings)
+            adom.solve(data, network, "adom+", "unit", rounds=500, engine="mpi", progress=False)
+        except adom.InputError as error:
+            said.append(str(error))
+    (folder / f"said{rank}.json").write_text(json.dumps(said))
+    world().Barrier()
+    changed = adom.NodeData(folder / f"machine{rank}" / "changed" / "shards", nodes=4)
+    adom.solve(changed, network, "adom+", "unit", rounds=500, engine="mpi", progress=False)
+
+
+REFUSED = {"columns": {}, "order": {}, "one-class": {}, "twice": {}, "text": {"model": "ridge"}}
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ from ..data.sets import SAMPLES
 from ..errors import InputError, nearest
 from ..run.request import Request, read_parameters
 from ..util import files
-from .defaults import kinds
+from .defaults import kinds, lie_apart
 from .output import busy
 from .settings import KINDS, Config
 
 if TYPE_CHECKING:
     from ..algorithms import Method
+    from ..data.node_data import NodeData
     from ..data.shards import Shards
     from ..networks import Network
     from ..problems.base import Problem
@@ -127,7 +128,11 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
 
     table = config.problem
     if table.shards is not None:
-        return shards(config).whole()
+        found: Any = shards(config)
+        if not hasattr(found, "whole"):
+            raise InputError(f"{table.shards} holds shards of `adom shard`, which `adom solve` alone takes; use that")
+        whole: LogisticRegression = found.whole()
+        return whole
     features, labels = _synthetic(config, nodes) if table.data is None else _samples(config, nodes)
     l2 = table.l2 if table.C is None else l2_of(table.C, len(labels))
     if table.split in (None, "contiguous"):
@@ -139,11 +144,23 @@ def problem(config: Config, nodes: int) -> "LogisticRegression":
     return LogisticRegression.from_nodes(data, l2=l2, kappa=table.kappa, count=table.count or SAMPLES_ALIKE)
 
 
-def shards(config: Config) -> "Shards":
+def shards(config: Config) -> "Shards | NodeData":
     """Return data in one file per node, none of them opened yet."""
+    from ..data.node_data import NodeData
     from ..data.shards import Shards
 
     table = config.problem
+    if lie_apart(str(table.shards)):
+        penalty = {"C": table.C, "alpha": table.alpha, "l2": table.l2, "kappa": table.kappa}
+        return NodeData(
+            str(table.shards),
+            nodes=table.nodes,
+            model=table.model or "logistic",
+            scale=bool(table.scale),
+            intercept=not table.bare,
+            count=table.count or SAMPLES_ALIKE,
+            **penalty,
+        )
     return Shards(str(table.shards), l2=table.l2, kappa=table.kappa, C=table.C, count=table.count or SAMPLES_ALIKE)
 
 
@@ -243,7 +260,7 @@ def check_run(
     return Request(run.oracle, run.rounds, run.tol, run.record_every, run.engine, run.dtype)
 
 
-def budget(config: Config, problem: "Problem | Shards") -> dict[str, Any]:
+def budget(config: Config, problem: "Problem | Shards | NodeData") -> dict[str, Any]:
     """Return rounds, tolerance, records and precision as arguments of `adom.solve` and `adom.compare`."""
     run, tol = config.run, config.run.tol
     if tol is None and hasattr(problem, "solution"):  # shards do not know it

@@ -18,9 +18,10 @@ PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
 
 RIVALS = {
-    ("problem", "kappa"): ("l2", "C"),
-    ("problem", "l2"): ("kappa", "C"),
-    ("problem", "C"): ("kappa", "l2"),
+    ("problem", "kappa"): ("l2", "C", "alpha"),
+    ("problem", "l2"): ("kappa", "C", "alpha"),
+    ("problem", "C"): ("kappa", "l2", "alpha"),
+    ("problem", "alpha"): ("kappa", "l2", "C"),
     ("problem", "data"): ("samples", "dim", "label"),
     ("problem", "split"): ("concentration",),
     ("network", "radius"): ("chi",),

@@ -2,6 +2,7 @@
 
 import math
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..data.infectious import NODES as INFECTIOUS
@@ -56,9 +57,18 @@ def complete(given: UserSettings, usual: Tables) -> None:
     for name, value in usual.get("run", {}).items():
         run.setdefault(name, value)
     defaults = dict(usual.get("problem", {}))
-    if "shards" in problem:
+    apart = "shards" in problem and lie_apart(problem["shards"])
+    if apart:
+        _fill_from_nodes(given)
+        defaults = {}
+    elif "shards" in problem:
         _fill_from_shards(given)
         defaults = {"kappa": defaults["kappa"]} if "kappa" in defaults else {}
+    for name in APART if not apart else ():
+        if name in problem:
+            raise InputError(
+                f"{given.describe('problem', name)} is for shards that `adom shard` made; make them, or leave it out"
+            )
     if "data" in problem:
         defaults = {name: defaults[name] for name in ("nodes", "kappa") if name in defaults}
     if {"l2", "C"} & problem.keys():
@@ -102,7 +112,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
 def _check_rivals(given: UserSettings) -> None:
     """Refuse settings that exclude each other, and those that need another one."""
     problem, network = given.tables["problem"], given.tables["network"]
-    rivals = [("problem", *pair, problem) for pair in combinations(("kappa", "l2", "C"), 2)]
+    rivals = [("problem", *pair, problem) for pair in combinations(("kappa", "l2", "C", "alpha"), 2)]
     rivals += [("run", "tol", "rtol", given.flags.get("run", {}))]
     if "waypoint" not in str(network.get("kind", "")):  # which takes a radius beside geometric's chi
         rivals.append(("network", "radius", "chi", network))
@@ -139,6 +149,40 @@ def _check_engine(given: UserSettings) -> None:
         raise InputError("--no-monitor has no effect without --shards; leave it out")
     if engine == "mpi" and run.get("parameters") == "tuned":
         raise InputError("--parameters tuned runs many settings, which engine mpi does not; tune with --engine local")
+
+
+APART = ("model", "scale", "bare", "alpha")
+"""Settings of models that are fitted to data that lie apart."""
+LONG: dict[str, Any] = {"rounds": 200_000, "record_every": 10}
+"""Settings of a run that ends when the nodes agree that it is over."""
+
+
+def lie_apart(folder: str) -> bool:
+    """Return whether a folder holds shards that `adom shard` made, and no manifest of `adom split`."""
+    from ..data import manifest
+    from ..data.node_shards import shard_names
+
+    return not (Path(folder) / manifest.NAME).exists() and bool(shard_names(Path(folder)))
+
+
+def _fill_from_nodes(given: UserSettings) -> None:
+    """Take the number of nodes from shards that lie apart, unless more of them are elsewhere."""
+    from ..data.node_data import NodeData
+
+    problem, run = given.tables["problem"], given.tables["run"]
+    for name in ("data", "label", "samples", "split", "concentration", "dim"):
+        if name in problem:
+            raise InputError(
+                f"{given.describe('problem', name)} has no effect on shards, which have their own; leave it out"
+            )
+    nodes = NodeData(problem["shards"], nodes=problem.get("nodes")).nodes
+    if nodes < 2:
+        raise InputError(
+            f"{problem['shards']} holds one shard; say how many nodes there are on all machines, e.g. --nodes 4"
+        )
+    problem["nodes"] = nodes
+    for name, value in LONG.items():
+        run.setdefault(name, value)
 
 
 def _fill_from_shards(given: UserSettings) -> None:

@@ -29,6 +29,7 @@ from .plot import plot
 from .predict import predict, score
 from .report import report
 from .reproduce import reproduce
+from .shard import shard
 from .solve import solve
 from .split import split
 from .sweep import sweep
@@ -60,6 +61,7 @@ the paper
   adom reproduce --quick       its figures and claims, in miniature
   adom ledger out/reproduce    judge its claims from the files of a reproduction
 many machines
+  adom shard FILE --node NAME  on each: its own file becomes the shard of a node
   adom split FILE --nodes 100  one file per node: each holds only its own
   adom solve --shards shards --engine mpi --ranks 4
                                four processes that talk to their neighbours
@@ -76,6 +78,7 @@ EXAMPLES = {
     methods: "adom methods",
     data: "adom data a6a --download",
     split: "adom split data.svm --nodes 100 --by label --out shards",
+    shard: "adom shard patients.csv --node north --target ill --without name",
     reproduce: "adom reproduce --quick   or, one panel: adom reproduce kappa/d40-kappa100",
     ledger: "adom ledger out/reproduce --claim best-over-kappa",
     predict: "adom predict out/model.json new.csv --out predictions.csv",

@@ -129,8 +129,14 @@ class ProblemTable:
         completions=DATA_SETS,
     )
     shards: str | None = setting(
-        "Folder that `adom split` wrote: with engine mpi every rank opens its own nodes' files only."
+        "Folder that `adom shard` or `adom split` wrote: with engine mpi every rank opens its own nodes' files only."
     )
+    model: str | None = setting(
+        "On shards of `adom shard`: logistic, for two classes or more, or ridge, for numbers; left out: logistic.",
+        choices=("logistic", "ridge"),
+    )
+    scale: bool | None = setting("On shards of `adom shard`: bring all features to mean 0 and spread 1 first.")
+    bare: bool | None = setting("On shards of `adom shard`: fit no intercept.", flag="--no-intercept")
     label: str | None = setting("Label column of a CSV file, name or number; left out: the last.")
     nodes: int | None = setting("Number of nodes; contact lists and infectious bring their own.", ge=2, example=100)
     samples: int | None = setting("Samples per node; left out, a file is split to its end.", ge=1, example=100)
@@ -147,6 +153,7 @@ class ProblemTable:
     C: float | None = setting(
         "scikit-learn's C, instead of kappa: l2 = 1 / (C N) for N samples.", flag="--C", gt=0, le=1e12, example=1
     )
+    alpha: float | None = setting("scikit-learn's alpha of a ridge model: l2 = alpha / N.", gt=0, le=1e12, example=1)
     count: str | None = setting(
         "What counts alike where nodes have different numbers of samples: samples, as if pooled, or nodes; left out: "
         "samples.",

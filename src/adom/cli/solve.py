@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
+from .defaults import lie_apart
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .picture import Painter
@@ -84,7 +85,8 @@ def _build_and_run(settings: Config) -> "Result":
     from . import build
 
     problem: Any
-    if settings.run.engine == "mpi" and settings.problem.shards is not None:
+    folder = settings.problem.shards
+    if folder is not None and (settings.run.engine == "mpi" or lie_apart(folder)):
         network, problem = build.network(settings), build.shards(settings)
     else:
         network, problem = build.both(settings)

@@ -272,6 +272,21 @@ class Shards:
             )
         return self._build(first, end, UNKNOWN_L2 if self.l2 is None else self.l2, None)
 
+    def listed(self) -> list[str]:
+        """Return the checksums of all files, which are the same on all machines."""
+        return [file.sha256 for file in self.manifest.files]
+
+    def curvature(self, block: "LogisticRegression") -> np.ndarray:
+        """Return what L_i of some nodes has beside the regulariser."""
+        return block.L_nodes - block.l2
+
+    def settle(self, block: "LogisticRegression", most: float) -> "LogisticRegression":
+        """Return the problem of some nodes with the regulariser, mu and L of all, from the greatest curvature."""
+        l2 = self.regulariser(most)
+        settled = block.with_l2(l2)
+        settled.mu, settled.L = l2, l2 + most
+        return settled
+
     def whole(self) -> "LogisticRegression":
         """Return the problem of all nodes, with the l2 or kappa given; all files must be there."""
         return self._build(0, self.nodes, self.l2, self.kappa)

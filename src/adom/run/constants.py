@@ -66,7 +66,7 @@ def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) 
 
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
     """Refuse a problem and a network that do not belong together, and a directed network where it is not supported."""
-    if not isinstance(problem, Problem) and not hasattr(problem, "whole"):  # adom.Shards
+    if not isinstance(problem, Problem) and not hasattr(problem, "open"):  # adom.Shards, NodeData
         swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(
             f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"

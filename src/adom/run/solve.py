@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algorithms import Method
+from ..data.node_data import NodeData
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def solve(
-    problem: "Problem | Shards",
+    problem: "Problem | Shards | NodeData",
     network: Network | DirectedNetwork,
     method: str | Method = "adom",
     parameters: str | dict[str, float] = "theory",
@@ -44,7 +45,8 @@ def solve(
     Parameters
     ----------
     problem, network
-        With the same number of nodes. The problem may be `adom.Shards`, data stored in one file per node.
+        With the same number of nodes. The problem may be `adom.Shards`, data stored in one file per node, or
+        `adom.NodeData`, a model to be fitted to data that lie apart.
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
@@ -87,12 +89,19 @@ def solve(
     """
     request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor)
     if engine == "mpi":
+        from .ranks.fit import fit_on_ranks
         from .ranks.solve import solve_on_ranks
 
+        if isinstance(problem, NodeData):
+            return fit_on_ranks(problem, network, method, parameters, request, checkpoints)
         return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
         raise InputError(f"checkpoints are written by engine 'mpi' alone, got engine={engine!r}; leave them out")
     check_pair(problem, network, directed=True)
+    if isinstance(problem, NodeData):
+        from .ranks.fit import fit_here
+
+        return fit_here(problem, network, method, parameters, request)
     whole = problem if isinstance(problem, Problem) else problem.whole()
     chosen = make_method(whole, network, method, parameters)
     if isinstance(method, Method):

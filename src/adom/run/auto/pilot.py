@@ -139,7 +139,8 @@ class Pilot:
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
         """Make about `pace` steps, fewer where the nodes have to look; then let them, and decide."""
-        chunk = self.session.advance(plan, min(pace, self.steps))
+        pace = min(pace, max(1, self.steps))  # agreeing on the end may have taken the rounds until they look
+        chunk = self.session.advance(plan, pace)
         if self.steps <= 0:
             began = perf_counter()
             self._turn()

@@ -49,14 +49,23 @@ class Stop:
     constants : Constants
     steepest : float
         The greatest |grad f_i(0)|, which decides the rounds of averaging.
+    began : int
+        Rounds that were spent before.
     """
 
-    def __init__(self, tol: float, network: Network | DirectedNetwork, constants: Constants, steepest: float) -> None:
+    def __init__(
+        self,
+        tol: float,
+        network: Network | DirectedNetwork,
+        constants: Constants,
+        steepest: float,
+        began: int = 0,
+    ) -> None:
         self.tol, self.constants = tol, constants
         wanted = log(constants.mu) + (log(tol) - log(constants.nodes)) / 2 - log(10)
         most = log(steepest) + log(constants.nodes) / 2 if steepest > 0 else wanted
         self.averaging = network.window * max(1, ceil(constants.chi * max(log(2.0), most - wanted)))
-        self.next = SPACING * flood_rounds(network, 0)
+        self.next = began + SPACING * flood_rounds(network, 0)
         self.last: Bound | None = None
 
     def due(self, clock: int) -> bool:

@@ -27,7 +27,7 @@ PLAN_BYTES = 2**28
 
 
 class Partition:
-    """Consecutive nodes for each rank, as evenly as possible.
+    """Consecutive nodes for each rank, as evenly as possible unless the first node of each is given.
 
     Examples
     --------
@@ -38,13 +38,13 @@ class Partition:
     [0, 1, 2]
     """
 
-    def __init__(self, nodes: int, ranks: int) -> None:
+    def __init__(self, nodes: int, ranks: int, starts: Array | None = None) -> None:
         if ranks > nodes:
             raise InputError(
                 f"{ranks} ranks cannot share {nodes} nodes: each needs one at least; start {nodes} or fewer"
             )
         self.nodes, self.ranks = nodes, ranks
-        self.starts = np.arange(ranks + 1) * nodes // ranks
+        self.starts = np.arange(ranks + 1) * nodes // ranks if starts is None else starts
 
     def of(self, rank: int) -> tuple[int, int]:
         """Return the first node of a rank, and the one after its last."""
@@ -206,14 +206,14 @@ class RankGossip(CountingGossip):
     def __init__(self, travel: RowTravel, clock: int = 0, floats: int = 0) -> None:
         network = travel.rounds.network
         super().__init__(clock, floats, network.lambda_max if isinstance(network, Network) else 1.0)
-        self.network, self._travel = network, travel
+        self.network, self.travel = network, travel
 
     def _round(self, v: Array) -> tuple[RoundPlan, Array]:
         """Spend one round in which rows travel; return its plan, and own and foreign rows."""
-        plan = self._travel.rounds.at(self.clock)
+        plan = self.travel.rounds.at(self.clock)
         rows = np.empty((plan.rows, v.shape[1]), dtype=v.dtype)
         rows[: len(v)] = v
-        self._travel.neighbours(self.clock, [rows])
+        self.travel.neighbours(self.clock, [rows])
         self.count(plan.links, v.shape[1])
         return plan, rows
 

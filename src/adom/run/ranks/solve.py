@@ -38,6 +38,7 @@ from .resume import restore
 
 if TYPE_CHECKING:
     from ...data.shards import Shards
+    from .stage import Stage
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Block:
 
 
 def solve_on_ranks(
-    problem: "Problem | Shards",
+    problem: "Problem | Shards | Stage",
     network: Network | DirectedNetwork,
     method: Any,
     parameters: Any,
@@ -73,14 +74,15 @@ def solve_on_ranks(
 
 def run(
     world: Ranks,
-    problem: "Problem | Shards",
+    problem: "Problem | Shards | Stage",
     network: Network | DirectedNetwork,
     method: Any,
     parameters: Any,
     request: Request,
     kept: Checkpoints | None,
+    gossip: RankGossip | None = None,
 ) -> Result:
-    """Solve as one of several ranks."""
+    """Solve as one of several ranks; where they have talked before, `gossip` goes on from there."""
     if parameters == TUNED:
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
     if parameters == AUTO and kept is not None:
@@ -91,16 +93,15 @@ def run(
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     oracle = request.oracle_for(cls)
     with _folder(world, kept):
-        rounds = RankRounds(network, world.partition, world.rank, cls.directed, request.dtype)
-        travel = RowTravel(rounds, world.exchange)
-        gossip = RankGossip(travel)
+        gossip = gossip or RankGossip(rank_travel(world, network, cls, request))
+        travel, began = gossip.travel, gossip.clock
         block = _block(world, problem, network, gossip)
         pilot = None
         if parameters == AUTO and not isinstance(method, Method):
             first, _ = world.partition.of(world.rank)
             pilot = pilot_for(block.problem, network, cls, first, partial(greatest_of_ranks, world))
             method = pilot.assumed
-        task = _task(world, problem, network, method, parameters, request, kept, block, gossip.clock, pilot)
+        task = _task(world, problem, network, method, parameters, request, kept, block, (began, gossip.clock), pilot)
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
             resumed = _resume(world, backend, recorder, kept)
@@ -130,22 +131,31 @@ def run(
     return _result(world, backend, about)
 
 
+def rank_travel(world: Ranks, network: Any, cls: type[Method], request: Request) -> RowTravel:
+    """Return the way of rows between ranks."""
+    rounds = RankRounds(network, world.partition, world.rank, cls.directed, request.dtype)
+    return RowTravel(rounds, world.exchange)
+
+
 def _task(
     world: Ranks,
-    problem: "Problem | Shards",
+    problem: "Problem | Shards | Stage",
     network: Any,
     method: Any,
     parameters: Any,
     request: Request,
     kept: Checkpoints | None,
     block: Block,
-    agreeing: int,
+    clocks: tuple[int, int],
     pilot: Pilot | None,
 ) -> Task:
-    """Return the run of this rank; all but its block is checked to be the same on all of them."""
+    """Return the run of this rank; all but its block is checked to be the same on all of them.
+
+    `clocks` are the rounds spent before it, and before its first step.
+    """
     chosen = method_from(method, parameters, lambda: block.constants)
     running = chosen if pilot else as_run(chosen, network, problem.dim, *world.partition.of(world.rank))
-    check_budget(running, request.rounds, agreeing)
+    check_budget(running, request.rounds, clocks[1])
     known = block.solution is not None
     if not known and request.tol is not None and chosen.directed:
         raise InputError(f"{chosen.title} cannot agree on when to stop without the solution; leave tol out")
@@ -162,7 +172,7 @@ def _task(
     plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
     stop = None
     if not known and request.tol is not None:
-        stop = Stop(request.tol, network, block.constants, block.steepest)
+        stop = Stop(request.tol, network, block.constants, block.steepest, clocks[0])
     oracle = request.oracle_for(type(chosen))
     codes = (block.problem.user_code(), user_code(chosen, problem.nodes, problem.dim, request.dtype))
     settings = {
@@ -175,7 +185,7 @@ def _task(
         "record_every": plan.record_every,
         "records": "error" if known else "gradient_norm" if monitor else "nothing",
     }
-    listed = None if isinstance(problem, Problem) else [file.sha256 for file in problem.manifest.files]
+    listed = None if isinstance(problem, Problem) else problem.listed()
     _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
     return Task(block.problem, running, oracle, plan, block.solution, monitor, stop, kept, settings, pilot, presence)
 
@@ -216,19 +226,18 @@ def _folder(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
         yield
 
 
-def _block(world: Ranks, problem: "Problem | Shards", network: Any, gossip: RankGossip) -> Block:
+def _block(world: Ranks, problem: "Problem | Shards | Stage", network: Any, gossip: RankGossip) -> Block:
     """Return this rank's nodes and the constants: known, or agreed on over the links."""
     first, end = world.partition.of(world.rank)
     if isinstance(problem, Problem):
         return Block(problem.block(first, end), constants(problem, network), problem.solution(), 0.0)
+    source: Any = problem
     with rank_errors(), world.busy(lambda: f"reading {problem.reading}"):
-        own = problem.open(first, end)
-    slope = own.with_l2(1.0).gradient_rows(np.zeros((end - first, own.dim)))
-    values = np.stack([own.L_nodes - own.l2, np.linalg.norm(np.asarray(slope), axis=1)], axis=1)
+        own = source.open(first, end)
+    slope = own.gradient_rows(np.zeros((end - first, own.dim)))
+    values = np.stack([source.curvature(own), np.linalg.norm(np.asarray(slope), axis=1)], axis=1)
     most, steepest = (float(value) for value in greatest(gossip, values))
-    l2 = problem.regulariser(most)
-    own = own.with_l2(l2)
-    own.mu, own.L = l2, l2 + most
+    own = source.settle(own, most)
     return Block(own, Constants(own.mu, own.L, *spectrum(network), problem.nodes), None, steepest)
 
 

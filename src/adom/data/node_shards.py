@@ -1,0 +1,331 @@
+"""The shard of one node: its samples as plain arrays on the disk, with the names of their columns.
+
+Each machine makes its own, from its own file, and no other machine ever sees it. A shard is a folder: ``shard.json``
+with names, counts and checksums, and NumPy arrays that are read in place, so that a shard may be larger than memory.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..errors import InputError, shown
+from ..problems.checks import LARGEST_DIM
+from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.files import named, reason
+from .manifest import Count, Sha256, complaint
+from .model import unnamed
+from .tables import label_text, open_table
+
+NAME = "shard.json"
+FORMAT: Final = "adom-shard-1"
+NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+DENSE, SPARSE = ("features",), ("values", "indices", "starts")
+"""Arrays of the features, each in a file of its own."""
+MOST_LABELS = 1000
+"""The most classes of text."""
+
+
+class Facts(BaseModel):
+    """What ``shard.json`` says.
+
+    Attributes
+    ----------
+    node : str
+        Name of the node.
+    features : list of str
+        Names of the columns.
+    target : str
+    labels : list of str, optional
+        Texts of the target, which holds their numbers from 0 on; None where it holds numbers.
+    layout : str
+        "dense" or "sparse".
+    samples, nonzeros : int
+    files : dict
+        SHA-256 of every array.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    format: Literal["adom-shard-1"]
+    node: str
+    features: Annotated[list[str], Field(min_length=1, max_length=LARGEST_DIM)]
+    target: str
+    labels: list[str] | None
+    layout: Literal["dense", "sparse"]
+    samples: Annotated[Count, Field(ge=1)]
+    nonzeros: Count
+    files: dict[str, Sha256]
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of what all nodes must have alike: columns, target, its kind, and the layout."""
+        kind = "numbers" if self.labels is None else "text"
+        content = json.dumps([self.features, self.target, kind, self.layout])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+class NodeShard(NamedTuple):
+    """An open shard; arrays stay on the disk until they are used."""
+
+    facts: Facts
+    features: Any  # an array, or a scipy.sparse.csr_array
+    target: np.ndarray  # numbers, or numbers of the texts in `facts.labels`
+    folder: Path
+
+    def classes(self) -> list[Any]:
+        """Return the labels that occur: numbers, or texts."""
+        values = np.unique(self.target)
+        return values.tolist() if self.facts.labels is None else [self.facts.labels[int(code)] for code in values]
+
+
+def write_shard(
+    source: str | os.PathLike[str],
+    node: str,
+    out: str | os.PathLike[str] = "shards",
+    *,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    dim: int | None = None,
+    overwrite: bool = False,
+) -> Path:
+    r"""Make the shard of one node from a table, a block of rows at a time.
+
+    Parameters
+    ----------
+    source : path
+        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.tables`).
+    node : str
+        Name of the node, the same on no other machine.
+    out : path
+        The folder of shards; the shard is the folder `node` in it.
+    target : str, optional
+        Column to be predicted: numbers or text; the last by default. LIBSVM text and archives have their labels.
+    features, without : sequence of str
+        Columns to take, or to leave out; by default all but the target are taken.
+    dim : int, optional
+        Number of features of a LIBSVM file, which may lack the last ones.
+    overwrite : bool
+        Whether a shard of that name may be replaced.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "north.csv")
+    ...     _ = file.write_text("height,weight,ill\n1.5,40,no\n1.8,80,yes\n")
+    ...     shard = open_shard(write_shard(file, "north", Path(folder, "shards")))
+    ...     shard.facts.features, shard.facts.target, shard.classes(), shard.features.tolist()
+    (['height', 'weight'], 'ill', ['no', 'yes'], [[1.5, 40.0], [1.8, 80.0]])
+    """
+    if not NODE.fullmatch(node):
+        raise InputError(
+            f"node must be a plain name of letters, digits, '.', '_' and '-', got {shown(node)}; e.g. north"
+        )
+    path, folder = Path(source), Path(out)
+    place = folder / node
+    if place.exists() and not overwrite:
+        raise InputError(f"{place} is there already; name another node, or take overwrite=True (--overwrite)")
+    target = _target(path) if target is None else target
+    wanted = unnamed(dim) if dim is not None and features is None else features
+    table = open_table(path, target, wanted, without=without)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{node[:30]}."))
+    except OSError as error:
+        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
+    try:
+        facts = _write_arrays(path, table.blocks, table.names, partial, node, target)
+        write_checked(partial / NAME, facts.model_dump())
+        partial.chmod(0o755)
+        old = folder / f".{node}.old"
+        if place.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            place.rename(old)
+        partial.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return place
+
+
+def _target(path: Path) -> str:
+    """Return the name of the last column, or of labels that have none."""
+    with suppress(InputError):
+        names = open_table(path).names
+        if names and path.suffixes[-1:] != [".npz"]:
+            return names[-1]
+    return "label"
+
+
+class _Column:
+    """Labels as they come: numbers, or text with a number each."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self.codes: dict[str, int] | None = None
+        self.rows = 0
+
+    def numbers(self, values: np.ndarray) -> np.ndarray:
+        """Return a block of labels as numbers."""
+        if self.rows == 0 and values.dtype.kind == "U":
+            self.codes = {}
+        self.rows += len(values)
+        if self.codes is None:
+            if values.dtype.kind == "U":
+                raise InputError(
+                    f"{self.path}, column {self.name}: {shown(str(values[0]))} after numbers; name all classes alike"
+                )
+            if not np.isfinite(values).all():
+                raise InputError(f"{self.path}, column {self.name}: a label is not finite; drop that row or fill it in")
+            return values.astype(np.float64)
+        texts = [label_text(value) for value in values]
+        for text in texts:
+            self.codes.setdefault(text, len(self.codes))
+        if len(self.codes) > MOST_LABELS:
+            raise InputError(
+                f"{self.path}, column {self.name} has more than {MOST_LABELS} different texts; is it the target?"
+            )
+        return np.array([self.codes[text] for text in texts], dtype=np.float64)
+
+
+def _write_arrays(path: Path, blocks: Any, names: list[str], folder: Path, node: str, target: str) -> Facts:
+    """Write the arrays of a shard; return its facts."""
+    column, nonzeros, width = _Column(path, target), 0, 0
+    files: dict[str, _Growing] = {}
+    try:
+        for features, labels in blocks:
+            sparse = hasattr(features, "indptr")
+            if not files:
+                types = {"values": "<f8", "indices": "<i4", "starts": "<i8"} if sparse else {"features": "<f8"}
+                files = {
+                    key: _Growing(folder / f"{key}.npy", dtype) for key, dtype in (types | {"target": "<f8"}).items()
+                }
+                if sparse:
+                    files["starts"].add(np.zeros(1, dtype=np.int64))
+            if sparse:
+                files["values"].add(features.data)
+                files["indices"].add(features.indices)
+                files["starts"].add(nonzeros + features.indptr[1:].astype(np.int64))
+                nonzeros += int(features.nnz)
+            else:
+                files["features"].add(features)
+                nonzeros += int(np.count_nonzero(features))
+            width = max(width, features.shape[1])
+            files["target"].add(column.numbers(labels))
+        if not column.rows:
+            raise InputError(f"{path} has no rows; a node needs one at least: leave it out")
+        digests = {f"{key}.npy": file.finish() for key, file in files.items()}
+    finally:
+        for file in files.values():
+            file.file.close()
+    return Facts(
+        format=FORMAT,
+        node=node,
+        features=names or unnamed(width),
+        target=target,
+        labels=None if column.codes is None else list(column.codes),
+        layout="sparse" if "values" in files else "dense",
+        samples=column.rows,
+        nonzeros=nonzeros,
+        files=digests,
+    )
+
+
+class _Growing:
+    """A .npy file that grows by blocks of rows; its header, of fixed length, is written again in the end."""
+
+    def __init__(self, path: Path, dtype: str) -> None:
+        self.dtype, self.rows, self.columns = np.dtype(dtype), 0, ()
+        self.file = path.open("w+b")
+
+    def _header(self) -> None:
+        self.file.seek(0)
+        about = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.rows, *self.columns)}
+        np.lib.format.write_array_header_1_0(self.file, about)
+
+    def add(self, block: np.ndarray) -> None:
+        """Append rows."""
+        if not self.rows:
+            self.columns = block.shape[1:]
+            self._header()
+        self.rows += len(block)
+        self.file.write(np.ascontiguousarray(block, dtype=self.dtype).data)
+
+    def finish(self) -> str:
+        """Write the header; return the SHA-256 of the file."""
+        length = self.file.tell()
+        self._header()
+        assert self.file.tell() % 64 == 0
+        self.file.flush()
+        assert os.fstat(self.file.fileno()).st_size == length
+        os.fsync(self.file.fileno())
+        self.file.seek(0)
+        return hashlib.file_digest(self.file, "sha256").hexdigest()
+
+
+def shard_names(folder: Path) -> list[str]:
+    """Return the names of the shards in a folder, in order."""
+    try:
+        return sorted(path.parent.name for path in folder.glob(f"*/{NAME}") if not path.parent.name.startswith("."))
+    except OSError:
+        return []
+
+
+def read_facts(place: Path) -> Facts:
+    """Read and check what a shard says of itself."""
+    try:
+        facts = Facts.model_validate(read_checked(place / NAME))
+        listed = {f"{key}.npy" for key in (*(DENSE if facts.layout == "dense" else SPARSE), "target")}
+        if facts.files.keys() != listed or facts.node != place.name or len(set(facts.features)) < len(facts.features):
+            raise Damaged("its fields contradict one another")
+        return facts
+    except (Damaged, ValidationError) as error:
+        words = complaint(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(f"{place} is not a whole shard ({words}); make it again with `adom shard`") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {named(place / NAME)}: {reason(error)}; make it with `adom shard`") from None
+
+
+def open_shard(place: str | os.PathLike[str], reading: Callable[[Path], object] = lambda path: None) -> NodeShard:
+    """Open a shard: its arrays are compared with their checksums and read in place.
+
+    `reading` is called with every file before it is read.
+    """
+    place = Path(place)
+    facts = read_facts(place)
+    arrays = {}
+    for name, digest in facts.files.items():
+        path = place / name
+        reading(path)
+        try:
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found == digest:
+                arrays[name.removesuffix(".npy")] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read {named(path)}: {reason(error)}; make the shard again") from None
+        if found != digest:
+            raise InputError(f"{path} was changed after `adom shard` made it; make the shard of {facts.node} again")
+    features = _features(facts, arrays)
+    if features.shape != (facts.samples, len(facts.features)) or arrays["target"].shape != (facts.samples,):
+        raise InputError(f"{place} is not a whole shard (its arrays do not fit together); make it again")
+    return NodeShard(facts, features, arrays["target"], place)
+
+
+def _features(facts: Facts, arrays: dict[str, np.ndarray]) -> Any:
+    if facts.layout == "dense":
+        return arrays["features"]
+    from scipy.sparse import csr_array
+
+    parts = (arrays["values"], arrays["indices"], arrays["starts"])
+    return csr_array(parts, shape=(facts.samples, len(facts.features)), copy=False)

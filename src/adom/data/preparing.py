@@ -1,0 +1,326 @@
+"""What nodes agree on before they fit a model: columns, classes, counts, means, scales and the penalty.
+
+All they need is `Links.everyone`: each node says some numbers, and every node hears those of all, over the links that
+it has. Samples stay where they are; what travels are counts, sums over a node's samples and names of classes.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import InputError, shown
+from ..problems.features import largest_curvature
+from ..problems.linear_model import LinearModel
+from ..problems.logistic import LogisticRegression
+from ..problems.softmax import SoftmaxRegression
+from ..problems.squares import LeastSquares
+from ..problems.weighting import sample_weight
+from .node_data import NodeData, describe_penalty, regulariser
+from .node_shards import MOST_LABELS, NodeShard
+
+Array = np.ndarray
+HELD = 100.0
+"""The least factor by which the curvature along an intercept exceeds that of the term that holds it."""
+RAREST = 1e-4
+"""The smallest share of a class that the scale of the intercept is adapted to."""
+AT_ONCE = 2**21
+"""Numbers of samples that are looked at together."""
+
+
+class Links(Protocol):
+    """The way from every node to every other."""
+
+    def everyone(self, values: Array) -> Array:
+        """Take one row of numbers of each own node; return those of all nodes, the same everywhere."""
+
+
+def share(links: Links, words: Sequence[Any]) -> list[Any]:
+    """Let each own node say something that JSON can hold; return what all nodes say."""
+    texts = [json.dumps(each).encode() for each in words]
+    longest = int(links.everyone(np.array([[float(len(text))] for text in texts])).max())
+    rows = np.zeros((len(texts), longest))
+    for row, text in zip(rows, texts, strict=True):
+        row[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+    said = links.everyone(rows)
+    return [json.loads(bytes(row.astype(np.uint8)).rstrip(b"\0")) for row in said]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all nodes know alike.
+
+    Attributes
+    ----------
+    kind : str
+        "logistic", "softmax" or "ridge".
+    names : list of str
+        Of the nodes.
+    features : list of str
+    target : str
+    classes : list
+        Numbers or texts, in order.
+    counts : array of shape (nodes,)
+        Samples of each node.
+    sparse, scaled, intercept : bool
+    count, penalty
+        As in `NodeData`.
+    means, scales : array of shape (features,)
+        What is taken from a feature, and what it is divided by then; 0 and 1 where nothing is.
+    middle, unit : float
+        What is taken from a ridge's target, and what it is divided by then.
+    l2, column : float
+        The regulariser, and the constant column of the intercept; 0 without one.
+    """
+
+    kind: str
+    names: list[str]
+    features: list[str]
+    target: str
+    classes: list[Any]
+    counts: Array
+    sparse: bool
+    scaled: bool
+    intercept: bool
+    count: str
+    means: Array
+    scales: Array
+    middle: float = 0.0
+    unit: float = 1.0
+    l2: float = 0.0
+    column: float = 0.0
+
+    @property
+    def samples(self) -> int:
+        """The number of samples of all nodes."""
+        return int(self.counts.sum())
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of coefficients: one, or one a class."""
+        return len(self.classes) if self.kind == "softmax" else 1
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a vector."""
+        return len(self.features) + bool(self.column)
+
+    def weight(self, samples: int) -> float:
+        """Return the weight of each sample of a node that has so many."""
+        each = sample_weight(self.counts, self.count)
+        return 1.0 / samples if each is None else each
+
+    def table(self, shard: NodeShard) -> Any:
+        """Return a node's features as the methods see them: centred, scaled, with the column of the intercept."""
+        if not self.sparse:
+            table = np.empty((shard.facts.samples, self.width))
+            for rows in row_blocks(shard):
+                table[rows, : len(self.features)] = (shard.features[rows] - self.means) / self.scales
+            table[:, len(self.features) :] = self.column
+            return table
+        import scipy.sparse as sp
+
+        scaled = sp.csr_array(shard.features @ sp.diags_array(1 / self.scales))
+        constant = sp.csr_array(np.full((shard.facts.samples, 1), self.column))
+        return sp.csr_array(sp.hstack([scaled, constant], format="csr")) if self.column else scaled
+
+    def labels(self, shard: NodeShard) -> Array:
+        """Return a node's labels: numbers of classes, or targets less their mean in units of their spread."""
+        if self.kind == "ridge":
+            return np.asarray((shard.target - self.middle) / self.unit)
+        if shard.facts.labels is None:
+            return np.searchsorted(np.array(self.classes, dtype=float), shard.target)
+        position = {text: number for number, text in enumerate(self.classes)}
+        numbers = np.array([position[text] for text in shard.facts.labels])
+        return np.asarray(numbers[np.asarray(shard.target, dtype=int)])
+
+    def problem(self, shards: Sequence[NodeShard]) -> LinearModel:
+        """Return the f_i of some nodes."""
+        data = [(self.table(shard), self.labels(shard)) for shard in shards]
+        weights = [np.full(len(labels), self.weight(len(labels))) for _, labels in data]
+        options: dict[str, Any] = {"l2": self.l2, "weights": weights, "longest": int(self.counts.max())}
+        if self.kind == "logistic":
+            return LogisticRegression.from_nodes(data, classes=(0, 1), **options)
+        if self.kind == "softmax":
+            return SoftmaxRegression(data, classes=len(self.classes), **options)
+        return LeastSquares(data, **options)
+
+    def model_rows(self, x: Array) -> Array:
+        """Return rows of x as rows of the model: each vector with its intercept, of features scaled or as they are."""
+        parts = self.unit * x.reshape(len(x), self.vectors, self.width)
+        w, b = parts[..., : len(self.features)], np.zeros(parts.shape[:2]) + self.middle
+        if self.column:
+            b = b + self.column * parts[..., -1]
+        if not self.scaled:
+            b = b - w @ self.means
+        if not self.intercept:
+            return np.asarray(w.reshape(len(x), -1))
+        return np.concatenate([w, b[..., None]], axis=-1).reshape(len(x), -1)
+
+    def about(self) -> dict[str, Any]:
+        """Return what the model is, all but its coefficients."""
+        centred = self.scaled and not self.sparse
+        return {
+            "kind": self.kind,
+            "features": self.features,
+            "target": self.target,
+            "classes": self.classes,
+            "intercept": self.intercept,
+            "means": self.means.tolist() if centred else None,
+            "scales": self.scales.tolist() if self.scaled else None,
+            "penalty": describe_penalty(self.kind, self.count, self.l2, self.samples),
+            "nodes": self.names,
+        }
+
+
+def row_blocks(shard: NodeShard) -> Iterator[slice]:
+    """Yield slices of a shard's rows, small enough to be looked at together."""
+    some = max(1, AT_ONCE // len(shard.facts.features))
+    for start in range(0, shard.facts.samples, some):
+        yield slice(start, min(start + some, shard.facts.samples))
+
+
+def agree(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+    """Let the nodes agree on everything but the coefficients; what all refuse, each refuses with the same words."""
+    agreed = _meet(data, shards, links)
+    agreed = _centre(agreed, data, shards, links)
+    spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
+    steepest = {"logistic": 0.25, "softmax": 0.5, "ridge": 1.0}[agreed.kind]
+    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, steepest * spread))
+    if not data.intercept or (agreed.kind == "ridge" and not agreed.sparse):
+        return agreed  # among centred samples and targets the best intercept is 0
+    curvature = max(_bend(agreed, shards, links), RAREST)
+    return replace(agreed, column=float(np.sqrt(max(spread, HELD * agreed.l2 / curvature))))
+
+
+def _meet(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+    """Compare columns, and collect names, counts and classes."""
+    own = []
+    for shard in shards:
+        classes = [] if data.model == "ridge" else shard.classes()
+        own.append([shard.facts.node, shard.facts.fingerprint, shard.facts.samples, classes[: MOST_LABELS + 1]])
+    said = share(links, own)
+    names = [name for name, *_ in said]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two nodes are named {twice!r}; make one of the shards again with another --node")
+    if len({fingerprint for _, fingerprint, *_ in said}) > 1:
+        _name_difference(shards, links)
+    facts = shards[0].facts
+    classes = sorted({label for *_, labels in said for label in labels})
+    if data.model == "ridge":
+        if facts.labels is not None:
+            raise InputError(f"a ridge model needs numbers, and {facts.target} holds text; take model='logistic'")
+    elif len(classes) < 2:
+        raise InputError(
+            f"all samples of all nodes have the class {shown(classes[0])} in {facts.target}; a model needs two or more"
+        )
+    elif len(classes) > MOST_LABELS:
+        raise InputError(f"{facts.target} has more than {MOST_LABELS} values; for numbers take model='ridge'")
+    kind = "ridge" if data.model == "ridge" else "logistic" if len(classes) == 2 else "softmax"
+    whole = all(isinstance(label, float) and label.is_integer() for label in classes)
+    return Agreed(
+        kind,
+        names,
+        facts.features,
+        facts.target,
+        [int(label) for label in classes] if whole else classes,
+        np.array([samples for _, _, samples, _ in said]),
+        facts.layout == "sparse",
+        data.scale,
+        data.intercept,
+        data.count,
+        np.zeros(len(facts.features)),
+        np.ones(len(facts.features)),
+    )
+
+
+def _name_difference(shards: Sequence[NodeShard], links: Links) -> None:
+    """Refuse nodes of different columns, naming one node and what it has otherwise."""
+    columns = [
+        [facts.node, facts.target, "numbers" if facts.labels is None else "text", facts.layout, facts.features]
+        for facts in (shard.facts for shard in shards)
+    ]
+    said = share(links, columns)
+    first = said[0]
+    other = next(each for each in said if each[1:] != first[1:])
+    remedy = "make the shards again with the same columns in the same order"
+    for place, what in ((1, "target"), (2, "kind of target"), (3, "layout")):
+        if other[place] != first[place]:
+            raise InputError(
+                f"node {other[0]} has the {what} {other[place]!r} and node {first[0]} {first[place]!r}; {remedy}"
+            )
+    for one, another in ((first, other), (other, first)):
+        missing = [name for name in one[4] if name not in set(another[4])]
+        if missing:
+            raise InputError(f"node {another[0]} has no column {missing[0]!r}, which node {one[0]} has; {remedy}")
+    raise InputError(f"nodes {first[0]} and {other[0]} have the same columns in another order; {remedy}")
+
+
+def _centre(agreed: Agreed, data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+    """Agree on means and scales of the features, and on the mean of a ridge's target."""
+    if agreed.kind == "ridge":
+        agreed = _centre_target(agreed, data, shards, links)
+    centred = not agreed.sparse and (data.intercept or data.scale)
+    if not (centred or data.scale):
+        return agreed
+    local = [_moments(shard) for shard in shards]
+    counts = agreed.counts[:, None]
+    means = (counts * links.everyone(np.stack([mean for mean, _ in local]))).sum(axis=0) / agreed.samples
+    scales = np.ones_like(means)
+    if data.scale:
+        own = [
+            squares + shard.facts.samples * (mean - means) ** 2
+            for shard, (mean, squares) in zip(shards, local, strict=True)
+        ]
+        scales = _scales(links.everyone(np.stack(own)).sum(axis=0) / agreed.samples, means, agreed.samples)
+    return replace(agreed, means=means if centred else np.zeros_like(means), scales=scales)
+
+
+def _centre_target(agreed: Agreed, data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+    """Agree on the mean of a ridge's target, 0 without an intercept, and on its spread."""
+    middle = 0.0
+    if data.intercept:
+        sums = links.everyone(np.array([[float(shard.target.sum())] for shard in shards]))
+        middle = float(sums[:, 0].sum() / agreed.samples)
+    squares = links.everyone(np.array([[float(((shard.target - middle) ** 2).sum())] for shard in shards]))
+    return replace(agreed, middle=middle, unit=float(np.sqrt(squares.sum() / agreed.samples)) or 1.0)
+
+
+def _scales(variances: Array, means: Array, samples: int) -> Array:
+    """Return standard deviations, 1 for features that are constant up to rounding, as scikit-learn has it."""
+    eps = np.finfo(float).eps
+    constant = variances <= samples * eps * variances + (samples * means * eps) ** 2
+    return np.where(constant, 1.0, np.sqrt(variances))
+
+
+def _moments(shard: NodeShard) -> tuple[Array, Array]:
+    """Return the means of a node's features, and the sums of squares around them."""
+    samples = shard.facts.samples
+    if shard.facts.layout == "sparse":
+        A = shard.features
+        mean = np.asarray(A.sum(axis=0)).ravel() / samples
+        counts = np.bincount(A.indices, minlength=A.shape[1])
+        squares = np.bincount(A.indices, (A.data - mean[A.indices]) ** 2, A.shape[1])
+        return mean, squares + (samples - counts) * mean**2
+    mean = sum(shard.features[rows].sum(axis=0) for rows in row_blocks(shard)) / samples
+    squares = sum(((shard.features[rows] - mean) ** 2).sum(axis=0) for rows in row_blocks(shard))
+    return np.asarray(mean), np.asarray(squares)
+
+
+def _curvature(agreed: Agreed, shard: NodeShard) -> float:
+    """Return the largest eigenvalue of the sum over a node's samples of w a a', for prepared features."""
+    samples = shard.facts.samples
+    table = agreed.table(shard)
+    return float(largest_curvature(table, np.array([samples]))[0]) * samples * agreed.weight(samples)
+
+
+def _bend(agreed: Agreed, shards: Sequence[NodeShard], links: Links) -> float:
+    """Return about the curvature of the mean of the f_i along the intercept."""
+    if agreed.kind == "ridge":
+        return 1.0
+    counts = [np.bincount(agreed.labels(shard), minlength=len(agreed.classes)).astype(float) for shard in shards]
+    prior = links.everyone(np.stack(counts)).sum(axis=0) / agreed.samples
+    return float(prior[0] * prior[1] if agreed.kind == "logistic" else prior.min())

@@ -1,0 +1,238 @@
+"""`solve` on data that lie apart: ranks find out who holds which node, prepare the data together, and fit a model.
+
+The intercepts have no penalty, and the methods need one on every coordinate. So the fit is a sequence of runs, in
+each of which a term r / 2 (v - c)^2 holds the intercepts v to where the last run left them, c. The distance to the
+minimiser shrinks by the factor r / (r + b) from run to run, b the curvature along the intercepts, and the scale of
+their column is chosen so that b is 100 r or more (`adom.data.preparing`). Every run starts from the last one's end,
+with terms that make the nodes' gradients there equal, so that nothing has to be learned twice.
+"""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...data.node_data import NodeData
+from ...data.preparing import Agreed, agree
+from ...errors import InputError
+from ...networks import DirectedNetwork, Network
+from ...problems.linear_model import LinearModel
+from ...util.compile_cache import double_precision
+from ..constants import check_pair
+from ..request import Request, method_type
+from ..result import Result
+from .agreement import greatest
+from .checkpoints import Checkpoints
+from .partition import Partition, RankGossip
+from .peers import Alone, Ranks, rank_errors, tell_bytes
+from .solve import rank_travel, run
+from .stage import Stage, free
+
+Array = np.ndarray
+NEAR = 2e-8
+"""How near every node comes to the minimiser by default; a ridge's, in units of the spread of its target."""
+ROUGH = 1e-3
+"""How near the runs before the last come, as a part of the way that the intercepts went before."""
+FARTHEST = 0.8
+"""The largest q with which a run's start is extrapolated from the last steps; beyond, these are too rough."""
+STAGES = 50
+AT_ONCE = 2**20
+"""Numbers that a node sends at once where all hear all."""
+
+
+def fit_on_ranks(
+    data: NodeData, network: Network | DirectedNetwork, method: Any, parameters: Any, request: Request, kept: Any
+) -> Result:
+    """Fit as one of the ranks that mpirun has started; return the same result on each of them."""
+    from .world import World
+
+    check_pair(data, network, directed=True)
+    with double_precision(), World(data.nodes, request.patience) as world:
+        return fit(world, data, network, method, parameters, request, kept)
+
+
+def fit_here(
+    data: NodeData, network: Network | DirectedNetwork, method: Any, parameters: Any, request: Request
+) -> Result:
+    """Fit in one process, which has the shards of all nodes."""
+    check_pair(data, network, directed=True)
+    with double_precision():
+        return fit(Alone(data.nodes), data, network, method, parameters, request, None)
+
+
+def fit(
+    world: Ranks,
+    data: NodeData,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    request: Request,
+    kept: Checkpoints | None,
+) -> Result:
+    """Fit as one of several ranks."""
+    if kept is not None:
+        raise InputError("a fit to NodeData cannot go on from a checkpoint yet; leave checkpoints out")
+    names = _own_names(world, data)
+    first, _ = world.partition.of(world.rank)
+    gossip = RankGossip(rank_travel(world, network, method_type(method), request))
+    links = GossipLinks(gossip, first)
+    with rank_errors(), world.busy(lambda: f"reading {data.reading}"):
+        shards = data.open(names)
+    agreed = agree(data, shards, links)
+    with rank_errors():
+        own = agreed.problem(shards)
+    tol = request.tol or data.nodes * NEAR**2
+    results, rows = _stages(world, own, agreed, network, method, parameters, replace(request, tol=tol), links)
+    return _joined(results, agreed.model_rows(rows), tol)
+
+
+def _stages(
+    world: Ranks,
+    own: LinearModel,
+    agreed: Agreed,
+    network: Any,
+    method: Any,
+    parameters: Any,
+    request: Request,
+    links: "GossipLinks",
+) -> tuple[list[Result], Array]:
+    """Run stage after stage until the intercepts have settled; return their results, and the rows in the end."""
+    nodes, intercepts = len(agreed.names), free(agreed, own.dim)
+    assert request.tol is not None
+    near = float(np.sqrt(request.tol / nodes))
+    centre, tilt = np.zeros(own.dim), np.zeros((own.nodes, own.dim))
+    results: list[Result] = []
+    before: tuple[Array, Array] | None = None
+    rows, moved, slowest = np.zeros((nodes, own.dim)), np.inf, 0.5
+    while len(results) < STAGES:
+        if results:
+            slope = np.asarray(own.gradient_rows(np.broadcast_to(centre, tilt.shape))) - tilt
+            tilt = tilt + slope - links.everyone(slope).mean(axis=0)
+        last = not intercepts.any() or ROUGH * moved <= near
+        wanted = near if last else ROUGH * min(moved, 1.0)
+        rough = replace(request, tol=nodes * max(wanted, near) ** 2)
+        stage = Stage(own, agreed, centre, tilt)
+        result = run(world, stage, network, method, parameters, rough, None, links.gossip)
+        links.gossip = RankGossip(links.gossip.travel, int(result.last["round"]), int(result.last["floats_sent"]))
+        results.append(result)
+        rows, step = centre + result.x, result.x.mean(axis=0)
+        if result.status != "converged":
+            break
+        moved = float(np.linalg.norm(max(1.0, agreed.column) * intercepts * step))
+        factor = _shrinking(centre, step, before, intercepts)
+        slowest = slowest if before is None else min(max(factor, 0.02), 0.95)
+        if last and moved * slowest / (1 - slowest) <= near:
+            break
+        before, centre = (centre, step), centre + step / (1 - min(factor, FARTHEST))
+    return results, rows
+
+
+def _shrinking(centre: Array, step: Array, before: tuple[Array, Array] | None, intercepts: Array) -> float:
+    """Return the q by which the steps of the intercepts shrink, from two of them: step(v + d) = step(v) - (1 - q) d."""
+    if before is None:
+        return 0.0
+    between = intercepts * (centre - before[0])
+    length = float(between @ between)
+    slope = float((step - before[1]) @ between) / length if length > 0 else -1.0
+    return min(max(1 + slope, 0.0), 0.95)
+
+
+def _joined(results: list[Result], rows: Array, tol: float) -> Result:
+    """Return one result of all stages: one table, and the provenance of the last one."""
+    tables: list[dict[str, Array]] = []
+    spent: dict[str, float] = {}
+    for number, result in enumerate(results, 1):
+        table = {"stage": np.full(len(result.columns["round"]), number)} | dict(result.columns)
+        for name in ("iteration", "gradients", "seconds"):
+            table[name] = table[name] + spent.get(name, 0)
+            spent[name] = table[name][-1]
+        tables.append(table)
+    columns: Any = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    last = results[-1]
+    provenance = {**last.provenance, "tol": tol, "stages": len(results)}
+    provenance["problem"] = {**provenance["problem"], "type": provenance["problem"]["model"]["kind"]}
+    return replace(last, x=rows, history=columns, provenance=provenance)
+
+
+class GossipLinks:
+    """The nodes' own links, over which every node hears what all others say."""
+
+    def __init__(self, gossip: RankGossip, first: int) -> None:
+        self.gossip, self._first = gossip, first
+
+    def everyone(self, values: Array) -> Array:
+        """Return the rows of all nodes: every node repeats what it has heard, until all have heard all."""
+        nodes, (own, width) = self.gossip.network.nodes, values.shape
+        found = np.empty((nodes, width))
+        some = max(1, AT_ONCE // nodes)
+        for start in range(0, width, some):
+            part = values[:, start : start + some]
+            heard = np.full((own, nodes, part.shape[1]), -np.inf)
+            heard[np.arange(own), self._first + np.arange(own)] = part
+            found[:, start : start + some] = greatest(self.gossip, heard.reshape(own, -1)).reshape(nodes, -1)
+        return found
+
+
+def _own_names(world: Ranks, data: NodeData) -> list[str]:
+    """Return the nodes of this rank, once all ranks have said which shards they see; sets the partition."""
+    first, end = world.partition.of(world.rank)
+    text = json.dumps(data.seen()).encode()
+    sizes = world.collect(np.full((1, end - first, 1), float(len(text))))
+    longest = np.zeros(1)
+    if sizes is not None:
+        longest[0] = max(part.max() for part in sizes)
+    world.tell(longest)
+    said = np.zeros((1, end - first, int(longest[0])), dtype=np.uint8)
+    said[0, 0, : len(text)] = np.frombuffer(text, dtype=np.uint8)
+    parts = world.collect(said)
+    plan = b""
+    if parts is not None:
+        seen = [json.loads(bytes(part[0, 0]).rstrip(b"\0")) for part in parts]
+        plan = json.dumps(deal(seen, data.nodes)).encode()
+    dealt = json.loads(tell_bytes(world, plan))
+    if isinstance(dealt, str):
+        raise InputError(dealt)
+    counts = [len(names) for names in dealt]
+    world.partition = Partition(data.nodes, world.ranks, np.concatenate([[0], np.cumsum(counts)]))
+    own: list[str] = dealt[world.rank]
+    return own
+
+
+def deal(seen: list[dict[str, str]], nodes: int) -> list[list[str]] | str:
+    """Return the nodes of each rank from the shards that each sees, by name and checksum, or why that cannot be.
+
+    Ranks that see the same shards, since they share a folder, share them out.
+
+    Examples
+    --------
+    >>> shared, other = {"a": "1", "b": "2", "c": "3"}, {"d": "4"}
+    >>> deal([shared, shared, other], 4)
+    [['a'], ['b', 'c'], ['d']]
+    >>> deal([{"a": "1"}, {"a": "2"}], 2)
+    'ranks 0 and 1 have different shards of the same name, a; make one again with another --node'
+    """
+    for rank, names in enumerate(seen):
+        for other in range(rank):
+            both = min(names.keys() & seen[other].keys(), default=None)
+            if both is not None and names != seen[other]:
+                if names[both] != seen[other][both]:
+                    return (
+                        f"ranks {other} and {rank} have different shards of the same name, {both}; make one again with "
+                        "another --node"
+                    )
+                return (
+                    f"ranks {other} and {rank} both see the shard {both}, but not the same folder; let them see the "
+                    "same shards, or none in common"
+                )
+    found = len({name for names in seen for name in names})
+    if found != nodes:
+        return f"the ranks see {found} shards, and there should be {nodes} nodes; give --nodes {found}, or all ranks"
+    dealt = []
+    for rank, names in enumerate(seen):
+        sharing = [other for other, theirs in enumerate(seen) if theirs == names]
+        if len(sharing) > len(names):
+            some = ", ".join(sorted(names)[:5])
+            return f"{len(sharing)} ranks cannot share the shards {some}: start {len(names)} there"
+        dealt.append(sorted(names)[slice(*Partition(len(names), len(sharing)).of(sharing.index(rank)))])
+    return dealt

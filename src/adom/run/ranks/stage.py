@@ -1,0 +1,68 @@
+"""One run of a fit: the f_i of a rank's nodes seen from a common point, with terms that hold the intercepts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...data.preparing import Agreed
+from ...problems.linear_model import LinearModel
+from ...problems.shifted import Shifted
+
+Array = np.ndarray
+
+
+class Stage:
+    """A problem of which a rank has its own nodes only, as `adom.run.ranks.solve.run` takes it.
+
+    The penalty holds all coordinates alike; for intercepts v it is moved to r / 2 (v - c)^2, where c is the centre, so
+    that a fixed point of stages has no penalty on them.
+
+    Parameters
+    ----------
+    own : LinearModel
+        The f_i of this rank's nodes.
+    agreed : Agreed
+    centre : array of shape (dim,)
+    tilt : array of shape (own nodes, dim)
+        Terms that sum to 0 over all nodes.
+    """
+
+    def __init__(self, own: LinearModel, agreed: Agreed, centre: Array, tilt: Array) -> None:
+        self.nodes, self.dim, self.reading = len(agreed.names), own.dim, Path()
+        self._own, self._agreed = own, agreed
+        held = free(agreed, own.dim) * centre * agreed.l2
+        self._shifted = Shifted(own, centre, tilt + held)
+
+    def open(self, first: int, end: int) -> Shifted:
+        """Return the problem of this rank's nodes."""
+        return self._shifted
+
+    def curvature(self, block: Shifted) -> Array:
+        """Return what L_i of some nodes has beside the regulariser."""
+        return block.L_nodes - self._agreed.l2
+
+    def settle(self, block: Shifted, most: float) -> Shifted:
+        """Set mu and L of all nodes, from the greatest curvature."""
+        for problem in (block, self._own):
+            problem.mu, problem.L = self._agreed.l2, self._agreed.l2 + most
+        return block
+
+    def listed(self) -> list[str]:
+        """Return what all ranks must have alike."""
+        return self._agreed.names
+
+    def weighting(self) -> dict[str, Any]:
+        """Return how many samples the nodes have, and what counts alike."""
+        counts = self._agreed.counts
+        return {"fewest": int(counts.min()), "most": int(counts.max()), "alike": self._agreed.count}
+
+    def model(self, l2: float) -> dict[str, Any]:
+        """Return what the model is, all but its coefficients."""
+        return self._agreed.about()
+
+
+def free(agreed: Agreed, dim: int) -> Array:
+    """Return 1 for the coordinates that are intercepts, else 0."""
+    last = np.arange(agreed.width) == len(agreed.features)
+    return np.tile(last, dim // agreed.width).astype(float)
