@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-constants bench-drift bench-peers clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-constants bench-drift bench-loss bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -82,6 +82,9 @@ bench-constants: $(READY)  ## parameters auto against theory, unit and the best 
 
 bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
 	@$(BIN)/python benchmarks/drift.py
+
+bench-loss: $(READY)  ## every method with 0, 10, 30 and 50 % of the messages lost, healing and as printed (two minutes)
+	@$(BIN)/python benchmarks/loss.py
 
 bench-peers: $(READY)  ## 1,000 rounds by adom, plain NumPy, plain JAX and other tools (three minutes; options as PEERS="--repeats 5")
 	@$(BIN)/python benchmarks/peers.py $(PEERS)

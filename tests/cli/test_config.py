@@ -13,6 +13,7 @@ from adom.cli.build import parameters, problem
 from adom.cli.config import settle, toml_text, write_toml
 from adom.cli.settings import SMALL, USUAL, Config, NetworkTable, ProblemTable, RunTable
 from adom.errors import InputError
+from adom.networks import LossyNetwork
 from support.damage import attempt, mutants, overwrite
 
 
@@ -202,6 +203,19 @@ def test_links_that_fail() -> None:
     assert failing.period == 7
     assert failing.describe()["edges_mean"] < 50
     assert built(kind="ring,star", every=30, failing=0.1, graphs=7).period == 60
+
+
+def test_messages_and_nodes_that_get_lost() -> None:
+    lossy = built(kind="ring", one_way=0.2, no_healing=True, leaving="1:30, 2:40", joining="1:50")
+    assert isinstance(lossy, LossyNetwork)
+    assert (lossy.loss.one_way, lossy.loss.healing, lossy.loss.starts.tolist()) == (0.2, False, [0, 30, 40, 50])
+    healing = built(kind="ring", failing=0.1, graphs=5, leaving="1:30")
+    assert isinstance(healing, LossyNetwork)
+    assert (healing.loss.one_way, healing.loss.healing) == (0.0, True)
+    with pytest.raises(InputError, match="--leaving must read node:round"):
+        built(kind="ring", leaving="1=30")
+    with pytest.raises(InputError, match="--no-healing has no effect"):
+        built(kind="ring", no_healing=True)
 
 
 def test_the_seed_of_the_network_may_differ() -> None:

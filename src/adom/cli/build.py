@@ -65,10 +65,41 @@ def network(config: Config) -> "Network":
         whole = networks.slowed(members[0], every=table.every)
     else:
         whole = members[0]
-    if table.failing is None:
-        return whole
-    graphs = max(int(table.graphs or 1), whole.period)
-    return networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
+    if table.failing is not None:
+        graphs = max(int(table.graphs or 1), whole.period)
+        whole = networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
+    return _with_loss(whole, config)
+
+
+def _with_loss(network: "Network", config: Config) -> "Network":
+    """Return the network with lost messages and nodes, if any are asked for."""
+    from .. import networks
+
+    table = config.network
+    asked = (table.one_way, table.leaving, table.joining)
+    if asked == (None, None, None):
+        if table.no_healing:
+            raise InputError("--no-healing has no effect where nothing is lost; give --one-way, --leaving or --joining")
+        return network
+    rounds = {name: _rounds_by_node(name, getattr(table, name)) for name in ("leaving", "joining")}
+    return networks.lossy(network, table.one_way or 0.0, not table.no_healing, _seed(config), **rounds)
+
+
+def _rounds_by_node(name: str, text: str | None) -> dict[int, list[int]]:
+    """Read "5:800,7:1200": each node and its rounds.
+
+    Examples
+    --------
+    >>> _rounds_by_node("leaving", "5:800, 7:1200,5:2000")
+    {5: [800, 2000], 7: [1200]}
+    """
+    rounds: dict[int, list[int]] = {}
+    for part in (text or "").split(",") if text else []:
+        node, _, k = (piece.strip() for piece in part.partition(":"))
+        if not (node.isdecimal() and k.isdecimal()):
+            raise InputError(f"--{name} must read node:round,..., got {part.strip()!r}; e.g. --{name} 5:800,7:1200")
+        rounds.setdefault(int(node), []).append(int(k))
+    return rounds
 
 
 def _seed(config: Config) -> int:

@@ -191,6 +191,12 @@ class NetworkTable:
     failing: float | None = setting(
         "Probability that a link fails in a round, on any network.", ge=0, le=1, example=0.1
     )
+    one_way: float | None = setting(
+        "Share of messages that are lost, each direction of a link by itself.", ge=0, le=0.99, example=0.1
+    )
+    no_healing: bool | None = setting("Run methods as printed: do not repair what lost messages and nodes do.")
+    leaving: str | None = setting("Nodes that leave, and in which rounds: 5:800,7:1200.", example="5:800")
+    joining: str | None = setting("Nodes that join, likewise; one that has not left was not there.", example="5:900")
     every: int | None = setting("Rounds to stay with each graph, or each kind, before the next.", ge=1, example=20)
     seed: int | None = setting("Seed of the network, where it should differ.", flag="--network-seed", ge=0, example=1)
 
