@@ -9,7 +9,7 @@ classic graphs                   `ring`, `star`, `path`, `complete`, `torus`
 random links without geometry    `erdos_renyi`, `expander`
 which graph in which round       `static`, `cyclic`, `alternate`, `slowed`, `redraw`, `failing`
 chi or window given              `bounded`, `windowed`
-messages and nodes that get lost `lossy`
+lost messages and nodes          `lossy`
 yours: graphs, matrices, lists   `from_graphs`, `from_matrices`, `from_contacts`
 directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directed_erdos_renyi`,
                                  `from_digraphs`; each has an R(k) and a C(k) in place of W(k)
