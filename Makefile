@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-auto bench-battery bench-constants bench-drift bench-loss bench-peers clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-apart bench-auto bench-battery bench-constants bench-drift bench-loss bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ bench: $(READY)  ## speed of a round, of sweeps, sparse data, large networks, a 
 
 bench-mpi: $(READY)  ## engine mpi against the local one, bytes on the wire, memory per rank, 100 ranks (ten minutes)
 	@$(BIN)/python benchmarks/mpi.py --ranks 100
+
+bench-apart: $(READY)  ## 2 GB of shards over four ranks: memory of each, and the time of a gradient from the disk (two minutes)
+	@$(BIN)/python benchmarks/apart.py
 
 bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)
 	@$(BIN)/python benchmarks/auto.py

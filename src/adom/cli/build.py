@@ -182,7 +182,9 @@ def shards(config: Config) -> "Shards | NodeData":
 
     table = config.problem
     if lie_apart(str(table.shards)):
-        penalty = {"C": table.C, "alpha": table.alpha, "l2": table.l2, "kappa": table.kappa}
+        more: dict[str, Any] = {"C": table.C, "alpha": table.alpha, "l2": table.l2, "kappa": table.kappa}
+        if table.memory is not None:
+            more["memory"] = 1e6 * table.memory
         return NodeData(
             str(table.shards),
             nodes=table.nodes,
@@ -190,7 +192,7 @@ def shards(config: Config) -> "Shards | NodeData":
             scale=bool(table.scale),
             intercept=not table.bare,
             count=table.count or SAMPLES_ALIKE,
-            **penalty,
+            **more,
         )
     return Shards(str(table.shards), l2=table.l2, kappa=table.kappa, C=table.C, count=table.count or SAMPLES_ALIKE)
 

@@ -151,7 +151,7 @@ def _check_engine(given: UserSettings) -> None:
         raise InputError("--parameters tuned runs many settings, which engine mpi does not; tune with --engine local")
 
 
-APART = ("model", "scale", "bare", "alpha")
+APART = ("model", "scale", "memory", "bare", "alpha")
 """Settings of models that are fitted to data that lie apart."""
 LONG: dict[str, Any] = {"rounds": 200_000, "record_every": 10}
 """Settings of a run that ends when the nodes agree that it is over."""

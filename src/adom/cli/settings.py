@@ -136,6 +136,12 @@ class ProblemTable:
         choices=("logistic", "ridge"),
     )
     scale: bool | None = setting("On shards of `adom shard`: bring all features to mean 0 and spread 1 first.")
+    memory: float | None = setting(
+        "On shards of `adom shard`: MB that the samples of a node may take; larger shards stay on the disk and are "
+        "read in blocks; left out: 268.",
+        ge=0,
+        example=1000,
+    )
     bare: bool | None = setting("On shards of `adom shard`: fit no intercept.", flag="--no-intercept")
     label: str | None = setting("Label column of a CSV file, name or number; left out: the last.")
     nodes: int | None = setting("Number of nodes; contact lists and infectious bring their own.", ge=2, example=100)

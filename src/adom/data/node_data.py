@@ -10,6 +10,7 @@ from ..util.checks import check_real, check_whole
 from ..util.files import content
 from .node_shards import NAME, NodeShard, open_shard, shard_names
 
+MEMORY = 2.0**28
 MODELS = ("logistic", "ridge")
 
 
@@ -36,6 +37,9 @@ class NodeData:
         Whether there is an intercept, which is not penalised.
     count : str
         "samples" count alike, as in a fit to the pooled data, or "nodes".
+    memory : float
+        Bytes that the samples of a node may take. If those of any node take more, samples stay on the disk, on all
+        nodes, and every gradient reads them in blocks.
 
     Attributes
     ----------
@@ -58,6 +62,7 @@ class NodeData:
         scale: bool = False,
         intercept: bool = True,
         count: str = "samples",
+        memory: float = MEMORY,
     ) -> None:
         self.folder = self.reading = Path(folder)
         self.names = shard_names(self.folder)
@@ -69,6 +74,7 @@ class NodeData:
         if model not in MODELS:
             raise InputError(f"model must be one of {', '.join(MODELS)}, got {shown(model)}; {nearest(model, MODELS)}")
         self.model, self.scale, self.intercept, self.count = model, bool(scale), bool(intercept), count
+        self.memory = check_real("memory", memory, 0.0, float("inf"), "e.g. memory=2**28")
         self.penalty = self._penalty({"C": C, "alpha": alpha, "l2": l2, "kappa": kappa})
 
     def _penalty(self, given: dict[str, float | None]) -> tuple[str, float]:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -31,6 +31,8 @@ FORMAT: Final = "adom-shard-1"
 NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 DENSE, SPARSE = ("features",), ("values", "indices", "starts")
 """Arrays of the features, each in a file of its own."""
+AT_ONCE = 2**19
+"""Numbers of a block that is read at a time, 4 MB."""
 MOST_LABELS = 1000
 """The most classes of text."""
 
@@ -81,6 +83,46 @@ class NodeShard(NamedTuple):
     features: Any  # an array, or a scipy.sparse.csr_array
     target: np.ndarray  # numbers, or numbers of the texts in `facts.labels`
     folder: Path
+    stamp: tuple[tuple[int, int], ...]  # sizes and times of the files when they were opened
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the samples would take."""
+        dense = self.facts.layout == "dense"
+        return 8 * self.facts.samples * len(self.facts.features) if dense else 12 * self.facts.nonzeros
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield some rows of features and target at a time, read from the disk; they are valid until the next ones."""
+        if _stamp(self.folder, self.facts) != self.stamp:
+            raise InputError(f"{self.folder} was changed while it was in use; make the shard again, and start again")
+        facts, width = self.facts, len(self.facts.features)
+        if facts.layout == "sparse":
+            yield from self._sparse_blocks()
+            return
+        some = max(1, AT_ONCE // width)
+        rows = np.empty((min(some, facts.samples), width))
+        with (self.folder / "features.npy").open("rb") as file:
+            file.seek(8 * facts.samples * width * -1, os.SEEK_END)
+            for start in range(0, facts.samples, some):
+                part = rows[: min(some, facts.samples - start)]
+                file.readinto(part.reshape(-1).view(np.uint8).data)
+                yield part, np.asarray(self.target[start : start + len(part)])
+
+    def _sparse_blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield rows that have about as many non-zeros as a block of dense ones has numbers."""
+        from scipy.sparse import csr_array
+
+        starts, end = np.asarray(self.features.indptr), self.facts.samples
+        first = 0
+        while first < end:
+            stop = int(np.searchsorted(starts, starts[first] + AT_ONCE, side="right")) - 1
+            stop = min(max(stop, first + 1), end)
+            span = slice(int(starts[first]), int(starts[stop]))
+            parts = (np.array(self.features.data[span]), np.array(self.features.indices[span]))
+            pointers = starts[first : stop + 1] - starts[first]
+            table = csr_array((*parts, pointers), shape=(stop - first, len(self.facts.features)), copy=False)
+            yield table, np.asarray(self.target[first:stop])
+            first = stop
 
     def classes(self) -> list[Any]:
         """Return the labels that occur: numbers, or texts."""
@@ -273,6 +315,16 @@ class _Growing:
         return hashlib.file_digest(self.file, "sha256").hexdigest()
 
 
+def _stamp(place: Path, facts: Facts) -> tuple[tuple[int, int], ...]:
+    """Return sizes and times of the files of a shard; a file that is gone has none."""
+    found = []
+    for name in facts.files:
+        with suppress(OSError):
+            status = (place / name).stat()
+            found.append((status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
 def shard_names(folder: Path) -> list[str]:
     """Return the names of the shards in a folder, in order."""
     try:
@@ -303,7 +355,7 @@ def open_shard(place: str | os.PathLike[str], reading: Callable[[Path], object] 
     """
     place = Path(place)
     facts = read_facts(place)
-    arrays = {}
+    arrays, stamp = {}, _stamp(place, facts)
     for name, digest in facts.files.items():
         path = place / name
         reading(path)
@@ -319,7 +371,7 @@ def open_shard(place: str | os.PathLike[str], reading: Callable[[Path], object] 
     features = _features(facts, arrays)
     if features.shape != (facts.samples, len(facts.features)) or arrays["target"].shape != (facts.samples,):
         raise InputError(f"{place} is not a whole shard (its arrays do not fit together); make it again")
-    return NodeShard(facts, features, arrays["target"], place)
+    return NodeShard(facts, features, arrays["target"], place, stamp)
 
 
 def _features(facts: Facts, arrays: dict[str, np.ndarray]) -> Any:

@@ -7,7 +7,7 @@ it has. Samples stay where they are; what travels are counts, sums over a node's
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..problems.linear_model import LinearModel
 from ..problems.logistic import LogisticRegression
 from ..problems.softmax import SoftmaxRegression
 from ..problems.squares import LeastSquares
+from ..problems.streamed import Streamed, top_curvature
 from ..problems.weighting import sample_weight
 from .node_data import NodeData, describe_penalty, regulariser
 from .node_shards import MOST_LABELS, NodeShard
@@ -24,10 +25,10 @@ from .node_shards import MOST_LABELS, NodeShard
 Array = np.ndarray
 HELD = 100.0
 """The least factor by which the curvature along an intercept exceeds that of the term that holds it."""
+STEEPEST = {"logistic": 0.25, "softmax": 0.5, "ridge": 1.0}
+"""The largest second derivatives of the losses."""
 RAREST = 1e-4
 """The smallest share of a class that the scale of the intercept is adapted to."""
-AT_ONCE = 2**21
-"""Numbers of samples that are looked at together."""
 
 
 class Links(Protocol):
@@ -73,6 +74,8 @@ class Agreed:
         What is taken from a ridge's target, and what it is divided by then.
     l2, column : float
         The regulariser, and the constant column of the intercept; 0 without one.
+    streamed : bool
+        Whether samples stay on the disk, since those of some node take more memory than allowed.
     """
 
     kind: str
@@ -91,6 +94,7 @@ class Agreed:
     unit: float = 1.0
     l2: float = 0.0
     column: float = 0.0
+    streamed: bool = False
 
     @property
     def samples(self) -> int:
@@ -115,9 +119,10 @@ class Agreed:
     def table(self, shard: NodeShard) -> Any:
         """Return a node's features as the methods see them: centred, scaled, with the column of the intercept."""
         if not self.sparse:
-            table = np.empty((shard.facts.samples, self.width))
-            for rows in row_blocks(shard):
-                table[rows, : len(self.features)] = (shard.features[rows] - self.means) / self.scales
+            table, done = np.empty((shard.facts.samples, self.width)), 0
+            for part, _ in shard.blocks():
+                table[done : done + len(part), : len(self.features)] = (part - self.means) / self.scales
+                done += len(part)
             table[:, len(self.features) :] = self.column
             return table
         import scipy.sparse as sp
@@ -126,18 +131,21 @@ class Agreed:
         constant = sp.csr_array(np.full((shard.facts.samples, 1), self.column))
         return sp.csr_array(sp.hstack([scaled, constant], format="csr")) if self.column else scaled
 
-    def labels(self, shard: NodeShard) -> Array:
+    def labels(self, shard: NodeShard, target: Array | None = None) -> Array:
         """Return a node's labels: numbers of classes, or targets less their mean in units of their spread."""
+        target = shard.target if target is None else target
         if self.kind == "ridge":
-            return np.asarray((shard.target - self.middle) / self.unit)
+            return np.asarray((target - self.middle) / self.unit)
         if shard.facts.labels is None:
-            return np.searchsorted(np.array(self.classes, dtype=float), shard.target)
+            return np.searchsorted(np.array(self.classes, dtype=float), target)
         position = {text: number for number, text in enumerate(self.classes)}
         numbers = np.array([position[text] for text in shard.facts.labels])
-        return np.asarray(numbers[np.asarray(shard.target, dtype=int)])
+        return np.asarray(numbers[np.asarray(target, dtype=int)])
 
-    def problem(self, shards: Sequence[NodeShard]) -> LinearModel:
+    def problem(self, shards: Sequence[NodeShard]) -> LinearModel | Streamed:
         """Return the f_i of some nodes."""
+        if self.streamed:
+            return self._on_disk(shards)
         data = [(self.table(shard), self.labels(shard)) for shard in shards]
         weights = [np.full(len(labels), self.weight(len(labels))) for _, labels in data]
         options: dict[str, Any] = {"l2": self.l2, "weights": weights, "longest": int(self.counts.max())}
@@ -146,6 +154,23 @@ class Agreed:
         if self.kind == "softmax":
             return SoftmaxRegression(data, classes=len(self.classes), **options)
         return LeastSquares(data, **options)
+
+    def _on_disk(self, shards: Sequence[NodeShard]) -> Streamed:
+        weights = np.array([self.weight(shard.facts.samples) for shard in shards])
+        tops = np.array([top_curvature(shard, self.means, self.scales) for shard in shards])
+        counts = np.array([shard.facts.samples for shard in shards])
+        bound = tops + self.column**2 * counts  # of A A' + c^2 1 1', whose eigenvalues add up at most
+        return Streamed(
+            self.kind,
+            [Prepared(self, shard) for shard in shards],
+            weights,
+            STEEPEST[self.kind] * weights * bound,
+            l2=self.l2,
+            means=self.means,
+            scales=self.scales,
+            column=self.column,
+            vectors=self.vectors,
+        )
 
     def model_rows(self, x: Array) -> Array:
         """Return rows of x as rows of the model: each vector with its intercept, of features scaled or as they are."""
@@ -175,11 +200,16 @@ class Agreed:
         }
 
 
-def row_blocks(shard: NodeShard) -> Iterator[slice]:
-    """Yield slices of a shard's rows, small enough to be looked at together."""
-    some = max(1, AT_ONCE // len(shard.facts.features))
-    for start in range(0, shard.facts.samples, some):
-        yield slice(start, min(start + some, shard.facts.samples))
+class Prepared(NamedTuple):
+    """A shard whose labels are numbers as a method needs them."""
+
+    agreed: Agreed
+    shard: NodeShard
+
+    def blocks(self) -> Iterator[tuple[Any, Array]]:
+        """Yield some samples at a time."""
+        for features, target in self.shard.blocks():
+            yield features, self.agreed.labels(self.shard, target)
 
 
 def agree(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
@@ -187,8 +217,7 @@ def agree(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
     agreed = _meet(data, shards, links)
     agreed = _centre(agreed, data, shards, links)
     spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
-    steepest = {"logistic": 0.25, "softmax": 0.5, "ridge": 1.0}[agreed.kind]
-    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, steepest * spread))
+    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, STEEPEST[agreed.kind] * spread))
     if not data.intercept or (agreed.kind == "ridge" and not agreed.sparse):
         return agreed  # among centred samples and targets the best intercept is 0
     curvature = max(_bend(agreed, shards, links), RAREST)
@@ -200,7 +229,8 @@ def _meet(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
     own = []
     for shard in shards:
         classes = [] if data.model == "ridge" else shard.classes()
-        own.append([shard.facts.node, shard.facts.fingerprint, shard.facts.samples, classes[: MOST_LABELS + 1]])
+        facts = shard.facts
+        own.append([facts.node, facts.fingerprint, facts.samples, shard.bytes, classes[: MOST_LABELS + 1]])
     said = share(links, own)
     names = [name for name, *_ in said]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -227,13 +257,14 @@ def _meet(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
         facts.features,
         facts.target,
         [int(label) for label in classes] if whole else classes,
-        np.array([samples for _, _, samples, _ in said]),
+        np.array([samples for _, _, samples, *_ in said]),
         facts.layout == "sparse",
         data.scale,
         data.intercept,
         data.count,
         np.zeros(len(facts.features)),
         np.ones(len(facts.features)),
+        streamed=max(size for *_, size, _ in said) > data.memory,
     )
 
 
@@ -305,14 +336,15 @@ def _moments(shard: NodeShard) -> tuple[Array, Array]:
         counts = np.bincount(A.indices, minlength=A.shape[1])
         squares = np.bincount(A.indices, (A.data - mean[A.indices]) ** 2, A.shape[1])
         return mean, squares + (samples - counts) * mean**2
-    mean = sum(shard.features[rows].sum(axis=0) for rows in row_blocks(shard)) / samples
-    squares = sum(((shard.features[rows] - mean) ** 2).sum(axis=0) for rows in row_blocks(shard))
-    return np.asarray(mean), np.asarray(squares)
+    mean = np.asarray(sum(part.sum(axis=0) for part, _ in shard.blocks())) / samples
+    return mean, np.asarray(sum(((part - mean) ** 2).sum(axis=0) for part, _ in shard.blocks()))
 
 
 def _curvature(agreed: Agreed, shard: NodeShard) -> float:
     """Return the largest eigenvalue of the sum over a node's samples of w a a', for prepared features."""
     samples = shard.facts.samples
+    if agreed.streamed:
+        return top_curvature(shard, agreed.means, agreed.scales) * agreed.weight(samples)
     table = agreed.table(shard)
     return float(largest_curvature(table, np.array([samples]))[0]) * samples * agreed.weight(samples)
 

@@ -284,6 +284,10 @@ class Problem(ABC):
         """Return how many samples the nodes have and how they are weighted; None for a problem without samples."""
         return None
 
+    def trouble(self) -> BaseException | None:
+        """Return the error that reading samples from a disk has met, which a compiled program cannot hand on."""
+        return None
+
     def model(self) -> dict[str, Any] | None:
         """Return what a model of this problem is, all but its coefficients; None for a problem that is no model."""
         return None

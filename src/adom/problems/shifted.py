@@ -65,6 +65,10 @@ class Shifted(Problem):
         """Return the user's own code in the problem that is shifted."""
         return self.inner.user_code()
 
+    def trouble(self) -> BaseException | None:
+        """Return the error that the problem that is shifted has met."""
+        return self.inner.trouble()
+
     def weighting(self) -> dict[str, Any] | None:
         """Return the weights of the samples of the problem that is shifted."""
         return self.inner.weighting()

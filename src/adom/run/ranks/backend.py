@@ -28,7 +28,7 @@ from .agreement import Stop
 from .checkpoints import Checkpoints
 from .compiled import Callback, RankLayout
 from .partition import RankGossip, RowTravel
-from .peers import Ranks
+from .peers import Ranks, rank_errors
 from .resume import save
 
 Array = np.ndarray
@@ -193,6 +193,9 @@ class RankBackend:
         except Exception:
             if self._callback.error is not None:
                 raise self._callback.error from None
+            if self.task.block.trouble() is not None:
+                with rank_errors():
+                    raise self.task.block.trouble() from None  # type: ignore[misc]  # there is one
             raise
 
     def _agree_to_stop(self, chunk: Chunk) -> None:

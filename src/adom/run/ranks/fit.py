@@ -17,7 +17,7 @@ from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
-from ...problems.linear_model import LinearModel
+from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
 from ..request import Request, method_type
@@ -89,7 +89,7 @@ def fit(
 
 def _stages(
     world: Ranks,
-    own: LinearModel,
+    own: Problem,
     agreed: Agreed,
     network: Any,
     method: Any,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...data.preparing import Agreed
-from ...problems.linear_model import LinearModel
+from ...problems.base import Problem
 from ...problems.shifted import Shifted
 
 Array = np.ndarray
@@ -20,7 +20,7 @@ class Stage:
 
     Parameters
     ----------
-    own : LinearModel
+    own : Problem
         The f_i of this rank's nodes.
     agreed : Agreed
     centre : array of shape (dim,)
@@ -28,7 +28,7 @@ class Stage:
         Terms that sum to 0 over all nodes.
     """
 
-    def __init__(self, own: LinearModel, agreed: Agreed, centre: Array, tilt: Array) -> None:
+    def __init__(self, own: Problem, agreed: Agreed, centre: Array, tilt: Array) -> None:
         self.nodes, self.dim, self.reading = len(agreed.names), own.dim, Path()
         self._own, self._agreed = own, agreed
         held = free(agreed, own.dim) * centre * agreed.l2

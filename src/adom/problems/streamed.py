@@ -1,0 +1,233 @@
+"""Linear models on samples that stay on the disk: every gradient reads them once, a block at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from .base import Array, Problem
+
+Block = tuple[Any, np.ndarray]
+
+
+class Source(Protocol):
+    """Samples of one node, in blocks."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield some samples' features, dense or sparse, and their labels; a block is valid until the next one."""
+
+
+class Streamed(Problem):
+    r"""f_i(x) = w_i sum_j loss(b_ij, ((a_ij - m) / s)'x + c v) + r / 2 |x|^2 + r / 2 v^2, for samples on the disk.
+
+    x is one vector or several, one after the other, each with its intercept v at the end if c is not 0. Where samples
+    fit into memory, `LogisticRegression`, `SoftmaxRegression` and `LeastSquares` are faster.
+
+    Parameters
+    ----------
+    kind : str
+        "logistic" (labels 0 and 1), "softmax" (labels from 0 on) or "ridge" (numbers).
+    sources : sequence of Source
+        One for each node.
+    weights : array of shape (nodes,)
+        The w_i.
+    curvature : array of shape (nodes,)
+        The L_i without r.
+    l2, column : float
+        r and c.
+    means, scales : array of shape (features,)
+        m and s.
+    vectors : int
+        How many vectors x is: the classes of "softmax", else 1.
+    """
+
+    array_fields = ("weights", "l2")
+    static_fields = ("work",)
+    weights: np.ndarray
+    l2: float
+    work: "HostWork"
+
+    def __init__(
+        self,
+        kind: str,
+        sources: Sequence[Source],
+        weights: np.ndarray,
+        curvature: np.ndarray,
+        *,
+        l2: float,
+        means: np.ndarray,
+        scales: np.ndarray,
+        column: float = 0.0,
+        vectors: int = 1,
+    ) -> None:
+        self.nodes, self.dim = len(sources), vectors * (len(means) + bool(column))
+        self.weights, self.l2 = weights, l2
+        self.work = HostWork(kind, sources, means, scales, column, vectors)
+        self._set_constants(np.full(self.nodes, l2), l2 + curvature)
+
+    def trouble(self) -> BaseException | None:
+        """Return the error that reading has met, if any."""
+        return self.work.error
+
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i)."""
+        losses = _on_host(self.work.values, (x.shape[0],), x)
+        return self.weights * losses + self.l2 / 2 * (x * x).sum(axis=-1)
+
+    def gradient_rows(self, x: Array) -> Array:
+        """Return grad f_i(x_i)."""
+        return self.weights[:, None] * _on_host(self.work.gradients, x.shape, x) + self.l2 * x
+
+    def hessian_product_rows(self, x: Array, v: Array) -> Array:
+        """Return the Hessian of f_i at x_i times v_i."""
+        return self.weights[:, None] * _on_host(self.work.products, x.shape, x, v) + self.l2 * v
+
+
+def _on_host(function: Callable[..., np.ndarray], shape: tuple[int, ...], *rows: Array) -> Array:
+    """Call a function of NumPy arrays of float64 from a compiled program, or directly."""
+    if all(isinstance(each, np.ndarray) for each in rows):
+        return function(*rows)
+    dtype = rows[0].dtype
+    bits = [jax.lax.bitcast_convert_type(each.astype(np.float64), np.int32) for each in rows]
+
+    def call(*halves: Array) -> np.ndarray:  # JAX would cut numbers of 64 bits that it hands to Python
+        found = function(*(np.asarray(each).view(np.float64)[..., 0] for each in halves))
+        return np.ascontiguousarray(found)[..., None].view(np.int32)
+
+    answer = jax.pure_callback(call, jax.ShapeDtypeStruct((*shape, 2), np.int32), *bits, vmap_method="sequential")
+    return jax.lax.bitcast_convert_type(answer, np.float64).astype(dtype)
+
+
+class HostWork:
+    """The sums over samples, computed by NumPy; compared by identity, as a part of a program."""
+
+    def __init__(
+        self,
+        kind: str,
+        sources: Sequence[Source],
+        means: np.ndarray,
+        scales: np.ndarray,
+        column: float,
+        vectors: int,
+    ) -> None:
+        self.kind, self.sources, self.column, self.vectors = kind, list(sources), column, vectors
+        self.means, self.scales = means, scales
+        self.error: BaseException | None = None
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """Return the sums over each node's samples of the gradients of the losses."""
+        return self._each(x, lambda margins, labels, _: self._slopes(margins, labels))
+
+    def products(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the sums of the losses' Hessians at x times v."""
+
+        def bent(margins: np.ndarray, labels: np.ndarray, along: np.ndarray) -> np.ndarray:
+            if self.kind == "ridge":
+                return along
+            p = self._probabilities(margins)
+            if self.kind == "logistic":
+                return np.asarray(p * (1 - p) * along)
+            return np.asarray(p * (along - (p * along).sum(axis=1, keepdims=True)))
+
+        return self._each(x, bent, v)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Return the sums of the losses."""
+        found = np.zeros(len(x))
+        for node, source in enumerate(self.sources):
+            for A, labels in self._blocks(source):
+                t = self._margins(A, *self._split(x[node]))
+                if self.kind == "ridge":
+                    found[node] += ((t[:, 0] - labels) ** 2).sum() / 2
+                elif self.kind == "logistic":
+                    found[node] += np.logaddexp(0, np.where(labels == 1, -t[:, 0], t[:, 0])).sum()
+                else:
+                    found[node] += (np.logaddexp.reduce(t, axis=1) - t[np.arange(len(t)), labels.astype(int)]).sum()
+        return found
+
+    def _blocks(self, source: Source) -> Iterator[Block]:
+        try:
+            yield from source.blocks()
+        except BaseException as error:  # comes out of a compiled program as another one
+            self.error = error
+            raise
+
+    def _each(self, x: np.ndarray, slope: Callable[..., np.ndarray], v: np.ndarray | None = None) -> np.ndarray:
+        """Return the sums over each node's samples of slopes times features."""
+        found = np.zeros(x.shape)
+        d = len(self.means)
+        for node, source in enumerate(self.sources):
+            at = self._split(x[node])
+            along = None if v is None else self._split(v[node])
+            sums, total = np.zeros((d, self.vectors)), np.zeros(self.vectors)
+            for A, labels in self._blocks(source):
+                slopes = slope(self._margins(A, *at), labels, None if along is None else self._margins(A, *along))
+                sums += A.T @ slopes
+                total += slopes.sum(axis=0)
+            parts = (sums - self.means[:, None] * total) / self.scales[:, None]
+            rows = np.concatenate([parts, self.column * total[None]]) if self.column else parts
+            found[node] = rows.T.ravel()
+        return found
+
+    def _split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients of the features as they lie on the disk, (features, vectors), and offsets."""
+        d = len(self.means)
+        vectors = x.reshape(self.vectors, -1)
+        u = (vectors[:, :d] / self.scales).T
+        offset = self.column * vectors[:, d] if self.column else np.zeros(self.vectors)
+        return u, offset - self.means @ u
+
+    def _margins(self, A: Any, u: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        margins: np.ndarray = A @ u + offset
+        return margins
+
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        if self.kind == "logistic":
+            with np.errstate(over="ignore"):  # 1 / inf is the right answer
+                return np.asarray(1 / (1 + np.exp(-margins)))
+        powers = np.exp(margins - margins.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def _slopes(self, margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        if self.kind == "ridge":
+            return np.asarray(margins - labels[:, None])
+        p = self._probabilities(margins)
+        if self.kind == "logistic":
+            return np.asarray(p - labels[:, None])
+        p[np.arange(len(p)), labels.astype(int)] -= 1
+        return p
+
+
+def top_curvature(source: Source, means: np.ndarray, scales: np.ndarray) -> float:
+    """Return the largest eigenvalue of the sum over a node's samples of a a', for features less m, over s.
+
+    Beyond `HELD` features it is found by products alone, and made a little larger than that gives, to be safe.
+    """
+    d = len(means)
+    if d <= HELD:
+        gram, total, count = np.zeros((d, d)), np.zeros(d), 0
+        for A, labels in source.blocks():
+            gram += dense_product(A)
+            total += np.asarray(A.sum(axis=0)).ravel()
+            count += len(labels)
+        gram -= np.outer(total, means) + np.outer(means, total) - count * np.outer(means, means)
+        return max(float(np.linalg.eigvalsh(gram / np.outer(scales, scales))[-1]), 0.0)
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    work = HostWork("ridge", [source], means, scales, 0.0, 1)
+    at = np.zeros((1, d))
+    operator = LinearOperator((d, d), matvec=lambda v: work.products(at, v.reshape(1, d))[0], dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(d)
+    return SAFE * float(eigsh(operator, k=1, which="LA", return_eigenvectors=False, v0=start, tol=1e-4)[0])
+
+
+HELD = 4000
+"""The most features of which a matrix of products is held."""
+SAFE = 1.001
+
+
+def dense_product(A: Any) -> np.ndarray:
+    """Return A'A as a dense array."""
+    product = A.T @ A
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
