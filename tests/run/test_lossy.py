@@ -80,6 +80,24 @@ def test_deaths_and_joins_end_at_the_answer_of_those_who_are_there(problem, netw
     assert np.isnan(result.x[[5, 7]]).all()
 
 
+def test_no_tolerance_ends_a_run_before_the_last_has_come_or_gone(problem, network):
+    lossy = adom.networks.lossy(network, 0.1, leaving={5: 400})
+    for engine in ("local", "a rank"):
+        request = Request("auto", 1000, 1e-6, 1, "mpi", "float64", False)
+        result = (
+            adom.solve(problem, lossy, "adom", "unit", rounds=1000, tol=1e-6)
+            if engine == "local"
+            else distributed.on_one_rank(problem, lossy, "adom", "unit", request)
+        )
+        assert result.status == "converged"
+        assert result.history["error"].iloc[300] < 1e-6
+        assert 410 < result.history["round"].iloc[-1] < 1000
+        there = np.arange(NODES) != 5
+        H, c = np.asarray(problem.H), np.asarray(problem.c)
+        answer = np.linalg.solve(H[there].sum(axis=0), c[there].sum(axis=0))
+        assert ((result.x[there] - answer) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1])
+
+
 def test_the_printed_form_does_not_survive_a_death(problem, network):
     result = solved(problem, adom.networks.lossy(network, healing=False, leaving={5: 100}), "adom")
     assert relative(result)[99] < 1e-4 < relative(result)[-1]

@@ -147,9 +147,9 @@ def lossy(
 
     A node that leaves in round k takes no part from that round on, until it joins again, without memory. One that joins
     without having left was not there before. While a node is away, its rows do not count in the errors of a run, and
-    x* is the solution of the nodes that are there. Parameters are computed with chi / (1 - one_way), and with all nodes
-    there: where many nodes leave, the others must still be connected. Schedules, `windowed` and `bounded` come before
-    this.
+    x* is the solution of the nodes that are there; no tolerance ends a run before the last of them has come or gone.
+    Parameters are computed with chi / (1 - one_way), and with all nodes there: where many nodes leave, the others must
+    still be connected. Schedules, `windowed` and `bounded` come before this.
 
     Parameters
     ----------

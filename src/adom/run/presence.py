@@ -37,17 +37,21 @@ class Presence(NamedTuple):
         return np.where(self.present[self._epoch(np.asarray(clock))][:, None], rows, np.nan).astype(rows.dtype)
 
     @property
+    def settled(self) -> Array:
+        """The rounds that are over when those who are left at the end have had one of their own."""
+        return self.starts[-1] + 1
+
+    @property
     def start_error(self) -> float:
         """Squared distance of rows of zeros to the solution of the nodes that are there at first."""
         return float(self.present[0].sum() * (self.solutions[0] ** 2).sum())
 
 
-def presence_on(network: Network | DirectedNetwork, problem: Problem) -> Presence | None:
-    """Return who is there when, with the solutions; None where all nodes stay."""
+def presence_on(network: Network | DirectedNetwork, problem: Problem, rounds: int) -> Presence | None:
+    """Return who is there when in a run of so many rounds, with the solutions; None where all nodes stay for ever."""
     if not isinstance(network, LossyNetwork) or not network.loss.changing:
         return None
-    loss, known = network.loss, {}
-    for row in loss.present:
-        if row.tobytes() not in known:
-            known[row.tobytes()] = minimum_of(problem, row).x
-    return Presence(loss.starts, loss.present, np.stack([known[row.tobytes()] for row in loss.present]))
+    epochs = network.loss.starts < rounds
+    starts, present = network.loss.starts[epochs], network.loss.present[epochs]
+    known = {row.tobytes(): minimum_of(problem, row).x for row in np.unique(present, axis=0)}
+    return Presence(starts, present, np.stack([known[row.tobytes()] for row in present]))

@@ -64,6 +64,7 @@ class History:
     message: str = ""
     rows: Array | None = None  # at the last record
     outgrown: float = DIVERGED  # growth against the start at which a run has diverged
+    settled: int = 0  # rounds after which nobody leaves or joins any more: until then no tolerance ends a run
 
     @property
     def table(self) -> Array:
@@ -92,7 +93,7 @@ class History:
         if kept.size == 0:
             return None
         low, high = self._bounds(self.tables[0][0, ERROR] if self.tables else error[kept[0]])
-        diverged, converged = ~(error[kept] <= high), error[kept] <= low
+        diverged, converged = ~(error[kept] <= high), (error[kept] <= low) & (clock[kept] >= self.settled)
         stops = np.flatnonzero(diverged | converged | over[kept])
         if stops.size:
             kept = kept[: stops[0] + 1]

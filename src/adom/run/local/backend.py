@@ -60,7 +60,7 @@ def run_settings(
     if pilot is None:
         methods = [as_run(method, network, problems[0].dim) for method in methods]
     oracle = request.oracle_for(cls)
-    histories, provenances, presences = [], [], [presence_on(network, problem) for problem in problems]
+    histories, provenances, presences = [], [], [presence_on(network, problem, request.rounds) for problem in problems]
     each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), presences, strict=True)
     for method, problem, solution, tol, presence in each:
         check_budget(method, request.rounds)
@@ -70,7 +70,8 @@ def run_settings(
         start_error = presence.start_error if presence else problem.nodes * float((solution**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor)
-        histories.append(History(plan, method, outgrown=DIVERGED if pilot is None else MENDED))
+        outgrown, settled = DIVERGED if pilot is None else MENDED, int(presence.settled) if presence else 0
+        histories.append(History(plan, method, outgrown=outgrown, settled=settled))
         about = (describe_problem(problem), network, oracle, protocol, request.engine)
         provenances.append(describe(histories[-1], *about, solution_error=problem.solution_error))
     results: dict[int, Result] = {}

@@ -28,9 +28,12 @@ class Kept(NamedTuple):
     rows: Array
     ended: Array
 
-    def after(self, x: Array, error: Array, target: Target) -> "Kept":
+    def after(self, x: Array, seen: Any, target: Target) -> "Kept":
         """Return what is kept after one more record."""
-        going = (target.low < error) & (error <= target.high)  # an error that is no number ends a run
+        error, above = seen.error, target.low < seen.error
+        if target.presence is not None:
+            above = above | (seen.clock < Presence(*target.presence).settled)
+        going = above & (error <= target.high)  # an error that is no number ends a run
         return Kept(jnp.where(self.ended, self.rows, x), self.ended | ~going)
 
 
@@ -39,7 +42,7 @@ def watch(observe: Callable[..., Any], carry: Any, target: Target | None, kept: 
     if target is None or kept is None:
         return observe(carry), None
     seen = observe(carry, target)
-    return seen, kept.after(carry.x, seen.error, target)
+    return seen, kept.after(carry.x, seen, target)
 
 
 def make_records(

@@ -101,7 +101,8 @@ class RankBackend:
         plan = task.plan
         self.agreed = False
         outgrown = DIVERGED if task.pilot is None else MENDED
-        self.history = History(plan, task.method, task.measure, outgrown=outgrown)
+        settled = int(task.presence.settled) if task.presence else 0
+        self.history = History(plan, task.method, task.measure, outgrown=outgrown, settled=settled)
         """Filled at rank 0."""
         self.digests: Array | None = None  # of the data, made when a checkpoint needs them
         self.saved = perf_counter()

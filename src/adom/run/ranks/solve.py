@@ -163,7 +163,7 @@ def _task(
         problem.warn_of_tol(request.tol)
     monitor = request.monitor or known
     farthest = block.steepest / block.constants.mu  # x* is no farther from 0
-    presence = presence_on(network, problem) if isinstance(problem, Problem) else None
+    presence = presence_on(network, problem, request.rounds) if isinstance(problem, Problem) else None
     growth = block.start_error if known else 0.0 if monitor else problem.nodes * farthest * farthest
     if presence is not None:
         growth = presence.start_error
