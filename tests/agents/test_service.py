@@ -37,9 +37,9 @@ def services(folder, out, names=NAMES, **more):
     for name in names:
         others = [b if a == name else a for a, b in LINKS if name in (a, b)]
         given = {"name": name, "listen": f"tcp/127.0.0.1:{ports[name]}", "data": str(folder / f"{name}.npz")}
-        settings = {"out": str(out / name), "l2": 0.02, "patience": 5.0, "gather": 30.0, **given, **more}
+        usual = {"out": str(out / name), "l2": 0.02, "weigh": "nodes", "patience": 5.0, "gather": 30.0}
         neighbours = {other: f"tcp/127.0.0.1:{ports[other]}" for other in others if other in names}
-        made.append(Service(make_config(settings, neighbours), io.StringIO()))
+        made.append(Service(make_config({**usual, **given, **more}, neighbours), io.StringIO()))
     return made
 
 
@@ -140,9 +140,16 @@ def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
     made = services(folder, tmp_path, NAMES[:2], gather=0.3, seconds=0.8)
     made[1].links.close()
     port = made[0].config.neighbours["n1"]
-    config = {"name": "n1", "listen": port, "data": str(folder / "n1.npz"), "l2": 0.7, "out": str(tmp_path / "x")}
+    config = {
+        "name": "n1",
+        "listen": port,
+        "data": str(folder / "n1.npz"),
+        "l2": 0.7,
+        "weigh": "nodes",
+        "out": str(tmp_path / "x"),
+    }
     back = {"n0": made[0].config.listen}
-    made[1] = Service(make_config({**config, "gather": 0.3, "seconds": 0.8}, back), io.StringIO())
+    made[1] = Service(make_config({**config, "weigh": "nodes", "gather": 0.3, "seconds": 0.8}, back), io.StringIO())
     run_all(made)
     assert set(made[0].agent.counters.refused) == {"problem"}
     assert len(lines(made[0], "refused")) == 1

@@ -1,11 +1,13 @@
 """Agents in one process, joined by a network that drops, delays and cuts as told, with a clock of its own."""
 
 import socket
+import zlib
 from collections import deque
 
 import numpy as np
 
 from adom.agents.agent import Agent
+from adom.agents.auto import Auto, WideOracle
 from adom.agents.functions import Oracle, QuadraticFunction
 from adom.agents.rows import Rows
 from adom.agents.settings import Settings
@@ -27,15 +29,19 @@ def exact(functions):
     return np.linalg.solve(H, -sum(f.gradient(np.zeros(f.dim)) for f in functions))
 
 
-def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, gone=20.0, settings=None, **chosen):
+def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, gone=20.0, **chosen):
     cls = method_class(method)
-    settings = settings or Settings(cls, **chosen)
-    first = settings.method(function.mu, function.L, 1)
     oracle = Oracle(function, exact=True)
-    rows = Rows(first, oracle, function.dim)
-    form = Form("test", method, function.dim, function.dim, cls.vectors_per_round, rows.parts)
+    if chosen:
+        settings = Settings(cls, **chosen)
+    else:
+        settings = Auto(cls, function, zlib.crc32(name.encode()))
+        oracle = WideOracle(oracle, settings.canaries)
+    width = function.dim + settings.canaries
+    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
+    form = Form("test", method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(name, boot, 0, function.mu, function.L)
-    return Agent(own, rows, form, settings, neighbours, patience, gone)
+    return Agent(own, rows, form, settings, function, neighbours, patience, gone)
 
 
 class World:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .auto import Auto
 from .functions import Function
 from .members import LEFT, Members
 from .rows import Rows
@@ -63,6 +64,7 @@ class Counters:
     repaired: int = 0  # edges whose parts were made opposite again
     forgotten: int = 0  # edges given up
     jumps: int = 0
+    restarts: int = 0  # from nothing, after numbers that were not finite
     refused: dict[str, int] = field(default_factory=dict)  # by kind
 
 
@@ -75,8 +77,9 @@ class Agent:
         Its name and constants.
     rows : Rows
     form : Form
-    settings : Settings
+    settings : Settings or Auto
         Chooses the method's parameters.
+    function : Function
     neighbours : iterable of str
         Names of those it may be linked to; nobody else is heard.
     patience, gone : float
@@ -84,10 +87,18 @@ class Agent:
     """
 
     def __init__(
-        self, own: Member, rows: Rows, form: Form, settings: Settings, neighbours: Any, patience: float, gone: float
+        self,
+        own: Member,
+        rows: Rows,
+        form: Form,
+        settings: Settings | Auto,
+        function: Function,
+        neighbours: Any,
+        patience: float,
+        gone: float,
     ) -> None:
         self.name, self.rows, self.form, self.settings = check_name(own.name), rows, form, settings
-        self.members = Members(own, gone)
+        self.function, self.members = function, Members(own, gone)
         self.patience, self.gone = patience, gone
         self.neighbours = {name: Neighbour(check_name(name)) for name in neighbours if name != own.name}
         self.round = 0
@@ -100,6 +111,7 @@ class Agent:
 
     def replace(self, function: Function) -> None:
         """Go on with another function, as of data that have changed; all sums stay what they are."""
+        self.function = function
         self.rows.oracle.replace(function)
         self.members.own.mu, self.members.own.L = function.mu, function.L
         self.members.own.level = 0
@@ -116,9 +128,16 @@ class Agent:
         """Begin a round: return the messages to send."""
         self.members.beat(now)
         self._give_up(now)
+        self.settings.begin(self.round, self.rows)
         self.rows.method = self.settings.method(*self.members.extremes(now))
+        self.rows.renew(self.round)
+        self.settings.plant(self.rows, self.function)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._sent = self.rows.ask(self.round)
+            self._sent = self.rows.ask()
+            if not np.isfinite(self._sent).all():
+                self.rows.restart()
+                self.counters.restarts += 1
+                self._sent = self.rows.ask()
         linked = [n for n in self.neighbours.values() if n.counted]
         self.members.own.degree = len(linked)
         self._began, self._waited = now, False

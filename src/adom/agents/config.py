@@ -33,7 +33,7 @@ class Config:
     pace: float = 0.0
     kind: str = "logistic"
     l2: float = 0.01
-    weigh: str = "nodes"
+    weigh: str = "samples"
     classes: tuple[float, float] = (-1.0, 1.0)
     dim: int | None = None
     method: str = "adom"
@@ -50,10 +50,11 @@ class Config:
     watch: float = 5.0
     page: int | None = None
     loss: float = 0.0
+    control: bool = False
 
 
 TABLES = {
-    "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss"),
+    "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss", "control"),
     "problem": ("kind", "data", "l2", "weigh", "classes", "dim"),
     "run": ("method", "chi", "mu", "L", "exact", "tol", "rounds", "seconds"),
     "files": ("out", "every", "report", "watch", "page"),

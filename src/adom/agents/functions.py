@@ -5,6 +5,7 @@ JAX takes.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,27 @@ class QuadraticFunction(Function):
     def hessian(self, x: Array) -> Array:
         """Return H."""
         return self._h
+
+
+class Sum(Function):
+    """The sum of some functions, as whoever holds them all sees it."""
+
+    def __init__(self, functions: Sequence[Function]) -> None:
+        self._each = list(functions)
+        self.dim = self._each[0].dim
+        self.mu, self.L = sum(f.mu for f in self._each), sum(f.L for f in self._each)
+
+    def gradient(self, x: Array) -> Array:
+        """Return the sum of the gradients."""
+        return np.asarray(sum(f.gradient(x) for f in self._each))
+
+    def hessian(self, x: Array) -> Array:
+        """Return the sum of the Hessians."""
+        return np.asarray(sum(f.hessian(x) for f in self._each))
+
+    def minimiser(self) -> Array:
+        """Return where the sum is least, to rounding."""
+        return np.asarray(Oracle(self, exact=True).dual_gradient(np.zeros((1, self.dim)))[0])
 
 
 class SampleFunction(Function):

@@ -56,6 +56,7 @@ class Links:
             raise InputError(f"{NEEDS} ({error})") from None
         self.name, self.loss = name, loss
         self.dropped = 0
+        self.deaf: set[str] = set()  # names whose messages are dropped, as if the link were cut
         self._random = Random(name)
         self._heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
         config = zenoh.Config.from_json5(json.dumps(zenoh_config(name, listen, neighbours, keys)))
@@ -77,10 +78,12 @@ class Links:
 
     def _take(self, sample: Any) -> None:
         """Keep a message; called by a thread of Zenoh's, which must not wait."""
-        if self._heard.qsize() >= MOST_WAITING or (self.loss and self._random.random() < self.loss):
+        sender = str(sample.key_expr).split("/")[1]
+        lost = sender in self.deaf or (self.loss and self._random.random() < self.loss)
+        if lost or self._heard.qsize() >= MOST_WAITING:
             self.dropped += 1
             return
-        self._heard.put((str(sample.key_expr).split("/")[1], sample.payload.to_bytes()))
+        self._heard.put((sender, sample.payload.to_bytes()))
 
     def send(self, to: str, data: bytes) -> None:
         """Send a message, if there is a way; it may be lost."""

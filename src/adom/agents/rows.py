@@ -61,11 +61,16 @@ class Rows:
     def __init__(self, method: Method, oracle: Any, width: int) -> None:
         self.oracle, self.width = oracle, width
         self.method = method
-        oracle.new_round()
-        self.state: Any = method.init(np.zeros((1, width)), oracle)
         self.parts = self.rule.parts
+        self.state: Any = None
         self.entries: dict[str, Array] = {}
         """For each neighbour, the part of the state that came from it: (parts, width)."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Start from nothing, as one that has just come."""
+        self.oracle.new_round()
+        self.state, self.entries = self.method.init(np.zeros((1, self.width)), self.oracle), {}
 
     @property
     def method(self) -> Method:
@@ -77,9 +82,12 @@ class Rows:
         if method is not getattr(self, "_method", None):
             self._method, self.rule = method, _rule(method)
 
-    def ask(self, k: int) -> Array:
-        """Make the first half of step k; return the vectors to send, (vectors, width)."""
+    def renew(self, k: int) -> None:
+        """Let the method drop what only gathers rounding, before step k."""
         self.state = self.method.renewed(self.state, k)
+
+    def ask(self) -> Array:
+        """Make the first half of a step; return the vectors to send, (vectors, width)."""
         self.oracle.new_round()
         try:
             self.method.step(self.state, self.oracle, cast(Any, _Asking()))
@@ -123,7 +131,26 @@ class Rows:
 
     def alone(self, k: int) -> Array:
         """Make step k without a network; return the answer."""
-        return self.answer(self.ask(k), {}, {})
+        self.renew(k)
+        return self.answer(self.ask(), {}, {})
+
+    def plant(self, first: int, seeds: Array) -> None:
+        """Start the columns from `first` on anew, off rest by seeds in what the method does not conserve."""
+        rule = Healing(*(part[..., first:] if part.shape[-1] > 1 else part for part in self.rule))
+        fresh = self.method.init(np.zeros((1, self.width)), self.oracle)
+        fields = [i for i, part in enumerate(fresh) if np.ndim(part) == 2]
+        start = np.stack([np.broadcast_to(fresh[i], (1, self.width))[0, first:] for i in fields])
+        off = start + seeds
+        off -= (rule.lift * (rule.kept * off[None]).sum(axis=1)[None]).sum(axis=1)
+        values = list(self.state)
+        for i, row in zip(fields, off, strict=True):
+            whole = np.array(np.broadcast_to(values[i], (1, self.width)))
+            whole[0, first:] = row
+            values[i] = whole
+        self.state = type(self.state)(*values)
+        self.entries = {name: entry.copy() for name, entry in self.entries.items()}
+        for entry in self.entries.values():
+            entry[:, first:] = 0.0
 
     def _change(self, difference: Array) -> None:
         self.state = self.rule.change(self.state, difference[None])

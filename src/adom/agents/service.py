@@ -9,9 +9,11 @@ import signal
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from ..algorithms import method_class
 from ..errors import InputError
 from .agent import Agent
 from .agreement import agree, error_bound
+from .auto import Auto, WideOracle
 from .config import Config
 from .functions import Function, Oracle, from_samples
 from .kept import restore, save, write_model
@@ -50,12 +53,17 @@ def make_agent(config: Config, function: Function) -> Agent:
     cls = method_class(config.method)
     if config.tol is not None and cls.oracle != "dual":
         raise InputError(f"tol cannot be used with {config.method}, whose error nobody can bound; use adom, or rounds")
-    settings = Settings(cls, config.chi, config.mu, config.L)
-    rows = Rows(settings.method(function.mu, function.L, 1), Oracle(function, config.exact), function.dim)
+    oracle: Any = Oracle(function, config.exact)
+    settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
+    if config.chi is None:
+        settings = Auto(cls, function, zlib.crc32(config.name.encode()))
+        oracle = WideOracle(oracle, settings.canaries)
+    width = function.dim + settings.canaries
+    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
     problem = f"{config.kind} l2={config.l2!r} weigh={config.weigh} classes={config.classes}"
-    form = Form(problem, config.method, function.dim, function.dim, cls.vectors_per_round, rows.parts)
+    form = Form(problem, config.method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(config.name, time.time_ns(), 0, function.mu, function.L)
-    return Agent(own, rows, form, settings, config.neighbours, config.patience, config.gone)
+    return Agent(own, rows, form, settings, function, config.neighbours, config.patience, config.gone)
 
 
 class Service:
@@ -79,6 +87,7 @@ class Service:
         self._asked, self._reread = "", False
         self._stamp = self._data_stamp()
         self._rate = (self.began, 0)
+        self._commands: SimpleQueue[str] = SimpleQueue()
 
     def _file(self, name: str) -> Path:
         return self.config.out / name
@@ -106,6 +115,23 @@ class Service:
     def ask_to_reread(self) -> None:
         """Read the data again at the next pause."""
         self._reread = True
+
+    def listen_to_commands(self, stream: IO[str]) -> None:
+        """Obey lines of JSON, {"deaf": [names]} or {"answer": true}; for those who try out a network."""
+
+        def read() -> None:
+            for line in stream:
+                self._commands.put(line)
+
+        threading.Thread(target=read, daemon=True).start()
+
+    def _obey(self) -> None:
+        while not self._commands.empty():
+            command = json.loads(self._commands.get())
+            if "deaf" in command:
+                self.links.deaf = set(command["deaf"])
+            if "answer" in command:
+                self.tell("answer", x=self.agent.x.tolist(), round=self.agent.round)
 
     # The run
 
@@ -153,6 +179,7 @@ class Service:
                 now = time.monotonic()
                 self._listen(min(max(agent.deadline() - now, 0.0), 0.3 * config.patience))
                 self._send(agent.still_waiting(time.monotonic()))
+                self._obey()
                 if self._asked or self._agreed(now):
                     return self._asked or "agreed"
             agent.finish(time.monotonic())
@@ -166,6 +193,7 @@ class Service:
     def _between(self, now: float) -> str:
         """Do what is due after a round; return why to end, or "" to go on."""
         agent, config = self.agent, self.config
+        self._obey()
         if config.rounds is not None and agent.round >= config.rounds:
             return "rounds"
         if config.seconds is not None and now - self.began >= config.seconds:
@@ -247,6 +275,7 @@ class Service:
             "apart": _finite(agent.members.own.apart),
             "bound": _finite(bound),
             "chi": round(agent.settings.chi, 6),
+            "why": agent.settings.why,
             "dropped": self.links.dropped,
             **asdict(agent.counters),
         }
@@ -264,6 +293,8 @@ def run_agent(config: Config, log: IO[str] | None = None, serve: Callable[[Servi
     """Run an agent in this process; return why it ended."""
     service = Service(config, log)
     service.listen_to_signals()
+    if config.control:
+        service.listen_to_commands(sys.stdin)
     if serve is not None:
         serve(service)
     return service.run()

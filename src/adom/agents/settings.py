@@ -33,6 +33,7 @@ class Settings:
     """
 
     canaries = 0
+    why = "given, or that of a path"
 
     def __init__(
         self, cls: type[Method], chi: float | None = None, mu: float | None = None, L: float | None = None
@@ -61,6 +62,12 @@ class Settings:
 
     def hear(self, seen: Array) -> None:
         """Take in what a neighbour repeats."""
+
+    def begin(self, number: int, rows: Any) -> None:
+        """Do what is due before a round."""
+
+    def plant(self, rows: Any, function: Any) -> None:
+        """Do what new settings need."""
 
     def look(self, wide: Array, number: int) -> None:
         """Take in the answer of a round."""

@@ -86,7 +86,8 @@ class Policy:
     """
 
     def __init__(self, cls: type[Method], constants: Constants) -> None:
-        self._cls, self._constants = cls, constants
+        self._cls = cls
+        self.constants = constants
         self.power, self.window = START, list(FIRST)
         self.block = _Block(FIRST_BLOCK, [], [])
         self._caution = 0
@@ -96,7 +97,7 @@ class Policy:
 
     def method(self, power: int) -> Method:
         """Return the method that assumes chi = RATIO^power."""
-        return self._cls.unit(replace(self._constants, lambda_min_plus=self._constants.lambda_max / RATIO**power))
+        return self._cls.unit(replace(self.constants, lambda_min_plus=self.constants.lambda_max / RATIO**power))
 
     @property
     def chi(self) -> float:
@@ -127,9 +128,9 @@ class Policy:
         """Return what to do, given the least and the greatest curvature of any node; begin the next block."""
         block, curvatures = self.block, np.geomspace(flattest, steepest, 5)
         if not block.tops[-1].any() and not block.tops[0].any():
-            self._begin(CAREFUL, 2 * block.rounds)
+            self.begin(CAREFUL, 2 * block.rounds)
             return Decision(self.power, False, False, "no canary lives yet: no links when they were planted")
-        perfect = [perfect_rate(self.method(power), curvatures, self._constants.lambda_max) for power in self.window]
+        perfect = [perfect_rate(self.method(power), curvatures, self.constants.lambda_max) for power in self.window]
         span = self.quarter * _quarters_between(block.tops)
         doubt = SLACK * np.maximum(0.0, 1 - np.array(perfect) * span) / span
         rates = self._averaged(np.minimum(_shrinking(block.tops, span).min(axis=1) + doubt, perfect))
@@ -149,7 +150,7 @@ class Policy:
         if good:
             self._good_step = step
         alarmed = len(block.tops) < 4
-        self._begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
+        self.begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
         return Decision(self.power, back, good, why)
 
     def forget(self, clock: int) -> None:
@@ -174,13 +175,14 @@ class Policy:
         if min(steps) < FALLEN * self._least_step or self.block.at_rest:
             self._least_step, self._progress = steps[-1], clock
         else:
-            c = self._constants
+            c = self.constants
             slow = perfect_rate(self.method(self.power), np.geomspace(c.mu, c.L, 5), c.lambda_max)
             if clock - self._progress > max(PATIENCE / slow, self.block.rounds):
                 self._caution, self._progress = self._caution + 1, clock
         return self._caution
 
-    def _begin(self, power: int, rounds: int) -> None:
+    def begin(self, power: int, rounds: int) -> None:
+        """Begin a block of some rounds that assumes a power."""
         longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power)
         self.power, self.window = power, [max(0, power + offset) for offset in AROUND]
         self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])

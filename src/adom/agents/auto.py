@@ -1,0 +1,294 @@
+"""Parameters that agents find on the way, as `adom.run.auto` does: canaries ride along in every message.
+
+All use the settings (block, power, rounds, start, keep, back) that are greatest in this order of those they have heard
+of; `keep` says whether the state at their start is one to go back to, `back` which such state to go on from. A block
+has four quarters. At the end of each, an agent notes what it saw of the canaries, and for some rounds all repeat the
+greatest they have heard; then each takes the same decision from the same numbers, and tells it for as long before it
+comes into force. One that has not heard all, since it came late or messages were lost, waits for the others' decision
+and takes it over. So agents may disagree for a while, and never for long; the answer that they converge to does not
+depend on parameters at all.
+"""
+
+from math import ceil, log
+from typing import Any
+
+import numpy as np
+
+from ..algorithms import Constants, Method
+from ..run.auto.policy import FIRST, FIRST_BLOCK, MOST, RATIO, STIFFNESS, Policy, curvatures_between
+from ..run.auto.policy import START as BOLD
+from ..run.auto.rates import Scalars
+from .functions import Function, Oracle
+from .rows import Rows
+from .settings import check_method, safe_chi
+
+Array = np.ndarray
+QUARTERS = 4
+LOOK = 2
+"""Numbers of a look beside those of canaries: the run's longest step and the size of its answer."""
+HEAD = 6
+"""Numbers that name the settings."""
+POWER, ROUNDS, START = 1, 2, 3
+"""Places in them."""
+SPARE = 2
+"""Powers beyond that of a path."""
+SHORT_BLOCK = 64
+"""Rounds of a block after somebody has come or gone."""
+NOISE = 0.03
+"""Share of random numbers in the seeds of new canaries."""
+REST = 100.0
+"""Steps of a run that has come to rest, relative to its answer, in units of rounding."""
+INVERSE_DIM = 128
+"""The largest dim for which the curvatures of canaries are those of the Hessian at hand."""
+TOO_LARGE = 1e100
+"""A canary beyond this has outgrown all numbers, and ends."""
+OUTGROWN = 1e300
+MUCH = 30.0
+"""Growth of the run's steps, against those of the last good state, for which it goes back there."""
+LATE = 4
+"""Agreement times after which an agent that lacks numbers decides with what it has."""
+SEED = 17
+
+
+class WideOracle:
+    """The run's oracle on the first columns, and the canaries' on the others."""
+
+    def __init__(self, oracle: Oracle, canaries: int) -> None:
+        self.oracle, self._dim = oracle, oracle.function.dim
+        self.curvature = np.ones((1, canaries))
+
+    def replace(self, function: Function) -> None:
+        """Take another function."""
+        self.oracle.replace(function)
+
+    def new_round(self) -> None:
+        """Begin a round."""
+        self.oracle.new_round()
+
+    def again(self) -> None:
+        """Answer the same questions once more."""
+        self.oracle.again()
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradients of all columns."""
+        run = self.oracle.gradient(x[:, : self._dim])
+        return np.concatenate([run, Scalars(self.curvature).gradient(x[:, self._dim :])], axis=1)
+
+    def dual_gradient(self, z: Array) -> Array:
+        """Return the gradients of the conjugates."""
+        run = self.oracle.dual_gradient(z[:, : self._dim])
+        return np.concatenate([run, Scalars(self.curvature).dual_gradient(z[:, self._dim :])], axis=1)
+
+
+class Auto:
+    """Parameters found on the way.
+
+    Parameters
+    ----------
+    cls : type of Method
+    function : Function
+        Of this agent.
+    seed : int
+        Of the canaries' starts; its own for each agent.
+    """
+
+    def __init__(self, cls: type[Method], function: Function, seed: int) -> None:
+        check_method(cls)
+        self.cls, self._dim = cls, function.dim
+        self._policy = Policy(cls, Constants(function.mu, function.L))
+        self._window = self._policy.window
+        self.canaries = len(self._window) * len(STIFFNESS)
+        self._random = np.random.default_rng(np.random.SeedSequence([SEED, seed]))
+        self._now: tuple[int, ...] = (0, self._policy.power, self._policy.block.rounds, 0, 0, 0)
+        self._next: tuple[int, ...] | None = None  # settings from a round to come
+        self._looks, self._number, self._nodes = 0, 0, 1
+        self._numbers = self._nothing()
+        self._whole = self._fresh = True  # whether this agent was there for all of the block; whether it has just begun
+        self._waiting = self._changed = False
+        self._good: tuple[int, Any, dict[str, Array]] | None = None  # a block, and the state at its start
+        self._good_step, self._grew = np.inf, 0
+        self._x, self._answers = np.zeros(self._dim), np.zeros(self.canaries)
+        self._greatest, self._moved = np.zeros(self.canaries), 0.0
+        self._key: tuple[Any, ...] = ()
+        self._method: Method | None = None
+        self.why = "the start: nothing is known yet"
+
+    def _nothing(self) -> Array:
+        return np.zeros(QUARTERS * (self.canaries + LOOK) + 2)
+
+    @property
+    def chi(self) -> float:
+        """The chi assumed."""
+        return float(RATIO ** self._now[POWER])
+
+    @property
+    def _quarter(self) -> int:
+        return max(2, self._now[ROUNDS] // QUARTERS)
+
+    @property
+    def _agreement(self) -> int:
+        """Rounds for news to reach all."""
+        return self._nodes + 2
+
+    @property
+    def _most(self) -> int:
+        """The greatest power: more than connected networks need, and more still after blocks in which all grew."""
+        return min(MOST, ceil(log(safe_chi(self._nodes), RATIO)) + SPARE * (1 + self._grew))
+
+    def method(self, mu: float, L: float, nodes: int) -> Method:
+        """Return the method, each column with parameters of its own."""
+        policy = self._policy
+        self._changed |= self._nodes != nodes
+        policy.constants, self._nodes = Constants(mu, L, 1.0, 1.0, nodes), nodes
+        run = self._most if self._waiting else self._now[POWER]
+        key = (mu, L, run, *self._window)
+        if key != self._key or self._method is None:
+            values = {power: policy.method(power).parameters() for power in {run, *self._window}}
+            columns = {
+                name: np.concatenate(
+                    [np.full(self._dim, value), np.repeat([values[p][name] for p in self._window], len(STIFFNESS))]
+                )
+                for name, value in values[run].items()
+            }
+            self._key, self._method = key, self.cls(**columns)
+        return self._method
+
+    # What is seen and said
+
+    def look(self, wide: Array, number: int) -> None:
+        """Take in the answer of a round; at the end of a quarter, note what was seen in it."""
+        x, answers = wide[: self._dim], wide[self._dim :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = np.nan_to_num(np.abs(answers), nan=OUTGROWN, posinf=OUTGROWN)
+            self._greatest = np.maximum(self._greatest, np.minimum(seen, OUTGROWN))
+            moved = float(np.linalg.norm(x - self._x))
+        self._moved = max(self._moved, moved if np.isfinite(moved) else OUTGROWN)
+        self._x, self._answers = x, answers
+        quarter, over = divmod(number + 1 - self._now[START], self._quarter)
+        if over == 0 and 1 <= quarter <= QUARTERS:
+            size = float(np.nan_to_num(np.abs(x).max(), nan=OUTGROWN, posinf=OUTGROWN))
+            own = np.append(self._greatest, [min(self._moved, OUTGROWN), size])
+            place = self._numbers[(quarter - 1) * own.size : quarter * own.size]
+            np.maximum(place, own, out=place)
+            self._greatest, self._moved = np.zeros(self.canaries), 0.0
+
+    def seen(self) -> Array:
+        """Return what to repeat to neighbours: the settings; and after a quarter, what was seen."""
+        head = np.array(self._next or self._now, dtype=float)
+        telling = self._next is None and self._numbers[: self.canaries].any()
+        return np.concatenate([head, self._numbers]) if telling else head
+
+    def hear(self, seen: Array) -> None:
+        """Take in what a neighbour repeats."""
+        if seen.size not in (HEAD, HEAD + self._numbers.size) or not (seen[:HEAD] == np.floor(seen[:HEAD])).all():
+            return
+        told = tuple(int(value) for value in seen[:HEAD])
+        if told > (self._next or self._now) and 0 <= told[POWER] <= MOST and 1 <= told[ROUNDS] <= 2**40:
+            self._next, self.why = told, "taken over from others"
+        if told == self._now and seen.size > HEAD:
+            np.maximum(self._numbers, seen[HEAD:], out=self._numbers)
+
+    # What is done
+
+    def begin(self, number: int, rows: Rows) -> None:
+        """Look, decide, and go over to new settings, where it is time to; before a round."""
+        if self._nodes < 2:
+            self._now = (*self._now[:START], number, 0, 0)
+            self._restart()
+            return
+        if self._changed and self._next is None and number >= self._now[START] + self._agreement:
+            self._begin_anew(number)
+        start, quarter = self._now[START], self._quarter
+        while self._next is None and self._looks < QUARTERS:
+            if number < start + (self._looks + 1) * quarter + self._agreement:
+                break
+            if not self._whole and number < start + QUARTERS * quarter + LATE * self._agreement:
+                break
+            if self._see():
+                self._decide(number)
+        over = number >= start + QUARTERS * quarter
+        self._waiting = over and 2 * self._agreement > self._now[ROUNDS] and self._now[POWER] < self._most
+        if self._next is not None and number >= self._next[START]:
+            self._open(number)
+        self._end_outgrown(rows)
+
+    def _open(self, number: int) -> None:
+        """Begin the next block."""
+        assert self._next is not None
+        whole = self._next[START] == number
+        self._now, self._next, self._whole = self._next, None, whole
+        self._policy.begin(self._now[POWER], self._now[ROUNDS])
+        if self._now[POWER : ROUNDS + 1] == (BOLD, FIRST_BLOCK):
+            self._policy.window = list(FIRST)
+        self._window = self._policy.window
+        self._restart()
+
+    def _restart(self) -> None:
+        """Begin to look anew."""
+        self._looks, self._numbers, self._waiting, self._fresh = 0, self._nothing(), False, True
+        self._greatest, self._moved = np.zeros(self.canaries), 0.0
+
+    def _begin_anew(self, number: int) -> None:
+        """Forget what was seen of a network of others than those who are there now; look again soon."""
+        early = self._now[ROUNDS] < SHORT_BLOCK
+        power, rounds = (BOLD, FIRST_BLOCK) if early else (self._now[POWER], SHORT_BLOCK)
+        self._changed, self._policy = False, Policy(self.cls, self._policy.constants)
+        self._good, self._good_step, self._grew, self.why = None, np.inf, 0, "others are there than before"
+        self._next = (self._now[0] + 1, power, rounds, number + self._agreement, 0, 0)
+
+    def _see(self) -> bool:
+        """Give the policy the next look; return whether the block is over."""
+        size = self.canaries + LOOK
+        look = self._numbers[self._looks * size : (self._looks + 1) * size]
+        self._looks += 1
+        step, length = look[-2:]
+        return self._policy.see(look[: self.canaries], step, bool(step <= REST * np.finfo(float).eps * length))
+
+    def _decide(self, number: int) -> None:
+        if not self._numbers[:-2].any():
+            self._begin_anew(number)
+            return
+        flattest, steepest = -self._numbers[-2], self._numbers[-1]
+        if not 0 < flattest <= steepest:
+            flattest, steepest = self._policy.constants.mu, self._policy.constants.L
+        decision = self._policy.decide(number, flattest, steepest)
+        step = self._numbers[(self._looks - 1) * (self.canaries + LOOK) + self.canaries]
+        grown = decision.back and self._good is not None and step > MUCH * self._good_step
+        back = self._good[0] if grown and self._good is not None else 0
+        if decision.good:
+            self._good_step = step
+        rounds, start = self._policy.block.rounds, number + self._agreement
+        most = self._most
+        self._grew += decision.power > most and self._now[ROUNDS] >= SHORT_BLOCK
+        self._next = (self._now[0] + 1, min(decision.power, most), rounds, start, int(decision.good), back)
+        self.why = decision.why
+
+    def plant(self, rows: Rows, function: Function) -> None:
+        """Put new canaries in the place of the old ones, where settings are new; `rows` has the new method."""
+        if not self._fresh:
+            return
+        self._fresh = False
+        block, *_, keep, back = self._now
+        if back and self._good is not None and self._good[0] == back:
+            rows.state, rows.entries = self._good[1], dict(self._good[2])
+        elif keep:
+            self._good = (block, rows.state, dict(rows.entries))
+        low, high = function.mu, function.L
+        if self._dim <= INVERSE_DIM and np.isfinite(self._x).all():
+            values = np.linalg.eigvalsh(function.hessian(self._x))
+            low, high = (float(np.clip(value, low, high)) for value in (values[0], values[-1]))
+        each = curvatures_between(np.array([low]), np.array([high]), self.cls.oracle == "dual")
+        rows.oracle.curvature = np.tile(each, (1, self.canaries // len(STIFFNESS)))
+        self._numbers[-2:] = np.maximum(self._numbers[-2:], [-low, high]) if self._numbers[-1] else [-low, high]
+        ended = np.nan_to_num(self._answers, nan=0.0, posinf=0.0, neginf=0.0)
+        seeds = ended / max(np.abs(ended).max(), 1e-290) + NOISE * self._random.standard_normal(self.canaries)
+        if self._now[0] == 0:
+            seeds = self._random.standard_normal(self.canaries)
+        rows.plant(self._dim, seeds)
+
+    def _end_outgrown(self, rows: Rows) -> None:
+        """Take out canaries that have outgrown all numbers; what was seen of them stays."""
+        if np.abs(self._answers).max(initial=0.0) > TOO_LARGE or not np.isfinite(self._answers).all():
+            self._greatest[:] = OUTGROWN
+            rows.plant(self._dim, np.zeros(self.canaries))
+            self._answers = np.zeros(self.canaries)

@@ -1,0 +1,308 @@
+"""Many agents on one machine, to try what happens: links are cut and restored, agents killed, stopped and revived.
+
+On loopback a cut link is one whose two ends drop each other's messages. In network namespaces, as in
+`adom.agents.namespaces`, it is a link that is down.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from ..errors import InputError
+from ..util.files import atomic
+from .functions import Function, Sum, from_samples
+from .keys import make_keys
+
+Array = np.ndarray
+Link = tuple[str, str]
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Wires(Protocol):
+    """Where agents live and how they are joined."""
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT where an agent listens, or where another one finds it."""
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return a command line that runs where the agent lives."""
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Cut or restore a link; False if the agents have to pretend."""
+
+    def close(self) -> None:
+        """Take everything down."""
+
+
+class Loopback:
+    """Agents on 127.0.0.1, a port each."""
+
+    def __init__(self, names: Sequence[str], first_port: int) -> None:
+        self._ports = {name: first_port + i for i, name in enumerate(names)}
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT."""
+        return f"127.0.0.1:{self._ports[name]}"
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return the call as it is."""
+        return call
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Leave it to the agents."""
+        return False
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def random_links(names: Sequence[str], seed: int, extra: float = 0.5) -> list[Link]:
+    """Return a ring of all, and some links across."""
+    rng, n = np.random.default_rng(seed), len(names)
+    links = {(names[i], names[(i + 1) % n]) for i in range(n)} if n > 2 else {(names[0], names[-1])}
+    across = [(a, b) for i, a in enumerate(names) for b in names[i + 2 :] if (b, a) not in links]
+    chosen = rng.permutation(len(across))[: round(extra * n)]
+    return sorted(links | {across[i] for i in chosen})
+
+
+def write_samples(folder: Path, names: Sequence[str], seed: int, dim: int = 10, samples: int = 40) -> None:
+    """Draw samples for each agent, of classes that a plane separates but for some noise."""
+    rng = np.random.default_rng(seed)
+    plane = rng.standard_normal(dim)
+    for name in names:
+        features = rng.standard_normal((samples, dim)) + 0.5 * rng.standard_normal(dim)
+        labels = np.where(features @ plane + rng.standard_normal(samples) > 0, 1.0, -1.0)
+        with atomic(folder / f"{name}.npz") as partial, partial.open("wb") as file:
+            np.savez(file, features=features, labels=labels)
+
+
+def _close(process: "subprocess.Popen[str]") -> None:
+    """Wait for the end of a process, and close its pipes; what it said last is read by then."""
+    process.wait()
+    if process.stdin is not None:
+        with suppress(OSError):  # with words on their way to nobody
+            process.stdin.close()
+
+
+class Swarm:
+    """Agents of one's own, as processes. Use it as a context: all end with it.
+
+    Parameters
+    ----------
+    folder : Path
+        For data, settings, logs and models.
+    names : sequence of str
+    links : list of pairs of names
+        All that may ever be linked.
+    wires : Wires
+    tls : bool
+    settings : dict
+        More settings of every agent's table [agent], by key.
+    l2 : float
+        Of the regression.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        links: Sequence[Link],
+        wires: Wires,
+        tls: bool = False,
+        settings: dict[str, Any] | None = None,
+        l2: float = 0.1,
+    ) -> None:
+        self.folder, self.names, self.links, self.wires = folder, list(names), list(links), wires
+        self.cut: set[Link] = set()
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+        self.status: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, Array] = {}
+        self.stopped: set[str] = set()
+        self.events: list[str] = []
+        self.began = time.monotonic()
+        self._settings, self._protocol = settings or {}, "tls" if tls else "tcp"
+        self._l2, self._functions = l2, dict[str, Function]()
+        if tls and not (folder / "keys" / "ca.pem").exists():
+            make_keys(folder / "keys", self.names)
+        for name in self.names:
+            self._configure(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            with suppress(OSError):
+                process.send_signal(signal.SIGCONT)
+            process.kill()
+        for process in self.processes.values():
+            _close(process)
+        self.wires.close()
+
+    def neighbours(self, name: str) -> list[str]:
+        """Return those that an agent may be linked to."""
+        return sorted(b if a == name else a for a, b in self.links if name in (a, b))
+
+    def _configure(self, name: str) -> None:
+        p, home = self._protocol, self.folder
+        found = {other: f"{p}/{self.wires.address(other, name)}" for other in self.neighbours(name)}
+        agent = {"name": name, "listen": f"{p}/{self.wires.address(name)}", "keys": "keys", "plain": p == "tcp"}
+        tables: dict[str, dict[str, Any]] = {
+            "agent": {**agent, "control": True, **self._settings},
+            "neighbours": found,
+            "problem": {"data": f"{name}.npz", "l2": self._l2},
+            "files": {"out": f"out-{name}", "report": 0.25},
+        }
+        text = ""
+        for table, values in tables.items():
+            text += f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+        with atomic(home / f"{name}.toml") as partial:
+            partial.write_text(text, encoding="utf-8")
+
+    def function(self, name: str) -> Function:
+        """Return the function of an agent, from its samples."""
+        if name not in self._functions:
+            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as file:
+                self._functions[name] = from_samples("logistic", file["features"], file["labels"], self._l2, "samples")
+        return self._functions[name]
+
+    def exact(self, names: Sequence[str]) -> Array:
+        """Return the exact answer for the data of some agents."""
+        return Sum([self.function(name) for name in names]).minimiser()
+
+    # What is done to agents
+
+    def note(self, what: str) -> None:
+        """Remember what was done, and when."""
+        self.events.append(f"{time.monotonic() - self.began:.1f} s: {what}")
+
+    def start(self, name: str, forget: bool = True) -> None:
+        """Start an agent; without its checkpoint, unless it is to remember."""
+        if self.alive(name):
+            return
+        if forget:
+            (self.folder / f"out-{name}" / "checkpoint.npz").unlink(missing_ok=True)
+        call = [sys.executable, "-m", "adom", "agent", str(self.folder / f"{name}.toml")]
+        with (self.folder / f"{name}.err").open("ab") as errors:
+            process = subprocess.Popen(
+                self.wires.command(name, call),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, **ONE_THREAD},
+            )
+        if name in self.processes:
+            _close(self.processes[name])
+        self.processes[name] = process
+        self.answers.pop(name, None)
+        threading.Thread(target=self._read, args=(name, process), daemon=True).start()
+        self._tell_cuts(name)
+        self.note(f"{name} starts")
+
+    def _read(self, name: str, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        with suppress(ValueError):  # closed while it was read
+            for line in process.stdout:
+                event = json.loads(line)
+                if event["event"] == "answer":
+                    self.answers[name] = np.array(event["x"])
+                elif event["event"] in ("status", "end"):
+                    self.status[name] = {**self.status.get(name, {}), **event}
+        process.stdout.close()
+
+    def alive(self, name: str) -> bool:
+        """Return whether the process of an agent runs (it may be stopped)."""
+        return name in self.processes and self.processes[name].poll() is None
+
+    def present(self) -> list[str]:
+        """Return the agents that run and are not stopped."""
+        return [name for name in self.names if self.alive(name) and name not in self.stopped]
+
+    def kill(self, name: str) -> None:
+        """Kill an agent, as kill -9 does."""
+        if self.alive(name):
+            self.processes[name].kill()
+            _close(self.processes[name])
+            self.stopped.discard(name)
+            self.note(f"{name} is killed")
+
+    def pause(self, name: str) -> None:
+        """Stop a process where it is, as one that hangs."""
+        self.processes[name].send_signal(signal.SIGSTOP)
+        self.stopped.add(name)
+        self.note(f"{name} hangs")
+
+    def go_on(self, name: str) -> None:
+        """Let a stopped process go on."""
+        self.processes[name].send_signal(signal.SIGCONT)
+        self.stopped.discard(name)
+        self.note(f"{name} goes on")
+
+    def set_link(self, link: Link, down: bool) -> None:
+        """Cut a link, or restore it."""
+        ends = tuple(sorted(link))
+        link = next((known for known in self.links if tuple(sorted(known)) == ends), link)
+        if link not in self.links:
+            raise InputError(f"{link[0]} and {link[1]} are not linked; cut one of the links of the swarm")
+        (self.cut.add if down else self.cut.discard)(link)
+        if not self.wires.cut(link, down):
+            for name in link:
+                self._tell_cuts(name)
+        self.note(f"{link[0]} - {link[1]} {'is cut' if down else 'is restored'}")
+
+    def _tell_cuts(self, name: str) -> None:
+        deaf = [b if a == name else a for a, b in self.cut if name in (a, b)]
+        self._command(name, {"deaf": deaf})
+
+    def _command(self, name: str, command: dict[str, Any]) -> None:
+        process = self.processes.get(name)
+        if process is not None and process.stdin is not None:
+            with suppress(OSError):  # it has just died
+                process.stdin.write(json.dumps(command) + "\n")
+                process.stdin.flush()
+
+    # What is seen of them
+
+    def ask(self) -> None:
+        """Ask all agents for their answers; they come a moment later."""
+        for name in self.present():
+            self._command(name, {"answer": True})
+
+    def errors(self) -> dict[str, float]:
+        """Return how far the last answers are from the exact one for those present, relative to it."""
+        here = self.present()
+        if not here:
+            return {}
+        x = self.exact(here)
+        known = {name: self.answers[name] for name in here if name in self.answers}
+        return {name: float(np.linalg.norm(a - x) / np.linalg.norm(x)) for name, a in known.items()}
+
+    def wait(self, until: Callable[[], bool], seconds: float) -> bool:
+        """Wait for something, asking for answers meanwhile; return whether it came about."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.ask()
+            time.sleep(0.1)
+            if until():
+                return True
+        return False
+
+    def wait_for_error(self, tol: float, seconds: float) -> bool:
+        """Wait until all present are as near to the exact answer as that."""
+
+        def near() -> bool:
+            errors = self.errors()
+            return len(errors) == len(self.present()) > 0 and max(errors.values()) <= tol
+
+        return self.wait(near, seconds)
