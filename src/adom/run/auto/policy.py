@@ -157,7 +157,7 @@ class Policy:
         """Begin anew where nodes have left or joined, with the present assumption: the run may grow once more."""
         self._caution, self._progress, self._before = 0, clock, {}
         self._least_step = self._good_step = np.inf
-        self._begin(self.power, self.block.rounds // 2)
+        self.begin(self.power, self.block.rounds // 2)
 
     def _averaged(self, rates: Array) -> Array:
         """Return rates, averaged with those of the block before where both are positive and blocks are long."""
