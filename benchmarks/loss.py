@@ -1,6 +1,6 @@
 """Lost messages and nodes: every method as printed and healing, the table of docs/loss.md, and its picture.
 
-Run: ``make bench-loss`` or ``python benchmarks/loss.py [--picture FILE]``. Twenty nodes walk about; f_i are
+Run: ``make bench-loss`` or ``python benchmarks/loss.py [--picture FILE | --cost]``. Twenty nodes walk about; f_i are
 quadratics with kappa 30. Each run goes on until its error is 1e-12 of its start, or its rounds are spent.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 
 import adom
 from adom.algorithms import method_class
+from common import classification
 
 NODES, DIM, KAPPA = 20, 5, 30.0
 TARGET = 1e-12
@@ -78,6 +79,22 @@ def deaths(problem, network):
         print(f"| {name} | " + " | ".join(f"{errors[k - 1]:.0e}" for k in (800, 1200, 2000, 4000)) + " |", flush=True)
 
 
+def cost(repeats=4, rounds=400):
+    """Print how long a round of ADOM takes, relative to one on the network without loss; the best of some runs."""
+    for nodes, dim, radius in ((20, 20, 0.6), (100, 40, 0.33)):
+        f = adom.LogisticRegression(*classification(nodes, 50, dim), nodes=nodes, kappa=100.0)
+        plain = adom.networks.geometric(nodes, radius, graphs=100, seed=0)
+        method = method_class("adom").unit(adom.constants(f, plain))
+        networks = [plain, adom.networks.lossy(plain, 0.1, healing=False), adom.networks.lossy(plain, 0.1)]
+        times = np.full(len(networks), np.inf)
+        for _ in range(repeats):
+            for i, network in enumerate(networks):
+                run = adom.solve(f, network, method, oracle=("gd", 1), rounds=rounds, record_every=100)
+                times[i] = min(times[i], run.history["seconds"].iloc[-1])
+        printed, healing = times[1:] / times[0]
+        print(f"{nodes} nodes, {len(networks[2].linked_pairs)} pairs: as printed {printed:.0f}, healing {healing:.0f}")
+
+
 def picture(problem, network, path):
     import matplotlib.pyplot as plt
 
@@ -104,7 +121,11 @@ def picture(problem, network, path):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path, help="write the picture to this file, and no table")
+    parser.add_argument("--cost", action="store_true", help="compare times of rounds, and no table")
     arguments = parser.parse_args()
+    if arguments.cost:
+        cost()
+        raise SystemExit
     setting = quadratic(), walking()
     print(f"chi {setting[1].chi:.1f}, window {setting[1].window}, {adom.__version__}")
     if arguments.picture:
