@@ -61,8 +61,8 @@ def verdicts(folder: Path) -> list[str]:
     claims: dict[str, dict[str, dict]] = {}
     for entry in ledger["entries"]:
         claims.setdefault(entry["claim"], {})[entry["protocol"]] = entry
-    protocols = ("theory", "unit", "tuned")
-    lines = ["| claim | what the paper says | " + " | ".join(protocols) + " |", "|" + " --- |" * 5]
+    protocols = ("theory", "unit", "tuned", "auto")
+    lines = ["| claim | what the paper says | " + " | ".join(protocols) + " |", "|" + " --- |" * 6]
     for claim, entries in claims.items():
         first = next(iter(entries.values()))
         cells = [_cell(entries[name]) if name in entries else "" for name in protocols]

@@ -16,7 +16,8 @@ def main():
     network = adom.networks.geometric(asked.nodes, job.RADIUS, graphs=asked.graphs, seed=0)
 
     def solve():
-        result = adom.solve(problem, network, oracle=(kind, int(steps)) if steps else kind, rounds=asked.rounds)
+        chosen = (kind, int(steps)) if steps else kind
+        result = adom.solve(problem, network, "adom", "theory", chosen, rounds=asked.rounds)
         return result.last["error"], result.last["seconds"]
 
     job.run(asked, solve)

@@ -95,8 +95,8 @@ def test_pngd_is_algorithm_1():
 def test_on_the_complete_graph_adom_is_pngd(oracle):
     problem = adom.Quadratic(*quadratics(6, 4, 50.0))
     network = adom.networks.complete(6)
-    ours = adom.solve(problem, network, "adom", oracle=oracle, rounds=400)
-    ideal = adom.solve(problem, network, "pngd", oracle=oracle, rounds=400)
+    ours = adom.solve(problem, network, "adom", "theory", oracle, rounds=400)
+    ideal = adom.solve(problem, network, "pngd", "theory", oracle, rounds=400)
     scale = np.abs(problem.solution()).max()
     np.testing.assert_allclose(ours.x, ideal.x, atol=1e-11 * scale)
     big = ideal.history["error"] > 1e-16

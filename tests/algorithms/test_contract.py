@@ -199,10 +199,10 @@ def test_every_method_takes_every_kind_of_problem(name, same_problem_in_three_wa
 
 @every_method
 def test_float32_is_kept_and_said(name, problem, network):
-    result = adom.solve(problem, network, name, rounds=60, dtype="float32", **way(name))
+    result = adom.solve(problem, network, name, "theory", rounds=60, dtype="float32", **way(name))
     assert result.x.dtype == np.float32
     assert result.provenance["dtype"] == "float32"
-    double = adom.solve(problem, network, name, rounds=60, **way(name))
+    double = adom.solve(problem, network, name, "theory", rounds=60, **way(name))
     np.testing.assert_allclose(result.x, double.x, rtol=2e-4, atol=1e-5)
 
 

@@ -266,8 +266,8 @@ def test_dnm_loses_its_way_on_a_network_that_changes_fast():
     """The paper's first experiment in small: ring and star in turn."""
     problem = adom.Quadratic(*quadratics(30, 3, 30.0))
     network = adom.networks.alternate([adom.networks.ring(30), adom.networks.star(30)], every=10)
-    assert adom.solve(problem, network, "dnm", oracle="exact", rounds=3000).status == "diverged"
-    assert adom.solve(problem, network, "adom", oracle="exact", rounds=300).status == "max_rounds"
+    assert adom.solve(problem, network, "dnm", "theory", "exact", rounds=3000).status == "diverged"
+    assert adom.solve(problem, network, "adom", "theory", "exact", rounds=300).status == "max_rounds"
 
 
 @pytest.mark.parametrize("maker", ["directed_ring", "directed_erdos_renyi", "directed_geometric"])

@@ -56,7 +56,7 @@ def test_the_numpy_script_and_adom_make_the_same_rounds(made):
     problem = adom.LogisticRegression(features.reshape(-1, DIM), labels.ravel(), nodes=NODES, kappa=100.0)
     network = adom.networks.from_matrices(laplacians)
     assert (network.lambda_min_plus, network.lambda_max) == pytest.approx((least, largest), rel=1e-9)
-    result = adom.solve(problem, network, oracle=("gd", 1), rounds=ROUNDS)
+    result = adom.solve(problem, network, "adom", "theory", ("gd", 1), rounds=ROUNDS)
     np.testing.assert_allclose(errors, result.columns["error"][-ROUNDS:], rtol=1e-9)
 
 
@@ -72,7 +72,7 @@ def test_the_script_of_adom_says_what_solve_found(made):
     features, labels, _, _ = made
     problem = adom.LogisticRegression(features.reshape(-1, DIM), labels.ravel(), nodes=NODES, kappa=100.0)
     network = adom.networks.geometric(NODES, 0.33, graphs=GRAPHS, seed=0)
-    expected = adom.solve(problem, network, oracle=("gd", 1), rounds=ROUNDS).last["error"]
+    expected = adom.solve(problem, network, "adom", "theory", ("gd", 1), rounds=ROUNDS).last["error"]
     found = printed("adom_script.py", "--oracle", "gd:1", "--calls", 1)
     assert found["error"] == pytest.approx(expected, rel=1e-9)
     assert 0 < found["per_round"] * ROUNDS < found["calls"][0]

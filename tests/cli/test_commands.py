@@ -24,7 +24,7 @@ def test_solve_reports_what_the_library_computes(done: Any) -> None:
     A, b = make_classification(n_samples=48, n_features=5, random_state=0)
     problem, network = package.LogisticRegression(A, b, 8, kappa=10.0), package.networks.ring(8)
     start = 8 * float((problem.solution() ** 2).sum())
-    result = package.solve(problem, network, "adom", "unit", ("gd", 1), rounds=5000, tol=1e-10 * start)
+    result = package.solve(problem, network, "adom", "auto", ("gd", 1), rounds=5000, tol=1e-10 * start)
     last = result.history.iloc[-1]
     summary = done.summary
     assert summary["status"] == "converged"
@@ -54,7 +54,7 @@ def test_the_saved_configuration_runs_again_to_the_same_errors(done: Any, adom: 
     again = pd.read_csv("again/history.csv")
     np.testing.assert_array_equal(again["error"], pd.read_csv(done.folder / "history.csv")["error"])
     assert Path("again/config.toml").read_text() == (done.folder / "config.toml").read_text()
-    for text in ("ADOM, parameters unit", "8 nodes, dim 5, kappa 10", f"{done.summary['rounds']:,}", "converged"):
+    for text in ("ADOM, parameters auto", "8 nodes, dim 5, kappa 10", f"{done.summary['rounds']:,}", "converged"):
         assert text in outcome.out
     assert "again/result.npz" in outcome.out
     assert outcome.err == ""
@@ -180,7 +180,9 @@ def test_network_from_contacts(adom: Any, refused: Any) -> None:
 
 
 def test_solve_says_that_a_step_is_a_window(adom: Any) -> None:
-    outcome = adom("solve", *SMALL, "--failing", 0.6, "--graphs", 30, "--rounds", 60, "--rtol", 0)
+    outcome = adom(
+        "solve", *SMALL, "--failing", 0.6, "--graphs", 30, "--rounds", 60, "--rtol", 0, "--parameters", "unit"
+    )
     out = " ".join(outcome.out.split())
     window = package.networks.failing(package.networks.ring(8), 0.6, graphs=30).window
     assert f"of windows of {window} rounds, each of which is one step" in out

@@ -34,7 +34,7 @@ def test_it_reports_what_the_library_computes(compared: Any) -> None:
     A, b = make_classification(n_samples=24, n_features=4, random_state=0)
     problem, network = package.LogisticRegression(A, b, 6, kappa=8.0), package.networks.ring(6)
     tol = 1e-10 * 6 * float((problem.solution() ** 2).sum())
-    expected = package.compare(problem, network, ["pngd", "adom"], "unit", "exact", rounds=5000, tol=tol)
+    expected = package.compare(problem, network, ["pngd", "adom"], "auto", "exact", rounds=5000, tol=tol)
     assert said["target"] == pytest.approx(1e-10, rel=1e-12)
     assert (said["nodes"], said["dim"], said["chi"], said["skipped"]) == (6, 4, network.chi, {})
     assert [row["label"] for row in said["rows"]] == ["pngd", "adom"]

@@ -50,7 +50,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
         ("adom data inf", ["infectious_ct1"]),
         ("adom split a6a --by s", ["shuffled"]),
         ("adom reproduce real_k", ["real_kappa"]),
-        ("adom reproduce --protocols theory,", ["theory,unit", "theory,tuned"]),
+        ("adom reproduce --protocols theory,", ["theory,unit", "theory,tuned", "theory,auto"]),
         ("adom plot --axis g", ["gradients"]),
         ("adom plot ", []),
     ],

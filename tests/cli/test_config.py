@@ -31,7 +31,7 @@ def test_what_is_usual_is_the_papers_default() -> None:
     config = settle(None, {}, USUAL)
     assert config.problem == ProblemTable(nodes=100, samples=100, dim=40, kappa=100.0, seed=0)
     assert config.network == NetworkTable(kind="geometric", chi=30.0, graphs=1000)
-    assert (config.run.method, config.run.parameters, config.run.oracle) == ("adom", "unit", "auto")
+    assert (config.run.method, config.run.parameters, config.run.oracle) == ("adom", "auto", "auto")
     small = settle(None, {}, SMALL)
     assert (small.problem.nodes, small.network.graphs, small.run.rounds) == (20, 50, 500)
 

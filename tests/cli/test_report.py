@@ -65,7 +65,7 @@ def test_a_comparison_and_a_sweep(adom: Any) -> None:
     first, second = stored(Path("report.html"))["figures"]
     assert [line["label"] for line in first["pages"][""][0]["lines"]] == ["DIGing", "ADOM"]
     assert len({line["label"] for line in second["pages"][""][0]["lines"]}) == 4
-    assert stored(Path("report.html"))["motion"]["title"].startswith("ADOM, parameters unit")
+    assert stored(Path("report.html"))["motion"]["title"].startswith("ADOM, parameters auto")
     assert adom("report", "many", "--json").json["frames"] > 1  # one of its members has the kappa of the settings
 
 

@@ -37,7 +37,7 @@ def test_data_that_stay_home_are_solved_to_a_tolerance_that_the_nodes_agree_on(a
     assert summary["wire"]["ranks"] == 3
     three = package.load(out / "result.npz")
     one = distributed.on_one_rank(
-        package.Shards(shards, kappa=20.0), package.networks.ring(6), "acc-gt", "unit",
+        package.Shards(shards, kappa=20.0), package.networks.ring(6), "acc-gt", "auto",
         Request("auto", 20_000, 1e-8, 1, "mpi", "float64", False),
     )  # fmt: skip
     assert three.x.tobytes() == one.x.tobytes()

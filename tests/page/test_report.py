@@ -72,7 +72,7 @@ def test_files_are_drawn_together_and_like_ones_numbered(folders, tmp_path):
     (tmp_path / "other.npz").write_bytes(path.read_bytes())
     place = only(read([path, tmp_path / "other.npz"], title="mine"))
     assert [line.label for line in place.lines] == ["ADOM #1", "ADOM #2"]
-    assert "parameters theory" in place.about
+    assert "parameters auto" in place.about
     several = read([path, folders / "compare", folders / "sweep"])
     assert [one.title for one in several.figures] == ["Results", "Runs in compare", "Sweep in sweep"]
     assert {run.cells["source"] for run in several.runs} == {"results", "compare", "sweep"}

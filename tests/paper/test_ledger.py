@@ -133,7 +133,8 @@ def test_broken_files_are_refused_in_one_line(tmp_path):
 
 def test_findings_are_what_the_runs_say():
     found = outcomes("tuned") + [one for one in outcomes() if one.job.panel.figure == "heterogeneity"]
-    steps, wins, split, floats, rule = findings_of(found)
+    steps, wins, nothing, split, floats, rule = findings_of(found)
+    assert nothing.text == "There are no such runs."
 
     assert "fails" not in steps.text
     assert "Of 1 panels" in steps.text
@@ -154,6 +155,17 @@ def test_findings_are_what_the_runs_say():
 
     assert rule.table.rows[0][:4] == ("geometric", "up to 100", "up to 50", "adom 2, mudag 2")
     assert rule.text.startswith("Parameters `tuned`.")
+
+
+def test_all_methods_are_ranked_where_nothing_is_known():
+    place = panel("kappa", "one")
+    found = four(place, 300, 400, 900, -100, protocol="auto")
+    found += seeds(place, "dnm", 200, protocol="auto", variant="others")
+    found += four(panel("kappa", "two"), 300, 200, 400, 500, protocol="auto")  # the figure's own methods alone
+    section = findings.nothing_known(table_of_runs(found))
+    assert section.table.rows == [("kappa", "one", "1e-08", "dnm 200, adom 300, mudag 400, acc-dngd 900", "apm")]
+    assert "of 1 panels with all methods: dnm 1." in section.text
+    assert section.text.endswith("Of 27 runs under `auto` 3 diverged or grew: apm 3.")
 
 
 def test_the_price_of_a_gradient_and_the_length_of_a_message_change_the_winner():
@@ -182,7 +194,7 @@ def test_findings_are_written(folder):
     ledger.write(folder)
     page = (folder / "findings.md").read_text()
     assert "abc123" in page
-    assert page.count("\n## ") == 5
+    assert page.count("\n## ") == 6
 
 
 def test_an_interrupted_run_is_no_evidence():

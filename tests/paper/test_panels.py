@@ -5,10 +5,11 @@ from itertools import product
 
 import pytest
 
+from adom.algorithms import METHODS
 from adom.errors import InputError
 from adom.paper.panels import CHIS, DIMS, FIGURES, KAPPAS, QUICK, SETS, panels
-from adom.paper.plan import PROTOCOLS, SCALES, make_jobs, read_names, rounds_of, searched_for
-from adom.paper.runs import TUNE, VERIFY, ReproductionPlan, load_outcomes, load_plan
+from adom.paper.plan import OTHERS, SCALES, make_jobs, read_names, rounds_of, searched_for
+from adom.paper.runs import PROTOCOLS, TUNE, VERIFY, ReproductionPlan, load_outcomes, load_plan
 
 PAPER = {"slow2": (2, 4), "kappa": (4, 4), "chi": (4, 4), "real_kappa": (3, 4), "real_chi": (3, 4)}
 PAPER |= {"real_networks": (2, 3)}
@@ -53,7 +54,7 @@ def test_methods_are_ranked_over_three_seeds_that_were_not_tuned_on(full):
     for figure in PAPER:
         for protocol in PROTOCOLS:
             seeds = Counter(j.seed for j in runs if (j.panel.figure, j.protocol) == (figure, protocol))
-            assert set(seeds) == {1, 2, 3}
+            assert set(seeds) == ({1} if protocol == "auto" else {1, 2, 3})
             assert len(set(seeds.values())) == 1
     assert {job.seed for job in full if job.variant == TUNE} == {0}
 
@@ -103,12 +104,20 @@ def test_budgets_grow_with_chi_and_kappa_and_are_whole_records(full):
 
 
 def test_claims_have_the_runs_that_they_need(full):
-    assert {job.variant for job in full} == {"", "exact", "auto", "split-label", TUNE, VERIFY}
+    assert {job.variant for job in full} == {"", "exact", "auto", "split-label", OTHERS, TUNE, VERIFY}
     exact = {job.panel.figure for job in full if job.variant == "exact"}
     assert exact == {"slow2", "kappa", "chi"}
     rates = {job.method for job in full if job.panel.figure == "rates"}
     assert rates == {"adom", "mudag", "acc-dngd", "apm", "diging", "panda"}
     assert {job.method for job in full if job.panel.figure == "complete"} == {"adom", "pngd"}
+
+
+def test_nothing_is_given_under_auto_and_every_method_runs_in_the_first_panel_of_each_row(full):
+    found = [job for job in full if job.protocol == "auto"]
+    assert {job.oracle for job in found} == {"auto", ""}
+    for row in {(job.panel.figure, job.panel.row) for job in full if job.panel.figure in PAPER}:
+        first = [job for job in found if (job.panel.figure, job.panel.row, job.panel.column) == (*row, 0)]
+        assert {job.method for job in first} == METHODS.keys() - {"pngd", "push-pull"}
 
 
 def test_names_are_put_in_order_and_wrong_ones_refused():

@@ -30,10 +30,10 @@ def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64"
     return Request(oracle, rounds, tol, record_every, "mpi", dtype, False, **more)
 
 
-def solved(rounds=100, kept=None, method="adom", oracle="gd:1", problem=None, **more):
+def solved(rounds=100, kept=None, method="adom", oracle="gd:1", problem=None, parameters="unit", **more):
     network = adom.networks.geometric(13, 0.45, graphs=12, seed=3)
     problem = problem or mpi_program.problems()["dense"]
-    return distributed.on_one_rank(problem, network, method, "unit", request(rounds, oracle=oracle, **more), kept)
+    return distributed.on_one_rank(problem, network, method, parameters, request(rounds, oracle=oracle, **more), kept)
 
 
 def same(one, other):
@@ -60,6 +60,18 @@ def test_other_methods_go_on_as_well(tmp_path, method):
     again = solved(900, adom.Checkpoints(tmp_path, resume=True), method=method, oracle=oracle)
     assert again.provenance["resumed"] > 0
     assert same(again, whole)
+
+
+@pytest.mark.parametrize(("method", "saved"), [("adom", 40), ("adom", 90), ("mudag", 200)])
+def test_a_run_that_finds_its_parameters_goes_on_with_what_it_has_found(tmp_path, method, saved):
+    settings = {"method": method, "oracle": "auto" if method == "mudag" else "gd:2", "parameters": "auto"}
+    whole = solved(saved + 150, **settings)
+    solved(saved + 5, adom.Checkpoints(tmp_path, every_rounds=saved), **settings)
+    again = solved(saved + 150, adom.Checkpoints(tmp_path, resume=True), **settings)
+    assert again.provenance["resumed"] > 0
+    assert same(again, whole)
+    assert again.provenance["settings"] == whole.provenance["settings"]
+    assert len({row["chi"] for row in whole.provenance["settings"]}) > 1
 
 
 @pytest.mark.parametrize(("method", "oracle"), [("adom", "gd:1"), ("apm", "auto"), ("push-pull", "auto")])

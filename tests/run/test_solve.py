@@ -60,7 +60,7 @@ def test_follows_an_independent_dense_transcription_over_500_rounds(logistic, ne
 
 def test_books_are_kept(logistic, network):
     problem, *_ = logistic
-    result = adom.solve(problem, network, oracle=("gd", 2), rounds=40)
+    result = adom.solve(problem, network, "adom", "theory", ("gd", 2), rounds=40)
     history = result.history
     assert list(history.columns) == COLUMNS
     assert history["iteration"].tolist() == list(range(1, 41))
@@ -205,7 +205,7 @@ def test_provenance_tells_how_it_was_made(quadratic, network):
     provenance = adom.solve(quadratic, network, oracle=("gd", 3), rounds=5).provenance
     json.dumps(provenance, allow_nan=False)
     assert provenance["method"]["name"] == "adom"
-    assert provenance["protocol"] == "theory"
+    assert provenance["protocol"] == "auto"
     assert provenance["oracle"] == "gd:3"
     assert provenance["network"]["seed"] == 5
     assert provenance["network"]["chi"] == network.chi
@@ -254,7 +254,7 @@ def test_problem_and_network_must_match(quadratic, network):
 @pytest.mark.parametrize("name", ["mudag", "apm"])
 @pytest.mark.parametrize("every", [1, 4])
 def test_no_step_is_begun_that_the_budget_does_not_cover(quadratic, network, name, every):
-    result = adom.solve(quadratic, network, name, rounds=300, record_every=every)
+    result = adom.solve(quadratic, network, name, "theory", rounds=300, record_every=every)
     history = result.history
     method = adom.algorithms.method_class(name).theory(adom.constants(quadratic, network))
     taken = int(history["iteration"].iloc[-1])
@@ -262,7 +262,7 @@ def test_no_step_is_begun_that_the_budget_does_not_cover(quadratic, network, nam
     assert result.status == "max_rounds"
     assert spent[taken - 1] <= 300 < spent[taken]
     assert history["round"].tolist() == [int(spent[i - 1]) for i in history["iteration"]]
-    whole = adom.solve(quadratic, network, name, rounds=300).history
+    whole = adom.solve(quadratic, network, name, "theory", rounds=300).history
     np.testing.assert_allclose(history["error"].iloc[-1], whole["error"].iloc[-1], rtol=1e-12)
 
 

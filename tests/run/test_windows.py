@@ -133,9 +133,9 @@ def test_contacts_and_motion_converge_with_theory(problem):
 
 def test_a_budget_below_one_window_is_refused(problem, network):
     with pytest.raises(InputError, match=rf"rounds must be at least {network.window}, which one step of ADOM takes"):
-        adom.solve(problem, network, rounds=network.window - 1)
+        adom.solve(problem, network, parameters="theory", rounds=network.window - 1)
     longer = windowed(network, network.window + 5)
-    assert adom.solve(problem, longer, rounds=100).history["round"].iloc[0] == network.window + 5
+    assert adom.solve(problem, longer, parameters="theory", rounds=100).history["round"].iloc[0] == network.window + 5
 
 
 def test_nodes_that_keep_their_data_agree_over_windows_when_to_stop(network, tmp_path):

@@ -111,7 +111,7 @@ def test_reaching_the_budget_is_warned_of():
     assert 1e-10 < away < 0.1  # not there, but on the way
 
 
-def test_unit_parameters_that_diverge_are_replaced_by_those_of_the_theorem():
+def test_where_unit_parameters_diverge_those_found_on_the_way_do_not():
     # On a ring that does not change, ADOM+ with unit's parameters diverges.
     bold = DecentralizedLogisticRegression(network="ring", parameters="unit")
     with pytest.warns(ConvergenceWarning, match="diverged with parameters='unit'.*parameters='theory'"):
@@ -120,11 +120,10 @@ def test_unit_parameters_that_diverge_are_replaced_by_those_of_the_theorem():
     assert not bold.coef_.any()  # nothing came of it
     auto = DecentralizedLogisticRegression(network="ring").fit(X, Y)
     assert auto.result_.status == "converged"
-    assert auto.result_.provenance["protocol"] == "theory"
+    assert auto.result_.provenance["protocol"] == "auto"
     theory = DecentralizedLogisticRegression(network="ring", parameters="theory").fit(X, Y)
-    wasted = bold.history_["gradients"].iloc[-1]
-    assert auto.history_["gradients"].iloc[-1] == theory.history_["gradients"].iloc[-1] + wasted
-    np.testing.assert_allclose(auto.coef_, theory.coef_, rtol=1e-12)
+    assert auto.n_iter_ < theory.n_iter_
+    np.testing.assert_allclose(auto.coef_, theory.coef_, rtol=1e-7)
 
 
 def test_a_budget_that_ends_while_the_error_grows_is_not_advised_to_be_larger():

@@ -118,7 +118,7 @@ def test_labels_settings_and_instances(problem, network):
         record_every=2,
     )
     assert found.table["label"].tolist() == ["adom", "bold", "my own", "ideal"]
-    assert found.table["protocol"].tolist() == ["theory", "unit with eta=0.1", "given", "unit"]
+    assert found.table["protocol"].tolist() == ["auto", "unit with eta=0.1", "given", "unit"]
     assert found.table["oracle"].tolist() == ["agd:3", "exact", "agd:3", "gd:1"]
     assert found.results["my own"].provenance["method"]["parameters"]["theta"] == 0.01
     assert found.results["bold"].history["round"].tolist() == [2, 4, 5]
@@ -176,7 +176,7 @@ def test_ctrl_c_itself(problem, network, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Progress, "update", press)
-    found = adom.compare(problem, network, ["adom", "pngd", ("late", "adom")], oracle=("gd", 1), rounds=3000)
+    found = adom.compare(problem, network, ["adom", "pngd", ("late", "adom")], "theory", ("gd", 1), rounds=3000)
     assert list(found.results) == ["adom", "pngd"]
     assert found.results["adom"].status == "max_rounds"
     assert found.results["pngd"].status == "interrupted"

@@ -15,8 +15,8 @@ SIZE = Size(
 TINY = Scale(
     SIZE,
     seeds=1,
-    times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
-    most={"theory": 120, "unit": 120, "tuned": 80},
+    times={"theory": 7.0, "unit": 5.0, "tuned": 3.0, "auto": 1.0},
+    most={"theory": 120, "unit": 120, "tuned": 80, "auto": 200},
     least=60,
     small=60,
     records=20,
@@ -25,5 +25,6 @@ TINY = Scale(
     exact=20,
     verified=8,
     oracles=0,
+    found=1,
     searched={"kappa": 0, "chi": 0},
 )

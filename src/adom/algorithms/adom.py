@@ -61,6 +61,7 @@ class ADOM(Method):
     title = "ADOM"
     oracle = "dual"
     vectors_per_round = 2
+    plain = True
     complexity = "chi kappa^(1/2) log(1/eps)"
     reference = "Kovalev et al. 2021, arXiv:2102.09234"
 
@@ -111,6 +112,11 @@ class ADOM(Method):
         """
         rounds = (0.75 * state.m.dtype.itemsize) ** 2 / self.tau // 1  # 36 / tau, with four bytes 9 / tau
         return state._replace(m=state.m * (k % rounds > 0))
+
+    @classmethod
+    def at_rest(cls, state: State) -> State:
+        """z = z_f, m = 0: rows of zero sum are a valid start."""
+        return State(z=state.z_f, z_f=state.z_f, m=0 * state.m)
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
         """Lines 4 to 8, one communication round of two vectors."""

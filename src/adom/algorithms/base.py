@@ -148,6 +148,7 @@ class Method:
     vectors_per_round: ClassVar[int]
     rounds_per_step: ClassVar[int | None] = 1  # None: it varies, or depends on a hyper-parameter
     directed: ClassVar[bool] = False  # whether it runs on directed graphs
+    plain: ClassVar[bool] = False  # whether it becomes plain descent as the chi that it assumes grows
     complexity: ClassVar[str]
     reference: ClassVar[str]
 
@@ -171,6 +172,11 @@ class Method:
 
     def renewed(self, state: Any, k: Number) -> Any:
         """Return the state that step k = 0, 1, ... starts from; a method may drop parts that only gather rounding."""
+        return state
+
+    @classmethod
+    def at_rest(cls, state: Any) -> Any:
+        """Return a state at the same point without momentum; of a method that has none, the same state."""
         return state
 
     def rounds_of_step(self, k: Number) -> Number:

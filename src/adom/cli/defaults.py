@@ -5,7 +5,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..data.infectious import NODES as INFECTIOUS
 from ..errors import InputError, nearest
 from .settings import KINDS, SETTINGS, Tables
 
@@ -81,11 +80,14 @@ def complete(given: UserSettings, usual: Tables) -> None:
         defaults.pop("nodes", None)
         if "contacts" not in network:
             raise InputError("network contacts needs a contact list; give one with --contacts FILE")
-    if "infectious" in chosen and problem.setdefault("nodes", INFECTIOUS) != INFECTIOUS:
-        raise InputError(
-            f"{given.describe('problem', 'nodes')} does not fit network infectious, which has {INFECTIOUS} nodes; "
-            "leave it out"
-        )
+    if "infectious" in chosen:
+        from ..data.infectious import NODES
+
+        if problem.setdefault("nodes", NODES) != NODES:
+            raise InputError(
+                f"{given.describe('problem', 'nodes')} does not fit network infectious, which has {NODES} nodes; "
+                "leave it out"
+            )
     allowed = belonging(kind) | ({"graphs", "repair"} if "failing" in network else set())
     for name in network:
         if name not in allowed and name not in common():

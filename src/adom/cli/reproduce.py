@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError, nearest
-from ..run.request import PROTOCOLS, TUNED
+from ..run.request import AUTO, PROTOCOLS, TUNED
 from .completion import one_of, several_of
 from .exit_codes import Exit
 from .ledger import Full, print_claims
 from .options import AsJson, OutFolder, number_option, switch
 
-JUDGED = (*PROTOCOLS, TUNED)
+JUDGED = (*PROTOCOLS, TUNED, AUTO)
 """Ways to choose parameters that the claims are judged under."""
+ALL = ",".join(JUDGED)
 
 
 def figure_names() -> list[str]:
@@ -39,7 +40,7 @@ Protocols = Annotated[
     typer.Option(
         "--protocols",
         metavar="TEXT",
-        help="Ways to choose parameters, separated by commas: some of theory, unit, tuned.",
+        help="Ways to choose parameters, separated by commas: some of theory, unit, tuned, auto.",
         autocompletion=several_of(JUDGED),
     ),
 ]
@@ -54,7 +55,7 @@ Workers = Annotated[
 def reproduce(
     figures: Names = None,
     quick: Quick = False,
-    protocols: Protocols = "theory,unit,tuned",
+    protocols: Protocols = ALL,
     seeds: Seeds = None,
     workers: Workers = None,
     full: Full = False,

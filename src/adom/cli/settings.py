@@ -213,8 +213,8 @@ class RunTable:
 
     method: str = setting("Name of the method; `adom methods` lists them.", "adom", completions=tuple(METHODS))
     parameters: str = setting(
-        "theory, unit, auto, tuned, or name=value,... in place of some of theory's (unit,name=value: of unit's).",
-        "unit",
+        "auto, theory, unit, tuned, or name=value,... in place of some of theory's (unit,name=value: of unit's).",
+        AUTO,
         completions=PARAMETERS,
     )
     oracle: str = setting(

@@ -224,7 +224,8 @@ def _assumed(summary: dict[str, Any]) -> list[tuple[str, str]]:
     settings = summary["settings"]
     if not settings:
         return []
-    first, last = (number(settings[end]["chi"]) for end in (0, -1))
+    chis = [settings[end]["chi"] for end in (0, -1)]
+    first, last = ("none (plain descent)" if chi is None else number(chi) for chi in chis)
     return [("assumed chi", f"{first} at first, {last} in the end, after {number(len(settings) - 1)} decisions")]
 
 

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Rows of the table that are printed; the file has all."""
 
+BASE: Tables = {**USUAL, "run": {"parameters": "unit"}}
+"""The usual experiment, with parameters that a sweep can start from."""
+
 Fresh = Annotated[bool, switch("--fresh", "Do not resume: remove the sweep that the folder holds.")]
 Batch = Annotated[int, number_option("--batch", "The most members to run at the same time.", int, 64, ge=1, le=10**6)]
 
 
-@with_settings("problem", "network", "run", usual=USUAL, without=("run.engine",))
+@with_settings("problem", "network", "run", usual=BASE, without=("run.engine",))
 def sweep(
     flags: Tables,
     config: ConfigFile = None,
@@ -42,7 +45,7 @@ def sweep(
     from . import build, output
     from .config import settle, write_toml
 
-    settings = settle(config, flags, USUAL)
+    settings = settle(config, flags, BASE)
     _check(settings, config)
     output.folder(out)
     old = _old_members(settings, out, fresh)

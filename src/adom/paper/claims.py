@@ -14,9 +14,11 @@ from . import claims_curves as curves
 from . import claims_ranks as ranks
 from . import claims_theory as theory
 from . import full_run
+from .runs import PROTOCOLS
 from .verdicts import NOT_JUDGED, NOT_TESTED, Entry
 
-PROTOCOLS = ("theory", "unit", "tuned")
+GIVEN = ("theory", "unit", "tuned")
+"""Protocols whose parameters are given from the start."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ GROUPS = {
             "On the complete graph ADOM is PNGD, at rate sqrt(kappa)",
             "Sections 2.2, 3.3",
             theory.complete,
+            GIVEN,
             miniature=True,
         ),
         Claim(
@@ -82,6 +85,7 @@ GROUPS = {
             "Rounds to a target grow like chi and sqrt(kappa) for ADOM, and like its row for each other method",
             "Table 1",
             theory.rates,
+            GIVEN,
         ),
     ),
     "ADOM and DNM": (
@@ -117,6 +121,7 @@ GROUPS = {
             "T <= 3 inner steps are enough; T = 1 is enough outside figure slow2",
             "Section 6, appendix",
             curves.few_inner_steps,
+            GIVEN,
         ),
         Claim(
             "early-progress",

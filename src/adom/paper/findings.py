@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from . import full_run
-from .claims import PROTOCOLS
 from .claims_curves import ENOUGH, adom_cells
 from .evidence import Interval, by_seed, cells, costs, measured, target_of, target_within
-from .runs import ReproductionPlan
+from .plan import OTHERS
+from .runs import PROTOCOLS, ReproductionPlan
 from .table import Table
 from .verdicts import PANELS
 
@@ -21,6 +21,8 @@ IDEAL = ("pngd",)
 """Methods that no network can run, left out where methods are ranked."""
 PRICES = (0.0, 0.01, 0.1, 1.0, 10.0)
 """The cost of a gradient, in rounds."""
+FEW = ("adom", "mudag", "acc-dngd", "apm")
+"""The most methods that a figure of the paper has."""
 SMALL_KAPPA, SMALL_CHI = 100.0, 50.0
 """The limits between small and large in the rule of thumb."""
 NOTHING = Table((), ())
@@ -37,13 +39,14 @@ class Section:
 
 def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
     """Return all sections; a miniature shows the full run's text beside its own, and recommends nothing."""
-    sections = (inner_steps(runs), winners(runs), heterogeneity(runs), vectors(runs))
+    sections = (inner_steps(runs), winners(runs), nothing_known(runs), heterogeneity(runs), vectors(runs))
     rule = rule_of_thumb(runs)
     if not quick:
         return (*sections, rule)
     beside = [
-        replace(section, text=f"The full run: {full_run.finding(section.title)} This miniature: {section.text}")
+        replace(section, text=f"The full run: {told} This miniature: {section.text}") if told else section
         for section in sections
+        for told in [full_run.finding(section.title)]
     ]
     text = f"A miniature cannot tell. The full run: {full_run.finding(rule.title)}"
     return (*beside, Section(rule.title, text, NOTHING))
@@ -138,6 +141,32 @@ def winners(runs: pd.DataFrame) -> Section:
     text = tuned or "There are no runs with tuned parameters."
     text += " A run that misses the target counts with its whole budget."
     return Section("Who wins", text, Table(columns, rows))
+
+
+def nothing_known(runs: pd.DataFrame) -> Section:
+    """Return who wins, of all methods, where no constant of the network and no number of inner steps is given."""
+    found = runs[(runs["protocol"] == "auto") & runs["variant"].isin(["", OTHERS])].assign(variant="")
+    rows, wins = [], Counter[str]()
+    several = {key for key, cell in cells(found, "auto", PANELS).items() if cell["method"].nunique() > len(FEW)}
+    for (figure, panel), cell in cells(found, "auto", PANELS).items():
+        target = target_of(cell)
+        rounds = _medians(cell, target, "rounds")
+        met = rounds[np.isfinite(rounds)].sort_values()
+        if (figure, panel) not in several or met.empty:
+            continue
+        wins[str(met.index[0])] += 1
+        order = ", ".join(f"{name} {value:.0f}" for name, value in met.items())
+        rest = ", ".join(rounds.index.difference(met.index, sort=False))
+        rows.append((figure, panel, f"{target:.0e}", order, rest))
+    done = found[found["status"].notna() & (found["status"] != "missing")]
+    text = "There are no such runs."
+    if rows:
+        failed = done[done["failed"].astype(bool)]
+        text = f"Under `auto`, with the oracle `auto`, of {wins.total()} panels with all methods: {_tally(wins)}. "
+        text += f"Of {len(done)} runs under `auto` {len(failed)} diverged or grew"
+        text += f": {_tally(Counter(failed['method']))}." if len(failed) else "."
+    columns = ("figure", "panel", "target", "rounds of those that meet it", "the others")
+    return Section("When nothing is known", text, Table(columns, rows))
 
 
 def heterogeneity(runs: pd.DataFrame) -> Section:

@@ -12,9 +12,9 @@ from ..errors import InputError, shown
 from ..util.checked_json import read_checked, write_checked
 from ..util.files import atomic, reason
 from . import findings, full_run
-from .claims import CLAIMS, GROUPS, OLD_NAMES, PROTOCOLS, entries, find_claim
+from .claims import CLAIMS, GROUPS, OLD_NAMES, entries, find_claim
 from .evidence import table_of_runs
-from .runs import Outcome, load_outcomes, load_plan
+from .runs import PROTOCOLS, Outcome, load_outcomes, load_plan
 from .table import Table
 from .verdicts import NOT_JUDGED, VERDICTS, Entry
 
@@ -156,7 +156,7 @@ def _page(ledger: Ledger) -> Iterator[str]:
     )
     yield from ("", "Errors are squared distances to the solution, relative to the start. In brackets: the least and")
     yield "the greatest over seeds, or the 95 % interval of a fitted exponent. Parameters are chosen as `theory`,"
-    yield "`unit` or `tuned` says."
+    yield "`unit` or `tuned` says, or found on the way (`auto`)."
     if ledger.quick:
         yield from ("", ledger.note_on_size)
     yield from ("", ledger.counts().markdown())

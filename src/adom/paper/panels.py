@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from .runs import PaperPanel
+from .runs import PROTOCOLS, PaperPanel
 
 DIMS = (40, 60, 80, 100)
 KAPPAS = (10.0, 1e2, 1e3, 1e4)
@@ -77,7 +77,7 @@ class PaperFigure:
     panels: Callable[[Size], Iterator[PaperPanel]]
     methods: Mapping[str, str]  # method -> oracle; empty for a primal method
     caption: str
-    protocols: tuple[str, ...] = ("theory", "unit", "tuned")  # those it is run under
+    protocols: tuple[str, ...] = PROTOCOLS  # those it is run under
 
 
 def _settings(size: Size, data: str, samples: int | None, kappa: float, **more: Any) -> dict[str, Any]:

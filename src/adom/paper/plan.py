@@ -10,12 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
+from ..algorithms import METHODS, method_class
 from ..errors import InputError, nearest
 from ..run.tuning import Stages
 from .panels import FIGURES, FULL, QUICK, Size, panels
-from .runs import TUNE, VERIFY, Job, PaperPanel
+from .runs import PROTOCOLS, TUNE, VERIFY, Job, PaperPanel
 
-PROTOCOLS = ("theory", "unit", "tuned")
+OTHERS = "others"
+"""The variant of methods that a figure does not have."""
+NOT_COMPARED = ("pngd", "push-pull")
+"""Methods left out among the others: one that no network can run, and one for directed graphs."""
 PART = 50
 """Samples a node of real data that searches are made on."""
 SLOW_SEARCH = 1000
@@ -43,6 +47,7 @@ class Scale:
     verified: int  # the most rounds of a verification
     oracles: int  # panels at the start of a row in which ADOM also runs with oracle auto
     searched: Mapping[str, int]  # figure -> the column whose panel is tuned for its whole row
+    found: int  # rows and columns of a figure that are run under auto
 
     @property
     def candidates(self) -> int:
@@ -54,8 +59,8 @@ SCALES = {
     "full": Scale(
         FULL,
         seeds=3,
-        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
-        most={"theory": 40_000, "unit": 30_000, "tuned": 20_000},
+        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0, "auto": 5.0},
+        most={"theory": 40_000, "unit": 30_000, "tuned": 20_000, "auto": 30_000},
         least=800,
         small=100_000,
         records=400,
@@ -65,12 +70,13 @@ SCALES = {
         verified=400,
         oracles=1,
         searched={"kappa": 0, "chi": 0},
+        found=4,
     ),
     "quick": Scale(
         QUICK,
         seeds=1,
-        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0},
-        most={"theory": 16_000, "unit": 10_000, "tuned": 6_000},
+        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0, "auto": 5.0},
+        most={"theory": 16_000, "unit": 10_000, "tuned": 6_000, "auto": 10_000},
         least=600,
         small=16_000,
         records=200,
@@ -80,6 +86,7 @@ SCALES = {
         verified=64,
         oracles=1,
         searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1, "real_networks": 0, "slow2": 1},
+        found=1,
     ),
 }
 
@@ -113,6 +120,9 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
         yield Job(panel, protocol, 1, "adom", "exact", rounds, 0.0, VERIFY)
         return
     rounds = rounds_of(panel, protocol, scale)
+    if protocol == "auto":
+        yield from _nothing_known(panel, methods, rounds, scale)
+        return
     shared: dict[str, str] = {}
     if protocol == "tuned":
         searched = searched_for(panel, scale)
@@ -131,6 +141,18 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
                 yield Job(*about, variant="split-label", records=scale.records)
         if panel.figure in ("slow2", "kappa", "chi") and protocol != "tuned":
             yield from _oracles(panel, protocol, seed, rounds, scale)
+
+
+def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale: Scale) -> Iterator[Job]:
+    """Yield jobs on one draw with nothing given: the figure's methods, and in a row's first panel all others."""
+    if max(panel.row, panel.column) >= scale.found:
+        return
+    for method in METHODS:
+        own = method in methods
+        if own or (panel.column == 0 and method not in NOT_COMPARED):
+            oracle = "auto" if method_class(method).oracle == "dual" else ""
+            variant = "" if own else OTHERS
+            yield Job(panel, "auto", 1, method, oracle, rounds, RTOL, variant, scale.records)
 
 
 def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:

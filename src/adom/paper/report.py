@@ -19,9 +19,9 @@ from .panels import FIGURES
 from .runs import Job, Outcome, load_plan, read_outcome
 from .table import in_words
 
-VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto"}
+VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto", "others": ""}
 """The kinds of run of one method in one panel, in words; all but the first two are switched off at first."""
-ON = ("", "split-label")
+ON = ("", "split-label", "others")
 TITLES = {
     "slow2": "slow changes",
     "kappa": "synthetic data over κ",

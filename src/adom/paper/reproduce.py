@@ -17,9 +17,9 @@ from ..util.text import format_duration
 from . import ledger
 from .csv_files import write_tables
 from .figures import pages, pictures
-from .plan import PROTOCOLS, SCALES, Scale, make_jobs, read_names
+from .plan import SCALES, Scale, make_jobs, read_names
 from .runner import Runner, WorkUnit
-from .runs import Job, Outcome, ReproductionPlan, read_outcome
+from .runs import PROTOCOLS, Job, Outcome, ReproductionPlan, read_outcome
 
 BATCH = 16
 """Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
@@ -84,7 +84,7 @@ def reproduce(
         A miniature of everything instead of the paper's sizes.
     folder : path
     protocols : sequence of str
-        Of "theory", "unit" and "tuned".
+        Of "theory", "unit", "tuned" and "auto".
     seeds : int, optional
         Draws of data and network that each panel is run on; by default 3, for a miniature 1.
     workers : int, optional

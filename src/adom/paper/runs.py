@@ -22,6 +22,8 @@ from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import kind, reason
 
 FORMAT = "adom-reproduction-1"
+PROTOCOLS = ("theory", "unit", "tuned", "auto")
+"""Ways to choose parameters. With "auto" the oracle of a dual method is "auto" too: nothing is given."""
 VERIFY, TUNE = "verify", "tune"
 """Variants of jobs that leave JSON instead of a run: Theorem 1 and its lemmas checked; a search for parameters."""
 
@@ -43,11 +45,12 @@ class Job:
     """One run, or one search or verification.
 
     The variant "" is the paper's own; "exact" and "auto" are ADOM with another oracle; "split-label" is the data split
-    by label; "verify" checks the theorem and its lemmas, "tune" searches for parameters: both leave data, not a run.
+    by label; "others" is a method that the figure does not have; "verify" checks the theorem and its lemmas, "tune"
+    searches for parameters: both leave data, not a run.
     """
 
     panel: PaperPanel
-    protocol: str  # "theory", "unit" or "tuned"
+    protocol: str  # one of `PROTOCOLS`
     seed: int  # draws the data (or its split over the nodes) and the network
     method: str
     oracle: str  # empty for a primal method

@@ -15,7 +15,7 @@ from ..networks import Network
 from ..problems.logistic import LogisticRegression
 from ..run.constants import make_method
 from ..run.endings import FINISHED
-from ..run.request import Request
+from ..run.request import AUTO, Request
 from ..run.solve import solve
 from ..run.theory import verify
 from ..run.tuning import Stages, transferred, tune
@@ -73,14 +73,16 @@ def _run(job: Job, results: Path) -> None:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
     method, search = _method(job, problem, network, results)
+    found = job.protocol == AUTO  # on the way
     result = solve(
         problem,
         network,
-        method,
+        job.method if found else method,
+        AUTO if found else "theory",
         oracle=job.oracle or "auto",
         rounds=job.rounds,
         tol=job.rtol * _start_error(problem) or None,
-        record_every=records_every(method, job),
+        record_every=1 if found and method.rounds_per_step is None else records_every(method, job),
         progress=False,
     )
     if result.status not in FINISHED:
@@ -88,13 +90,24 @@ def _run(job: Job, results: Path) -> None:
     about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
     about |= {"key": job.key, "graphs": network.period, **_seconds_since(began)}
     provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
-    replace(result, provenance=provenance).save(results / f"{job.key}.npz")
+    thinned = _thinned(result.columns, job.records)
+    replace(result, history=thinned, provenance=provenance).save(results / f"{job.key}.npz")
+
+
+def _thinned(columns: Any, records: int) -> Any:
+    """Return a table of at most so many records, evenly spread; steps of unknown length leave more."""
+    count = len(columns["iteration"])
+    if count <= records + 1:
+        return columns
+    chosen = np.linspace(0, count - 1, records).astype(int)
+    return {name: column[chosen] for name, column in columns.items()}
 
 
 def _method(job: Job, problem: LogisticRegression, network: Network, results: Path) -> tuple[Method, dict[str, Any]]:
     """Return a job's method with its parameters, and where tuned ones come from."""
     if not job.tuning:
-        return make_method(problem, network, job.method, job.protocol), {}
+        protocol = "theory" if job.protocol == AUTO else job.protocol  # its steps are about as long
+        return make_method(problem, network, job.method, protocol), {}
     try:
         search = read_checked(results / f"{job.tuning}.json")
     except (OSError, ValueError):

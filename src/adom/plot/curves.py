@@ -68,7 +68,7 @@ def convergence(
     --------
     >>> import adom
     >>> problem = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]])
-    >>> result = adom.solve(problem, adom.networks.path(2), rounds=20)
+    >>> result = adom.solve(problem, adom.networks.path(2), parameters="unit", rounds=20)
     >>> convergence([result], axis="gradients").axes[0].get_xlabel()
     'gradients per node'
     >>> len(convergence([result], axis="all").axes)
@@ -220,8 +220,8 @@ def _draw_panel(
         phase = number / len(results)  # of the panel's diagonal; each run has its markers elsewhere
         spaced = {"markevery": (0.02 + 0.25 * phase, 0.25)} if "marker" in look else {}
         _draw_run(axes, result, column, look | spaced, consensus, scale)
-    if len(results) == 1:
-        _draw_settings(axes, results[0], column, scale)
+    if len(results) == 1 and column == "round":
+        _draw_settings(axes, results[0], scale)
     axes.set_xlabel(AXES[column] if scale == 1 else AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
@@ -259,18 +259,16 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
         axes.plot(across[last], height, color=look["color"], **cross)
 
 
-def _draw_settings(axes: "Axes", result: "Result", column: str, scale: float) -> None:
-    """Draw the chi that a run with parameters `auto` has assumed, against an axis of its own."""
-    settings, history = result.provenance.get("settings"), result.columns
-    if not settings or not len(history["round"]):
+def _draw_settings(axes: "Axes", result: "Result", scale: float) -> None:
+    """Draw the chi that a run has assumed on the way, against an axis of its own; a gap is plain descent."""
+    settings, clock = result.provenance.get("settings") or [], result.columns["round"]
+    chis = np.array([setting["chi"] for setting in settings], dtype=float)
+    if not len(clock) or not np.isfinite(chis).any():
         return
-    clock, across = (history[name].astype(float) for name in ("round", column))
-    rounds = np.array([float(setting["round"]) for setting in settings] + [clock[-1]])
-    chis = [setting["chi"] for setting in settings]
+    rounds = np.array([setting["round"] for setting in settings] + [int(clock[-1])], dtype=float)
     right = axes.twinx()
     right.set_yscale("log")
-    places = np.interp(rounds, np.append(0.0, clock), np.append(0.0, across))
-    right.step(places, [*chis, chis[-1]], where="post", color="0.45", linestyle=":", linewidth=scale)
+    right.step(rounds, [*chis, chis[-1]], where="post", color="0.45", linestyle=":", linewidth=scale)
     right.set_ylabel("assumed chi (dotted)", color="0.45")
     for set_formatter in (right.yaxis.set_major_formatter, right.yaxis.set_minor_formatter):
         set_formatter("{x:g}")

@@ -7,7 +7,7 @@ from ..algorithms import Constants, Method
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from .request import AUTO, method_from, method_type
+from .request import AUTO, method_from
 
 
 def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
@@ -23,23 +23,7 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
     check_pair(problem, network, directed=True)
     if parameters != AUTO or isinstance(method, Method):
         return method_from(method, parameters, lambda: constants(problem, network))
-    check_adapts(method_type(method), unspectral(problem, network))
     return method_from(method, parameters, lambda: unspectral(problem, network))
-
-
-def check_adapts(cls: type[Method], constants: Constants) -> None:
-    """Refuse a method whose parameters `auto` cannot find: chi is not in them, or a step takes several rounds."""
-    if cls.rounds_per_step != 1:
-        raise InputError(
-            f"parameters='auto' needs a method whose every step is one round, got {cls.title}; "
-            "take 'theory' or 'unit', or another method"
-        )
-    some = [cls.unit(replace(constants, lambda_min_plus=constants.lambda_max / chi)) for chi in (30.0, 300.0)]
-    if some[0].parameters() == some[1].parameters():
-        raise InputError(
-            f"parameters='auto' finds out what to assume about chi, which {cls.title} does not use; "
-            "take 'theory' or 'unit'"
-        )
 
 
 def unspectral(problem: Problem, network: Network | DirectedNetwork) -> Constants:

@@ -51,6 +51,11 @@ class Healing(NamedTuple):
         """Return L state, (rows, parts, columns)."""
         return _times(self.kept, _stacked(state))
 
+    def fields(self, entries: Array) -> Array:
+        """Return (rows, fields, columns) of a state whose L state is (rows, parts, columns)."""
+        inverse = np.linalg.pinv(np.moveaxis(np.asarray(self.kept), -1, 0))
+        return _times(np.moveaxis(inverse, 0, -1), entries)
+
     def after(self, entry: Array, exchange: Array) -> Array:
         """Return entries (..., parts, columns) after a step in which the end took exchanges (..., vectors, columns).
 

@@ -117,6 +117,22 @@ def replanted(method: Method, state: Any, fresh: Any, at_ends: Any) -> Any:
     return state._replace(inner=inner, ledger=state.ledger.at[..., -columns:].set(entries))
 
 
+def rested(method: Method, state: Any) -> Any:
+    """Return a method's state without momentum; on a lossy network, with entries that the ends of links make of it."""
+    at_rest = type(plain(method)).at_rest
+    if not isinstance(state, LossyState) or not isinstance(method, OnLossyLinks):
+        return at_rest(state)
+    parts, columns = state.ledger.shape[2:]
+    ledger = state.ledger
+    if parts:
+        rule = Healing(*method.rule)
+        entries = ledger.reshape(-1, parts, columns)
+        fields = rule.fields(entries)
+        due = at_rest(type(state.inner)(*(fields[:, i] for i in range(fields.shape[1]))))
+        ledger = rule.of(due).reshape(ledger.shape)
+    return state._replace(inner=at_rest(state.inner), ledger=ledger)
+
+
 def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
     """Return the method as it runs on nodes first, ..., end - 1 of a network: in windows, or with ledgers."""
     return with_ledgers(in_windows(method, network), network, dim, first, end)

@@ -65,6 +65,7 @@ class History:
     rows: Array | None = None  # at the last record
     outgrown: float = DIVERGED  # growth against the start at which a run has diverged
     settled: int = 0  # rounds after which nobody leaves or joins any more: until then no tolerance ends a run
+    takes: Callable[[Any], Any] | None = None  # rounds of a step; where a pilot changes them, not the method's
 
     @property
     def table(self) -> Array:
@@ -85,7 +86,8 @@ class History:
         if self.status:
             return None
         iteration, clock, error = table[:, ITERATION], table[:, CLOCK], table[:, ERROR]
-        over = clock + self.method.rounds_of_step(iteration) > self.plan.rounds  # no further step fits
+        takes = self.takes or self.method.rounds_of_step
+        over = (iteration == iteration[-1]) & (clock + takes(iteration) > self.plan.rounds)  # no further step fits
         wanted = over | (iteration % self.plan.record_every == 0)
         wanted[-1] |= final
         before = np.concatenate([[self.tables[-1][-1, ITERATION] if self.tables else 0], iteration[:-1]])

@@ -99,7 +99,9 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
 
 
 def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]) -> Method:
-    """Return the method asked for, with parameters from its protocol; a search starts from `unit`, and so does `auto`.
+    """Return the method asked for, with parameters from its protocol; a search starts from `unit`.
+
+    With `auto` they are theory's, and stay so where chi is not in them.
 
     `constants` is called only if the method is not an instance already.
     """
@@ -107,7 +109,8 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
         return method
     cls = method_type(method)
     protocol, values = read_parameters(cls, parameters)
-    base: Method = getattr(cls, "unit" if protocol in (TUNED, AUTO) else protocol)(constants())
+    named = {TUNED: "unit", AUTO: "theory"}.get(protocol, protocol)
+    base: Method = getattr(cls, named)(constants())
     return replace(base, **values)  # type: ignore[type-var]  # every method is a dataclass
 
 

@@ -11,7 +11,7 @@ from ..data.node_data import NodeData
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from .auto.pilot import pilot_for
+from .auto.choice import pilot_for
 from .constants import check_pair, make_method
 from .local.backend import run_settings
 from .request import AUTO, TUNED, Request
@@ -27,7 +27,7 @@ def solve(
     problem: "Problem | Shards | NodeData",
     network: Network | DirectedNetwork,
     method: str | Method = "adom",
-    parameters: str | dict[str, float] = "theory",
+    parameters: str | dict[str, float] = "auto",
     oracle: Any = "auto",
     rounds: int = 1000,
     tol: float | None = None,
@@ -50,10 +50,10 @@ def solve(
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
-        "theory" (what the method's theorem proves), "unit" (the same without absolute constants), "auto" (found on the
-        way, from mu and L alone: nobody has to know chi; `Result.settings` says what was assumed when), "tuned" (the
-        best of 96 candidates around unit's, found by running them), or a dict of values that replace some of theory's;
-        a key "protocol" in it names another base.
+        "auto" (found on the way, from mu and L alone: nobody has to know chi; `Result.settings` says what was assumed
+        when), "theory" (what the method's theorem proves, for the worst graph's chi), "unit" (the same without absolute
+        constants), "tuned" (the best of 96 candidates around unit's, found by running them), or a dict of values that
+        replace some of theory's; a key "protocol" in it names another base.
     oracle : str or tuple
         How a dual method gets grad F*: "auto", "exact", ("gd", T) or ("agd", T).
     rounds : int
@@ -108,7 +108,8 @@ def solve(
         return run_settings([chosen], [whole], network, "given", request)[0]
     if parameters == AUTO:
         pilot = pilot_for(whole, network, type(chosen))
-        return run_settings([pilot.assumed], [whole], network, parameters, request, pilot=pilot)[0]
+        chosen = pilot.assumed if pilot else chosen
+        return run_settings([chosen], [whole], network, parameters, request, pilot=pilot)[0]
     if parameters != TUNED:
         return run_settings([chosen], [whole], network, parameters, request)[0]
     best, chosen_oracle, search = tune(whole, network, type(chosen), request)

@@ -48,7 +48,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     method : str or Method
         As in `adom.solve`.
     parameters : str or dict
-        "auto" ("unit", and from where that diverges on "theory"), or as in `adom.solve`.
+        As in `adom.solve`.
     oracle : str or tuple
         As in `adom.solve`, for dual methods.
     C : float

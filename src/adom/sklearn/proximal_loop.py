@@ -188,7 +188,7 @@ class _Runner:
     def __init__(self, problem: Problem, estimator: "Decentralized", costs: Costs) -> None:
         self.problem, self.estimator, self.costs = problem, estimator, costs
         self.method, self.oracle = estimator.method, estimator.oracle
-        self.parameters = "unit" if estimator.parameters == "auto" else estimator.parameters
+        self.parameters = estimator.parameters
         size = float(np.linalg.norm(gradients(problem, np.zeros(problem.dim)), axis=-1).mean())
         self.least = max(SMALL * size / problem.L, 1e-150)
         self.last: Any = None
@@ -217,9 +217,6 @@ class _Runner:
                 raise KeyboardInterrupt
             self.costs.add(result, shifted.dim, method.vectors_per_round)
             self.last = result
-            if result.status == "diverged" and self.estimator.parameters == "auto" and self.parameters == "unit":
-                self.parameters = "theory"
-                continue
             if self.parameters == "tuned":  # keep them: mu, L and the network stay the same
                 tuned = result.provenance["method"]
                 self.method, self.parameters = method_class(tuned["name"])(**tuned["parameters"]), "given"

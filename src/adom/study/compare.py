@@ -37,7 +37,7 @@ def compare(
     problem: Problem,
     network: Network,
     methods: Sequence[Any] | None = None,
-    parameters: str | dict[str, Any] = "theory",
+    parameters: str | dict[str, Any] = "auto",
     oracle: Any = "auto",
     rounds: int = 1000,
     tol: float | None = None,
@@ -58,7 +58,7 @@ def compare(
         Names, `Method` instances, or pairs (label, name or instance). By default all methods except those that cannot
         run on this network; `Comparison.skipped` says which and why.
     parameters : str or dict
-        As in `adom.solve`, for all; or a dict from labels or names of methods to such values, with "theory" for those
+        As in `adom.solve`, for all; or a dict from labels or names of methods to such values, with "auto" for those
         it leaves out. An instance brings its own.
     oracle : str, tuple or dict
         As in `adom.solve`, for all dual methods; or a dict from labels or names to such values, with "auto" for those
@@ -75,7 +75,7 @@ def compare(
     >>> network = adom.networks.ring(3)
     >>> comparison = adom.compare(problem, network, ["adom", ("bold", "adom")], {"bold": "unit"}, rounds=100)
     >>> comparison.table[["label", "protocol", "status"]].values.tolist()
-    [['adom', 'theory', 'max_rounds'], ['bold', 'unit', 'max_rounds']]
+    [['adom', 'auto', 'max_rounds'], ['bold', 'unit', 'max_rounds']]
     """
     check_pair(problem, network, directed=True)
     entries = with_settings(read_methods(list(METHODS) if methods is None else methods), parameters, oracle)

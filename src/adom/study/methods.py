@@ -8,7 +8,7 @@ from typing import Any
 from ..algorithms import METHODS, Method
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import parse_oracle
-from ..run.request import method_type
+from ..run.request import AUTO, method_type
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class LabelledMethod:
     label: str
     method: Any
     cls: type[Method]
-    parameters: Any = "theory"
+    parameters: Any = AUTO
     oracle: Any = "auto"
 
     @property
@@ -92,12 +92,12 @@ def with_settings(methods: list[LabelledMethod], parameters: Any, oracle: Any) -
         parse_oracle(oracle)
     completed = []
     for entry in methods:
-        own = entry.own(parameters, "theory") if by_method else parameters
+        own = entry.own(parameters, AUTO) if by_method else parameters
         if isinstance(oracle, dict):
             own_oracle = entry.own(oracle, "auto")
         else:
             own_oracle = oracle if entry.cls.oracle == "dual" else "auto"
-        completed.append(replace(entry, parameters="theory" if entry.is_instance else own, oracle=own_oracle))
+        completed.append(replace(entry, parameters=AUTO if entry.is_instance else own, oracle=own_oracle))
     return completed
 
 

@@ -92,7 +92,7 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
     --------
     >>> import adom
     >>> problem, network = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]]), adom.networks.path(2)
-    >>> motion = adom.replay(adom.solve(problem, network, rounds=50), problem, network)
+    >>> motion = adom.replay(adom.solve(problem, network, parameters="theory", rounds=50), problem, network)
     >>> motion.distances.shape == (len(motion.rounds), 2)
     True
     >>> network.animate(motion.rounds, motion.distances)
@@ -162,7 +162,7 @@ def _run(
     found: bool,
 ) -> list[Frame]:
     """Make steps and keep the rows after some of them, evenly spread; parameters may have been found on the way."""
-    from ..run.auto.pilot import pilot_for
+    from ..run.auto.choice import pilot_for
     from ..run.driver import chunks
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session

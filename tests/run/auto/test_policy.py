@@ -1,16 +1,30 @@
 """Decisions from what canaries and the run show, without any run."""
 
+import json
+
 import numpy as np
 import pytest
 
-from adom.algorithms import Constants, method_class
-from adom.run.auto.policy import AROUND, CAREFUL, FIRST, FIRST_BLOCK, LONGEST_BLOCK, MOST, STIFFNESS, Policy
+from adom.algorithms import Constants
+from adom.algorithms.adom import ADOM
+from adom.run.auto.policy import (
+    AROUND,
+    CAREFUL,
+    FIRST,
+    FIRST_BLOCK,
+    LONGEST_BLOCK,
+    MOST,
+    PLAIN_SHOWN,
+    RATIO,
+    STIFFNESS,
+    Policy,
+)
 
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 
 
-def policy(name="adom"):
-    return Policy(method_class(name), CONSTANTS)
+def policy(constants=CONSTANTS, plain=False):
+    return Policy(ADOM, constants, plain)
 
 
 def block(chosen, rates, steps=(1.0, 1.0, 1.0, 1.0)):
@@ -45,7 +59,7 @@ def test_where_all_canaries_grow_the_run_becomes_more_careful_than_all_of_them()
 
 def test_growth_that_a_short_block_cannot_tell_from_a_start_is_no_reason_to_be_careful():
     """With kappa of 10,000 nothing moves in 8 rounds; growth by a tenth is how momentum begins."""
-    slow = Policy(method_class("adom"), Constants(1.0, 1e4, 1.0, 1.0, 20))
+    slow = policy(Constants(1.0, 1e4, 1.0, 1.0, 20))
     block(slow, [-0.1 / (2 * slow.quarter)] * len(FIRST))
     assert slow.decide(10, 1.0, 1e4).power == FIRST[0] + 1
 
@@ -98,7 +112,7 @@ def test_canaries_that_always_explode_do_not_drive_the_assumption_beyond_all_num
         block(chosen, [-50.0] * 6, (1.0, 1e9, 1e9, 1e9))
         power = chosen.decide(clock, 1.0, 100.0).power
     assert power == MOST
-    assert chosen.chi < 1e11
+    assert RATIO**chosen.power < 1e11
 
 
 def test_a_canary_at_the_floor_of_rounding_counts_as_dead_not_as_one_that_stopped():
@@ -119,3 +133,35 @@ def test_no_assumption_is_credited_with_more_than_a_perfect_network_allows():
     """Careful canaries shrink faster at first; that says nothing about the long run."""
     chosen = policy()
     assert decide(chosen, [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).power == FIRST[0] + 1
+
+
+def test_adom_begins_as_plain_descent_while_canaries_try_momentum():
+    chosen = policy(plain=True)
+    assert chosen.power == MOST == chosen.careful
+    assert chosen.window == [*FIRST, MOST]
+    assert decide(chosen, [9.0] * 7).power == FIRST[0] + 1
+
+
+def test_plain_descent_goes_on_where_it_is_faster_and_canaries_stay_around_the_best_of_the_others():
+    chosen = policy(Constants(1.0, 2.0, 1.0, 1.0, 20), plain=True)
+    block(chosen, [-1.0, -1.0, -1.0, -1.0, 0.0, -1.0, 0.5])
+    decision = chosen.decide(8, 1.0, 2.0)
+    assert decision.power == MOST
+    assert "plain descent" in decision.why
+    assert chosen.window == [*(FIRST[4] + 1 + offset for offset in AROUND), MOST]
+
+
+def test_plain_descent_that_has_hardly_begun_to_shrink_is_not_believed():
+    chosen = policy(Constants(1.0, 2.0, 1.0, 1.0, 20), plain=True)
+    hardly = 0.5 * PLAIN_SHOWN / (2 * chosen.quarter)
+    block(chosen, [-1.0, -1.0, -1.0, -1.0, 0.0, -1.0, hardly])
+    assert chosen.decide(8, 1.0, 2.0).power == FIRST[4] + 1
+
+
+def test_decisions_go_on_from_what_a_checkpoint_holds():
+    one, other = policy(plain=True), policy(plain=True)
+    block(one, [0.1] * 7)
+    one.decide(50, 1.0, 100.0)
+    other.recall(json.loads(json.dumps(one.facts)))
+    assert decide(one, [0.2] * 7) == decide(other, [0.2] * 7)
+    assert one.facts == other.facts

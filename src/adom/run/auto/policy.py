@@ -7,7 +7,7 @@ is the worst of its canaries, and no more than what a perfect network would allo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +20,21 @@ RATIO = 1.5
 FIRST = (1, 3, 5, 7, 9, 11)
 """Powers that the first canaries assume: from 1.5 to 86."""
 START = 1
-"""Power that the run assumes at first, a bold one: where it is too bold, little is lost in a short block."""
+"""Power that a run without plain descent assumes at first: where it is too bold, little is lost in a short block."""
 CAREFUL = 26
-"""Power that the run assumes while the nodes take longer to agree than they have looked: no momentum, chi of 38,000."""
-MOST = 60
-"""The greatest power: chi of 4e10, more than any network has."""
+"""Power that is safe anywhere: chi of 38,000. The run assumes it while nodes take longer to agree than to look."""
+MOST = 54
+"""The greatest power: chi of 3e9, more than any network has. Some methods are plain descent then, and start so."""
+PLAIN_AHEAD = 1.2
+"""Ratio of the rates of plain descent and of the best other assumption above which the run takes the former."""
+PLAIN_SHOWN = 0.8
+"""Logarithm by which its canaries must have shrunk: a shorter time shows no more than what shrinks fastest."""
 AROUND = (-3, -2, -1, 0, 1, 2)
 """Powers that later canaries assume, relative to the run's."""
 STIFFNESS = (0.0, 0.15, 0.3)
 """Curvatures of an assumption's canaries: how far from the end that loses stability first towards the other."""
+THROUGHOUT = (0.0, 0.5, 1.0)
+"""The same for plain descent, which is slowest at the other end."""
 FIRST_BLOCK = 8
 """Rounds of the first block; each is twice as long as the one before."""
 LONGEST_BLOCK = 1024
@@ -50,6 +56,8 @@ FALLEN = 0.7
 """A quarter's steps are progress below this part of the smallest so far."""
 PATIENCE = 3.0
 """Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
+LASTS = 1.0
+"""Time for which momentum is left alone, in the same units: to restart it sooner would lose more than it gains."""
 MANY_ROUNDS = 512
 """Rounds of a block from which on rates are averaged with those of the block before."""
 SLACK = 0.3
@@ -62,6 +70,7 @@ class Decision(NamedTuple):
     power: int  # of `RATIO`: the chi assumed from now on
     back: bool  # go on from the last good state instead of the present one
     good: bool  # keep the present state as the last good one
+    rest: bool  # start momentum afresh
     why: str
 
 
@@ -83,15 +92,20 @@ class Policy:
     cls : type of Method
     constants : Constants
         With lambda_max in the place of lambda_min_plus, which nobody knows.
+    plain : bool
+        Whether plain descent is among the assumptions.
     """
 
-    def __init__(self, cls: type[Method], constants: Constants) -> None:
+    def __init__(self, cls: type[Method], constants: Constants, plain: bool = False) -> None:
         self._cls = cls
         self.constants = constants
-        self.power, self.window = START, list(FIRST)
+        self._plain = [MOST] if plain else []
+        self.power, self._centre = self.careful if plain else START, START
+        self.window = [*FIRST, *self._plain]
         self.block = _Block(FIRST_BLOCK, [], [])
         self._caution = 0
         self._least_step = self._good_step = np.inf
+        self._rested = 0  # the round in which momentum started last
         self._progress = 0  # the round of the last progress
         self._before: dict[int, float] = {}  # rates of the block before, by power
 
@@ -101,8 +115,34 @@ class Policy:
 
     @property
     def chi(self) -> float:
-        """The chi assumed."""
-        return float(RATIO**self.power)
+        """The chi around which canaries try others."""
+        return float(RATIO**self._centre)
+
+    @property
+    def careful(self) -> int:
+        """The power that is safe anywhere."""
+        return MOST if self._plain else CAREFUL
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that decisions depend on, as data that JSON can hold."""
+        block = self.block
+        return {
+            "powers": [self.power, self._centre],
+            "window": self.window,
+            "block": [block.rounds, [top.tolist() for top in block.tops], block.steps, block.at_rest],
+            "numbers": [self._caution, self._least_step, self._good_step, self._progress, self._rested],
+            "before": list(self._before.items()),
+        }
+
+    def recall(self, facts: dict[str, Any]) -> None:
+        """Go on from facts."""
+        rounds, tops, steps, at_rest = facts["block"]
+        self.power, self._centre = (int(power) for power in facts["powers"])
+        self.window = [int(power) for power in facts["window"]]
+        self.block = _Block(int(rounds), [np.array(top, dtype=float) for top in tops], list(steps), bool(at_rest))
+        self._caution, self._least_step, self._good_step, self._progress, self._rested = facts["numbers"]
+        self._before = {int(power): float(rate) for power, rate in facts["before"]}
 
     @property
     def quarter(self) -> int:
@@ -128,36 +168,45 @@ class Policy:
         """Return what to do, given the least and the greatest curvature of any node; begin the next block."""
         block, curvatures = self.block, np.geomspace(flattest, steepest, 5)
         if not block.tops[-1].any() and not block.tops[0].any():
-            self.begin(CAREFUL, 2 * block.rounds)
-            return Decision(self.power, False, False, "no canary lives yet: no links when they were planted")
+            self.power, self.block = self.careful, _Block(2 * block.rounds, [], [])
+            return Decision(self.power, False, False, False, "no canary lives yet: no links when they were planted")
         perfect = [perfect_rate(self.method(power), curvatures, self.constants.lambda_max) for power in self.window]
         span = self.quarter * _quarters_between(block.tops)
         doubt = SLACK * np.maximum(0.0, 1 - np.array(perfect) * span) / span
         rates = self._averaged(np.minimum(_shrinking(block.tops, span).min(axis=1) + doubt, perfect))
+        plain, rates = (rates[-1], rates[:-1]) if self._plain else (-np.inf, rates)
         best = len(rates) - 1 - int(np.argmax(rates[::-1]))  # the most careful of equals
         if rates[best] > 0:
             sure = block.rounds >= SURE * RATIO ** self.window[best]
             power, why = self.window[best] + (0 if sure else 1), "its canaries died fastest"
         else:
-            power, why = self.window[-1] + 2, "all canaries grew"
+            power, why = self.window[len(rates) - 1] + 2, "all canaries grew"
         power += self._waited(clock)
-        own = rates[self.window.index(self.power)] if self.power in self.window else rates.max()
+        own = plain if self._plain and self.power == MOST else rates.max()
+        if self.power in self.window[: len(rates)]:
+            own = rates[self.window.index(self.power)]
         step = block.steps[-1]
         back = not step <= GROWN * self._good_step or bool(own < 0 and step > RISEN * block.steps[0])
         if back:
-            power, why = max(power, self.power + 1), "the run grew: back to the last good state"
+            power, why = max(power, self._centre + 1), "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
         if good:
             self._good_step = step
         alarmed = len(block.tops) < 4
+        fastest = perfect[self.window.index(self.power)] if self.power in self.window else 0.0
+        rest = back or self.power == MOST or (clock - self._rested) * fastest >= LASTS
         self.begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
-        return Decision(self.power, back, good, why)
+        if plain > max(PLAIN_AHEAD * rates[best], PLAIN_SHOWN / span) and not back:
+            self.power, why = MOST, "plain descent is faster than any momentum"
+        if rest:
+            self._rested = clock
+        return Decision(self.power, back, good, rest, why)
 
     def forget(self, clock: int) -> None:
         """Begin anew where nodes have left or joined, with the present assumption: the run may grow once more."""
         self._caution, self._progress, self._before = 0, clock, {}
         self._least_step = self._good_step = np.inf
-        self.begin(self.power, self.block.rounds // 2)
+        self.begin(self._centre, self.block.rounds // 2)
 
     def _averaged(self, rates: Array) -> Array:
         """Return rates, averaged with those of the block before where both are positive and blocks are long."""
@@ -184,7 +233,8 @@ class Policy:
     def begin(self, power: int, rounds: int) -> None:
         """Begin a block of some rounds that assumes a power."""
         longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power)
-        self.power, self.window = power, [max(0, power + offset) for offset in AROUND]
+        self.power = self._centre = power
+        self.window = [*(max(0, power + offset) for offset in AROUND), *self._plain]
         self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
 
 
@@ -203,7 +253,7 @@ def _shrinking(tops: Sequence[Array], span: int) -> Array:
     return rates
 
 
-def curvatures_between(flattest: Array, steepest: Array, dual: bool) -> Array:
+def curvatures_between(flattest: Array, steepest: Array, dual: bool, stiffness: Sequence[float] = STIFFNESS) -> Array:
     """Return the curvatures of each node's canaries for one assumption: (nodes, canaries).
 
     A dual method loses stability first where functions are flattest, any other where they are steepest.
@@ -213,6 +263,6 @@ def curvatures_between(flattest: Array, steepest: Array, dual: bool) -> Array:
     >>> curvatures_between(np.array([1.0]), np.array([1e4]), dual=True).round(2).tolist()
     [[1.0, 3.98, 15.85]]
     """
-    spread = np.log(steepest / flattest)[:, None] * np.array(STIFFNESS)
+    spread = np.log(steepest / flattest)[:, None] * np.array(stiffness)
     curvatures: Array = flattest[:, None] * np.exp(spread) if dual else steepest[:, None] * np.exp(-spread)
     return curvatures

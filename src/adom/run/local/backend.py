@@ -26,7 +26,7 @@ from ..lossy import as_run
 from ..presence import Presence, presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_problem
-from ..recorder import CLOCK, COLUMNS, DIVERGED, MENDED, History, Plan, Recorder, describe
+from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe
 from ..request import Request, check_budget
 from ..result import Result
 from .jitted import Carry, Session
@@ -70,8 +70,9 @@ def run_settings(
         start_error = presence.start_error if presence else problem.nodes * float((solution**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor)
-        outgrown, settled = DIVERGED if pilot is None else MENDED, int(presence.settled) if presence else 0
-        histories.append(History(plan, method, outgrown=outgrown, settled=settled))
+        histories.append(History(plan, method, settled=int(presence.settled) if presence else 0))
+        if pilot is not None:
+            histories[-1].outgrown, histories[-1].takes = MENDED, pilot.rounds_of_step
         about = (describe_problem(problem), network, oracle, protocol, request.engine)
         provenances.append(describe(histories[-1], *about, solution_error=problem.solution_error))
     results: dict[int, Result] = {}

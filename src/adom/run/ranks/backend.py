@@ -100,9 +100,10 @@ class RankBackend:
         self.world, self.task, self.travel = world, task, travel
         plan = task.plan
         self.agreed = False
+        self._rounds_of_step = (task.pilot or task.method).rounds_of_step
         outgrown = DIVERGED if task.pilot is None else MENDED
-        settled = int(task.presence.settled) if task.presence else 0
-        self.history = History(plan, task.method, task.measure, outgrown=outgrown, settled=settled)
+        settled, takes = int(task.presence.settled) if task.presence else 0, self._rounds_of_step
+        self.history = History(plan, task.method, task.measure, outgrown=outgrown, settled=settled, takes=takes)
         """Filled at rank 0."""
         self.digests: Array | None = None  # of the data, made when a checkpoint needs them
         self.saved = perf_counter()
@@ -161,7 +162,7 @@ class RankBackend:
 
     def fits(self, plan: Plan) -> bool:
         """Return whether the budget covers one more step."""
-        return bool(self.clock + self.task.method.rounds_of_step(self.iteration) <= plan.rounds)
+        return bool(self.clock + self._rounds_of_step(self.iteration) <= plan.rounds)
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
         """Make about `pace` steps, fewer if the run is over, all slots are full, or ranks have something else to do."""
@@ -179,7 +180,7 @@ class RankBackend:
     def _steps_until(self, clock: float, most: int) -> int:
         """Return the number of steps, up to `most`, after which the clock has come so far."""
         steps = np.arange(self.iteration, self.iteration + most)
-        clocks = self.clock + np.cumsum(np.broadcast_to(self.task.method.rounds_of_step(steps), steps.shape))
+        clocks = self.clock + np.cumsum(np.broadcast_to(self._rounds_of_step(steps), steps.shape))
         return 1 + int(np.searchsorted(clocks, clock))
 
     def _aside(self, work: Callable[[], Made]) -> Made:

@@ -165,7 +165,7 @@ def check(generation: Path) -> None:
     first: dict[str, Any] | None = None
     for path in files(generation):
         about = _read(path)[0]["about"]
-        same = {name: about[name] for name in ("settings", "clock", "floats", "look")}
+        same = {name: about.get(name) for name in ("settings", "clock", "floats", "look", "pilot")}
         if first is not None and same != first:
             raise InputError(f"checkpoint {path} is of another run than the files beside it")
         first = same

@@ -30,7 +30,7 @@ def save(run: "RankBackend", seconds: float) -> None:
     assert kept is not None
     carry = run.session.carry
     arrays = {"rows/x": run.x, "rows/data": _data_digests(run)}
-    for number, leaf in enumerate(jax.tree.leaves((carry.state, carry.memory))):
+    for number, leaf in enumerate(jax.tree.leaves(_arrays(run))):
         array = np.asarray(leaf)
         arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
     if world.rank == 0:
@@ -42,6 +42,7 @@ def save(run: "RankBackend", seconds: float) -> None:
         "plain": 0,  # gradients besides those that the memory counts; earlier versions had some
         "seconds": seconds,
         "look": run.task.stop.next if run.task.stop is not None else None,
+        **({} if run.task.pilot is None else {"pilot": run.task.pilot.facts}),
     }
     with rank_errors(), world.busy(f"writing a checkpoint to {kept.path}"):
         checkpoints.write(kept.path, run.iteration, world.rank, world.partition, arrays, about)
@@ -67,13 +68,13 @@ def restore(run: "RankBackend", generation: Path) -> float:
             "give more rounds, or another folder to start afresh"
         )
     carry = run.session.carry
-    leaves, structure = jax.tree.flatten((carry.state, carry.memory))
+    leaves, structure = jax.tree.flatten(_arrays(run))
     restored = []
     for number, leaf in enumerate(leaves):
         array = _array(arrays, f"rows/{number}" if leaf.ndim else f"one/{number}", np.asarray(leaf), generation)
         # A number that began as one of Python's stays so: the compiled step takes no other.
         restored.append(jnp.asarray(array.item() if leaf.weak_type else array.astype(leaf.dtype)))
-    state, memory = jax.tree.unflatten(structure, restored)
+    (state, memory), found = jax.tree.unflatten(structure, restored)
     run.session.carry = carry._replace(
         state=state,
         memory=memory._replace(gradients=memory.gradients + about["plain"]),
@@ -82,6 +83,11 @@ def restore(run: "RankBackend", generation: Path) -> float:
         clock=jnp.asarray(about["clock"], jnp.int64),
         floats=jnp.asarray(about["floats"], jnp.int64),
     )
+    if task.pilot is not None:
+        try:
+            task.pilot.recall(found, about["pilot"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RankError(f"{generation} does not say what was found on the way: {error!r}; remove it") from None
     if task.stop is not None and about["look"] is not None:
         task.stop.next = about["look"]
     if world.rank == 0:
@@ -90,6 +96,12 @@ def restore(run: "RankBackend", generation: Path) -> float:
             raise RankError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
         run.history.tables = [table] if len(table) else []
     return float(about["seconds"])
+
+
+def _arrays(run: "RankBackend") -> tuple[Any, ...]:
+    """Return all arrays that a run goes on from, and those of its pilot."""
+    carry, pilot = run.session.carry, run.task.pilot
+    return (carry.state, carry.memory), () if pilot is None else pilot.arrays
 
 
 def _data_digests(run: "RankBackend") -> Array:

@@ -15,7 +15,8 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
-from ..auto.pilot import Pilot, pilot_for
+from ..auto.choice import pilot_for
+from ..auto.pilot import Pilot
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
@@ -85,8 +86,6 @@ def run(
     """Solve as one of several ranks; where they have talked before, `gossip` goes on from there."""
     if parameters == TUNED:
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
-    if parameters == AUTO and kept is not None:
-        raise InputError("parameters='auto' cannot go on from a checkpoint yet; leave checkpoints out, or take 'unit'")
     if isinstance(network, LossyNetwork) and (kept is not None or not isinstance(problem, Problem)):
         raise InputError("engine 'mpi' runs lossy networks without checkpoints and without shards; leave them out")
     cls = method_type(method)
@@ -100,7 +99,7 @@ def run(
         if parameters == AUTO and not isinstance(method, Method):
             first, _ = world.partition.of(world.rank)
             pilot = pilot_for(block.problem, network, cls, first, partial(greatest_of_ranks, world))
-            method = pilot.assumed
+            method = pilot.assumed if pilot else method
         task = _task(world, problem, network, method, parameters, request, kept, block, (began, gossip.clock), pilot)
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)

@@ -1,0 +1,215 @@
+"""The pilot of a method whose every step is one round: canaries ride along and show which chi to assume."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...algorithms import Constants, Method
+from ...networks import DirectedNetwork, LossyNetwork, Network
+from ...problems.base import Problem
+from ...problems.oracles import INVERSE_DIM, INVERSE_SIZE
+from ..local.jitted import place
+from ..lossy import replanted, rested, with_ledgers
+from ..user_code import bare
+from ..windows import plain
+from .canaries import WithCanaries, planted
+from .pilot import Greatest, Pilot
+from .policy import MOST, RATIO, STIFFNESS, THROUGHOUT, Policy, curvatures_between
+
+Array = np.ndarray
+NOISE = 0.03
+"""Share of random numbers in the seeds of new canaries."""
+MIXED = 1e-6
+"""Change of an averaged column in a block below which it starts afresh."""
+REST = 100.0
+"""Steps of a run that has come to rest, relative to its rows, in units of rounding."""
+
+
+class CanaryPilot(Pilot):
+    """Steers a session by canaries.
+
+    Parameters
+    ----------
+    problem, network, cls, first, greatest
+        As of any pilot.
+    constants : Constants
+        Of the problem; those of the network are not used, its lambda_max aside.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        network: Network | DirectedNetwork,
+        cls: type[Method],
+        constants: Constants,
+        first: int,
+        greatest: Greatest,
+    ) -> None:
+        super().__init__(problem, network, cls, first, greatest)
+        self._policy = Policy(cls, constants, cls.plain)
+        self._ends = self._curvatures(np.zeros((problem.nodes, problem.dim)))
+        self._curvature = self._ends[0]
+        self._waiting = False  # carefully, since that takes longer than the block has
+        self.numbers = self._curvature.shape[1] + 4  # canaries' answers, the run's step and size, two curvatures
+
+    @property
+    def assumed(self) -> Method:
+        """The method with the present parameters, without canaries."""
+        return self._policy.method(self._power)
+
+    @property
+    def _power(self) -> int:
+        return self._policy.careful if self._waiting else self._policy.power
+
+    @property
+    def _chi(self) -> float:
+        return np.inf if self._cls.plain and self._power == MOST else float(RATIO**self._power)
+
+    @property
+    def method(self) -> Method:
+        """The method that a session runs, for the present settings."""
+        policy, dim = self._policy, self._problem.dim
+        run, others = self.assumed.parameters(), [policy.method(power).parameters() for power in policy.window]
+        columns = {
+            name: np.concatenate([np.full(dim, run[name]), np.repeat([v[name] for v in others], len(STIFFNESS))])
+            for name in run
+        }
+        inner = with_ledgers(bare(self._cls, columns.items()), self._network, dim, self._rows.start, self._rows.stop)
+        values = [("inner", inner), ("curvature", self._curvature), ("directed", self._cls.directed)]
+        return bare(WithCanaries, values)
+
+    @property
+    def steps(self) -> int:
+        """Steps until the nodes look again."""
+        return min(self._stop, self._next_change) - self._clock
+
+    @property
+    def arrays(self) -> Any:
+        """What to go on from besides `facts`."""
+        rows = (self._mixed, self._curvature, self._ends[0])
+        return super().arrays, tuple(jnp.asarray(part) for part in rows)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What to go on from besides `arrays`."""
+        own = {"stop": self._stop, "ends": self._ends[1], "waiting": self._waiting, "policy": self._policy.facts}
+        return {**super().facts, **own}
+
+    def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        run, rows = arrays
+        self._mixed, self._curvature, ends = (np.asarray(part, dtype=float) for part in rows)
+        self._stop, self._waiting = int(facts["stop"]), bool(facts["waiting"])
+        self._ends = ends, (float(facts["ends"][0]), float(facts["ends"][1]))
+        self._policy.recall(facts["policy"])
+        super().recall(run, facts)
+
+    def _begin(self) -> None:
+        self._stop = self._clock + self._policy.quarter
+        self._mixed = self._stir()
+        seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
+        self._plant(seeds, np.zeros_like(seeds[:, :1]))
+
+    def _look(self) -> None:
+        """Take in a quarter of a block; at the block's end let the nodes agree on what they saw."""
+        if not self._policy.see(*self._seen()):
+            self._stop = self._clock + self._policy.quarter
+            return
+        self._ends = self._curvatures(np.asarray(self.session.carry.x))
+        rounds = self._agreement()
+        self._stop = self._clock + rounds
+        if rounds > self._policy.block.rounds and self._policy.power < self._policy.careful:
+            self._waiting = True
+            self.session.method = place(self.method, self.session.dtype)
+            self._tell("careful: the nodes take longer to agree than they have looked")
+
+    def _seen(self) -> tuple[Array, float, bool]:
+        """Return each canary's greatest |answer|, the run's longest step lately, and whether it is at rest."""
+        state: Any = self.session.carry.state
+        run = [float(np.asarray(state.moved).max()), float(np.abs(np.asarray(state.x)).max())]
+        own = np.append(np.asarray(state.greatest).max(axis=0), run)
+        self._keep(state._replace(greatest=jnp.zeros_like(state.greatest), moved=jnp.zeros_like(state.moved)))
+        all_nodes = self._greatest(own)
+        step, size = (float(value) for value in all_nodes[-2:])
+        return all_nodes[:-2], step, step <= REST * float(np.finfo(self.session.dtype).eps) * size
+
+    def _curvatures(self, x: Array) -> tuple[Array, tuple[float, float]]:
+        """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
+        problem, count = self._problem, len(self._policy.window)
+        lowest, highest = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
+        if problem.dim <= INVERSE_DIM and problem.nodes * problem.dim**2 <= INVERSE_SIZE and np.isfinite(x).all():
+            with jax.enable_x64(True):
+                values = np.linalg.eigvalsh(np.asarray(_hessians(problem, x)))
+            lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
+        ends = self._greatest(np.array([-lowest.min(), highest.max()]))
+        dual = self._cls.oracle == "dual"
+        some = [STIFFNESS] * (count - self._cls.plain) + [THROUGHOUT] * self._cls.plain
+        curvatures = [curvatures_between(lowest, highest, dual, stiffness) for stiffness in some]
+        return np.concatenate(curvatures, axis=1), (-float(ends[0]), float(ends[1]))
+
+    def _decide(self) -> None:
+        session, policy = self.session, self._policy
+        window, tops = policy.window, policy.block.tops[-1]
+        decision = policy.decide(self._clock, *self._ends[1])
+        seeds, slow = self._seeds(window, tops)
+        if decision.back:
+            self._go_back()
+        elif decision.good:
+            self._save_good()
+        if self._cls.plain and (decision.rest or self._waiting):
+            state: Any = session.carry.state
+            method: Any = session.method
+            self._keep(state._replace(inner=rested(method.inner, state.inner)))
+        self._curvature = self._ends[0]
+        self._go_on(seeds, slow)
+        self._tell(decision.why)
+
+    def _go_on(self, seeds: Array, slow: Array) -> None:
+        """Go on with the present settings and new canaries."""
+        self._waiting = False
+        self.session.method = place(self.method, self.session.dtype)
+        self._plant(seeds, slow)
+        self._seen()
+        self._stop = self._clock + self._policy.quarter
+
+    def _begin_anew(self) -> None:
+        self._policy.forget(self._clock)
+        self._save_good()
+        seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
+        self._go_on(seeds, np.zeros_like(seeds[:, :1]))
+        self._tell("nodes have left or joined")
+
+    def _seeds(self, window: list[int], tops: Array) -> tuple[Array, Array]:
+        """Return where the next canaries start: where the last ones ended, with noise; and what mixes most slowly."""
+        state: Any = self.session.carry.state
+        count = len(STIFFNESS)
+        nearest = [int(np.argmin(np.abs(np.array(window) - power))) for power in self._policy.window]
+        take = np.concatenate([count * i + np.arange(count) for i in nearest])
+        noise = self._draw(len(take))
+        ended = np.asarray(state.answers, dtype=float)[:, take] / np.maximum(tops.reshape(-1)[take], 1e-290)
+        slow = self._mixed - np.asarray(state.mixed, dtype=float)[:, :1]
+        most = float(self._greatest(np.array([np.abs(slow).max()]))[0])
+        seeds: Array = np.nan_to_num(ended, nan=0.0, posinf=0.0, neginf=0.0) + NOISE * noise
+        self._mixed = np.asarray(state.mixed, dtype=float)[:, :1] if most > MIXED else self._stir()
+        if isinstance(self._network, LossyNetwork):
+            slow = slow * self._policy.chi  # for W(k) is to shrink it again
+        return seeds, slow / most if most > 0 and np.isfinite(most) else np.zeros_like(slow)
+
+    def _plant(self, seeds: Array, slow: Array) -> None:
+        """Put new canaries in the place of the old ones."""
+        session, dim = self.session, self._problem.dim
+        method: Any = session.method
+        narrow = bare(self._cls, [(name, value[dim:]) for name, value in plain(method).parameters().items()])
+        session.reach()
+        starts = place((seeds, slow), session.dtype)
+        plant = planted(narrow, method.curvature, *starts, session.graphs, session.carry.clock)
+        fresh, at_ends = jax.block_until_ready(plant)  # before this rank sends anything else
+        state: Any = session.carry.state
+        self._keep(state._replace(inner=replanted(method.inner, state.inner, fresh, at_ends)))
+
+
+@jax.jit
+def _hessians(problem: Problem, x: Any) -> Any:
+    return problem.hessian_rows(x)

@@ -1,0 +1,45 @@
+"""The choice of a pilot for a method, and the methods that need none."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ...algorithms import Constants, Method
+from ...errors import InputError
+from ...networks import DirectedNetwork, LossyNetwork, Network
+from ...problems.base import Problem
+from ..constants import unspectral
+from .pilot import Pilot
+
+Array = np.ndarray
+
+
+def pilot_for(
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    cls: type[Method],
+    first: int = 0,
+    greatest: Callable[[Array], Array] = np.asarray,
+) -> Pilot | None:
+    """Return a pilot for a method on some nodes; None where chi is not in its formulas, so that nothing is to find."""
+    constants = replace(unspectral(problem, network), nodes=network.nodes)
+    if not _uses_chi(cls, constants):
+        return None
+    if cls.rounds_per_step == 1:
+        from .canary_pilot import CanaryPilot
+
+        return CanaryPilot(problem, network, cls, constants, first, greatest)
+    if isinstance(network, LossyNetwork):
+        raise InputError(
+            f"parameters='auto' cannot measure for {cls.title} how averaging works where messages are lost; "
+            "take 'theory' or 'unit'"
+        )
+    from .mixing_pilot import MixingPilot
+
+    return MixingPilot(problem, network, cls, constants, first, greatest)
+
+
+def _uses_chi(cls: type[Method], constants: Constants) -> bool:
+    some = [cls.unit(replace(constants, lambda_min_plus=constants.lambda_max / chi)) for chi in (30.0, 300.0)]
+    return some[0].parameters() != some[1].parameters()

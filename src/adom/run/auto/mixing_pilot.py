@@ -1,0 +1,188 @@
+"""The pilot of a method that averages for several rounds after every gradient: it measures how fast averaging works.
+
+Such a method needs chi for one thing, the number of rounds in which averaging takes off enough. Canaries cannot try
+several numbers in the same messages; but a column that is only averaged rides along, and how fast it stops changing is
+how fast everything is averaged, on the graphs that the run has met.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...algorithms import Constants, Gossip, Method, Oracle
+from ...networks import DirectedNetwork, Network
+from ...problems.base import Problem
+from ..local.jitted import place
+from ..user_code import bare
+from .pilot import Greatest, Pilot
+from .policy import GROWN, RATIO
+
+Array = Any
+MARGIN = 1.2
+"""Ratio of the chi assumed to the one measured."""
+START = 1.5
+"""The chi assumed at first, a bold one."""
+STRETCH = 5.0
+"""Rounds over which averaging is measured, relative to the chi assumed: until the slowest part is what is left."""
+DEAD = 100.0
+"""Change of the averaged column that is rounding, in units of it."""
+SMALL = 1e-3
+"""Change of the averaged column, which starts from about 1, below which a new one starts."""
+
+
+class _Riding:
+    """The run's network, whose messages carry one more column."""
+
+    def __init__(self, gossip: Any, mixed: Array) -> None:
+        self._gossip, self.mixed = gossip, mixed
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        wide = self._gossip.mix(jnp.concatenate([v, self.mixed], axis=1), rounds)
+        self.mixed = wide[:, -1:]
+        return wide[:, :-1]
+
+
+class MixingState(NamedTuple):
+    """State of a run with a column that is only averaged."""
+
+    inner: Any
+    x: Array  # the run's last answer
+    mixed: Array  # (rows, 1)
+    first: Array  # (rows,): the column's change in the first step since the last look; NaN before it
+    last: Array  # and in the last one
+    moved: Array  # the longest way of the run's answer in one step since the last look
+
+
+@dataclass(frozen=True)
+class WithMixing(Method):
+    """A method, and a column that is averaged with its messages."""
+
+    rounds_per_step = None
+
+    inner: Any
+
+    def init(self, zeros: Array, oracle: Oracle) -> MixingState:
+        """Start the run."""
+        none = zeros[:, 0]
+        return MixingState(self.inner.init(zeros, oracle), zeros, zeros[:, :1], none, none, none)
+
+    def renewed(self, state: MixingState, k: Any) -> MixingState:
+        """Renew the method's own state."""
+        return state._replace(inner=self.inner.renewed(state.inner, k))
+
+    def rounds_of_step(self, k: Any) -> Any:
+        """Return the rounds that the method takes."""
+        return self.inner.rounds_of_step(k)
+
+    def step(self, state: MixingState, oracle: Oracle, gossip: Gossip) -> tuple[MixingState, Array]:
+        """Make one step, and keep what the nodes see of it."""
+        network: Any = _Riding(gossip, state.mixed)
+        inner, x = self.inner.step(state.inner, oracle, network)
+        change = jnp.abs(network.mixed - state.mixed)[:, 0]
+        first = jnp.where(jnp.isnan(state.first), change, state.first)
+        moved = jnp.maximum(state.moved, jnp.sqrt(((x - state.x) ** 2).sum(axis=1)))
+        return MixingState(inner, x, network.mixed, first, change, moved), x
+
+
+class MixingPilot(Pilot):
+    """Steers a session by how fast averaging works."""
+
+    numbers = 3  # the column's first and last change, the run's longest step
+
+    def __init__(
+        self,
+        problem: Problem,
+        network: Network | DirectedNetwork,
+        cls: type[Method],
+        constants: Constants,
+        first: int,
+        greatest: Greatest,
+    ) -> None:
+        super().__init__(problem, network, cls, first, greatest)
+        self._constants = constants
+        self._assumed, self._before, self._caution = START, 0.0, 1.0
+        self._good_step = np.inf
+        self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the block that is over
+
+    @property
+    def _chi(self) -> float:
+        return self._assumed
+
+    @property
+    def assumed(self) -> Method:
+        """The method with the present parameters."""
+        return self._cls.unit(replace(self._constants, lambda_min_plus=self._constants.lambda_max / self._chi))
+
+    @property
+    def method(self) -> Method:
+        """The method that a session runs, for the present settings."""
+        return bare(WithMixing, [("inner", self.assumed), ("directed", self._cls.directed)])
+
+    @property
+    def steps(self) -> int:
+        """Steps until the nodes look again."""
+        if self._deciding:
+            rounds = max(1, int(self.rounds_of_step(self.session.iteration)))
+            return -(-(self._stop - self._clock) // rounds)
+        return self._stop - self.session.iteration
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What to go on from besides `arrays`."""
+        numbers = [self._assumed, self._before, self._caution, self._good_step]
+        return {**super().facts, "numbers": numbers, "block": [self._started, self._stop, self._span, self._seen]}
+
+    def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self._assumed, self._before, self._caution, self._good_step = facts["numbers"]
+        self._started, self._stop, self._span, self._seen = facts["block"]
+        super().recall(arrays, facts)
+
+    _stop: int
+
+    def _begin(self) -> None:
+        self._stir()
+        self._new_block()
+
+    def _new_block(self) -> None:
+        """Begin a block of at least two steps, in which the column is averaged for long enough to show its rate."""
+        state: Any = self.session.carry.state
+        unseen = jnp.full_like(state.first, jnp.nan)
+        self._keep(state._replace(first=unseen, moved=jnp.zeros_like(state.moved)))
+        begun, rounds, steps = self.session.iteration, 0, 1
+        while steps < 2 or rounds < STRETCH * self._chi:
+            rounds, steps = rounds + int(self.rounds_of_step(begun + steps - 1)), steps + 1
+        self._started, self._stop = self._clock, begun + steps
+
+    def _look(self) -> None:
+        state: Any = self.session.carry.state
+        own = np.array([np.asarray(part).max() for part in (state.first, state.last, state.moved)])
+        self._seen = [float(value) for value in self._greatest(own)]
+        last_step = int(self.rounds_of_step(self.session.iteration - 1))
+        self._span = self._clock - last_step - self._started
+        self._stop = self._clock + self._agreement()
+
+    def _decide(self) -> None:
+        first, last, step = self._seen
+        dead, why = DEAD * float(np.finfo(self.session.dtype).eps), "as fast as averaging works"
+        if last < first:
+            measured = self._span / float(np.log(first / max(last, dead)))
+            if last <= dead and self._before:  # it was too fast to measure
+                measured = min(measured, self._before)
+        else:
+            measured, why = 2 * self._assumed, "averaging has not begun to work"
+        if not step <= GROWN * self._good_step:
+            self._go_back()
+            self._caution, why = self._caution * RATIO, "the run grew: back to the last good state"
+        elif step < self._good_step:
+            self._good_step = step
+            self._save_good()
+        self._assumed = max(1.0, MARGIN * self._caution * max(measured, self._before))
+        self._before = measured
+        self.session.method = place(self.method, self.session.dtype)
+        if not last > SMALL:
+            self._stir()
+        self._new_block()
+        self._tell(why)
