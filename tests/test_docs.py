@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from adom.agents.config import read_config
 from adom.algorithms import METHODS, method_class
 from adom.cli.config import settle
 from adom.cli.main import UsageError, app
@@ -55,7 +56,8 @@ def test_every_block_says_what_it_is(path):
     assert not re.search(r"^( +```|~~~)", path.read_text(), re.MULTILINE), "blocks begin at the margin, with ```"
     for block in blocks(path):
         assert block.language in LANGUAGES, f"{path.name}, line {block.line}: {block.language!r}"
-        assert block.words in (PYTHON if block.language == "python" else ("", "../CONTRIBUTING.md")), block
+        words = {"python": PYTHON, "toml": ("", "agent")}.get(block.language, ("", "../CONTRIBUTING.md"))
+        assert block.words in words, block
 
 
 @having("python")
@@ -163,7 +165,13 @@ def test_settings_are_accepted(path, tmp_path):
     for number, block in enumerate(blocks(path, "toml")):
         file = tmp_path / f"{number}.toml"
         file.write_text(block.text)
-        assert settle(file, {}, USUAL).problem.nodes
+        if block.words == "agent":
+            (tmp_path / "keys").mkdir()
+            for name in ("ca.pem", "node-a.pem", "node-a.key"):
+                (tmp_path / "keys" / name).touch()
+            assert read_config(file, {}).name == "node-a"
+        else:
+            assert settle(file, {}, USUAL).problem.nodes
 
 
 def test_the_method_of_the_contributors_guide_does_what_it_says():

@@ -16,13 +16,15 @@ from .functions import Function
 from .members import LEFT, Members
 from .rows import Rows
 from .settings import Settings
-from .wire import ASIDE, COUNTED, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
+from .wire import ASIDE, COUNTED, HEARS, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
 
 Array = np.ndarray
 CHECK_EVERY = 16
 """Rounds from one comparison of answers with the neighbours' to the next."""
 FORGET = 10
 """An edge that has been silent for so many times `gone` is forgotten, though its other end may live."""
+LONGEST_SILENCE = 0.1
+"""Seconds between two greetings, at most."""
 TABLE_EVERY = 0.05
 """Seconds between two lists of members to one neighbour, as a part of `gone`."""
 MOST_AHEAD = 4
@@ -43,6 +45,7 @@ class Neighbour:
     counted: bool = False  # whether it is a link of the present round
     heard: float = -np.inf  # when
     agreed: float = -np.inf  # when the edge last counted
+    hears: bool = False  # whether it has heard us, as it says
     round: int = -1  # the last that it spoke of
     mend: bool = False  # whether our part of the edge must be sent
     told: float = -np.inf  # when it was last sent the list of members
@@ -121,7 +124,8 @@ class Agent:
     def greet(self, now: float) -> list[tuple[str, bytes]]:
         """Return words for all neighbours that have not been spoken to lately, before or between rounds."""
         self.members.beat(now)
-        quiet = [n for n in self.neighbours.values() if now - n.greeted >= min(self.patience, self.gone / 20)]
+        pause = min(self.patience, self.gone / 20, LONGEST_SILENCE)
+        quiet = [n for n in self.neighbours.values() if now - n.greeted >= pause]
         return [self._say(n, Message(self.round, flags=ASIDE), now) for n in quiet]
 
     def begin(self, now: float) -> list[tuple[str, bytes]]:
@@ -169,6 +173,7 @@ class Agent:
 
     def _say(self, n: Neighbour, message: Message, now: float) -> tuple[str, bytes]:
         n.greeted = now
+        message.flags |= HEARS if now - n.heard <= 2 * self.patience else 0
         novelties = (self.members.novelties, self.members.own.level, self.members.own.mu)
         if novelties != n.knows or now - n.told >= TABLE_EVERY * self.gone or message.vectors is None:
             n.told, n.knows, message.members = now, novelties, self.members.news(now)
@@ -212,7 +217,7 @@ class Agent:
         self.members.learn(message.members, now)
         if not self.members.here(sender, now):
             return True  # it has left, or has yet to say who it is
-        n.heard, n.round = now, message.round
+        n.heard, n.round, n.hears = now, message.round, bool(message.flags & HEARS)
         if message.flags & WAITING:
             n.until = min(now + self.patience, self._began + LONGEST * self.patience)
             return True
@@ -233,12 +238,12 @@ class Agent:
 
     def met(self, now: float) -> bool:
         """Return whether all neighbours have been heard, and can be linked in the next round."""
-        return all(now - n.heard <= self.gone for n in self.neighbours.values())
+        return all(now - n.heard <= self.gone and n.hears for n in self.neighbours.values())
 
     def count_all(self, now: float) -> None:
         """Count all neighbours heard lately as links; before the first round."""
         for n in self.neighbours.values():
-            n.counted = now - n.heard <= max(self.patience, self.gone)
+            n.counted = n.hears and now - n.heard <= self.gone
 
     # Waiting and going on
 
@@ -316,10 +321,8 @@ class Agent:
             for k in [k for k in n.inbox if k < self.round]:
                 del n.inbox[k]
             here = self.members.here(n.name, now)
-            if not n.counted and here and n.round >= self.round - 2 and now - n.heard <= self.patience:
-                n.counted = True
-            elif n.counted and (not here or n.round < self.round - 2):
-                n.counted = False
+            near = here and n.hears and n.round >= self.round - 2
+            n.counted = near and (n.counted or now - n.heard <= self.patience)
 
     def _give_up(self, now: float) -> None:
         """Forget the edges to agents that are gone or have left, and those that nobody has used for very long."""

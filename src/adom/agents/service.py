@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -83,6 +82,7 @@ class Service:
         self.links = Links(config.name, config.listen, config.neighbours, config.keys, config.loss)
         self.began = time.monotonic()
         self.status: dict[str, Any] = {}
+        self.events: list[str] = []
         self._due = dict.fromkeys(("report", "every", "watch"), self.began)
         self._asked, self._reread = "", False
         self._stamp = self._data_stamp()
@@ -94,6 +94,8 @@ class Service:
 
     def tell(self, event: str, **more: Any) -> None:
         """Write a line of the log."""
+        if event != "status":
+            self.events = [*self.events[-99:], " ".join([time.strftime("%H:%M:%S"), event, str(more.get("why", ""))])]
         line = {"time": round(time.time(), 3), "agent": self.agent.name, "event": event, **more}
         print(json.dumps(line), file=self._log, flush=True)
 
@@ -261,6 +263,19 @@ class Service:
         self.agent.replace(function)
         self.tell("data read", mu=function.mu, L=function.L)
 
+    def picture(self) -> dict[str, Any]:
+        """Return what a page shows of this agent and of those it knows."""
+        status, name = dict(self.status), self.agent.name
+        linked = status.get("links", [])
+        others = [m for m in status.get("present", []) if m != name]
+        agents = [{**status, "name": name, "state": "runs"}, *({"name": m, "state": "runs"} for m in others)]
+        known = [other for other in self.config.neighbours if other in others]
+        return {
+            "agents": agents,
+            "links": [[name, other, "up" if other in linked else "down"] for other in known],
+            "events": list(self.events),
+        }
+
     def _report(self, now: float) -> None:
         """Take stock, and write it to the log."""
         agent, (before, rounds) = self.agent, self._rate
@@ -289,12 +304,15 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def run_agent(config: Config, log: IO[str] | None = None, serve: Callable[[Service], Any] | None = None) -> str:
+def run_agent(config: Config, log: IO[str] | None = None) -> str:
     """Run an agent in this process; return why it ended."""
     service = Service(config, log)
     service.listen_to_signals()
     if config.control:
         service.listen_to_commands(sys.stdin)
-    if serve is not None:
-        serve(service)
-    return service.run()
+    if config.page is None:
+        return service.run()
+    from .page import Server
+
+    with Server(config.page, service.picture):
+        return service.run()

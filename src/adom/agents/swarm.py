@@ -267,7 +267,7 @@ class Swarm:
 
     def _command(self, name: str, command: dict[str, Any]) -> None:
         process = self.processes.get(name)
-        if process is not None and process.stdin is not None:
+        if process is not None and process.poll() is None and process.stdin is not None:
             with suppress(OSError):  # it has just died
                 process.stdin.write(json.dumps(command) + "\n")
                 process.stdin.flush()
@@ -287,6 +287,17 @@ class Swarm:
         x = self.exact(here)
         known = {name: self.answers[name] for name in here if name in self.answers}
         return {name: float(np.linalg.norm(a - x) / np.linalg.norm(x)) for name, a in known.items()}
+
+    def picture(self) -> dict[str, Any]:
+        """Return what a page shows of the swarm."""
+        errors, agents = self.errors(), []
+        for name in self.names:
+            state = "hangs" if name in self.stopped else "runs" if self.alive(name) else "gone"
+            known = self.status.get(name, {}) if state != "gone" else {}
+            agents.append({**known, "name": name, "state": state, "error": errors.get(name)})
+        heard = {frozenset((a["name"], other)) for a in agents for other in a.get("links", []) if a["state"] == "runs"}
+        links = [[a, b, "cut" if (a, b) in self.cut else "up" if {a, b} in heard else "down"] for a, b in self.links]
+        return {"agents": agents, "links": links, "events": list(self.events)}
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
         """Wait for something, asking for answers meanwhile; return whether it came about."""

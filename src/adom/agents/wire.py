@@ -22,10 +22,10 @@ VERSION = 1
 HEADER = struct.Struct("<4sHBB8s8sIIQHBBIHH")
 ENTRY = struct.Struct("<QQdddBH")
 FLOAT = np.dtype("<f8")
-COUNTED, REPAIR, CHECK, WAITING, ASIDE = 1, 2, 4, 8, 16
+COUNTED, REPAIR, CHECK, WAITING, ASIDE, HEARS = 1, 2, 4, 8, 16, 32
 """Flags: the sender counts the reader among its links; its entry of the link follows; so does its answer; it is in this
-round and waits itself; it says this beside any round."""
-ALL_FLAGS = 31
+round and waits itself; it says this beside any round; it has heard the reader lately."""
+ALL_FLAGS = 63
 MOST_MEMBERS = 4096
 MOST_SEEN = 4096
 LAST_ROUND = 2**53

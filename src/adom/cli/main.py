@@ -32,6 +32,7 @@ from .reproduce import reproduce
 from .shard import shard
 from .solve import solve
 from .split import split
+from .swarm import swarm
 from .sweep import sweep
 from .verify import verify
 
@@ -66,6 +67,7 @@ many machines
   adom solve --shards shards --engine mpi --ranks 4
                                four processes that talk to their neighbours
   adom agent node-a.toml       one node on a real network that changes
+  adom swarm                   eight of them here; links are cut, agents killed
 
 Files go to out/. For more: adom --help and adom COMMAND --help."""
 
@@ -85,6 +87,7 @@ EXAMPLES = {
     score: "adom score out/model.json held-out.csv",
     plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
     report: "adom report out/compare -o report.html",
+    swarm: "adom swarm --agents 8 --seconds 30 --page 8080",
     agent: "adom agent node-a.toml --tol 1e-8   or, for certificates: adom agent keys node-a node-b",
 }
 """A call that works, for the help of every command."""

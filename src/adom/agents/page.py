@@ -1,0 +1,135 @@
+"""A page of one agent or of a swarm, on this machine alone: JSON, counters for Prometheus, and a picture that moves."""
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import Any, Self
+
+from ..errors import InputError
+
+Picture = dict[str, Any]
+"""`agents`: what is known of each, by key; `links`: pairs of names, and whether they are up; `events`: lines."""
+FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/page.css": ("page.css", "text/css"),
+}
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'"
+COUNTED = {
+    "rounds": "Rounds made.",
+    "sent": "Messages sent.",
+    "received": "Messages heard.",
+    "bytes_sent": "Bytes sent.",
+    "lost": "Waits for a message that ended without it.",
+    "repaired": "Entries of links that were made opposite again.",
+    "forgotten": "Links given up.",
+}
+MEASURED = {
+    "round": "Round.",
+    "rounds_per_second": "Rounds a second.",
+    "apart": "Greatest distance of the answer to a neighbour's.",
+    "bound": "Bound of the error.",
+    "chi": "Condition number of the network that is assumed.",
+}
+
+
+def metrics(picture: Picture) -> str:
+    """Return counters in the text form that Prometheus reads.
+
+    Examples
+    --------
+    >>> print(metrics({"agents": [{"name": "a", "rounds": 3, "links": ["b"], "refused": {"shape": 1}}]}).strip())
+    # HELP adom_rounds_total Rounds made.
+    # TYPE adom_rounds_total counter
+    adom_rounds_total{agent="a"} 3
+    # HELP adom_links Links at present.
+    # TYPE adom_links gauge
+    adom_links{agent="a"} 1
+    # HELP adom_refused_total Messages refused.
+    # TYPE adom_refused_total counter
+    adom_refused_total{agent="a",kind="shape"} 1
+    """
+    agents = picture["agents"]
+    lines: list[str] = []
+
+    def family(name: str, kind: str, text: str, values: list[tuple[str, Any]]) -> None:
+        if values:
+            lines.extend([f"# HELP adom_{name} {text}", f"# TYPE adom_{name} {kind}"])
+            lines.extend(f"adom_{name}{{{labels}}} {value}" for labels, value in values)
+
+    for table, kind, end in ((COUNTED, "counter", "_total"), (MEASURED, "gauge", "")):
+        for key, text in table.items():
+            found = [(f'agent="{a["name"]}"', a[key]) for a in agents if a.get(key) is not None]
+            family(key + end, kind, text, found)
+    family("links", "gauge", "Links at present.", [(f'agent="{a["name"]}"', len(a.get("links", []))) for a in agents])
+    refused = [(f'agent="{a["name"]}",kind="{k}"', v) for a in agents for k, v in a.get("refused", {}).items()]
+    family("refused_total", "counter", "Messages refused.", [(labels.replace(" ", "_"), v) for labels, v in refused])
+    return "\n".join(lines) + "\n"
+
+
+class Server:
+    """Serves a page on loopback, in a thread. Use it as a context, or close it.
+
+    Parameters
+    ----------
+    port : int
+        0: any that is free.
+    picture : callable
+        Returns what is to be seen now.
+    """
+
+    def __init__(self, port: int, picture: Callable[[], Picture]) -> None:
+        try:
+            self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(picture))
+        except OSError as error:
+            raise InputError(f"cannot serve a page on port {port}: {error.strerror}; choose another --page") from None
+        self._http.daemon_threads = True
+        self.port = int(self._http.server_address[1])
+        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+def _handler(picture: Callable[[], Picture]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the library's name
+            host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
+            if host not in ("127.0.0.1", "localhost"):  # another name for this machine, given by a foreign page
+                self._answer(403, "text/plain", b"only 127.0.0.1 and localhost are served\n")
+            elif self.path in FILES:
+                name, kind = FILES[self.path]
+                self._answer(200, kind, (resources.files(__package__) / "assets" / name).read_bytes())
+            elif self.path == "/status.json":
+                self._answer(200, "application/json", json.dumps(picture()).encode())
+            elif self.path == "/metrics":
+                self._answer(200, "text/plain; version=0.0.4", metrics(picture()).encode())
+            else:
+                self._answer(404, "text/plain", b"there are /, /status.json and /metrics\n")
+
+        def _answer(self, code: int, kind: str, body: bytes) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", kind if "version" in kind else f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Security-Policy", POLICY)
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep the log for the agent's own lines."""
+
+    return Handler

@@ -1,0 +1,189 @@
+"""`adom swarm`: agents on this machine, and what happens to them, live."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from .exit_codes import Exit
+from .options import OUTPUT, AsJson, number_option, switch
+
+if TYPE_CHECKING:
+    from ..agents.swarm import Swarm
+
+EVERY = 0.5
+"""Seconds between two looks."""
+Agents = Annotated[int, number_option("--agents", "Number of agents.", int, 8, ge=2, le=64)]
+Seconds = Annotated[float, number_option("--seconds", "How long things happen to them.", float, 20, ge=0, le=1e6)]
+Faults = Annotated[
+    str, typer.Option("--faults", metavar="TEXT", help="random, none, or a file of events: SECONDS EVENT NAME...")
+]
+Late = Annotated[int, number_option("--late", "Agents that a script starts later.", int, 0, ge=0, le=63)]
+Plain = Annotated[bool, switch("--plain", "Without TLS.")]
+Spaces = Annotated[bool, switch("--namespaces", "Each agent in a network namespace of its own (root).")]
+Seed = Annotated[int, number_option("--seed", "Seed of data, links and faults.", int, 0, ge=0, le=2**32 - 1)]
+Tol = Annotated[float, number_option("--tol", "Relative error that they must reach in the end.", float, 1e-8, gt=0)]
+Port = Annotated[int, number_option("--port", "First port on loopback.", int, 17447, ge=1024, le=65000)]
+Page = Annotated[
+    int | None, number_option("--page", "Show the network on http://127.0.0.1:PORT/.", int, 8080, ge=1024, le=65535)
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Keep data, settings, logs and models there.", rich_help_panel=OUTPUT),
+]
+
+
+def swarm(
+    agents: Agents = 8,
+    seconds: Seconds = 20.0,
+    faults: Faults = "random",
+    late: Late = 0,
+    namespaces: Spaces = False,
+    plain: Plain = False,
+    seed: Seed = 0,
+    tol: Tol = 1e-8,
+    port: Port = 17447,
+    page: Page = None,
+    out: Out = None,
+    json: AsJson = False,
+) -> int:
+    """Try agents on this machine: links are cut, agents killed, stopped and revived.
+
+    Each is a process with samples of its own. In the end all that are there
+    must be at the exact answer for their samples; the exit code says whether.
+    """
+    from ..agents.faults import random_events, read_script
+    from ..agents.swarm import random_links, write_samples
+    from . import output
+
+    names = [f"n{i}" for i in range(agents)]
+    links = random_links(names, seed)
+    if faults not in ("random", "none"):
+        events = read_script(Path(faults), names)
+    else:
+        events = list(random_events(names, links, seed, seconds)) if faults == "random" else []
+    with _folder(out) as folder:
+        write_samples(folder, names, seed)
+        with _made(folder, names, links, namespaces, not plain, port) as made, _served(made, page):
+            for name in names[: agents - late]:
+                made.start(name)
+            reached = _watch(made, events, seconds, tol, quiet=json)
+            summary = _summary(made, reached)
+    if json:
+        output.as_json(summary)
+    else:
+        words = "all are at the exact answer" if reached else "NOT all are at the exact answer"
+        output.lines(f"{words}: greatest relative error {summary['error']:.1e} of {len(summary['present'])} agents")
+    return Exit.DONE if reached else Exit.FAILED
+
+
+@contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="adom-swarm-") as folder:
+            yield Path(folder)
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        yield out
+
+
+def _made(folder: Path, names: list[str], links: Any, spaces: bool, tls: bool, port: int) -> "Swarm":
+    from ..agents.namespaces import Namespaces, missing
+    from ..agents.swarm import Loopback, Swarm
+
+    if spaces and (why := missing()):
+        raise InputError(f"no network namespaces here: {why}; leave out --namespaces to use loopback")
+    wires = Namespaces(names, links) if spaces else Loopback(names, port)
+    return Swarm(folder, names, links, wires, tls, {"patience": 0.5, "gone": 3.0, "gather": 3.0})
+
+
+def _served(made: "Swarm", page: int | None) -> Any:
+    if page is None:
+        return nullcontext()
+    from ..agents.page import Server
+
+    return Server(page, made.picture)
+
+
+def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: bool) -> bool:
+    """Let events happen, showing what is; then wait until all are there. Return whether they are."""
+    from ..agents.faults import happen
+
+    waiting = list(events)
+    with _shown(made, quiet) as show:
+        while waiting or time.monotonic() - made.began < seconds:
+            now = time.monotonic() - made.began
+            while waiting and waiting[0].seconds <= now:
+                happen(made, waiting.pop(0))
+            made.ask()
+            time.sleep(min(EVERY, max(0.05, waiting[0].seconds - now if waiting else EVERY)))
+            show()
+        end = time.monotonic() + max(30.0, seconds)
+        while time.monotonic() < end:
+            if made.wait_for_error(tol, EVERY):
+                show()
+                return True
+            show()
+    return False
+
+
+@contextmanager
+def _shown(made: "Swarm", quiet: bool) -> Iterator[Any]:
+    """Yield a function that shows the swarm: a table that stays in place on a terminal, else a line now and then."""
+    from . import output
+
+    if quiet:
+        yield lambda: None
+        return
+    if not sys.stderr.isatty():
+        told = [0]
+
+        def line() -> None:
+            for event in made.events[told[0] :]:
+                output.note(event)
+            told[0] = len(made.events)
+            errors = made.errors()
+            if errors:
+                output.note(f"{len(errors)} agents, greatest relative error {max(errors.values()):.1e}")
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), refresh_per_second=4) as live:
+        yield lambda: live.update(_table(made))
+
+
+def _table(made: "Swarm") -> Any:
+    from rich.table import Table
+
+    table = Table("agent", "state", "round", "rounds/s", "links", "chi", "error", "repaired", "forgotten")
+    errors = made.errors()
+    for name in made.names:
+        state = "hangs" if name in made.stopped else "runs" if made.alive(name) else "-"
+        status = made.status.get(name, {}) if made.alive(name) else {}
+        row = [status.get(key, "") for key in ("round", "rounds_per_second", "links", "chi", "repaired", "forgotten")]
+        error = f"{errors[name]:.1e}" if name in errors else ""
+        cells = [*row[:2], " ".join(row[2] or []), row[3], error, *row[4:]]
+        table.add_row(name, state, *map(str, cells))
+    table.caption = "\n".join(made.events[-4:])
+    return table
+
+
+def _summary(made: "Swarm", reached: bool) -> dict[str, Any]:
+    errors = made.errors()
+    return {
+        "reached": reached,
+        "error": max(errors.values(), default=float("inf")),
+        "errors": errors,
+        "present": made.present(),
+        "events": made.events,
+        "status": {name: made.status.get(name, {}) for name in made.present()},
+    }
