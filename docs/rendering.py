@@ -11,7 +11,18 @@ from sphinx.errors import ExtensionError
 
 SIDEBAR = {
     "Start": ["quick-start", "choosing", "gallery/index"],
-    "Guides": ["own-problem", "own-data", "apart", "own-network", "loss", "sklearn", "sweeps", "cluster", "agents", "report"],
+    "Guides": [
+        "own-problem",
+        "own-data",
+        "apart",
+        "own-network",
+        "loss",
+        "sklearn",
+        "sweeps",
+        "cluster",
+        "agents",
+        "report",
+    ],
     "Reference": ["methods", "auto", "notation", "command-line", "api/index"],
     "Results": ["reproduction", "ledger", "findings", "data", "performance"],
     "Project": ["add-a-method", "other-tools"],
