@@ -105,3 +105,15 @@ def test_a_rank_has_one_thread_unless_told_otherwise(monkeypatch):
     assert starting.os.environ["OMP_NUM_THREADS"] == "1"
     assert starting.os.environ["MKL_NUM_THREADS"] == "2"
     assert "multi_thread_eigen=false" in starting.os.environ["XLA_FLAGS"]
+
+
+def test_the_output_of_ranks_has_no_colours_where_it_may_end_in_a_file(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    for name in (*starting.ONE_THREAD, "XLA_FLAGS", starting.CODE):
+        monkeypatch.setenv(name, "set")
+    starting.prepare()
+    assert starting.os.environ["TERM"] == "xterm-256color"  # `adom solve --ranks` has looked where it ends
+    monkeypatch.delenv(starting.CODE)
+    starting.prepare()
+    assert starting.os.environ["TERM"] == "dumb"

@@ -40,6 +40,8 @@ def prepare() -> None:
     """
     if rank() is None:
         return
+    if CODE not in os.environ:  # a launcher of the user's own: its output may end in a file, without colours
+        os.environ["TERM"] = "dumb"
     if hasattr(signal, "SIGUSR1"):
         signal.signal(signal.SIGUSR1, lambda number, frame: signal.raise_signal(signal.SIGINT))
     for name, value in ONE_THREAD.items():

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
-from .defaults import lie_apart
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .picture import Painter
@@ -40,9 +39,9 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     with Painter(beside=settings.run.engine == "local") as painter:
         if settings.run.engine == "mpi":
             with ranks.watched("building the problem and the network"):
-                result = _build_and_run(settings)
+                result = _build_and_run(settings, out)
         else:
-            result = _build_and_run(settings)
+            result = _build_and_run(settings, out)
         code = of_run(result.status, result.provenance["tol"])
         if ranks.rank():  # rank 0 prints and writes for all, but a machine may have this rank alone
             _save_model(result, settings, out)
@@ -81,8 +80,9 @@ def check(settings: Config) -> None:
             output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
 
 
-def _build_and_run(settings: Config) -> "Result":
+def _build_and_run(settings: Config, out: Path) -> "Result":
     from . import build
+    from .defaults import lie_apart
 
     problem: Any
     folder = settings.problem.shards
@@ -93,7 +93,7 @@ def _build_and_run(settings: Config) -> "Result":
     from .. import solve as solve_problem  # not before: it loads JAX
 
     run, mpi = settings.run, settings.mpi
-    more: dict[str, Any] = {"monitor": not mpi.unwatched}
+    more: dict[str, Any] = {"monitor": not mpi.unwatched, "follow": out}
     if mpi.patience is not None:
         more["patience"] = mpi.patience
     if mpi.checkpoints is not None:

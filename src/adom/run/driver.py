@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .journal import Journal, Lines
 from .progress import Interrupt, Progress
 from .recorder import CLOCK, SECONDS, Plan, Recorder
 
@@ -90,8 +91,15 @@ def slots(plan: Plan, record_bytes: int) -> int:
     return max(1, min(512, wanted, SNAPSHOT_BYTES // record_bytes))
 
 
-def drive(backend: RecordingBackend, plan: Plan, recorder: Recorder, progress: Progress, interrupt: Interrupt) -> None:
-    """Advance a backend until every member has ended or Ctrl-C stops it."""
+def drive(
+    backend: RecordingBackend,
+    plan: Plan,
+    recorder: Recorder,
+    progress: Progress | Lines,
+    interrupt: Interrupt,
+    journal: Journal | None = None,
+) -> None:
+    """Advance a backend until every member has ended or Ctrl-C stops it; a journal takes the records of the first."""
     with progress:
         for chunk in chunks(backend, plan):
             asked = backend.anyone(interrupt.asked)
@@ -101,6 +109,8 @@ def drive(backend: RecordingBackend, plan: Plan, recorder: Recorder, progress: P
                 ending = "converged" if backend.agreed else "interrupted" if asked else ""
                 taken = recorder.take(_timed(tables, chunk, recorder.seconds), ending)
                 progress.update(int(tables[:, -1, CLOCK].max()), _worst(recorder))
+                if journal is not None:
+                    journal.take(recorder.histories[0])
             taken = backend.share(taken, chunk, recorder)
             recorder.keep_rows(taken, partial(backend.rows, chunk))
             recorder.seconds += chunk.seconds
@@ -116,7 +126,8 @@ def _timed(tables: Array, chunk: Chunk, before: float) -> Array:
     return tables
 
 
-def _worst(recorder: Recorder) -> float | None:
-    """Return the largest error of the members that are carried, where errors are known."""
+def _worst(recorder: Recorder) -> str:
+    """Return the largest error of the members that are carried, with its name; "" where nothing is measured."""
     histories = [recorder.histories[member] for member in recorder.members]
-    return max(history.error for history in histories) if histories[0].measure == "error" else None
+    measure = histories[0].measure
+    return f"{measure} {max(history.error for history in histories):.2e}" if measure else ""

@@ -40,10 +40,9 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def update(self, done: int, error: float | None = None) -> None:
+    def update(self, done: int, note: str = "") -> None:
         """Move the bar to `done`."""
         if self._bar is not None:
-            note = "" if error is None else f"error {error:.2e}"
             self._bar.update(self._task, completed=min(done, self.total), note=note)
 
 

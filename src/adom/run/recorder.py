@@ -131,14 +131,19 @@ class History:
             if ending.status in LOST:
                 self.status, self.message = ending
 
-    def result(self, provenance: dict[str, Any]) -> Result:
-        """Return the result of a member that has ended."""
-        columns: Any = {}
-        for name, column in zip(COLUMNS, self.table.T, strict=True):
+    def columns(self, table: Array) -> dict[str, Array]:
+        """Return the columns of a table of records by their names in a result."""
+        columns: dict[str, Array] = {}
+        for name, column in zip(COLUMNS, table.T, strict=True):
             if name == "error" and self.measure:
                 columns[self.measure.replace(" ", "_")] = column.copy()
             elif name != "error" and (name != "consensus" or self.measure):
                 columns[name] = column.astype(np.int64 if name in COUNTS else np.float64)
+        return columns
+
+    def result(self, provenance: dict[str, Any]) -> Result:
+        """Return the result of a member that has ended."""
+        columns: Any = self.columns(self.table)
         assert self.rows is not None
         return Result(self.rows, columns, self.status, {**provenance, "message": self.message})
 

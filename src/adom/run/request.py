@@ -36,6 +36,7 @@ class Request:
     progress: bool | None = None
     patience: float = 10.0
     monitor: bool = True
+    follow: Any = None  # a folder for records as they come
 
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)

@@ -1,5 +1,6 @@
 """`solve` and `solve_many`: check the arguments, then call an engine."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algorithms import Method
-from ..data.node_data import NodeData
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -19,6 +19,7 @@ from .result import Result
 from .tuning import tune
 
 if TYPE_CHECKING:
+    from ..data.node_data import NodeData
     from ..data.shards import Shards
     from .ranks.checkpoints import Checkpoints
 
@@ -39,6 +40,7 @@ def solve(
     checkpoints: "Checkpoints | None" = None,
     patience: float = 10.0,
     monitor: bool = True,
+    follow: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Minimise the sum of the problem's f_i over the network.
 
@@ -78,6 +80,9 @@ def solve(
         Seconds without an answer after which a rank counts as hanging, and the job is ended (engine "mpi").
     monitor : bool
         False leaves out, with `Shards`, the records of gradient and consensus, for which rows travel to rank 0.
+    follow : path, optional
+        Folder in which a run of more than two seconds appends its records to ``history.csv`` and ``history.jsonl`` as
+        it goes, some 200 a second at most, and to ``events`` where TensorBoard is installed.
 
     Examples
     --------
@@ -87,22 +92,24 @@ def solve(
     >>> result.status
     'converged'
     """
-    request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor)
+    request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor, follow)
+    source: Any = problem
     if engine == "mpi":
-        from .ranks.fit import fit_on_ranks
+        if _lies_apart(problem):
+            from .ranks.fit import fit_on_ranks
+
+            return fit_on_ranks(source, network, method, parameters, request, checkpoints)
         from .ranks.solve import solve_on_ranks
 
-        if isinstance(problem, NodeData):
-            return fit_on_ranks(problem, network, method, parameters, request, checkpoints)
-        return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
+        return solve_on_ranks(source, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
         raise InputError(f"checkpoints are written by engine 'mpi' alone, got engine={engine!r}; leave them out")
     check_pair(problem, network, directed=True)
-    if isinstance(problem, NodeData):
+    if _lies_apart(problem):
         from .ranks.fit import fit_here
 
-        return fit_here(problem, network, method, parameters, request)
-    whole = problem if isinstance(problem, Problem) else problem.whole()
+        return fit_here(source, network, method, parameters, request)
+    whole = problem if isinstance(problem, Problem) else source.whole()
     chosen = make_method(whole, network, method, parameters)
     if isinstance(method, Method):
         return run_settings([chosen], [whole], network, "given", request)[0]
@@ -115,6 +122,11 @@ def solve(
     best, chosen_oracle, search = tune(whole, network, type(chosen), request)
     result = run_settings([best], [whole], network, TUNED, replace(request, oracle=chosen_oracle))[0]
     return replace(result, provenance={**result.provenance, "tuning": search})
+
+
+def _lies_apart(problem: Any) -> bool:
+    """Return whether it is a model to be fitted to data that lie apart; only then is the code for these loaded."""
+    return hasattr(problem, "seen")
 
 
 def solve_many(

@@ -174,7 +174,7 @@ def verify(
             ratios.append(_ratios(_Sides(*(np.asarray(part)[:count] for part in sides))))
             drift = Drift(*(part[count - 1] for part in drifts))
             before = State(*(s[count - 1] for s in states))
-            bar.update(chunk.end, float(((x[count - 1] - fixed.x) ** 2).sum()))
+            bar.update(chunk.end, f"error {float(((x[count - 1] - fixed.x) ** 2).sum()):.2e}")
     table = np.concatenate(ratios)
     return Verification(tuple(_row(name, column) for name, column in zip(STATEMENTS, table.T, strict=True)))
 

@@ -22,6 +22,7 @@ from ...util.threads import one_thread
 from ..constants import check_pair
 from ..driver import Chunk, drive, slots
 from ..endings import rounding
+from ..journal import following
 from ..lossy import as_run
 from ..presence import Presence, presence_on
 from ..progress import Interrupt, Progress
@@ -89,7 +90,8 @@ def run_settings(
     # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
     alone = oracle.kind == "auto" and not problems[0].closed_form
     size = 1 if alone else len(methods)
-    with double_precision(), one_thread(), Interrupt() as interrupt:
+    follow = request.follow if len(methods) == 1 else None
+    with double_precision(), one_thread(), Interrupt() as interrupt, following(follow) as journal:
         for first in range(0, len(methods), size):
             some = slice(first, first + size)
             plan = histories[first].plan
@@ -99,7 +101,7 @@ def run_settings(
             begin = partial(Session, problems[some], network, these, oracle, dtype=plan.dtype)
             known = np.stack(solutions(problems[some]))
             with LocalBackend(begin, plan, known, problems[0].nodes, pilot, presences[some]) as backend:
-                drive(backend, plan, recorder, progress, interrupt)
+                drive(backend, plan, recorder, progress, interrupt, journal)
     return [results[member] for member in range(len(methods))]
 
 

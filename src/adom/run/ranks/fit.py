@@ -20,6 +20,7 @@ from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
+from ..journal import Journal, Lines, following
 from ..request import Request, method_type
 from ..result import Result
 from .agreement import greatest
@@ -83,7 +84,10 @@ def fit(
     with rank_errors():
         own = agreed.problem(shards)
     tol = request.tol or data.nodes * NEAR**2
-    results, rows = _stages(world, own, agreed, network, method, parameters, replace(request, tol=tol), links)
+    request = replace(request, tol=tol)
+    with following(None if world.rank else request.follow) as journal:
+        request = replace(request, follow=None)
+        results, rows = _stages(world, own, agreed, network, method, parameters, request, links, journal)
     return _joined(results, agreed.model_rows(rows), tol)
 
 
@@ -96,6 +100,7 @@ def _stages(
     parameters: Any,
     request: Request,
     links: "GossipLinks",
+    journal: Journal | None,
 ) -> tuple[list[Result], Array]:
     """Run stage after stage until the intercepts have settled; return their results, and the rows in the end."""
     nodes, intercepts = len(agreed.names), free(agreed, own.dim)
@@ -103,6 +108,8 @@ def _stages(
     near = float(np.sqrt(request.tol / nodes))
     centre, tilt = np.zeros(own.dim), np.zeros((own.nodes, own.dim))
     results: list[Result] = []
+    shown = False if world.rank else request.progress
+    lines = Lines(request.rounds, method_type(method).title, shown) if world.ranks > 1 else None
     before: tuple[Array, Array] | None = None
     rows, moved, slowest = np.zeros((nodes, own.dim)), np.inf, 0.5
     while len(results) < STAGES:
@@ -113,7 +120,9 @@ def _stages(
         wanted = near if last else ROUGH * min(moved, 1.0)
         rough = replace(request, tol=nodes * max(wanted, near) ** 2)
         stage = Stage(own, agreed, centre, tilt)
-        result = run(world, stage, network, method, parameters, rough, None, links.gossip)
+        if journal is not None:
+            journal.next_stage()
+        result = run(world, stage, network, method, parameters, rough, None, links.gossip, journal, lines)
         links.gossip = RankGossip(links.gossip.travel, int(result.last["round"]), int(result.last["floats_sent"]))
         results.append(result)
         rows, step = centre + result.x, result.x.mean(axis=0)

@@ -20,6 +20,7 @@ from ..auto.pilot import Pilot
 from ..constants import check_pair, constants, spectrum
 from ..driver import drive
 from ..endings import rounding
+from ..journal import Journal, Lines, following
 from ..lossy import as_run
 from ..presence import presence_on
 from ..progress import Interrupt, Progress
@@ -82,6 +83,8 @@ def run(
     request: Request,
     kept: Checkpoints | None,
     gossip: RankGossip | None = None,
+    journal: Journal | None = None,
+    lines: Lines | None = None,
 ) -> Result:
     """Solve as one of several ranks; where they have talked before, `gossip` goes on from there."""
     if parameters == TUNED:
@@ -104,9 +107,10 @@ def run(
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
             resumed = _resume(world, backend, recorder, kept)
-            progress = Progress(task.plan.rounds, cls.title, False if world.rank else request.progress)
-            with Interrupt() as interrupt:
-                drive(backend, task.plan, recorder, progress, interrupt)
+            shown = False if world.rank else request.progress
+            progress = lines or (Lines if world.ranks > 1 else Progress)(task.plan.rounds, cls.title, shown)
+            with Interrupt() as interrupt, following(None if world.rank else request.follow, journal) as records:
+                drive(backend, task.plan, recorder, progress, interrupt, records)
             _end_if_spent(backend)
     start = task.presence.start_error if task.presence else block.start_error
     described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}

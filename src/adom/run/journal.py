@@ -1,0 +1,156 @@
+"""Records of a run, written while it goes on, and lines that say how far it is."""
+
+import json
+import math
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+from ..util.text import format_duration, json_ready
+from .recorder import History
+
+BEGIN = 2.0
+"""Seconds that a run lasts before anything is written: a short one is over before anybody looks."""
+FLUSH = 1.0
+"""Seconds from one writing to the next."""
+MOST = 200
+"""Records that are written at a time; where there are more, they are evenly chosen, and the last is among them."""
+FIRST, LAST, GROWTH = 5.0, 60.0, 1.5
+"""Seconds to the first line of progress, the most from one to the next, and how they grow."""
+
+
+class Journal:
+    """Appends the records of a run to ``history.csv`` and ``history.jsonl``, and to events for TensorBoard.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files go; those of an earlier run are replaced when the first record is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stage = 0  # of a fit in several runs
+        self._began = self._written = time.monotonic()
+        self._waiting: list[dict[str, np.ndarray]] = []
+        self._seen = 0
+        self._ends: dict[str, float] = {}
+        self._files: list[IO[str]] = []
+        self._events: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._files:
+            self._write()
+        for file in (*self._files, *([] if self._events is None else [self._events])):
+            file.close()
+
+    def next_stage(self) -> None:
+        """Begin another run of the same fit: its counts go on from those of the last one."""
+        self.stage += 1
+        self._seen = 0
+        if self.last:
+            self._ends = {name: self.last[name] for name in ("iteration", "gradients", "seconds")}
+
+    last: dict[str, float] = {}  # noqa: RUF012  # replaced, never changed
+
+    def take(self, history: History) -> None:
+        """Write the records that have come since, if it is time."""
+        tables = history.tables[self._seen :]
+        if not tables:
+            return
+        self._seen = len(history.tables)
+        columns = history.columns(np.concatenate(tables))
+        for name, before in self._ends.items():
+            columns[name] = columns[name] + before
+        if self.stage:
+            columns = {"stage": np.full(len(columns["round"]), self.stage), **columns}
+        self.last = {name: column[-1].item() for name, column in columns.items()}
+        self._waiting.append(columns)
+        now = time.monotonic()
+        if now - self._began >= BEGIN and now - self._written >= FLUSH:
+            self._write()
+            self._written = time.monotonic()
+
+    def _write(self) -> None:
+        """Append the records that wait, or `MOST` of them where there are more."""
+        if not self._waiting:
+            return
+        names = list(self._waiting[0])
+        if not self._files:
+            self._open(names)
+        columns = [np.concatenate([part[name] for part in self._waiting]) for name in names]
+        self._waiting.clear()
+        count = len(columns[0])
+        chosen = np.unique(np.linspace(0, count - 1, min(count, MOST)).round().astype(int))
+        table, lines = self._files
+        for row in zip(*(column[chosen].tolist() for column in columns), strict=True):
+            table.write(",".join("" if math.isnan(value) else repr(value) for value in row) + "\n")
+            record = dict(zip(names, row, strict=True))
+            lines.write(json.dumps(json_ready(record)) + "\n")
+            self._log(record)
+        for file in (*self._files, *([] if self._events is None else [self._events])):
+            file.flush()
+
+    def _open(self, names: list[str]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        paths = (self.folder / "history.csv", self.folder / "history.jsonl")
+        self._files = [path.open("w", encoding="utf-8", newline="\n") for path in paths]
+        self._files[0].write(",".join(names) + "\n")
+        if find_spec("tensorboard") is not None:
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+            self._events = EventFileWriter(str(self.folder / "events"))
+
+    def _log(self, row: dict[str, float]) -> None:
+        """Add a record to the events, by rounds."""
+        if self._events is None:
+            return
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values = [
+            Summary.Value(tag=name, simple_value=row[name])
+            for name in ("error", "gradient_norm", "consensus", "gradients", "floats_sent")
+            if name in row
+        ]
+        self._events.add_event(Event(wall_time=time.time(), step=int(row["round"]), summary=Summary(value=values)))
+
+
+def following(folder: Any, journal: Journal | None = None) -> AbstractContextManager[Journal | None]:
+    """Return the journal of a run: one that others close, a new one where a folder is given, or none."""
+    if journal is not None or folder is None:
+        return nullcontext(journal)
+    return Journal(Path(folder))
+
+
+class Lines:
+    """Progress as plain lines on stderr, for ranks: their output is forwarded, and may end in a file."""
+
+    def __init__(self, total: int, title: str, show: bool | None = None) -> None:
+        self.total, self.title, self.show = total, title, show is not False
+        self._began = time.monotonic()
+        self._next = FIRST
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, done: int, note: str = "") -> None:
+        """Print a line if it is time."""
+        passed = time.monotonic() - self._began
+        if not self.show or passed < self._next:
+            return
+        self._next = passed + min(GROWTH * self._next, LAST)
+        near = f", {note}" if note else ""
+        words = f"{self.title}: round {done:,} of {self.total:,}{near}, after {format_duration(passed)}"
+        print(words, file=sys.stderr, flush=True)
