@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-apart bench-auto bench-battery bench-constants bench-drift bench-loss bench-peers clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-loss bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -82,6 +82,10 @@ bench-battery: $(READY)  ## the default oracle against the exact one on 500 rand
 
 bench-constants: $(READY)  ## parameters auto against theory, unit and the best chi on 300 random settings (an hour on two cores)
 	@$(BIN)/python benchmarks/constants_battery.py
+
+bench-agents: $(READY)  ## 2, 8 and 32 agents: rounds a second, bytes, memory; then ten minutes with faults all along (twelve minutes)
+	@$(BIN)/python benchmarks/agents.py
+	@$(BIN)/python benchmarks/agents.py --soak 600
 
 bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
 	@$(BIN)/python benchmarks/drift.py

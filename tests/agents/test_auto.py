@@ -6,7 +6,7 @@ from support.agents_made import World, exact, make_agent, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]
 LINKS = ring(NAMES, [("n0", "n3"), ("n1", "n4")])
-FUNCTIONS = dict(zip(NAMES, quadratics(6, 4, kappa=30.0), strict=True))
+FUNCTIONS = dict(zip(NAMES, quadratics(6, 4, kappa=10.0), strict=True))
 
 
 def made(name, method):
@@ -14,7 +14,7 @@ def made(name, method):
     return make_agent(name, FUNCTIONS[name], others, method, patience=0.05, gone=1.0)
 
 
-@pytest.mark.parametrize(("method", "loss", "rounds"), [("adom", 0.0, 700), ("adom", 0.1, 1000), ("diging", 0.0, 900)])
+@pytest.mark.parametrize(("method", "loss", "rounds"), [("adom", 0.0, 450), ("adom", 0.1, 600), ("diging", 0.0, 600)])
 def test_nobody_needs_to_know_chi(method, loss, rounds):
     w = World([made(name, method) for name in NAMES], LINKS, loss)
     while min(agent.round for agent in w.agents.values()) < rounds:
@@ -29,9 +29,9 @@ def test_nobody_needs_to_know_chi(method, loss, rounds):
 def test_a_newcomer_takes_over_the_settings():
     w = World([made(name, "adom") for name in NAMES[:5]], LINKS)
     w.start()
-    w.run(500)
+    w.run(250)
     w.add(made("n5", "adom"))
-    w.run(500)
+    w.run(250)
     assert len({agent.settings.chi for agent in w.agents.values()}) == 1
     w.run(400)
     assert w.error(exact(list(FUNCTIONS.values()))) < 1e-6

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ import pytest
 pytest.importorskip("zenoh")
 
 import adom
-from adom.agents.config import make_config
+from adom.agents.config import Config, make_config
+from adom.agents.links import Links
 from adom.agents.service import Service
+from adom.agents.wire import Form, Member, Message, most_bytes, pack
 from adom.errors import InputError
 from support.agents_made import free_ports, ring
 
@@ -154,6 +157,43 @@ def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
     assert set(made[0].agent.counters.refused) == {"problem"}
     assert len(lines(made[0], "refused")) == 1
     assert "another problem" in lines(made[0], "refused")[0]["why"]
+
+
+def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
+    folder, _ = data
+    honest = services(folder, tmp_path, NAMES[:1], gather=0.0, patience=0.2, seconds=3.0, chi=2.0)[0]
+    where = f"tcp/127.0.0.1:{free_ports(1)[0]}"
+    given = {**honest.config.__dict__, "neighbours": {"n1": where}}
+    honest.links.close()
+    honest = Service(Config(**given), io.StringIO())
+    fake, form = Links("n1", where, {"n0": honest.config.listen}), honest.agent.form
+    good = pack(Message(0, members=[Member("n1", 1, 1, 0.02, 1.0)]), form)
+    wrong_version = good[:4] + b"\x09\0" + good[6:]
+    other = pack(Message(0), Form(**{**form.__dict__, "dim": DIM + 1}))
+    bad = {
+        "truncated": good[:20],
+        "version": wrong_version,
+        "dimension": other,
+        "trailing": good + b"x",
+        "foreign": b"?" * 99,
+    }
+    bad["oversized"] = good + b"\0" * (most_bytes(form) + 1)
+    thread = threading.Thread(target=honest.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 15
+    while set(honest.agent.counters.refused) != set(bad) and time.monotonic() < end:
+        for message in bad.values():
+            fake.send("n0", message)
+        time.sleep(0.05)
+    fake.send("n0", b"\0" * (4 * most_bytes(form)))  # too much even to be counted
+    honest.ask_to_stop("asked to")
+    thread.join(10)
+    fake.close()
+    assert set(honest.agent.counters.refused) == set(bad)
+    assert {line["why"].split(":")[0] for line in lines(honest, "refused")} == {"n1"}
+    assert len(lines(honest, "refused")) == len(bad)
+    assert honest.agent.counters.received == 0
+    assert honest.agent.rows.entries == {}
 
 
 def test_tol_of_a_method_without_a_bound_is_refused(data, tmp_path):

@@ -52,14 +52,15 @@ class World:
     def __init__(self, agents, links, loss=0.0, seed=0):
         self.agents = {agent.name: agent for agent in agents}
         self.links = {frozenset(link) for link in links}
-        self.cut, self.stopped = set(), set()
+        self.cut, self.stopped, self.one_way = set(), set(), set()
         self.loss, self.rng = loss, np.random.default_rng(seed)
         self.now, self.mail, self.running = 0.0, deque(), set()
 
     def send(self, sender, messages):
         for to, data in messages:
             link = frozenset((sender, to))
-            if link in self.links and link not in self.cut and self.rng.random() >= self.loss:
+            lost = link in self.cut or (sender, to) in self.one_way or self.rng.random() < self.loss
+            if link in self.links and not lost:
                 self.mail.append((self.now + self.TICK, sender, to, data))
 
     def tick(self, gather=True):

@@ -175,7 +175,9 @@ class Auto:
     def seen(self) -> Array:
         """Return what to repeat to neighbours: the settings; and after a quarter, what was seen."""
         head = np.array(self._next or self._now, dtype=float)
-        telling = self._next is None and self._numbers[: self.canaries].any()
+        quarter, since = divmod(self._number - self._now[START], self._quarter)
+        lately = quarter > 0 and (since <= self._agreement or quarter > QUARTERS)
+        telling = self._next is None and lately and self._numbers[: self.canaries].any()
         return np.concatenate([head, self._numbers]) if telling else head
 
     def hear(self, seen: Array) -> None:
@@ -192,6 +194,7 @@ class Auto:
 
     def begin(self, number: int, rows: Rows) -> None:
         """Look, decide, and go over to new settings, where it is time to; before a round."""
+        self._number = number
         if self._nodes < 2:
             self._now = (*self._now[:START], number, 0, 0)
             self._restart()

@@ -45,10 +45,18 @@ class Links:
         For TLS.
     loss : float
         The part of messages heard that is dropped, to try what happens.
+    largest : int
+        Bytes of a message beyond which nothing of it is kept.
     """
 
     def __init__(
-        self, name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None = None, loss: float = 0.0
+        self,
+        name: str,
+        listen: str,
+        neighbours: Mapping[str, str],
+        keys: Keys | None = None,
+        loss: float = 0.0,
+        largest: int = 2**24,
     ) -> None:
         try:
             import zenoh
@@ -59,7 +67,7 @@ class Links:
         self.deaf: set[str] = set()  # names whose messages are dropped, as if the link were cut
         self._random = Random(name)
         self._heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
-        config = zenoh.Config.from_json5(json.dumps(zenoh_config(name, listen, neighbours, keys)))
+        config = zenoh.Config.from_json5(json.dumps(zenoh_config(name, listen, neighbours, keys, largest)))
         try:
             self._session = zenoh.open(config)
         except zenoh.ZError as error:
@@ -109,7 +117,9 @@ class Links:
             self._session.close()
 
 
-def zenoh_config(name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None) -> dict[str, Any]:
+def zenoh_config(
+    name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None, largest: int
+) -> dict[str, Any]:
     """Return the configuration of a session."""
     config: dict[str, Any] = {
         "mode": "peer",
@@ -122,7 +132,7 @@ def zenoh_config(name: str, listen: str, neighbours: Mapping[str, str], keys: Ke
         },
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "transport": {
-            "link": {"tx": {"lease": LEASE, "keep_alive": 4}},
+            "link": {"tx": {"lease": LEASE, "keep_alive": 4}, "rx": {"max_message_size": largest}},
             "shared_memory": {"enabled": False},
             "unicast": {"open_timeout": 2000, "accept_timeout": 2000},
         },

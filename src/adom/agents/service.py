@@ -29,7 +29,7 @@ from .kept import restore, save, write_model
 from .links import Links
 from .rows import Rows
 from .settings import Settings
-from .wire import Form, Member
+from .wire import Form, Member, most_bytes
 
 LINGER = 5
 """Times that last words are said, since nobody confirms them."""
@@ -79,7 +79,8 @@ class Service:
         self.config, self._log = config, log or sys.stdout
         self.agent = make_agent(config, read_function(config))
         self.resumed = restore(self.agent, self._file("checkpoint.npz"))
-        self.links = Links(config.name, config.listen, config.neighbours, config.keys, config.loss)
+        largest = 2 * most_bytes(self.agent.form)
+        self.links = Links(config.name, config.listen, config.neighbours, config.keys, config.loss, largest)
         self.began = time.monotonic()
         self.status: dict[str, Any] = {}
         self.events: list[str] = []
@@ -133,7 +134,9 @@ class Service:
             if "deaf" in command:
                 self.links.deaf = set(command["deaf"])
             if "answer" in command:
-                self.tell("answer", x=self.agent.x.tolist(), round=self.agent.round)
+                rows, dim = self.agent.rows, self.agent.form.dim
+                conserved = rows.rule.of(rows.state)[0, :, :dim].tolist()
+                self.tell("answer", x=self.agent.x.tolist(), conserved=conserved, round=self.agent.round)
 
     # The run
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.files import atomic
+from .config import TABLES
 from .functions import Function, Sum, from_samples
 from .keys import make_keys
 
@@ -107,7 +108,7 @@ class Swarm:
     wires : Wires
     tls : bool
     settings : dict
-        More settings of every agent's table [agent], by key.
+        More settings of every agent's tables [agent] and [run], by key.
     l2 : float
         Of the regression.
     """
@@ -127,6 +128,7 @@ class Swarm:
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.status: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, Array] = {}
+        self.conserved: dict[str, Array] = {}  # what of their states must sum to zero
         self.stopped: set[str] = set()
         self.events: list[str] = []
         self.began = time.monotonic()
@@ -154,13 +156,14 @@ class Swarm:
         return sorted(b if a == name else a for a, b in self.links if name in (a, b))
 
     def _configure(self, name: str) -> None:
-        p, home = self._protocol, self.folder
+        p, home, more = self._protocol, self.folder, self._settings
         found = {other: f"{p}/{self.wires.address(other, name)}" for other in self.neighbours(name)}
         agent = {"name": name, "listen": f"{p}/{self.wires.address(name)}", "keys": "keys", "plain": p == "tcp"}
         tables: dict[str, dict[str, Any]] = {
-            "agent": {**agent, "control": True, **self._settings},
+            "agent": {**agent, "control": True, **{k: v for k, v in more.items() if k in TABLES["agent"]}},
             "neighbours": found,
             "problem": {"data": f"{name}.npz", "l2": self._l2},
+            "run": {k: v for k, v in more.items() if k in TABLES["run"]},
             "files": {"out": f"out-{name}", "report": 0.25},
         }
         text = ""
@@ -217,6 +220,7 @@ class Swarm:
                 event = json.loads(line)
                 if event["event"] == "answer":
                     self.answers[name] = np.array(event["x"])
+                    self.conserved[name] = np.array(event["conserved"])
                 elif event["event"] in ("status", "end"):
                     self.status[name] = {**self.status.get(name, {}), **event}
         process.stdout.close()
@@ -287,6 +291,14 @@ class Swarm:
         x = self.exact(here)
         known = {name: self.answers[name] for name in here if name in self.answers}
         return {name: float(np.linalg.norm(a - x) / np.linalg.norm(x)) for name, a in known.items()}
+
+    def sums(self) -> float:
+        """Return how far the sums that the method conserves are from zero, relative to what is summed.
+
+        It says something once all are at rest, since agents answer in different rounds.
+        """
+        parts = [self.conserved[name] for name in self.present() if name in self.conserved]
+        return float(np.abs(sum(parts)).max() / max(np.abs(part).max() for part in parts)) if parts else np.nan
 
     def picture(self) -> dict[str, Any]:
         """Return what a page shows of the swarm."""
