@@ -50,7 +50,7 @@ def test_where_all_canaries_die_at_once_the_boldest_wins():
 
 def test_where_bold_canaries_grow_the_best_of_the_others_wins():
     chosen = policy()
-    assert decide(chosen, [-1, -1, -0.1, 9.0, 9.0, 9.0]).power == FIRST[3] + 1
+    assert decide(chosen, [-1, -1, -0.5, 9.0, 9.0, 9.0]).power == FIRST[3] + 1
 
 
 def test_where_all_canaries_grow_the_run_becomes_more_careful_than_all_of_them():

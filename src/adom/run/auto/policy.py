@@ -60,8 +60,10 @@ LASTS = 1.0
 """Time for which momentum is left alone, in the same units: to restart it sooner would lose more than it gains."""
 MANY_ROUNDS = 512
 """Rounds of a block from which on rates are averaged with those of the block before."""
-SLACK = 0.3
-"""Growth, as a logarithm, that says nothing in a block too short for its assumption to show what it does."""
+SLACK = 0.75
+"""Growth, as a logarithm, that says nothing in a block too short for its assumption to show what it does.
+
+What momentum has just begun to move goes on evenly, and is twice as far in the last quarter as in the second."""
 
 
 class Decision(NamedTuple):
@@ -186,7 +188,8 @@ class Policy:
         if self.power in self.window[: len(rates)]:
             own = rates[self.window.index(self.power)]
         step = block.steps[-1]
-        back = not step <= GROWN * self._good_step or bool(own < 0 and step > RISEN * block.steps[0])
+        much = max(GROWN, 2 * np.sqrt(steepest / flattest))  # momentum takes so long to begin
+        back = not step <= much * self._good_step or bool(own < 0 and step > RISEN * block.steps[0])
         if back:
             power, why = max(power, self._centre + 1), "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
