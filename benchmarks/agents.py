@@ -25,7 +25,7 @@ PACE = 0.01
 def made(folder: Path, count: int, tls: bool, settings: dict) -> Swarm:
     names = [f"n{i}" for i in range(count)]
     write_samples(folder, names, seed=0, dim=DIM)
-    return Swarm(folder, names, random_links(names, 0), Loopback(names, PORT), tls, settings)
+    return Swarm(folder, names, random_links(names, 0), Loopback(names, range(PORT, PORT + count)), tls, settings)
 
 
 def memory(swarm: Swarm) -> dict[str, float]:
@@ -87,37 +87,38 @@ def soak(seconds: float, count: int, tls: bool, seed: int) -> dict:
             for name in swarm.names:
                 swarm.start(name)
             waiting = list(random_events(swarm.names, swarm.links, seed, seconds))
-            early: dict[str, float] = {}
+            seen: dict[int, list[tuple[float, float]]] = {}
             counted = len(waiting)
             while waiting:
                 event = waiting.pop(0)
                 time.sleep(max(0.0, event.seconds - (time.monotonic() - swarm.began)))
                 happen(swarm, event)
-                if not early and time.monotonic() - swarm.began > min(60.0, seconds / 3):
-                    early = memory(swarm)
-            old = {name: megabytes for name, megabytes in early.items() if not _restarted(swarm, name, seconds)}
+                for name, megabytes in memory(swarm).items():
+                    pid = swarm.processes[name].pid
+                    seen.setdefault(pid, []).append((time.monotonic() - swarm.began, megabytes))
             reached = swarm.wait_for_error(1e-10, 120)
-            swarm.wait(lambda: False, 1.0)
-            late, sums = memory(swarm), swarm.sums()
+            swarm.wait(lambda: False, 5.0)
             return {
                 "seconds": seconds,
                 "events": counted,
                 "all at the exact answer to 1e-10": reached,
                 "greatest relative error": max(swarm.errors().values(), default=float("inf")),
-                "conserved sums over their parts": sums,
-                "megabytes, early and late": [
-                    [round(early[name], 1), round(late[name], 1)] for name in old if name in late
-                ],
+                "conserved sums over their parts": swarm.sums(),
+                "seconds of a process, megabytes at first and at last": _growth(seen),
                 "rounds": max(status["round"] for status in swarm.status.values()),
                 "repaired": sum(status["repaired"] for status in swarm.status.values()),
                 "restarts from nothing": sum(status["restarts"] for status in swarm.status.values()),
             }
 
 
-def _restarted(swarm: Swarm, name: str, seconds: float) -> bool:
-    """Return whether an agent was killed after the first look at memory."""
-    killed = [float(line.split(" s:")[0]) for line in swarm.events if line.endswith(f"{name} is killed")]
-    return any(when > min(60.0, seconds / 3) for when in killed)
+def _growth(seen: dict[int, list[tuple[float, float]]]) -> list[list[float]]:
+    """Return, for the processes that lived longest, how long, and their memory ten seconds after the start and last."""
+    lives = []
+    for looks in seen.values():
+        settled = [look for look in looks if look[0] > looks[0][0] + 10]
+        if settled:
+            lives.append([round(settled[-1][0] - settled[0][0]), round(settled[0][1], 1), round(settled[-1][1], 1)])
+    return sorted(lives, reverse=True)[:5]
 
 
 if __name__ == "__main__":

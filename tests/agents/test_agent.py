@@ -118,6 +118,21 @@ def test_a_link_that_is_heard_one_way_only_does_not_count_and_slows_nobody_down(
     assert conserved(w) < 1e-12
 
 
+def test_an_agent_whose_clock_went_back_is_believed_again():
+    w = world(chi=12.0)
+    w.agents["n2"].members.own.boot = 10**6
+    w.run(50)
+    del w.agents["n2"]
+    w.run(150)
+    assert not w.agents["n1"].members.here("n2", w.now)
+    w.add(made("n2", boot=3, chi=12.0))
+    w.run(60)
+    assert w.agents["n2"].members.own.boot > 10**6
+    assert all(agent.members.here("n2", w.now) for name, agent in w.agents.items() if name != "n2")
+    assert w.agents["n1"].neighbours["n2"].counted
+    assert not w.agents["n2"].members.impostor
+
+
 def test_an_agent_that_leaves_says_so():
     w = world(chi=12.0)
     w.run(200)

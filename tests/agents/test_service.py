@@ -92,6 +92,18 @@ def test_they_stop_by_agreement_and_write_their_models(data, tmp_path):
     assert status["bound"] <= 1e-6
     assert status["present"] == NAMES
     assert lines(made[0], "end")[0]["why"] == "agreed"
+    picture = made[0].picture()
+    assert [agent["name"] for agent in picture["agents"]] == NAMES
+    assert sorted(link[1] for link in picture["links"]) == sorted(made[0].config.neighbours)
+
+
+def test_an_agent_without_neighbours_is_done_at_once(data, tmp_path):
+    folder, _ = data
+    made = services(folder, tmp_path, NAMES[:1], tol=1e-12)
+    assert set(run_all(made).values()) == {"agreed"}
+    with np.load(folder / "n0.npz") as file:
+        alone = adom.LogisticRegression.from_nodes([(file["features"], file["labels"])], l2=0.02)
+    assert np.abs(made[0].agent.x - alone.solution()).max() < 1e-9
 
 
 def test_a_restart_goes_on_from_the_checkpoint(data, tmp_path):

@@ -19,7 +19,7 @@ def swarm(folder, count, tls, extra=0.5):
     names = [f"n{i}" for i in range(count)]
     write_samples(folder, names, seed=1, dim=6)
     links = random_links(names, seed=1, extra=extra)
-    wires = Loopback(names, free_ports(1)[0]) if missing() or not tls else Namespaces(names, links)
+    wires = Loopback(names, free_ports(count)) if missing() or not tls else Namespaces(names, links)
     return Swarm(folder, names, links, wires, tls, QUICK, l2=0.5)
 
 

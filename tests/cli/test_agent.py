@@ -57,8 +57,8 @@ def test_wrong_calls_are_refused(refused: Any) -> None:
 
 def test_a_swarm_reaches_the_exact_answer(adom: Any) -> None:
     Path("faults.txt").write_text("2.0 start n2\n")
-    words = ("--agents", 3, "--late", 1, "--seconds", 2, "--faults", "faults.txt", "--plain", "--seed", 3, "--json")
-    outcome = adom("swarm", *words)
+    words = ("--agents", 3, "--late", 1, "--seconds", 2, "--faults", "faults.txt", "--plain", "--port", 21447)
+    outcome = adom("swarm", *words, "--seed", 3, "--json")
     assert outcome.code == 0, outcome
     assert outcome.json["error"] <= 1e-8
     assert outcome.json["present"] == ["n0", "n1", "n2"]

@@ -176,7 +176,7 @@ class Agent:
         message.flags |= HEARS if now - n.heard <= 2 * self.patience else 0
         novelties = (self.members.novelties, self.members.own.level, self.members.own.mu)
         if novelties != n.knows or now - n.told >= TABLE_EVERY * self.gone or message.vectors is None:
-            n.told, n.knows, message.members = now, novelties, self.members.news(now)
+            n.told, n.knows, message.members = now, novelties, self.members.news(now, n.name)
         data = pack(message, self.form)
         self.counters.sent += 1
         self.counters.bytes_sent += len(data)

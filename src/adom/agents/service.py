@@ -62,6 +62,8 @@ def make_agent(config: Config, function: Function) -> Agent:
     problem = f"{config.kind} l2={config.l2!r} weigh={config.weigh} classes={config.classes}"
     form = Form(problem, config.method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(config.name, time.time_ns(), 0, function.mu, function.L)
+    if not config.neighbours:
+        own.apart = 0.0  # nobody could differ
     return Agent(own, rows, form, settings, function, config.neighbours, config.patience, config.gone)
 
 
@@ -215,7 +217,8 @@ class Service:
 
     def _agreed(self, now: float) -> bool:
         members, tol = self.agent.members, self.config.tol
-        return tol is not None and agree(members.own, members.present(now), tol)
+        some = self.agent.counters.rounds > 0
+        return tol is not None and some and agree(members.own, members.present(now), tol)
 
     def _is_due(self, what: str, now: float) -> bool:
         if now < self._due[what]:

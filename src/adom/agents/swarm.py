@@ -48,8 +48,8 @@ class Wires(Protocol):
 class Loopback:
     """Agents on 127.0.0.1, a port each."""
 
-    def __init__(self, names: Sequence[str], first_port: int) -> None:
-        self._ports = {name: first_port + i for i, name in enumerate(names)}
+    def __init__(self, names: Sequence[str], ports: Sequence[int]) -> None:
+        self._ports = dict(zip(names, ports, strict=True))
 
     def address(self, name: str, seen_by: str | None = None) -> str:
         """Return HOST:PORT."""

@@ -99,7 +99,7 @@ def _made(folder: Path, names: list[str], links: Any, spaces: bool, tls: bool, p
 
     if spaces and (why := missing()):
         raise InputError(f"no network namespaces here: {why}; leave out --namespaces to use loopback")
-    wires = Namespaces(names, links) if spaces else Loopback(names, port)
+    wires = Namespaces(names, links) if spaces else Loopback(names, range(port, port + len(names)))
     return Swarm(folder, names, links, wires, tls, {"patience": 0.5, "gone": 3.0, "gather": 3.0})
 
 
