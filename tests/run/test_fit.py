@@ -163,3 +163,11 @@ def test_wrong_requests_are_refused(tmp_path):
         adom.solve(adom.NodeData(folder, nodes=3), adom.networks.ring(3))
     with pytest.raises(adom.InputError, match="checkpoints are written by engine 'mpi' alone"):
         adom.solve(adom.NodeData(folder), adom.networks.path(2), checkpoints=adom.Checkpoints(tmp_path / "c"))
+    two = adom.NodeData(folder)
+    for network, method, words in (
+        (adom.networks.directed_ring(2), "adom+", "ADOM\\+ needs links that go both ways"),
+        (adom.networks.path(2), "push-pull", "Push-Pull cannot agree on the end of a fit"),
+        (adom.networks.lossy(adom.networks.path(2), one_way=0.1), "adom+", "needs messages that arrive"),
+    ):
+        with pytest.raises(adom.InputError, match=words):
+            adom.solve(two, network, method)

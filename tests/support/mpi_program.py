@@ -200,8 +200,12 @@ def starting(folder, kind):
 
 def apart(folder):
     """Every rank has a folder of its own with the shard of one node, and writes its model there; then the refusals."""
+    import pandas as pd
+
+    from adom.data.model import score_of
+    from adom.run.ranks.fit import sums_of_ranks
     from support.apart import METHODS as SOME
-    from support.apart import SETTINGS, TOL, assert_is_the_pooled_one
+    from support.apart import SETTINGS, TOL, assert_is_the_pooled_one, frame
 
     rank = world().Get_rank()
     network = adom.networks.complete(4)
@@ -212,7 +216,12 @@ def apart(folder):
         result = adom.solve(data, network, SOME[name], "unit", **request)
         assert result.status == "converged", result
         assert_is_the_pooled_one(result.model(), name)
-        result.model().save(home / "model.json")
+        model = result.model()
+        model.save(home / "model.json")
+        if name == "diabetes":  # the score of all rows, though each rank has its own only
+            own, every = pd.read_csv(next(home.glob("*.csv"))), frame(name)
+            sums = sums_of_ranks(model.sums(own.drop(columns="target"), own["target"]))
+            assert np.isclose(score_of(sums), model.score(every.drop(columns="target"), every["target"]))
     said = []
     for name, settings in REFUSED.items():
         try:

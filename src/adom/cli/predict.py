@@ -91,13 +91,21 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
     """Score a model on rows whose truth is known.
 
     Prints the share of right classes, or R^2 of a model of numbers, as
-    scikit-learn counts them.
+    scikit-learn counts them. Started by mpirun, every rank takes its own
+    rows, and the score is that of all of them.
     """
     from ..data.model import load_model, score_of
-    from . import output
+    from . import output, ranks
 
-    fitted = load_model(model)
-    sums = _sums(fitted, data, target or fitted.target or None)
+    with ranks.watched(f"reading {data}"):
+        fitted = load_model(model)
+        sums = _sums(fitted, data, target or fitted.target or None)
+        if ranks.rank() is not None:
+            from ..run.ranks.fit import sums_of_ranks
+
+            sums = sums_of_ranks(sums)
+    if ranks.rank():
+        return ranks.leave(Exit.DONE)
     name = "accuracy" if fitted.classes else "R^2"
     if json:
         output.as_json({"samples": int(sums[0]), "measure": name, "score": score_of(sums), "kind": fitted.kind})

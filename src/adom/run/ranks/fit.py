@@ -16,7 +16,7 @@ import numpy as np
 from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...errors import InputError
-from ...networks import DirectedNetwork, Network
+from ...networks import DirectedNetwork, LossyNetwork, Network, complete, ring
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
@@ -25,7 +25,7 @@ from ..request import Request, method_type
 from ..result import Result
 from .agreement import greatest
 from .checkpoints import Checkpoints
-from .partition import Partition, RankGossip
+from .partition import Partition, RankGossip, RankRounds, RowTravel
 from .peers import Alone, Ranks, rank_errors, tell_bytes
 from .solve import rank_travel, run
 from .stage import Stage, free
@@ -48,7 +48,7 @@ def fit_on_ranks(
     """Fit as one of the ranks that mpirun has started; return the same result on each of them."""
     from .world import World
 
-    check_pair(data, network, directed=True)
+    _check(data, network, method)
     with double_precision(), World(data.nodes, request.patience) as world:
         return fit(world, data, network, method, parameters, request, kept)
 
@@ -57,9 +57,21 @@ def fit_here(
     data: NodeData, network: Network | DirectedNetwork, method: Any, parameters: Any, request: Request
 ) -> Result:
     """Fit in one process, which has the shards of all nodes."""
-    check_pair(data, network, directed=True)
+    _check(data, network, method)
     with double_precision():
         return fit(Alone(data.nodes), data, network, method, parameters, request, None)
+
+
+def _check(data: NodeData, network: Any, method: Any) -> None:
+    """Refuse networks and methods with which nodes cannot agree on all that a fit needs."""
+    cls = method_type(method)
+    check_pair(data, network, title=cls.title)
+    if cls.directed:
+        raise InputError(f"{cls.title} cannot agree on the end of a fit; take another method, such as 'adom+'")
+    if isinstance(network, LossyNetwork):
+        raise InputError(
+            f"a fit to NodeData needs messages that arrive, got {network!r}; take the network without loss, or agents"
+        )
 
 
 def fit(
@@ -162,6 +174,20 @@ def _joined(results: list[Result], rows: Array, tol: float) -> Result:
     provenance = {**last.provenance, "tol": tol, "stages": len(results)}
     provenance["problem"] = {**provenance["problem"], "type": provenance["problem"]["model"]["kind"]}
     return replace(last, x=rows, history=columns, provenance=provenance)
+
+
+def sums_of_ranks(values: Array) -> Array:
+    """Return the sum of all ranks' numbers, which each hears over the links of a ring of ranks."""
+    from .world import World, count_ranks
+
+    ranks = count_ranks()
+    if ranks == 1:
+        return values
+    network = ring(ranks) if ranks > 2 else complete(ranks)
+    with World(ranks) as world:
+        rounds = RankRounds(network, world.partition, world.rank, False, "float64")
+        links = GossipLinks(RankGossip(RowTravel(rounds, world.exchange)), world.rank)
+        return np.asarray(links.everyone(values[None]).sum(axis=0))
 
 
 class GossipLinks:

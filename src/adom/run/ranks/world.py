@@ -125,6 +125,11 @@ def begin(doing: watch.Words) -> watch.Watch:
     return thread
 
 
+def count_ranks() -> int:
+    """Return how many ranks the launcher has started."""
+    return int(MPI.COMM_WORLD.Get_size())
+
+
 def all_refuse(words: str, seconds: float = 5.0) -> bool:
     """Return whether all ranks refuse the same input, before any of them has made a `World`."""
     comm = MPI.COMM_WORLD
