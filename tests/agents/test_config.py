@@ -1,10 +1,13 @@
 """Settings of an agent: what is read, what is refused, and that plain text leaves no machine unasked."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from adom.agents.config import make_config, read_config
+from adom.agents.keys import make_keys
+from adom.agents.links import Links
 from adom.errors import InputError
 
 GIVEN = {"name": "a", "data": "a.npz"}
@@ -56,6 +59,15 @@ def test_plain_text_beyond_this_machine_must_be_asked_for():
     with pytest.raises(InputError, match="would carry plain text"):
         make_config({**GIVEN, "listen": "tcp/0.0.0.0:7447"}, NEAR)
     assert make_config({**GIVEN, "plain": True}, FAR).keys is None
+
+
+def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "zenoh", None)
+    with pytest.raises(InputError, match=r"pip install 'adom-opt\[agents\]'"):
+        Links("a", "tcp/127.0.0.1:7447", {})
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(InputError, match=r"pip install 'adom-opt\[agents\]'"):
+        make_keys(tmp_path, ["a"])
 
 
 def test_tls_needs_its_files(tmp_path):

@@ -60,14 +60,20 @@ def test_faults_of_every_kind_with_tls(tmp_path):
         assert not any(status["refused"] for status in s.status.values())
 
 
-def test_two_agents_on_loopback_one_of_them_revived_with_its_checkpoint(tmp_path):
-    with swarm(tmp_path, 2, tls=False) as s:
+def test_three_agents_on_loopback_a_checkpoint_other_data_and_a_goodbye(tmp_path):
+    with swarm(tmp_path, 3, tls=False) as s:
         for name in s.names:
             s.start(name)
         assert s.wait_for_error(1e-8, 60), log(s)
         s.kill("n0")
         s.start("n0", forget=False)
+        s.change_data("n1", seed=7)
         assert s.wait_for_error(1e-8, 60), log(s)
+        s.leave("n2")
+        assert s.processes["n2"].returncode == 0
+        assert (tmp_path / "out-n2" / "model.json").exists()
+        assert s.wait_for_error(1e-8, 60), log(s)
+        assert s.wait(lambda: s.status["n0"]["present"] == ["n0", "n1"], 10)
 
 
 def test_a_script_is_read_and_checked(tmp_path):

@@ -45,6 +45,8 @@ TOO_LARGE = 1e100
 OUTGROWN = 1e300
 MUCH = 30.0
 """Growth of the run's steps, against those of the last good state, for which it goes back there."""
+FAR = 10**7
+"""The most rounds of a block that is believed, and the most rounds ahead at which it may begin."""
 LATE = 4
 """Agreement times after which an agent that lacks numbers decides with what it has."""
 SEED = 17
@@ -185,7 +187,8 @@ class Auto:
         if seen.size not in (HEAD, HEAD + self._numbers.size) or not (seen[:HEAD] == np.floor(seen[:HEAD])).all():
             return
         told = tuple(int(value) for value in seen[:HEAD])
-        if told > (self._next or self._now) and 0 <= told[POWER] <= MOST and 1 <= told[ROUNDS] <= 2**40:
+        fair = 0 <= told[POWER] <= MOST and 1 <= told[ROUNDS] <= FAR and told[START] <= self._number + FAR
+        if fair and told > (self._next or self._now):
             self._next, self.why = told, "taken over from others"
         if told == self._now and seen.size > HEAD:
             np.maximum(self._numbers, seen[HEAD:], out=self._numbers)

@@ -8,9 +8,13 @@ A script has one event a line: seconds since the start, what, and to whom. `#` b
     6.0 start n2
     5.0 pause n3
     5.8 continue n3
+    7.0 data n0
+    9.0 leave n1
+
+`kill` is without a word, `leave` with goodbye; after `data` an agent has other samples.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +25,7 @@ from ..errors import InputError, nearest
 from ..util import files
 from .swarm import Link, Swarm
 
-ENDS = {"cut": 2, "restore": 2, "kill": 1, "start": 1, "pause": 1, "continue": 1}
+ENDS = {"cut": 2, "restore": 2, "kill": 1, "start": 1, "pause": 1, "continue": 1, "leave": 1, "data": 1}
 """Events, and how many agents they name."""
 EVERY = 0.5
 """Seconds from one random event to the next."""
@@ -107,5 +111,12 @@ def happen(swarm: Swarm, event: Event) -> None:
     if event.what in ("cut", "restore"):
         swarm.set_link((event.names[0], event.names[1]), down=event.what == "cut")
     else:
-        deeds = {"kill": swarm.kill, "start": swarm.start, "pause": swarm.pause, "continue": swarm.go_on}
+        deeds: dict[str, Callable[[str], None]] = {
+            "kill": swarm.kill,
+            "start": swarm.start,
+            "pause": swarm.pause,
+            "continue": swarm.go_on,
+            "leave": swarm.leave,
+            "data": swarm.change_data,
+        }
         deeds[event.what](event.names[0])

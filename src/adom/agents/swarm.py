@@ -253,6 +253,22 @@ class Swarm:
         self.stopped.discard(name)
         self.note(f"{name} goes on")
 
+    def leave(self, name: str) -> None:
+        """Ask an agent to end, as systemd does; it says goodbye."""
+        if self.alive(name):
+            self.processes[name].terminate()
+            _close(self.processes[name])
+            self.note(f"{name} leaves")
+
+    def change_data(self, name: str, seed: int | None = None) -> None:
+        """Give an agent other samples, and tell it to read them."""
+        dim = self.function(name).dim
+        write_samples(self.folder, [name], len(self.events) if seed is None else seed, dim)
+        del self._functions[name]
+        if self.alive(name):
+            self.processes[name].send_signal(signal.SIGHUP)
+        self.note(f"{name} has other data")
+
     def set_link(self, link: Link, down: bool) -> None:
         """Cut a link, or restore it."""
         ends = tuple(sorted(link))
