@@ -82,14 +82,14 @@ def test_without_faults_a_run_is_that_of_the_local_engine(data, tmp_path):
 
 def test_they_stop_by_agreement_and_write_their_models(data, tmp_path):
     folder, problem = data
-    made = services(folder, tmp_path, tol=1e-6, every=1.0)
+    made = services(folder, tmp_path, tol=1e-3, every=1.0)
     assert set(run_all(made).values()) == {"agreed"}
     models = [adom.load_model(tmp_path / name / "model.json") for name in NAMES]
     error = sum(np.linalg.norm(model.coefficients[0] - problem.solution()) ** 2 for model in models)
-    assert error <= 1e-6
+    assert error <= 1e-3
     assert models[0].provenance["agent"] == "n0"
     status = lines(made[0], "status")[-1]
-    assert status["bound"] <= 1e-6
+    assert status["bound"] <= 1e-3
     assert status["present"] == NAMES
     assert lines(made[0], "end")[0]["why"] == "agreed"
     picture = made[0].picture()
