@@ -18,6 +18,8 @@ from adom.agents.swarm import Loopback, Swarm, random_links, write_samples
 
 DIM = 40
 PORT = 19000
+REST = 20.0
+"""Seconds after the last fault until the sums are looked at: agents answer in different rounds, so they must rest."""
 PACE = 0.01
 """Least seconds of a round of the soak."""
 
@@ -97,7 +99,7 @@ def soak(seconds: float, count: int, tls: bool, seed: int) -> dict:
                     pid = swarm.processes[name].pid
                     seen.setdefault(pid, []).append((time.monotonic() - swarm.began, megabytes))
             reached = swarm.wait_for_error(1e-10, 120)
-            swarm.wait(lambda: False, 5.0)
+            swarm.wait(lambda: False, REST)
             return {
                 "seconds": seconds,
                 "events": counted,

@@ -1,10 +1,13 @@
 """Settings of an agent: what is read, what is refused, and that plain text leaves no machine unasked."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import adom
 from adom.agents.config import make_config, read_config
 from adom.agents.keys import make_keys
 from adom.agents.links import Links
@@ -68,6 +71,12 @@ def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(InputError, match=r"pip install 'adom-opt\[agents\]'"):
         make_keys(tmp_path, ["a"])
+
+
+def test_an_agent_does_not_load_jax():
+    code = "import sys, adom.cli.agent, adom.agents.service; sys.exit('jax' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1])}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
 
 
 def test_tls_needs_its_files(tmp_path):

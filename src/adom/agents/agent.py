@@ -47,7 +47,8 @@ class Neighbour:
     agreed: float = -np.inf  # when the edge last counted
     hears: bool = False  # whether it has heard us, as it says
     round: int = -1  # the last that it spoke of
-    mend: bool = False  # whether our part of the edge must be sent
+    digest: int = 0  # of our entry of the link, before this round
+    mend: bool = False  # whether that entry must be sent
     told: float = -np.inf  # when it was last sent the list of members
     knows: Any = None  # the novelties in that list
     greeted: float = -np.inf
@@ -155,11 +156,12 @@ class Agent:
         if not n.counted:
             return Message(self.round, degree)
         owner = self.name < n.name
+        n.digest = self.rows.digest(n.name, 1 if owner else -1)
         return Message(
             self.round,
             degree,
             COUNTED,
-            self.rows.digest(n.name, 1 if owner else -1),
+            n.digest,
             self._sent,
             edge=self.rows.entry(n.name) if owner and n.mend else None,
             answer=self.x if self._compares else None,
@@ -305,7 +307,7 @@ class Agent:
             heard[n.name] = (1 / (2 * max(len(linked), message.degree)), message.vectors)
             n.agreed = now
             if self.name < n.name:
-                n.mend = message.digest != self.rows.digest(n.name, 1)
+                n.mend = message.digest != n.digest
             elif message.edge is not None:
                 repairs[n.name] = message.edge
             if message.answer is not None:

@@ -161,15 +161,15 @@ class Auto:
         """Take in the answer of a round; at the end of a quarter, note what was seen in it."""
         x, answers = wide[: self._dim], wide[self._dim :]
         with np.errstate(over="ignore", invalid="ignore"):
-            seen = np.nan_to_num(np.abs(answers), nan=OUTGROWN, posinf=OUTGROWN)
-            self._greatest = np.maximum(self._greatest, np.minimum(seen, OUTGROWN))
+            np.maximum(self._greatest, np.abs(answers), out=self._greatest)  # what is not a number stays so
             moved = float(np.linalg.norm(x - self._x))
         self._moved = max(self._moved, moved if np.isfinite(moved) else OUTGROWN)
         self._x, self._answers = x, answers
         quarter, over = divmod(number + 1 - self._now[START], self._quarter)
         if over == 0 and 1 <= quarter <= QUARTERS:
             size = float(np.nan_to_num(np.abs(x).max(), nan=OUTGROWN, posinf=OUTGROWN))
-            own = np.append(self._greatest, [min(self._moved, OUTGROWN), size])
+            greatest = np.nan_to_num(self._greatest, nan=OUTGROWN, posinf=OUTGROWN)
+            own = np.minimum(np.append(greatest, [self._moved, size]), OUTGROWN)
             place = self._numbers[(quarter - 1) * own.size : quarter * own.size]
             np.maximum(place, own, out=place)
             self._greatest, self._moved = np.zeros(self.canaries), 0.0
@@ -184,9 +184,9 @@ class Auto:
 
     def hear(self, seen: Array) -> None:
         """Take in what a neighbour repeats."""
-        if seen.size not in (HEAD, HEAD + self._numbers.size) or not (seen[:HEAD] == np.floor(seen[:HEAD])).all():
+        if seen.size not in (HEAD, HEAD + self._numbers.size):
             return
-        told = tuple(int(value) for value in seen[:HEAD])
+        told = tuple(seen[:HEAD].astype(np.int64).tolist())
         fair = 0 <= told[POWER] <= MOST and 1 <= told[ROUNDS] <= FAR and told[START] <= self._number + FAR
         if fair and told > (self._next or self._now):
             self._next, self.why = told, "taken over from others"
