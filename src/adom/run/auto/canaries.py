@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from ...algorithms import Gossip, Method, Oracle
 from ..local.gossip import Graphs
 from ..local.lossy import network_of
+from ..lossy import replanted
+from ..user_code import bare
 from ..windows import plain
 from .rates import Scalars
 
@@ -119,20 +121,21 @@ class WithCanaries(Method):
 
 
 @jax.jit
-def planted(
-    canaries: Method, curvature: Array, seeds: Array, slow: Array, graphs: Graphs, clock: Array
-) -> tuple[Any, Any]:
-    """Return the state of canaries that start from seeds, and from rows `slow` that sum to zero already.
+def planted(method: Any, state: CanaryState, seeds: Array, slow: Array, graphs: Graphs, clock: Array) -> Any:
+    """Return the state with new canaries: they start from seeds, and from rows `slow` that sum to zero already.
 
     Where a state's rows must sum to zero, those of W(k) v do for any v, which takes a round of the run's messages. How
     the mean of the rows moves does not depend on the network. Where messages are lost the rows sum to zero once the
-    ledgers agree, so the states that the ends of links account for are returned too.
+    ledgers agree, so the ends of links account for the new states too.
     """
+    whole, oracle = plain(method.inner), Scalars(method.curvature)
+    columns = ((name, value[-seeds.shape[1] :]) for name, value in whole.parameters().items())
+    canaries: Method = bare(type(whole), columns)
     if graphs.W is None:
-        return canaries.init(seeds + slow, Scalars(curvature)), None
+        return replanted(method.inner, state.inner, canaries.init(seeds + slow, oracle), None)
     network: Any = network_of(graphs, clock, jnp.zeros((), jnp.int64))
     if graphs.loss is None:
-        return canaries.init(network(seeds) + slow, Scalars(curvature)), None
-    state = canaries.init(network(seeds + slow), Scalars(curvature))  # `slow` sums to zero no more
+        return replanted(method.inner, state.inner, canaries.init(network(seeds) + slow, oracle), None)
+    fresh = canaries.init(network(seeds + slow), oracle)  # `slow` sums to zero no more
     ends = network.exchanges[0][:, :, 0].reshape(-1, seeds.shape[1])
-    return state, canaries.init(ends, Scalars(jnp.ones_like(ends)))
+    return replanted(method.inner, state.inner, fresh, canaries.init(ends, Scalars(jnp.ones_like(ends))))

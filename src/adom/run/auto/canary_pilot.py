@@ -11,9 +11,8 @@ from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...problems.oracles import INVERSE_DIM, INVERSE_SIZE
 from ..local.jitted import place
-from ..lossy import replanted, rested, with_ledgers
+from ..lossy import rested, with_ledgers
 from ..user_code import bare
-from ..windows import plain
 from .canaries import WithCanaries, planted
 from .pilot import Greatest, Pilot
 from .policy import MOST, RATIO, STIFFNESS, THROUGHOUT, Policy, curvatures_between
@@ -130,7 +129,8 @@ class CanaryPilot(Pilot):
         state: Any = self.session.carry.state
         run = [float(np.asarray(state.moved).max()), float(np.abs(np.asarray(state.x)).max())]
         own = np.append(np.asarray(state.greatest).max(axis=0), run)
-        self._keep(state._replace(greatest=jnp.zeros_like(state.greatest), moved=jnp.zeros_like(state.moved)))
+        nothing = place([np.zeros(part.shape) for part in (state.greatest, state.moved)], self.session.dtype)
+        self._keep(state._replace(greatest=nothing[0], moved=nothing[1]))
         all_nodes = self._greatest(own)
         step, size = (float(value) for value in all_nodes[-2:])
         return all_nodes[:-2], step, step <= REST * float(np.finfo(self.session.dtype).eps) * size
@@ -199,15 +199,12 @@ class CanaryPilot(Pilot):
 
     def _plant(self, seeds: Array, slow: Array) -> None:
         """Put new canaries in the place of the old ones."""
-        session, dim = self.session, self._problem.dim
-        method: Any = session.method
-        narrow = bare(self._cls, [(name, value[dim:]) for name, value in plain(method).parameters().items()])
+        session = self.session
         session.reach()
-        starts = place((seeds, slow), session.dtype)
-        plant = planted(narrow, method.curvature, *starts, session.graphs, session.carry.clock)
-        fresh, at_ends = jax.block_until_ready(plant)  # before this rank sends anything else
         state: Any = session.carry.state
-        self._keep(state._replace(inner=replanted(method.inner, state.inner, fresh, at_ends)))
+        starts = place((seeds, slow), session.dtype)
+        inner = planted(session.method, state, *starts, session.graphs, session.carry.clock)
+        self._keep(state._replace(inner=jax.block_until_ready(inner)))  # before this rank sends anything else
 
 
 @jax.jit

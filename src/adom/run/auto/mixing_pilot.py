@@ -149,8 +149,9 @@ class MixingPilot(Pilot):
     def _new_block(self) -> None:
         """Begin a block of at least two steps, in which the column is averaged for long enough to show its rate."""
         state: Any = self.session.carry.state
-        unseen = jnp.full_like(state.first, jnp.nan)
-        self._keep(state._replace(first=unseen, moved=jnp.zeros_like(state.moved)))
+        none = np.zeros(state.moved.shape)
+        unseen, still = place([none + np.nan, none], self.session.dtype)
+        self._keep(state._replace(first=unseen, moved=still))
         begun, rounds, steps = self.session.iteration, 0, 1
         while steps < 2 or rounds < STRETCH * self._chi:
             rounds, steps = rounds + int(self.rounds_of_step(begun + steps - 1)), steps + 1

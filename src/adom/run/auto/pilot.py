@@ -75,7 +75,7 @@ class Pilot:
     def board(self, session: Session) -> None:
         """Take over a session that is about to begin."""
         self.session = session
-        self._good = jax.tree.map(jnp.copy, session.carry)
+        self._good = _copied(session.carry)
         self._begin()
         self._tell("the start: nothing is known yet")
 
@@ -160,7 +160,8 @@ class Pilot:
         order, links = np.asarray(graphs.order), np.asarray(graphs.links)
         messages = links[order[(self._clock - int(graphs.first) + np.arange(rounds)) % len(order)]].sum()
         carry = self.session.carry
-        self.session.carry = carry._replace(floats=carry.floats + int(messages) * self.numbers)
+        sent = np.int64(int(carry.floats) + int(messages) * self.numbers)
+        self.session.carry = carry._replace(floats=place(sent, self.session.dtype))
         self._deciding = True
         return rounds
 
@@ -180,11 +181,11 @@ class Pilot:
 
     def _save_good(self) -> None:
         """Keep the present state as the last good one."""
-        self._good = jax.tree.map(jnp.copy, self.session.carry)
+        self._good = _copied(self.session.carry)
 
     def _go_back(self) -> None:
         """Go on from the last good state, with the counters and the averaged columns of the present."""
-        kept: Carry = jax.tree.map(jnp.copy, self._good)
+        kept: Carry = _copied(self._good)
         now = self.session.carry
         memory = kept.memory._replace(gradients=now.memory.gradients)
         state = kept.state._replace(mixed=now.state.mixed)
@@ -199,3 +200,10 @@ class Pilot:
     def _chi(self) -> float:
         """The chi assumed at present; infinite for plain descent."""
         raise NotImplementedError
+
+
+@jax.jit
+def _copied(carry: Carry) -> Carry:
+    """Return a carry that no step of the session writes into."""
+    copy: Carry = jax.tree.map(jnp.copy, carry)
+    return copy
