@@ -37,7 +37,7 @@ with picture.Painter(beside=True) as painter:
 @pytest.fixture
 def saved(tmp_path):
     problem = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
-    return adom.solve(problem, adom.networks.path(2), rounds=20).save(tmp_path / "result.npz")
+    return adom.solve(problem, adom.networks.path(2), parameters="unit", rounds=20).save(tmp_path / "result.npz")
 
 
 def painted(saved, kind, target):

@@ -126,6 +126,7 @@ def test_a_result_becomes_a_model(tmp_path):
     pooled = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-12).fit(X, y)
     np.testing.assert_allclose(result.to_sklearn().coef_, pooled.coef_, atol=1e-6)
     assert (result.to_sklearn().predict(X) == pooled.predict(X)).all()
-    quadratic = adom.solve(adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]]), adom.networks.path(2), rounds=5)
+    other = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
+    quadratic = adom.solve(other, adom.networks.path(2), parameters="unit", rounds=5)
     with pytest.raises(adom.InputError, match="a result of Quadratic is no linear model"):
         quadratic.to_sklearn()

@@ -13,7 +13,7 @@ SOLVE = """
 import adom, numpy as np
 rng = np.random.default_rng(0)
 problem = adom.LogisticRegression(rng.standard_normal((40, 3)), np.arange(40) % 2, nodes=8, kappa=10.0)
-result = adom.solve(problem, adom.networks.ring(8), oracle=("gd", 2), rounds=50)
+result = adom.solve(problem, adom.networks.ring(8), parameters="unit", oracle=("gd", 2), rounds=50)
 print(result.provenance["native"], repr(float(result.history["error"].iloc[-1])))
 """
 
@@ -25,15 +25,21 @@ def solve(tmp_path, **environment):
     return used == "True", float(error), done.stderr
 
 
-def test_without_a_compiler_jax_does_it_all(tmp_path):
-    used, error, _ = solve(tmp_path, PATH="", CXX="")
-    off, same, _ = solve(tmp_path, ADOM_NATIVE="0")
+@pytest.fixture(scope="module")
+def pure(tmp_path_factory):
+    """The number where kernels are switched off."""
+    used, error, _ = solve(tmp_path_factory.mktemp("pure"), ADOM_NATIVE="0")
     assert not used
-    assert not off
-    assert error == same
+    return error
 
 
-def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path):
+def test_without_a_compiler_jax_does_it_all(tmp_path, pure):
+    used, error, _ = solve(tmp_path, PATH="", CXX="")
+    assert not used
+    assert error == pure
+
+
+def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path, pure):
     """By a compiler in a hurry; as they are always built, kernels are used in all other tests."""
     compiler = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
     if compiler is None:
@@ -48,7 +54,6 @@ def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path):
     _, again, messages = solve(tmp_path, CXX=str(hasty))
     assert "compiling" not in messages
     assert again == error
-    _, pure, _ = solve(tmp_path, ADOM_NATIVE="0")
     assert pure == pytest.approx(error, rel=1e-9)
 
 

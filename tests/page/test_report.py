@@ -27,7 +27,7 @@ def folders(pair, tmp_path_factory):
     home = tmp_path_factory.mktemp("report")
     adom.solve(*pair, "adom", rounds=30).save(home / "solve" / "result.npz")
     methods = ["adom", ("my <b>own</b>", "diging"), ("again", "adom")]
-    adom.compare(*pair, methods, rounds=40).save(home / "compare")
+    adom.compare(*pair, methods, "unit", rounds=40).save(home / "compare")
     factors = {"a": [0.5, 1.0, 2.0]}
     adom.sweep(*pair, "diging", factors=factors, rounds=20, folder=home / "sweep" / "members").save(home / "sweep")
     (home / "reproduce").mkdir()

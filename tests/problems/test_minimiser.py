@@ -122,12 +122,14 @@ def test_a_tolerance_that_x_star_is_too_rough_for_is_warned_of() -> None:
     floor = 2 * problem.solution_error**2
     network = adom.networks.path(2)
     with pytest.warns(UserWarning, match=r"tol=.* cannot be told from 0: .*; take tol="):
-        result = adom.solve(problem, network, "adom+", rounds=2, tol=floor / 2)
+        result = adom.solve(problem, network, "adom+", "unit", rounds=2, tol=floor / 2)
     assert result.provenance["solution_error"] == problem.solution_error
-    assert adom.solve(problem, network, "adom+", rounds=2, tol=2 * floor).status == "max_rounds"  # and no warning
+    assert (
+        adom.solve(problem, network, "adom+", "unit", rounds=2, tol=2 * floor).status == "max_rounds"
+    )  # and no warning
     exact = adom.Quadratic([np.eye(2)] * 2, np.ones((2, 2)))
     assert (
-        adom.solve(exact, network, "adom+", rounds=2, tol=1e-300).status == "max_rounds"
+        adom.solve(exact, network, "adom+", "unit", rounds=2, tol=1e-300).status == "max_rounds"
     )  # nor where nobody knows better
 
 

@@ -191,8 +191,8 @@ def test_from_loss_agrees_with_the_built_in_problem():
     np.testing.assert_allclose(ours.gradient_rows(x), built_in.gradient_rows(x), rtol=1e-12)
     np.testing.assert_allclose(ours.solution(), built_in.solution(), atol=1e-13)
     network = adom.networks.ring(4)
-    a = adom.solve(ours, network, oracle=("gd", 2), rounds=100)
-    b = adom.solve(built_in, network, oracle=("gd", 2), rounds=100)
+    a = adom.solve(ours, network, parameters="theory", oracle=("gd", 2), rounds=100)
+    b = adom.solve(built_in, network, parameters="theory", oracle=("gd", 2), rounds=100)
     np.testing.assert_allclose(a.history["error"], b.history["error"], rtol=1e-9)
 
 

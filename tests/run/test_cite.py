@@ -82,7 +82,7 @@ def test_engines_data_sets_and_networks(more, keys):
 
 def test_several_runs_give_each_reference_once():
     problem, network = adom.Quadratic(np.ones((3, 1, 1)), np.ones((3, 1))), adom.networks.ring(3)
-    compared = adom.compare(problem, network, ["adom", "pngd", "mudag"], rounds=5, progress=False)
+    compared = adom.compare(problem, network, ["adom", "pngd", "mudag"], "unit", rounds=5, progress=False)
     expected = {"adom", "kovalev2021adom", "ye2023multi", "jax"}
     assert set(parsed(adom.cite(compared))) == expected
     swept = adom.sweep(problem, network, "adom", factors={"eta": [0.5, 1]}, rounds=5, progress=False)

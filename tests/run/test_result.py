@@ -19,7 +19,7 @@ from support.reference import quadratics
 @pytest.fixture(scope="module")
 def result():
     problem = adom.Quadratic(*quadratics(4, 2, 10.0))
-    return adom.solve(problem, adom.networks.ring(4), oracle="exact", rounds=30)
+    return adom.solve(problem, adom.networks.ring(4), parameters="theory", oracle="exact", rounds=30)
 
 
 def test_saves_and_loads_the_same(result, tmp_path):

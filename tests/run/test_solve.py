@@ -74,8 +74,8 @@ def test_books_are_kept(logistic, network):
 
 @pytest.mark.parametrize(("every", "expected"), [(1, 25), (7, 4), (25, 1), (100, 1)])
 def test_records_every_so_often_and_always_the_last(quadratic, network, every, expected):
-    every_round = adom.solve(quadratic, network, oracle="exact", rounds=25).history
-    history = adom.solve(quadratic, network, oracle="exact", rounds=25, record_every=every).history
+    every_round = adom.solve(quadratic, network, parameters="theory", oracle="exact", rounds=25).history
+    history = adom.solve(quadratic, network, parameters="theory", oracle="exact", rounds=25, record_every=every).history
     assert len(history) == expected
     assert history["iteration"].iloc[-1] == 25
     chosen = every_round.set_index("iteration").loc[history["iteration"]]
@@ -147,7 +147,7 @@ def press_ctrl_c(monkeypatch):
 def test_ctrl_c_returns_what_there_is(quadratic, network, monkeypatch):
     press_ctrl_c(monkeypatch)
     handler = signal.getsignal(signal.SIGINT)
-    result = adom.solve(quadratic, network, oracle="exact", rounds=10_000_000, record_every=1_000_000)
+    result = adom.solve(quadratic, network, "adom", "theory", "exact", rounds=10_000_000, record_every=1_000_000)
     assert result.status == "interrupted"
     assert len(result.history) == 1
     assert result.x.shape == (12, 3)
@@ -165,9 +165,9 @@ def test_ctrl_c_ends_settings_that_run_one_after_the_other(logistic, network, mo
 
 
 def test_progress_only_where_someone_watches(quadratic, network, capfd):
-    adom.solve(quadratic, network, oracle="exact", rounds=50)
+    adom.solve(quadratic, network, parameters="theory", oracle="exact", rounds=50)
     assert capfd.readouterr() == ("", "")
-    adom.solve(quadratic, network, oracle="exact", rounds=50, progress=True)
+    adom.solve(quadratic, network, parameters="theory", oracle="exact", rounds=50, progress=True)
     out, err = capfd.readouterr()
     assert out == ""
     assert "ADOM" in err

@@ -57,7 +57,7 @@ def test_a_run_is_followed_far_below_rounding_of_function_values():
     network = adom.networks.complete(6)
     report = adom.verify(problem, network, rounds=400)
     assert report.holds
-    error = adom.solve(problem, network, oracle="exact", rounds=200).history["error"].iloc[-1]
+    error = adom.solve(problem, network, parameters="theory", oracle="exact", rounds=200).history["error"].iloc[-1]
     assert error < 1e-18
     assert all(row.rounds_checked >= 200 for row in report.rows)
 

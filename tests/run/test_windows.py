@@ -127,7 +127,7 @@ def test_contacts_and_motion_converge_with_theory(problem):
     rows = [(t, *rng.choice(NODES, 2, replace=False).tolist()) for t in range(60)]
     for network in (from_contacts(rows), waypoint(NODES, 0.25, graphs=100, speed=0.1, seed=1)):
         assert network.window > 1
-        result = adom.solve(problem, network, "adom", rounds=100_000, tol=1e-8, record_every=20)
+        result = adom.solve(problem, network, "adom", "theory", rounds=100_000, tol=1e-8, record_every=20)
         assert result.status == "converged"
 
 

@@ -56,10 +56,10 @@ def test_long_runs_are_shown_in_part_and_converged_ones_as_far_as_there_is_somet
 def test_places_are_the_networks_own_or_one_layout_for_all():
     here = problem()
     moving = adom.networks.geometric(6, 0.7, graphs=5, seed=1)
-    seen = replay(adom.solve(here, moving, rounds=5), here, moving, progress=False)
+    seen = replay(adom.solve(here, moving, "adom", "unit", rounds=5), here, moving, progress=False)
     np.testing.assert_array_equal(seen.places[1], moving.positions(1))
     given = adom.networks.from_graphs([nx.cycle_graph(6), nx.path_graph(6)])
-    result = adom.solve(here, given, rounds=5)
+    result = adom.solve(here, given, "adom", "unit", rounds=5)
     first, second = (replay(result, here, given, progress=False) for _ in range(2))
     assert len(first.places) == 1
     assert np.isfinite(first.places[0]).all()

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import adom
 from adom.algorithms import METHODS, method_class
+from adom.run.local import jitted
 from adom.run.ranks import partition
 
 NODES = 13  # of which no number of ranks from 2 to 4 holds equal parts
@@ -133,14 +134,30 @@ def in_every_step(work):
     io_callback(work, None)
 
 
+def slow_down(pause):
+    """Let every round take longer outside of the compiled program, which is then one that JAX's cache can keep."""
+    swap, chunk = partition.RowTravel.neighbours, jitted.Session.chunk
+
+    def swap_later(self, *given):
+        time.sleep(pause)
+        swap(self, *given)
+
+    def alone(self, records, steps, budget):
+        time.sleep(pause * records * steps)
+        return chunk(self, records, steps, budget)
+
+    if world().Get_size() > 1:
+        partition.RowTravel.neighbours = swap_later
+    else:
+        jitted.Session.chunk = alone
+
+
 def long(folder, rounds, pause="0", resume="no"):
     """A run with checkpoints that takes its time: `pause` seconds more a step."""
     (folder / f"pid-{world().Get_rank()}").write_text(str(os.getpid()))
     problem, network = quadratic(), adom.networks.alternate([adom.networks.ring(NODES), adom.networks.star(NODES)])
-    slow = method_class("adom")
-    step = slow.step
     if float(pause):
-        slow.step = lambda self, *given: (in_every_step(lambda: time.sleep(float(pause))), step(self, *given))[1]
+        slow_down(float(pause))
     kept = adom.Checkpoints(folder / "checkpoints", every_rounds=20, resume=resume == "resume")
     result = adom.solve(
         problem, network, "adom", "unit", ("gd", 1), rounds=int(rounds), engine="mpi", checkpoints=kept, progress=False,
