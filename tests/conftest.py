@@ -13,10 +13,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# XLA compiles a program in half the time if it emits fused loops in its older way and the program is one piece.
+# XLA compiles a program in half the time if it emits fused loops in its older way and the program is one piece, and in
+# a seventh less than that if LLVM optimises a little only.
 # run/test_engines.py holds the bits of every method to those of its default. A jaxlib that does not know a flag ends
 # the process, so only the pinned one gets them.
-QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+QUICK = (
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 --xla_backend_optimization_level=1"
+)
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}".strip()
 

@@ -9,5 +9,9 @@ import jax
 
 jit = partial(
     jax.jit,
-    compiler_options={"xla_cpu_use_fusion_emitters": True, "xla_cpu_parallel_codegen_split_count": 32},
+    compiler_options={
+        "xla_cpu_use_fusion_emitters": True,
+        "xla_cpu_parallel_codegen_split_count": 32,
+        "xla_backend_optimization_level": 3,
+    },
 )
