@@ -52,7 +52,7 @@ def run_all(made):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
     return endings
 
 
@@ -152,7 +152,7 @@ def test_changed_data_are_read_again(data, tmp_path):
 
 def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
     folder, _ = data
-    made = services(folder, tmp_path, NAMES[:2], gather=0.3, seconds=0.8)
+    made = services(folder, tmp_path, NAMES[:2], gather=0.3, seconds=60.0)
     made[1].links.close()
     port = made[0].config.neighbours["n1"]
     config = {
@@ -164,8 +164,16 @@ def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
         "out": str(tmp_path / "x"),
     }
     back = {"n0": made[0].config.listen}
-    made[1] = Service(make_config({**config, "weigh": "nodes", "gather": 0.3, "seconds": 0.8}, back), io.StringIO())
-    run_all(made)
+    made[1] = Service(make_config({**config, "weigh": "nodes", "gather": 0.3, "seconds": 60.0}, back), io.StringIO())
+    threads = [threading.Thread(target=service.run, daemon=True) for service in made]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 60
+    while not made[0].agent.counters.refused and time.monotonic() < end:
+        time.sleep(0.02)
+    for service, thread in zip(made, threads, strict=True):
+        service.ask_to_stop("asked to")
+        thread.join(60)
     assert set(made[0].agent.counters.refused) == {"problem"}
     assert len(lines(made[0], "refused")) == 1
     assert "another problem" in lines(made[0], "refused")[0]["why"]
@@ -173,7 +181,7 @@ def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
 
 def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     folder, _ = data
-    honest = services(folder, tmp_path, NAMES[:1], gather=0.0, patience=0.2, seconds=3.0, chi=2.0)[0]
+    honest = services(folder, tmp_path, NAMES[:1], gather=0.0, patience=0.2, seconds=120.0, chi=2.0)[0]
     where = f"tcp/127.0.0.1:{free_ports(1)[0]}"
     given = {**honest.config.__dict__, "neighbours": {"n1": where}}
     honest.links.close()
@@ -192,14 +200,14 @@ def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     bad["oversized"] = good + b"\0" * (most_bytes(form) + 1)
     thread = threading.Thread(target=honest.run, daemon=True)
     thread.start()
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while set(honest.agent.counters.refused) != set(bad) and time.monotonic() < end:
         for message in bad.values():
             fake.send("n0", message)
         time.sleep(0.05)
     fake.send("n0", b"\0" * (4 * most_bytes(form)))  # too much even to be counted
     honest.ask_to_stop("asked to")
-    thread.join(10)
+    thread.join(60)
     fake.close()
     assert set(honest.agent.counters.refused) == set(bad)
     assert {line["why"].split(":")[0] for line in lines(honest, "refused")} == {"n1"}
