@@ -1,6 +1,7 @@
 """The rate of a method on a perfect network, which every node can compute by itself."""
 
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,10 @@ class Scalars:
 
 
 class _OneMode:
-    """A network on which all rows lie along one eigenvector of W."""
+    """A network on which the rows of a column lie along one eigenvector of W."""
 
-    def __init__(self, eigenvalue: float, lambda_max: float) -> None:
-        self._w, self._m = eigenvalue, 1 - eigenvalue / lambda_max
+    def __init__(self, eigenvalues: Any, lambda_max: float) -> None:
+        self._w, self._m = eigenvalues, 1 - eigenvalues / lambda_max
 
     def __call__(self, *vectors: Any) -> Any:
         results = tuple(self._w * v for v in vectors)
@@ -57,13 +58,18 @@ def perfect_rate(method: Method, curvatures: Iterable[float], lambda_max: float)
     (0.0032, 0.0303)
     """
     modes = (lambda_max,) if method.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
-    return min(_rate(method, Scalars(h), _OneMode(mode, lambda_max)) for h in curvatures for mode in modes)
+    pairs = np.array(list(product(curvatures, modes)))
+    start: Any = method.init(np.zeros((1, 1)), Scalars(1.0))
+    size = len(start)
+    h, mode = np.repeat(pairs, size, axis=0).T
+    units = np.tile(np.eye(size), len(pairs))[:, None]  # each part of the state by itself, for every pair
+    network: Any = _OneMode(mode, lambda_max)
+    after, _ = method.step(type(start)(*units), Scalars(h), network)
+    steps = np.stack([np.broadcast_to(part, (1, h.size))[0] for part in after]).reshape(size, len(pairs), size)
+    return min(map(_slowest, np.linalg.eigvals(steps.swapaxes(0, 1))))
 
 
-def _rate(method: Method, oracle: Any, network: Any) -> float:
-    state = method.init(np.zeros((1, 1)), oracle)
-    size = len(state)
-    after, _ = method.step(type(state)(*np.eye(size)[:, None]), oracle, network)
-    eigenvalues = np.linalg.eigvals(np.concatenate([np.broadcast_to(part, (1, size)) for part in after]))
+def _slowest(eigenvalues: Any) -> float:
+    """Return the rate of the slowest mode that moves at all."""
     moving = np.abs(eigenvalues[np.abs(eigenvalues - 1) > UNMOVED])
     return float(-np.log(np.maximum(moving.max(), 1e-300))) if moving.size else float("inf")
