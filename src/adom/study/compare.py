@@ -15,9 +15,11 @@ from ..algorithms import METHODS
 from ..errors import InputError
 from ..networks import Network
 from ..problems.base import Problem
+from ..run.auto.choice import check_findable
 from ..run.constants import check_pair, make_method
 from ..run.endings import LOST
-from ..run.request import Request, check_budget
+from ..run.lossy import as_run
+from ..run.request import AUTO, Request, check_budget
 from ..run.result import Result
 from ..run.solve import solve
 from ..util.cards import bold, bounds, card, curve, grid
@@ -86,7 +88,11 @@ def compare(
         try:
             check_pair(problem, network, directed=cls.directed, title=cls.title)
             protocol = own.get("protocol", "theory") if isinstance(own, dict) else own
-            check_budget(make_method(problem, network, entry.method, protocol), rounds)
+            chosen = make_method(problem, network, entry.method, protocol)
+            check_budget(chosen, rounds)
+            as_run(chosen, network, problem.dim)  # refuses what a lossy network cannot carry
+            if protocol == AUTO and not entry.is_instance:
+                check_findable(cls, network)
         except InputError as error:
             if methods is not None:
                 raise

@@ -30,14 +30,19 @@ def pilot_for(
         from .canary_pilot import CanaryPilot
 
         return CanaryPilot(problem, network, cls, constants, first, greatest)
-    if isinstance(network, LossyNetwork):
+    check_findable(cls, network)
+    from .mixing_pilot import MixingPilot
+
+    return MixingPilot(problem, network, cls, constants, first, greatest)
+
+
+def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> None:
+    """Refuse a method whose parameters cannot be found on a network."""
+    if cls.rounds_per_step != 1 and isinstance(network, LossyNetwork):
         raise InputError(
             f"parameters='auto' cannot measure for {cls.title} how averaging works where messages are lost; "
             "take 'theory' or 'unit'"
         )
-    from .mixing_pilot import MixingPilot
-
-    return MixingPilot(problem, network, cls, constants, first, greatest)
 
 
 def _uses_chi(cls: type[Method], constants: Constants) -> bool:
