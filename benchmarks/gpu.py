@@ -35,7 +35,7 @@ def curves(file: str) -> None:
     found["batch"] = np.concatenate([one.history["error"].to_numpy() for one in batch])
     many = adom.LogisticRegression(*classification(50_000, 20, 20), nodes=50_000, kappa=100.0)
     wide = adom.networks.bounded(adom.networks.expander(50_000, 8, graphs=3, seed=0), chi=5.0)
-    found["50,000 nodes"] = adom.solve(many, wide, oracle=("gd", 1), **options).history["error"].to_numpy()
+    found["50,000 nodes"] = adom.solve(many, wide, "adom", "theory", ("gd", 1), **options).history["error"].to_numpy()
     np.savez(file, **found)
 
 

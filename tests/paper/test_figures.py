@@ -8,7 +8,8 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS
-from adom.paper.figures import look, panel_grid, sample_network
+from adom.paper.figures import LETTERS, look, panel_grid, sample_network
+from adom.paper.panels import FIGURES
 from adom.plot.style import COLOURS
 from adom.run.result import Result
 
@@ -75,3 +76,11 @@ def test_a_sample_network_shows_rounds_and_arrows():
     figure = sample_network(adom.networks.geometric(20, 0.3, graphs=3, seed=0))
     assert [axes.get_title().split(":")[0] for axes in figure.axes] == ["round 0", "round 1", "round 2"]
     assert [len(axes.texts) for axes in figure.axes] == [0, 1, 1]
+
+
+def test_a_long_title_is_broken_into_lines_where_there_is_one_panel():
+    title = FIGURES["slow2"].caption + "\nparameters auto"
+    page = panel_grid([(panel(0, 0), {}, "nothing was run")], title=title, methods=["adom"])
+    text = page.get_suptitle()
+    assert text.replace("\n", " ") == title.replace("\n", " ")
+    assert max(map(len, text.split("\n"))) <= LETTERS * page.get_figwidth()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..run.auto.policy import FIRST, FIRST_BLOCK, MOST, RATIO, STIFFNESS, Policy, curvatures_between
+from ..run.auto.policy import FIRST, FIRST_BLOCK, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, curvatures_between
 from ..run.auto.policy import START as BOLD
 from ..run.auto.rates import Scalars
 from .functions import Function, Oracle
@@ -34,10 +34,6 @@ SPARE = 2
 """Powers beyond that of a path."""
 SHORT_BLOCK = 64
 """Rounds of a block after somebody has come or gone."""
-NOISE = 0.03
-"""Share of random numbers in the seeds of new canaries."""
-REST = 100.0
-"""Steps of a run that has come to rest, relative to its answer, in units of rounding."""
 INVERSE_DIM = 128
 """The largest dim for which the curvatures of canaries are those of the Hessian at hand."""
 TOO_LARGE = 1e100

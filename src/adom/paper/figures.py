@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,8 @@ POINTS = 300
 """Points along the axis of rounds at which curves of several seeds are combined."""
 WIDTH, HEIGHT = 1.8, 1.45
 """Inches a panel."""
+LETTERS = 16
+"""Letters of a title that fit into an inch."""
 SPLIT = "split-label"
 Curves = Mapping[tuple[str, str], Sequence[Result]]
 """(method, variant) -> the runs of all seeds."""
@@ -114,13 +117,16 @@ def panel_grid(
 
         down = 1 + max(panel.row for panel, _, _ in panels)
         across = 1 + max(panel.column for panel, _, _ in panels)
-        size = (max(3.6, WIDTH * across + 0.4), HEIGHT * down + 0.75)
+        width = max(3.6, WIDTH * across + 0.4)
+        lines = [part for line in title.split("\n") for part in wrap(line, int(LETTERS * width))]
+        head = 0.24 + 0.13 * len(lines)
+        size = (width, HEIGHT * down + 0.25 + head)
         figure = Figure(figsize=size)
         grid: Any = figure.subplots(down, across, squeeze=False)
         figure.subplots_adjust(
             left=0.52 / size[0],
             right=1 - 0.16 / size[0],
-            top=1 - 0.5 / size[1],
+            top=1 - head / size[1],
             bottom=0.6 / size[1],
             wspace=0.3,
             hspace=0.42,
@@ -138,7 +144,7 @@ def panel_grid(
             grid[row, column].set_axis_off()
         for axes in grid[:, 0]:
             axes.set_ylabel("relative error", fontsize=7)
-        figure.suptitle(title, fontsize=8, y=1 - 0.08 / size[1], va="top")
+        figure.suptitle("\n".join(lines), fontsize=8, y=1 - 0.08 / size[1], va="top")
         figure.text(0.5, 0.32 / size[1], "communication rounds", ha="center", fontsize=7)
         figure.legend(
             handles=_legend(panels, methods),

@@ -6,51 +6,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...algorithms import Constants, Method
-from ...networks import DirectedNetwork, LossyNetwork, Network
+from ...algorithms import Method
+from ...networks import LossyNetwork
 from ...problems.base import Problem
 from ...problems.oracles import INVERSE_DIM, INVERSE_SIZE
 from ..local.jitted import place
 from ..lossy import rested, with_ledgers
 from ..user_code import bare
 from .canaries import WithCanaries, planted
-from .pilot import Greatest, Pilot
-from .policy import MOST, RATIO, STIFFNESS, THROUGHOUT, Policy, curvatures_between
+from .pilot import Pilot, Steered
+from .policy import MOST, NOISE, RATIO, REST, STIFFNESS, THROUGHOUT, Policy, curvatures_between
 
 Array = np.ndarray
-NOISE = 0.03
-"""Share of random numbers in the seeds of new canaries."""
 MIXED = 1e-6
 """Change of an averaged column in a block below which it starts afresh."""
-REST = 100.0
-"""Steps of a run that has come to rest, relative to its rows, in units of rounding."""
 
 
 class CanaryPilot(Pilot):
-    """Steers a session by canaries.
+    """Steers a session by canaries."""
 
-    Parameters
-    ----------
-    problem, network, cls, first, greatest
-        As of any pilot.
-    constants : Constants
-        Of the problem; those of the network are not used, its lambda_max aside.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        network: Network | DirectedNetwork,
-        cls: type[Method],
-        constants: Constants,
-        first: int,
-        greatest: Greatest,
-    ) -> None:
-        super().__init__(problem, network, cls, first, greatest)
-        self._policy = Policy(cls, constants, cls.plain)
-        self._ends = self._curvatures(np.zeros((problem.nodes, problem.dim)))
+    def __init__(self, run: Steered) -> None:
+        super().__init__(run)
+        self._policy = Policy(run.cls, run.constants, run.cls.plain)
+        self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
-        self._waiting = False  # carefully, since that takes longer than the block has
+        self._waiting = False  # whether the run is careful because agreeing takes longer than the block did
         self.numbers = self._curvature.shape[1] + 4  # canaries' answers, the run's step and size, two curvatures
 
     @property

@@ -1,6 +1,5 @@
 """The choice of a pilot for a method, and the methods that need none."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,7 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..constants import unspectral
-from .pilot import Pilot
-
-Array = np.ndarray
+from .pilot import Greatest, Pilot, Steered
 
 
 def pilot_for(
@@ -20,20 +17,21 @@ def pilot_for(
     network: Network | DirectedNetwork,
     cls: type[Method],
     first: int = 0,
-    greatest: Callable[[Array], Array] = np.asarray,
+    greatest: Greatest = np.asarray,
 ) -> Pilot | None:
-    """Return a pilot for a method on some nodes; None where chi is not in its formulas, so that nothing is to find."""
+    """Return a pilot for a method on some nodes; None where its formulas have no chi to find."""
     constants = replace(unspectral(problem, network), nodes=network.nodes)
     if not _uses_chi(cls, constants):
         return None
+    run = Steered(problem, network, cls, constants, first, greatest)
     if cls.rounds_per_step == 1:
         from .canary_pilot import CanaryPilot
 
-        return CanaryPilot(problem, network, cls, constants, first, greatest)
+        return CanaryPilot(run)
     check_findable(cls, network)
     from .mixing_pilot import MixingPilot
 
-    return MixingPilot(problem, network, cls, constants, first, greatest)
+    return MixingPilot(run)
 
 
 def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> None:

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ...algorithms import Constants, Gossip, Method, Oracle
-from ...networks import DirectedNetwork, Network
-from ...problems.base import Problem
+from ...algorithms import Gossip, Method, Oracle
 from ..local.jitted import place
 from ..user_code import bare
-from .pilot import Greatest, Pilot
-from .policy import GROWN, RATIO
+from .pilot import Pilot, Steered
+from .policy import RATIO, most_growth
 
 Array = Any
 MARGIN = 1.2
@@ -91,17 +89,8 @@ class MixingPilot(Pilot):
 
     numbers = 3  # the column's first and last change, the run's longest step
 
-    def __init__(
-        self,
-        problem: Problem,
-        network: Network | DirectedNetwork,
-        cls: type[Method],
-        constants: Constants,
-        first: int,
-        greatest: Greatest,
-    ) -> None:
-        super().__init__(problem, network, cls, first, greatest)
-        self._constants = constants
+    def __init__(self, run: Steered) -> None:
+        super().__init__(run)
         self._assumed, self._before, self._caution = START, 0.0, 1.0
         self._good_step = np.inf
         self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the block that is over
@@ -174,7 +163,7 @@ class MixingPilot(Pilot):
                 measured = min(measured, self._before)
         else:
             measured, why = 2 * self._assumed, "averaging has not begun to work"
-        if not step <= GROWN * self._good_step:
+        if not step <= most_growth(self._constants.kappa) * self._good_step:
             self._go_back()
             self._caution, why = self._caution * RATIO, "the run grew: back to the last good state"
         elif step < self._good_step:

@@ -8,13 +8,13 @@ that all have heard. A block therefore ends with twice the rounds of a flood, an
 from collections.abc import Callable
 from math import ceil
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...algorithms import Method
+from ...algorithms import Constants, Method
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..driver import Chunk
@@ -28,35 +28,32 @@ Greatest = Callable[[Array], Array]
 SEED = 16
 
 
-class Pilot:
-    """Steers a session.
+class Steered(NamedTuple):
+    """A run that a pilot steers, as one process sees it."""
 
-    Parameters
-    ----------
-    problem : Problem
-        The nodes of this process.
-    network : Network
-    cls : type of Method
-    first : int
-        Number of the first node of this process.
-    greatest : callable
-        Returns the greatest of all processes' values, number by number.
-    """
+    problem: Problem  # the nodes of this process
+    network: Network | DirectedNetwork
+    cls: type[Method]
+    constants: Constants  # of the problem; of the network, lambda_max alone
+    first: int  # number of the first node of this process
+    greatest: Greatest  # returns the greatest of all processes' values, number by number
+
+
+class Pilot:
+    """Steers a session."""
 
     numbers: int
     """Numbers that the nodes agree on."""
 
-    def __init__(
-        self, problem: Problem, network: Network | DirectedNetwork, cls: type[Method], first: int, greatest: Greatest
-    ) -> None:
-        self._problem, self._network, self._cls, self._greatest = problem, network, cls, greatest
-        self._rows = slice(first, first + problem.nodes)
+    def __init__(self, run: Steered) -> None:
+        self._problem, self._network, self._cls, self._constants, first, self._greatest = run
+        self._rows = slice(first, first + run.problem.nodes)
         self._random = np.random.default_rng(np.random.SeedSequence(SEED))
         self._deciding = False  # whether a block is over and its decision under way
         self._epoch = 1  # the next stretch of rounds with other nodes
         self.settings: list[dict[str, Any]] = []
         """One row for each decision: round, chi (None for plain descent), why."""
-        register(cls)
+        register(run.cls)
 
     @property
     def assumed(self) -> Method:

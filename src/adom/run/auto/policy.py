@@ -7,6 +7,7 @@ is the worst of its canaries, and no more than what a perfect network would allo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ DEAD = 1e-11
 """A canary that has shrunk so much since the first quarter has died, and its rate is rounding."""
 DIED = 9.0
 """Rate of a dead canary; one that has outgrown all numbers has its negative."""
+NOISE = 0.03
+"""Share of random numbers in the seeds of new canaries."""
+REST = 100.0
+"""Steps of a run that has come to rest, relative to its answer, in units of rounding."""
 GROWN = 30.0
 """Growth of the run's own steps, against the smallest of a quarter, that is no oscillation."""
 RISEN = 1.2
@@ -188,8 +193,9 @@ class Policy:
         if self.power in self.window[: len(rates)]:
             own = rates[self.window.index(self.power)]
         step = block.steps[-1]
-        much = max(GROWN, 2 * np.sqrt(steepest / flattest))  # momentum takes so long to begin
-        back = not step <= much * self._good_step or bool(own < 0 and step > RISEN * block.steps[0])
+        back = not step <= most_growth(steepest / flattest) * self._good_step or bool(
+            own < 0 and step > RISEN * block.steps[0]
+        )
         if back:
             power, why = max(power, self._centre + 1), "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
@@ -239,6 +245,14 @@ class Policy:
         self.power = self._centre = power
         self.window = [*(max(0, power + offset) for offset in AROUND), *self._plain]
         self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
+
+
+def most_growth(kappa: float) -> float:
+    """Return how much longer a run's steps may be than those of its last good state.
+
+    Momentum alone makes them longer by the root of kappa, once it is at full speed.
+    """
+    return max(GROWN, 2 * sqrt(kappa))
 
 
 def _quarters_between(tops: Sequence[Array]) -> int:
