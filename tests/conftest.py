@@ -13,6 +13,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["TERM"] = "xterm"  # a dumb terminal gets no progress bar, whose tests look for it
 # XLA compiles a program in half the time if it emits fused loops in its older way and the program is one piece, and in
 # a seventh less than that if LLVM optimises a little only.
 # run/test_engines.py holds the bits of every method to those of its default. A jaxlib that does not know a flag ends
@@ -22,6 +23,16 @@ QUICK = (
 )
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}".strip()
+
+
+@pytest.fixture(autouse=True)
+def same_environment():
+    """Give the next test the environment of this one: what it calls may set variables for its own process."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @pytest.fixture(autouse=True, scope="module")
