@@ -1,0 +1,70 @@
+"""Figures of performance profiles."""
+
+import math
+from typing import TYPE_CHECKING
+
+from .curves import DASHES
+from .style import COLOURS, magnification, size
+from .style import style as in_style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def profile_figure(
+    profile: "pd.DataFrame", *, cost: str = "rounds", ax: "Axes | None" = None, style: str | None = None
+) -> "Figure":
+    """Draw a performance profile: the higher a curve, the more instances; the further left, the cheaper.
+
+    Parameters
+    ----------
+    profile : pandas.DataFrame
+        What `adom.study.profiles.performance_profile` returns: indexed by ratio, one column a method.
+    cost : str
+        Name of the cost, for the axis.
+    ax : matplotlib axes, optional
+        To draw into; by default a figure of its own.
+    style : str, optional
+        "column", "page" or "slide"; see `adom.styles`.
+    """
+    with in_style(style):
+        from .display import Figure
+
+        scale = magnification(style)
+        if ax is None:
+            width, height = size(style)
+            figure = Figure(figsize=(width, height + 0.2 * scale), layout="constrained")
+            ax = figure.subplots()
+        ratios = profile.index.to_numpy(dtype=float)
+        end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
+        for number, name in enumerate(profile.columns):
+            shares = profile[name].to_numpy(dtype=float)
+            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+            ax.step([*ratios, end], [*shares, shares[-1]], where="post", label=str(name), linewidth=1.2 * scale, **look)
+        ax.set_xscale("log")
+        ax.set_xlim(1.0, end)
+        ticks = _ticks(end)
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.set_xticks([], minor=True)
+        ax.set_ylim(-0.03, 1.03)
+        ax.set_xlabel(f"{cost} over those of the best method")
+        ax.set_ylabel("share of instances solved")
+        ax.grid(visible=True, which="major")
+        ax.legend(fontsize="small", loc="lower right")
+        drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
+    return drawn
+
+
+def _ticks(end: float) -> list[int]:
+    """Return round numbers from 1 to `end`, few enough to label.
+
+    Examples
+    --------
+    >>> _ticks(7.3), _ticks(2500.0)
+    ([1, 2, 5], [1, 10, 100, 1000])
+    """
+    powers = [10**exponent for exponent in range(1 + int(math.log10(end)))]
+    fine = [tick for power in powers for tick in (power, 2 * power, 5 * power) if tick <= end]
+    return fine if end <= 100 else powers
