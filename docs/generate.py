@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from adom.algorithms import METHODS, Method, method_class
+from adom.algorithms import METHODS, NEEDS, Method, method_class
 from adom.cli.exit_codes import MEANING
 from adom.cli.main import app
 
@@ -26,6 +26,10 @@ mix(v, K) is K rounds of v <- M(k) v, chi = lambda_max / lambda_min_plus, kappa 
 of f_i at x_i in row i, grad F*(z) the solution of grad f_i(x) = z_i. One use of the network is one round, however many
 vectors travel in it. Everything starts at 0.
 
+The column "network" has what a method's proof asks for: {needs}. A run on a network outside of it is made all the
+same; `Result.outside` says so, and the commands print it. Where one round does not connect the nodes, steps are of
+windows of rounds that do, whatever the method.
+
 """
 
 
@@ -33,8 +37,9 @@ def page() -> str:
     """Return the whole page."""
     classes = [method_class(name) for name in METHODS]
     rows = [
-        "| name | method | oracle | vectors a round | rounds a step | rounds to error eps, up to a constant | source |",
-        "| --- | --- | --- | --: | --: | --- | --- |",
+        "| name | method | oracle | network | vectors a round | rounds a step "
+        "| rounds to error eps, up to a constant | source |",
+        "| --- | --- | --- | --- | --: | --: | --- | --- |",
     ]
     anchors: list[str] = []
     for cls in classes:
@@ -44,10 +49,11 @@ def page() -> str:
         anchors.append(slug)
         link = f"[{cls.title}](#{slug}{f'-{repeated}' if repeated else ''})"
         rows.append(
-            f"| `{cls.name}` | {link} | {cls.oracle} | {cls.vectors_per_round} | {rounds} | {cls.complexity} "
-            f"| {_linked(cls.reference)} |"
+            f"| `{cls.name}` | {link} | {cls.oracle} | {cls.needs} | {cls.vectors_per_round} | {rounds} "
+            f"| {cls.complexity} | {_linked(cls.reference)} |"
         )
-    return HEAD + "\n".join(rows) + "\n\n" + "\n".join(_section(cls) for cls in classes)
+    needs = "; ".join(f"{word}, {text}" for word, text in NEEDS.items())
+    return HEAD.format(needs=needs) + "\n".join(rows) + "\n\n" + "\n".join(_section(cls) for cls in classes)
 
 
 def _section(cls: type[Method]) -> str:

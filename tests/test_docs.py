@@ -177,7 +177,7 @@ def test_settings_are_accepted(path, tmp_path):
 def test_the_method_of_the_contributors_guide_does_what_it_says():
     names = run(ROOT / "CONTRIBUTING.md")
     result, solution = names["result"], names["problem"].solution()
-    assert result.provenance["method"]["name"] == "dgd"
+    assert result.provenance["method"]["name"] == "small-dgd"
     away = np.abs(result.x - solution).max()
     assert 1e-6 < away < 0.2 * np.abs(solution).max()  # near, and not there
     definition = blocks(ROOT / "CONTRIBUTING.md", "python")[0].text.split("class State")[1]

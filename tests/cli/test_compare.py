@@ -45,6 +45,16 @@ def test_it_reports_what_the_library_computes(compared: Any) -> None:
         assert row["parameters"] == expected.results[row["label"]].provenance["method"]["parameters"]
 
 
+def test_methods_outside_of_their_proofs_are_named_once(adom: Any) -> None:
+    changing = [*SMALL[:-4], "--network", "ring,star", "--rounds", 3]
+    said = adom("compare", *changing, "--methods", "extra,nids,diging").err
+    assert said.count("warning: this network changes; EXTRA, NIDS: proved for networks that do not change") == 1
+    assert (
+        "warning: NIDS is proved for networks that do not change; this one"
+        in adom("solve", *changing, "--method", "nids").err
+    )
+
+
 def test_it_leaves_files_that_can_be_used_again(compared: Any, adom: Any) -> None:
     folder, said = compared
     files = said["files"]

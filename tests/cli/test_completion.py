@@ -36,7 +36,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
         ("adom re", ["reproduce", "report"]),
         ("adom --inst", ["--install-completion"]),
         ("adom solve --rou", ["--rounds"]),
-        ("adom solve --method d", ["dnm", "diging"]),
+        ("adom solve --method d", ["dnm", "diging", "dgd"]),
         ("adom solve --method ", list(METHODS)),
         ("adom solve --network t", ["torus"]),
         ("adom compare --network ring,st", ["ring,star"]),

@@ -67,6 +67,7 @@ def test_methods_lists_the_one_table(adom: Any) -> None:
         assert entry["title"] == cls.title
         assert entry["oracle"] == cls.oracle
         assert entry["vectors_per_round"] == cls.vectors_per_round
+        assert entry["needs"] == cls.needs
     table = adom("methods")
     assert table.code == 0
     for name in METHODS:

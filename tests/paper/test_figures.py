@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import adom
 from adom.algorithms import METHODS
@@ -67,9 +66,10 @@ def test_data_split_by_label_is_dashed():
     assert figure.legends[0].get_texts()[-1].get_text() == "split by label"
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_each_method_has_its_own_colour(name):
-    assert look(name)["color"] == COLOURS[list(METHODS).index(name)]
+def test_each_method_has_its_own_colour_and_marker():
+    looks = [(look(name)["color"], look(name)["marker"]) for name in METHODS]
+    assert [colour for colour, _ in looks[: len(COLOURS)]] == [*COLOURS]  # the paper's methods: no two of a colour
+    assert len(set(looks)) == len(METHODS)
 
 
 def test_a_sample_network_shows_rounds_and_arrows():

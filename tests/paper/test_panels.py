@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from adom.algorithms import METHODS
+from adom.algorithms import COMPARED
 from adom.errors import InputError
 from adom.paper.panels import CHIS, DIMS, FIGURES, KAPPAS, QUICK, SETS, panels
 from adom.paper.plan import OTHERS, SCALES, make_jobs, read_names, rounds_of, searched_for
@@ -117,7 +117,7 @@ def test_nothing_is_given_under_auto_and_every_method_runs_in_the_first_panel_of
     assert {job.oracle for job in found} == {"auto", ""}
     for row in {(job.panel.figure, job.panel.row) for job in full if job.panel.figure in PAPER}:
         first = [job for job in found if (job.panel.figure, job.panel.row, job.panel.column) == (*row, 0)]
-        assert {job.method for job in first} == METHODS.keys() - {"pngd", "push-pull"}
+        assert {job.method for job in first} == {*COMPARED} - {"pngd", "push-pull"}
 
 
 def test_names_are_put_in_order_and_wrong_ones_refused():

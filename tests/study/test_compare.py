@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import adom
-from adom.algorithms import METHODS, method_class
+from adom.algorithms import COMPARED, METHODS, method_class
 from adom.errors import InputError
 from adom.run.progress import Progress
 from adom.study import compare as module
@@ -38,7 +38,7 @@ def everything(problem, network):
 
 def test_every_row_is_a_run_of_its_own(everything, problem, network):
     assert list(everything.results) == list(everything.table["label"])
-    assert {*everything.results, *everything.skipped} == set(METHODS)
+    assert {*everything.results, *everything.skipped} == set(COMPARED)
     for name, row in zip(everything.results, everything.table.to_dict("records"), strict=True):
         oracle = {"oracle": ("gd", 2)} if method_class(name).oracle == "dual" else {}
         alone = adom.solve(problem, network, name, "unit", rounds=120, **oracle)
@@ -141,7 +141,7 @@ def test_what_cannot_run_is_left_out_of_all_but_not_of_a_list(problem, network, 
     monkeypatch.setattr(adom.PNGD, "unit", classmethod(refuse))
     monkeypatch.setattr(module, "solve", lambda *_, **__: made([1.0]))
     found = adom.compare(problem, network, parameters="unit")
-    assert list(found.results) == [name for name in METHODS if name != "pngd"]
+    assert list(found.results) == [name for name in COMPARED if name != "pngd"]
     assert found.skipped["pngd"] == "no such parameters here; take another network"
     assert "skipped: pngd" in repr(found)
     with pytest.raises(InputError, match="no such parameters here"):
@@ -151,10 +151,27 @@ def test_what_cannot_run_is_left_out_of_all_but_not_of_a_list(problem, network, 
 def test_on_a_directed_network_only_some_can_run(problem):
     network = adom.networks.directed_ring(6)
     found = adom.compare(problem, network, parameters="unit", rounds=5)
-    assert list(found.results) == [name for name in METHODS if method_class(name).directed]
+    assert list(found.results) == [name for name in COMPARED if method_class(name).directed]
     assert "links that go both ways" in found.skipped["adom"]
     with pytest.raises(InputError, match="ADOM needs links that go both ways"):
         adom.compare(problem, network, ["adom"])
+
+
+def test_all_methods_run_where_asked_for_and_those_outside_of_their_proofs_are_named(problem, network, monkeypatch):
+    ran = []
+    monkeypatch.setattr(module, "solve", lambda *given, **_: ran.append(given[2]) or made([1.0]))
+    assert not adom.compare(problem, network, "all", "unit").skipped
+    assert ran == list(METHODS)
+    monkeypatch.undo()
+    chosen = ["diging", "extra", "nids"]
+    here, fixed = (adom.compare(problem, net, chosen, "unit", rounds=3) for net in (network, adom.networks.ring(6)))
+    assert here.outside == "EXTRA, NIDS: proved for networks that do not change"
+    assert here.outside in repr(here)
+    assert here.results["extra"].outside == "proved for networks that do not change"
+    assert here.results["extra"].outside in repr(here.results["extra"])
+    assert (here.results["diging"].outside, fixed.outside) == ("", "")
+    lossy = adom.networks.lossy(adom.networks.ring(6), 0.1)
+    assert adom.solve(problem, lossy, "extra", rounds=3).outside
 
 
 def test_a_primal_method_takes_no_oracle_and_needs_none(problem, network, monkeypatch):

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from ..errors import InputError, nearest
-from .base import Constants, Gossip, Method, Oracle
+from .base import NEEDS, Constants, Gossip, Method, Oracle
 
 METHODS = {
     "adom": "adom:ADOM",
@@ -17,8 +17,16 @@ METHODS = {
     "push-pull": "push_pull:PushPull",
     "adom+": "adom_plus:ADOMPlus",
     "acc-gt": "acc_gt:AccGT",
+    "dgd": "dgd:DGD",
+    "extra": "extra:EXTRA",
+    "nids": "nids:NIDS",
+    "exact-diffusion": "exact_diffusion:ExactDiffusion",
+    "aug-dgm": "aug_dgm:AugDGM",
+    "sonata": "sonata:SONATA",
 }
 """Name -> file and class. A new method is one file in this folder and one line here."""
+COMPARED = (*("adom", "pngd", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "push-pull", "adom+", "acc-gt"),)
+"""Methods that a comparison takes by default: those of ADOM's paper, and its successors."""
 
 
 def method_class(name: str) -> type[Method]:
@@ -37,4 +45,4 @@ def method_class(name: str) -> type[Method]:
     return cls
 
 
-__all__ = ["METHODS", "Constants", "Gossip", "Method", "Oracle", "method_class"]
+__all__ = ["COMPARED", "METHODS", "NEEDS", "Constants", "Gossip", "Method", "Oracle", "method_class"]

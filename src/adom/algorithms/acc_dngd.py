@@ -54,6 +54,7 @@ class AccDNGD(Method):
     title = "Acc-DNGD"
     oracle = "primal"
     vectors_per_round = 3
+    needs = "fixed"
     complexity = "chi^(3/2) kappa^(5/7) log(1/eps)"
     reference = "Qu and Li 2019, arXiv:1705.07176"
 

@@ -56,6 +56,7 @@ class AccGT(Method):
     title = "Acc-GT"
     oracle = "primal"
     vectors_per_round = 3
+    needs = "windows"
     complexity = "chi^(3/2) kappa^(1/2) log(1/eps)"
     reference = "Li and Lin 2021, arXiv:2104.02596"
 

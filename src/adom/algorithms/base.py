@@ -17,6 +17,14 @@ from ..errors import InputError
 Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
 Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch
 
+NEEDS = {
+    "fixed": "networks that do not change",
+    "connected": "graphs that are connected in every round",
+    "windows": "graphs that are connected together over windows of rounds",
+    "complete": "full averaging in every round",
+}
+"""What a method's proof asks of the network: the word of its class, and in full."""
+
 
 class Oracle(Protocol):
     """The local functions f_i of the rows at hand; every call is counted by the engine."""
@@ -148,6 +156,7 @@ class Method:
     vectors_per_round: ClassVar[int]
     rounds_per_step: ClassVar[int | None] = 1  # None: it varies, or depends on a hyper-parameter
     directed: ClassVar[bool] = False  # whether it runs on directed graphs
+    needs: ClassVar[Literal["fixed", "connected", "windows", "complete"]] = "connected"  # see `NEEDS`
     plain: ClassVar[bool] = False  # whether it becomes plain descent as the chi that it assumes grows
     complexity: ClassVar[str]
     reference: ClassVar[str]

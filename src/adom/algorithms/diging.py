@@ -46,6 +46,7 @@ class DIGing(Method):
     title = "DIGing"
     oracle = "primal"
     vectors_per_round = 2
+    needs = "windows"
     complexity = "n^(1/2) chi^2 kappa^(3/2) log(1/eps)"
     reference = "Nedic, Olshevsky and Shi 2017, arXiv:1607.03218"
 

@@ -48,6 +48,7 @@ class PANDA(Method):
     title = "PANDA"
     oracle = "dual"
     vectors_per_round = 1
+    needs = "windows"
     complexity = "chi^2 kappa^(3/2) log(1/eps)"
     reference = "Maros and Jalden 2018, arXiv:1803.08328"
 

@@ -51,6 +51,7 @@ class PNGD(Method):
     title = "PNGD"
     oracle = "dual"
     vectors_per_round = 1
+    needs = "complete"
     complexity = "kappa^(1/2) log(1/eps)  (full averaging every round)"
     reference = "Kovalev et al. 2021, arXiv:2102.09234"
 

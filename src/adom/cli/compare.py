@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..algorithms import METHODS, method_class
+from ..algorithms import COMPARED, METHODS, method_class
 from ..errors import InputError
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
@@ -13,6 +13,8 @@ from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
     from ..study.compare import Comparison
+
+ALL = "all"
 
 
 @with_settings("problem", "network", "run", "compare", usual=USUAL, without=("run.method", "run.engine"))
@@ -57,31 +59,41 @@ def compare(
         output.wrote(*files.values(), f"{len(results)} result files .npz")
     if weights := weighting_text(problem.weighting()):
         output.note(weights)
-    reasons: dict[str, list[str]] = {}
-    for label, reason in comparison.skipped.items():
-        reasons.setdefault(reason, []).append(label)
-    for reason, labels in reasons.items():
-        output.note(f"{', '.join(labels)} did not run: {reason}")
+    for reason, labels in _grouped(comparison.skipped).items():
+        output.note(f"{labels} did not run: {reason}")
+    if comparison.outside:
+        output.note(f"warning: this network changes; {comparison.outside}")
     if comparison.interrupted:
         output.note("interrupted; what was done so far is saved")
     return Exit.INTERRUPTED if comparison.interrupted else Exit.DONE
 
 
-def _check(settings: Config) -> list[str] | None:
-    """Refuse a wrong request before anything is built; return the names of the methods, None for all."""
+def _check(settings: Config) -> list[str] | str | None:
+    """Refuse a wrong request before anything is built; return the names of the methods, None for the usual ones."""
     from . import build
 
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot compare methods; take engine local")
     text = settings.compare.methods
-    names = list(METHODS) if text is None else [part.strip().lower() for part in text.split(",") if part.strip()]
+    if text is None or text.strip().lower() == ALL:
+        build.check_run(settings, [method_class(name) for name in (COMPARED if text is None else METHODS)])
+        return None if text is None else ALL
+    names = [part.strip().lower() for part in text.split(",") if part.strip()]
     if not names:
         raise InputError(f"--methods {text!r} names no method; known: {', '.join(METHODS)}")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"--methods names {twice!r} twice; leave one out")
     build.check_run(settings, [method_class(name) for name in names])
-    return None if text is None else names
+    return names
+
+
+def _grouped(reasons: dict[str, str]) -> dict[str, str]:
+    """Return each reason with the labels that it holds for."""
+    found: dict[str, list[str]] = {}
+    for label, reason in reasons.items():
+        found.setdefault(reason, []).append(label)
+    return {reason: ", ".join(labels) for reason, labels in found.items()}
 
 
 def _rows(comparison: "Comparison") -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ adom: decentralized convex optimization over changing networks
 to begin
   adom solve                   run ADOM on the paper's default problem
   adom solve --data FILE       the same on your own samples; or a6a, w6a, ijcnn1
-  adom compare                 run all methods on one problem, side by side
+  adom compare                 run several methods on one problem, side by side
   adom methods                 list the methods
 the network
   adom network --network ring  describe and draw a network

@@ -256,7 +256,7 @@ class CompareTable:
     """``[compare]``: the methods of a comparison, in place of ``[run]``'s one."""
 
     methods: str | None = setting(
-        "Names of the methods, separated by commas; left out: all of `adom methods`.",
+        "Names of the methods, separated by commas; left out: eleven for changing networks; `all`: every one.",
         completions=tuple(METHODS),
         several=True,
     )

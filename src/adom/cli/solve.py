@@ -57,6 +57,8 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         output.note(f"{result.status}: {result.message}; {summary['advice']}")
     elif result.status == "interrupted":
         output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved")
+    if result.outside:
+        output.note(f"warning: {result.label} is {result.outside}; this one changes")
     return ranks.leave(code)
 
 
@@ -174,6 +176,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "samples": problem.get("samples"),
         "penalty": (problem.get("model") or {}).get("penalty"),
         "chi": provenance["network"]["chi"],
+        "outside": result.outside,
         "window": provenance["window"],
         "settings": provenance.get("settings"),
         "rounds": int(last["round"]),

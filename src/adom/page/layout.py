@@ -9,7 +9,7 @@ import numpy as np
 
 from ..algorithms import METHODS
 from ..plot.curves import AXES, DASHES, SPREAD
-from ..plot.style import COLOURS
+from ..plot.style import COLOURS, marks
 from ..study.replay import Motion
 from .content import Content, Figure, Line, Panel, Run
 from .curves import DECADE, FLOOR, coded, letters
@@ -67,13 +67,13 @@ def looks(lines: Sequence[Line]) -> list[list[int]]:
     Lines of one method that differ in the variant have one colour and marker, and different dashes.
     """
     known, keys = list(METHODS), [(line.method, line.variant) for line in lines]
-    count = len(COLOURS)
     if not all(line.method in known for line in lines) or len(set(keys)) < len(keys):
-        return [[number % count, number % len(DASHES), number % count] for number in range(len(lines))]
+        numbered = [(number, *marks(number)) for number in range(len(lines))]
+        return [[colour, number % len(DASHES), mark] for number, colour, mark in numbered]
     variants = list(dict.fromkeys(["", *(line.variant for line in lines)]))
-    colours = [known.index(line.method) % count for line in lines]
+    signs = [marks(known.index(line.method)) for line in lines]
     dashes = [variants.index(line.variant) % len(DASHES) for line in lines]
-    return [[colour, dash, colour] for colour, dash in zip(colours, dashes, strict=True)]
+    return [[colour, dash, mark] for (colour, mark), dash in zip(signs, dashes, strict=True)]
 
 
 def _runs(runs: Sequence[Run]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..algorithms import METHODS, method_class
 from ..networks import geometric
-from ..plot.curves import DASHES, GROWTH, MARKERS
+from ..plot.curves import DASHES, GROWTH
 from ..plot.graphs import draw_graph
-from ..plot.style import COLOURS, save, style
+from ..plot.style import COLOURS, MARKERS, marks, save, style
 from ..run.result import Result
 from ..study.metrics import relative_errors
 from .panels import FIGURES
@@ -184,10 +184,10 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
 
 def look(method: str) -> dict[str, Any]:
     """Return colour, line and marker of a method: the same as in an `adom compare` of all methods."""
-    number = list(METHODS).index(method)
+    colour, marker = marks(list(METHODS).index(method))
     return {
-        "color": COLOURS[number % len(COLOURS)],
-        "marker": MARKERS[number % len(MARKERS)],
+        "color": COLOURS[colour],
+        "marker": MARKERS[marker],
         "markersize": 3,
         "markeredgecolor": "white",
         "markeredgewidth": 0.3,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
-from ..algorithms import METHODS, method_class
+from ..algorithms import method_class
 from ..errors import InputError, nearest
 from ..run.tuning import Stages
 from .panels import FIGURES, FULL, QUICK, Size, panels
@@ -18,8 +18,8 @@ from .runs import PROTOCOLS, TUNE, VERIFY, Job, PaperPanel
 
 OTHERS = "others"
 """The variant of methods that a figure does not have."""
-NOT_COMPARED = ("pngd", "push-pull")
-"""Methods left out among the others: one that no network can run, and one for directed graphs."""
+EVERY = ("adom", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "adom+", "acc-gt")
+"""Methods that run with nothing given: the figures' own, and those that its first panels have besides."""
 PART = 50
 """Samples a node of real data that searches are made on."""
 SLOW_SEARCH = 1000
@@ -147,9 +147,9 @@ def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale
     """Yield jobs on one draw with nothing given: the figure's methods, and in a row's first panel all others."""
     if max(panel.row, panel.column) >= scale.found:
         return
-    for method in METHODS:
+    for method in EVERY:
         own = method in methods
-        if own or (panel.column == 0 and method not in NOT_COMPARED):
+        if own or panel.column == 0:
             oracle = "auto" if method_class(method).oracle == "dual" else ""
             variant = "" if own else OTHERS
             yield Job(panel, "auto", 1, method, oracle, rounds, RTOL, variant, scale.records)

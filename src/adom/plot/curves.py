@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .style import COLOURS, magnification, size
+from .style import COLOURS, MARKERS, magnification, marks, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ AXES = {
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
 LIGHTNESS = (0.0, 0.1, 0.3, 0.2)
 """Drawing order by line style: the more gaps, the higher, so that coinciding curves all show."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "<", "*", ">", "h", "d")
 THIN = (0, (4, 2))
 GROWTH = 1e4
 """Growth over the start at which a diverging curve is cut off, so that it does not flatten the others."""
@@ -131,11 +130,12 @@ def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | Non
 
 def _look(number: int, consensus: bool, scale: float) -> dict[str, Any]:
     """Return the line properties of a run's error."""
-    colour = COLOURS[number % len(COLOURS)]
+    place, sign = marks(number)
+    colour = COLOURS[place]
     if consensus:
         dash = DASHES[number // len(COLOURS) % len(DASHES)]
         return {"color": colour, "linestyle": dash, "linewidth": 1.6 * scale}
-    marker = MARKERS[number % len(MARKERS)]
+    marker = MARKERS[sign]
     return {
         "color": colour,
         "linestyle": DASHES[number % len(DASHES)],

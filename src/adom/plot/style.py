@@ -20,6 +20,7 @@ COLOURS = (
     *("#882255", "#888888", "#332288"),
 )
 """Okabe and Ito's palette, which the colour-blind can tell apart, its yellow darkened; then three of Tol's."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "<", "*", ">", "h", "d")
 STYLE_FILES = Path(__file__).parents[1] / "styles"
 METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": "adom"},
@@ -39,6 +40,18 @@ def style(name: str | None = None) -> AbstractContextManager[None]:
 
     kept = {key: value for key, value in _settings(name or "column").items() if key not in OWN}
     return matplotlib.rc_context(kept)
+
+
+def marks(number: int) -> tuple[int, int]:
+    """Return the colour and the marker of a line by its number: no two of the first 121 have both in common.
+
+    Examples
+    --------
+    >>> marks(0), marks(10), marks(11), marks(22)
+    ((0, 0), (10, 10), (0, 4), (0, 8))
+    """
+    colour, turn = number % len(COLOURS), number // len(COLOURS)
+    return colour, (colour + 4 * turn) % len(MARKERS)
 
 
 def size(name: str | None, panels: int = 1) -> tuple[float, float]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from .curves import AXES, DASHES, MARKERS
-from .style import COLOURS, magnification, size
+from .curves import AXES, DASHES
+from .style import COLOURS, MARKERS, magnification, marks, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -110,13 +110,14 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Fi
         at = [name for name in names if name in part.index]
         across = np.array([float(name) if numeric else names.index(name) for name in at])
         heights = np.array([float(part[name]) for name in at])
-        colour = COLOURS[number % len(COLOURS)]
+        place, sign = marks(number)
+        colour = COLOURS[place]
         axes.plot(
             across,
             heights,
             label=str(label),
             color=colour,
-            marker=MARKERS[number % len(MARKERS)],
+            marker=MARKERS[sign],
             markersize=4 * scale,
             linestyle=DASHES[number % len(DASHES)] if numeric else "",
             linewidth=1.2 * scale,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from ..algorithms import Constants, Method
+from ..algorithms import NEEDS, Constants, Method
 from ..errors import InputError, InputTypeError
-from ..networks import DirectedNetwork, Network
+from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..problems.base import Problem
 from .request import AUTO, method_from
 
@@ -46,6 +46,17 @@ ASSUMED = ("mu", "L", "chi")
 def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) -> Constants:
     """Return constants with mu, L and chi multiplied, from which a method's parameters can be computed."""
     return replace(true, mu=true.mu * mu, L=true.L * L, lambda_min_plus=true.lambda_min_plus / chi)
+
+
+def outside(cls: type[Method], network: Network | DirectedNetwork) -> str:
+    """Return in words what a method's proof asks of the network and this one lacks; "" where it lacks nothing.
+
+    Where one round does not connect the nodes, steps are of windows, which do (`adom.run.windows`).
+    """
+    changes = isinstance(network, LossyNetwork) or (network.order != network.order[0]).any()
+    if cls.needs != "fixed" or not changes:
+        return ""
+    return f"proved for {NEEDS[cls.needs]}"
 
 
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
+from .constants import outside
 from .endings import LOST, judge
 from .provenance import describe_method, describe_run
 from .result import COUNTS, Result
@@ -210,6 +211,7 @@ def describe(
         "method": describe_method(method),
         "problem": problem,
         **describe_run(network, type(method), oracle, protocol, engine),
+        "outside": outside(type(method), network),
         "window": getattr(history.method, "window", 1),
         **asdict(history.plan),
         **more,

@@ -113,6 +113,11 @@ class Result:
         """Weighting of nodes with different numbers of samples, in words; "" where all have the same."""
         return weighting_text(self.provenance.get("problem", {}).get("samples"))
 
+    @property
+    def outside(self) -> str:
+        """What the method's proof asks of the network and this one lacks, in words; "" where it lacks nothing."""
+        return str(self.provenance.get("outside", ""))
+
     def model(self, features: Sequence[str] | None = None) -> "Model":
         """Return the fitted model: the mean of the nodes' rows, with the names, scales and classes of the data.
 
@@ -175,7 +180,7 @@ class Result:
         return (
             f"Result({self.label}, {self.status}{extra}: {near}"
             f"{int(last['round'])} rounds, {last['gradients']:.0f} gradients a node"
-            f"{f'; {self.weighting}' if self.weighting else ''})"
+            f"{''.join(f'; {remark}' for remark in (self.outside, self.weighting) if remark)})"
         )
 
     def _repr_html_(self) -> str:
@@ -194,6 +199,7 @@ class Result:
             shown += [f"{key} {format_number(facts_of[key])}" for key in FIGURES if facts_of.get(key)]
             facts |= {name: ", ".join(shown)} if facts_of else {}
         facts |= {"weights": self.weighting} if self.weighting else {}
+        facts |= {"outside of its proof": self.outside} if self.outside else {}
         facts["parameters"] = self.protocol or "–"
         if self.provenance.get("oracle"):
             facts["dual oracle"] = self.provenance["oracle"]

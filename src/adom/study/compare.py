@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algorithms import METHODS
+from ..algorithms import COMPARED, METHODS
 from ..errors import InputError
 from ..networks import Network
 from ..problems.base import Problem
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
     from ..plot.display import Figure
 
+ALL = "all"
 INTERRUPTED = "interrupted before it began"
 
 
 def compare(
     problem: Problem,
     network: Network,
-    methods: Sequence[Any] | None = None,
+    methods: Sequence[Any] | str | None = None,
     parameters: str | dict[str, Any] = "auto",
     oracle: Any = "auto",
     rounds: int = 1000,
@@ -57,8 +58,8 @@ def compare(
     problem, network
         With the same number of nodes.
     methods : sequence, optional
-        Names, `Method` instances, or pairs (label, name or instance). By default all methods except those that cannot
-        run on this network; `Comparison.skipped` says which and why.
+        Names, `Method` instances, or pairs (label, name or instance); or "all". By default `adom.algorithms.COMPARED`.
+        Of these two, those that cannot run on this network are left out; `Comparison.skipped` says which and why.
     parameters : str or dict
         As in `adom.solve`, for all; or a dict from labels or names of methods to such values, with "auto" for those
         it leaves out. An instance brings its own.
@@ -80,7 +81,9 @@ def compare(
     [['adom', 'auto', 'max_rounds'], ['bold', 'unit', 'max_rounds']]
     """
     check_pair(problem, network, directed=True)
-    entries = with_settings(read_methods(list(METHODS) if methods is None else methods), parameters, oracle)
+    listed = not (methods is None or methods == ALL)
+    names = methods if listed else METHODS if methods == ALL else COMPARED
+    entries = with_settings(read_methods(names), parameters, oracle)
     skipped: dict[str, str] = {}
     for entry in entries:
         cls, own = entry.cls, entry.parameters
@@ -94,7 +97,7 @@ def compare(
             if protocol == AUTO and not entry.is_instance:
                 check_findable(cls, network)
         except InputError as error:
-            if methods is not None:
+            if listed:
                 raise
             skipped[entry.label] = str(error)
         else:
@@ -206,13 +209,21 @@ class Comparison:
     def _weighting(self) -> str:
         return next((result.weighting for result in self.results.values()), "")
 
+    @property
+    def outside(self) -> str:
+        """What proofs ask of the network and this one lacks, in words; "" where nothing is lacking."""
+        reasons: dict[str, list[str]] = {}
+        for result in self.results.values():
+            reasons.setdefault(result.outside, []).append(result.label)
+        return "; ".join(f"{', '.join(dict.fromkeys(labels))}: {text}" for text, labels in reasons.items() if text)
+
     def __repr__(self) -> str:
         reached = []
         for row in self.table.to_dict("records"):
             rounds = row["rounds_to_target"]
             reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
         extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
-        extra += f"; {self._weighting}" if self._weighting else ""
+        extra += "".join(f"; {remark}" for remark in (self.outside, self._weighting) if remark)
         return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
 
     def _repr_html_(self) -> str:
@@ -227,6 +238,7 @@ class Comparison:
             rows.append([*settings, picture, row["relative_error"], *spent])
         heads = ["method", "parameters", "dual oracle", "status", "error", "relative error at the end", *costs.values()]
         notes = {f"{label} skipped": reason for label, reason in self.skipped.items()}
+        notes |= {"outside of their proofs": self.outside} if self.outside else {}
         notes |= {"weights": self._weighting} if self._weighting else {}
         about = f"cost to reach a relative error of {self.target:.3g}, the least in bold"
         return card("Comparison", about, notes, below=grid(heads, rows))

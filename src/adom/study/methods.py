@@ -68,7 +68,7 @@ def read_methods(methods: Any) -> list[LabelledMethod]:
             )
         labelled[label] = LabelledMethod(label, method, cls)
     if not labelled:
-        raise InputError(f"got no methods to compare; name some of {', '.join(METHODS)}, or leave methods out for all")
+        raise InputError(f"got no methods to compare; name some of {', '.join(METHODS)}, or 'all'")
     return list(labelled.values())
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import adom
-from adom.algorithms import METHODS
+from adom.algorithms import COMPARED, METHODS, method_class
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import provenance
@@ -48,10 +48,11 @@ def test_it_converges_in_fewer_rounds_than_with_the_true_constants(found, proble
     assert found.last["round"] < rounds(problem, network, "adom", "theory")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "dgd"])  # which stays away from the solution
 def test_every_method_converges(name, problem, network):
-    """Also those that average for several rounds, and one without chi in its formulas."""
-    assert rounds(problem, network, name, "auto", 6000) <= 6000
+    """Also those that average for several rounds, and those without chi in their formulas."""
+    fixed = method_class(name).needs == "fixed" and name not in COMPARED
+    assert rounds(problem, adom.networks.ring(NODES) if fixed else network, name, "auto", 6000) <= 6000
 
 
 @pytest.mark.parametrize("name", ["mudag", "apm"])
