@@ -91,14 +91,16 @@ def methods(folder, rounds, *chosen):
 
 
 def losses(folder):
-    """Runs on a network that loses messages and nodes, on the ranks and, at rank 0, by the local engine."""
+    """Runs on networks with imperfect links, on the ranks and, at rank 0, by the local engine."""
     network = adom.networks.geometric(NODES, 0.6, graphs=12, seed=3)
     lossy = adom.networks.lossy(network, 0.3, leaving={2: 40, 12: 50}, joining={7: 60})
+    coarse = adom.networks.delayed(adom.networks.quantised(network, 5), 2, varying=True)
     request = {"rounds": 120, "progress": False}
-    result = adom.solve(quadratic(), lossy, "adom", "unit", engine="mpi", **request)
-    if world().Get_rank() == 0:
-        result.save(folder / "ranks.npz")
-        adom.solve(quadratic(), lossy, "adom", "unit", **request).save(folder / "local.npz")
+    for name, imperfect in (("", lossy), ("-coarse", coarse)):
+        result = adom.solve(quadratic(), imperfect, "adom", "unit", engine="mpi", **request)
+        if world().Get_rank() == 0:
+            result.save(folder / f"ranks{name}.npz")
+            adom.solve(quadratic(), imperfect, "adom", "unit", **request).save(folder / f"local{name}.npz")
     world().Barrier()
 
 

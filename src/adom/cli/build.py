@@ -68,7 +68,24 @@ def network(config: Config) -> "Network":
     if table.failing is not None:
         graphs = max(int(table.graphs or 1), whole.period)
         whole = networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
-    return _with_loss(whole, config)
+    return _with_loss(_with_channel(whole, config), config)
+
+
+def _with_channel(network: "Network", config: Config) -> "Network":
+    """Return the network with messages that are late, coarse, partial or noisy, if any are asked for."""
+    from .. import networks
+
+    table, seed = config.network, _seed(config)
+    feedback = not table.no_feedback
+    if not feedback and table.bits is None and table.keep is None:
+        raise InputError("--no-feedback has no effect where messages are whole; give --bits or --keep")
+    if table.keep is not None:
+        network = networks.sparsified(network, table.keep, feedback=feedback, seed=seed)
+    if table.bits is not None:
+        network = networks.quantised(network, table.bits, feedback=feedback, seed=seed)
+    if table.delay is not None:
+        network = networks.delayed(network, table.delay, seed=seed)
+    return network if table.noise is None else networks.noisy(network, table.noise, seed)
 
 
 def _with_loss(network: "Network", config: Config) -> "Network":

@@ -203,6 +203,11 @@ class NetworkTable:
     no_healing: bool | None = setting("Run methods as printed: do not repair what lost messages and nodes do.")
     leaving: str | None = setting("Nodes that leave, and in which rounds: 5:800,7:1200.", example="5:800")
     joining: str | None = setting("Nodes that join, likewise; one that has not left was not there.", example="5:900")
+    delay: int | None = setting("Rounds by which messages are late.", ge=0, le=1000, example=2)
+    bits: int | None = setting("Bits of each number of a message.", ge=2, le=32, example=8)
+    keep: float | None = setting("Share of a message's numbers that are sent, the largest.", gt=0, le=1, example=0.1)
+    no_feedback: bool | None = setting("Let coarse or partial messages be rows, not differences to what came before.")
+    noise: float | None = setting("Standard deviation of noise on every number that arrives.", ge=0, example=0.001)
     every: int | None = setting("Rounds to stay with each graph, or each kind, before the next.", ge=1, example=20)
     seed: int | None = setting("Seed of the network, where it should differ.", flag="--network-seed", ge=0, example=1)
 

@@ -10,6 +10,7 @@ random links without geometry    `erdos_renyi`, `expander`
 which graph in which round       `static`, `cyclic`, `alternate`, `slowed`, `redraw`, `failing`
 chi or window given              `bounded`, `windowed`
 lost messages and nodes          `lossy`
+late, coarse, partial, noisy     `delayed`, `quantised`, `sparsified`, `noisy`
 yours: graphs, matrices, lists   `from_graphs`, `from_matrices`, `from_contacts`
 directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directed_erdos_renyi`,
                                  `from_digraphs`; each has an R(k) and a C(k) in place of W(k)
@@ -27,6 +28,7 @@ from .directed import (
 )
 from .from_data import from_graphs, from_matrices
 from .geometric import geometric, waypoint
+from .imperfect import delayed, noisy, quantised, sparsified
 from .lossy import LossyNetwork, lossy
 from .network import Network
 from .random import erdos_renyi, expander
@@ -40,6 +42,7 @@ __all__ = [
     "bounded",
     "complete",
     "cyclic",
+    "delayed",
     "directed_erdos_renyi",
     "directed_geometric",
     "directed_ring",
@@ -52,10 +55,13 @@ __all__ = [
     "from_matrices",
     "geometric",
     "lossy",
+    "noisy",
     "path",
+    "quantised",
     "redraw",
     "ring",
     "slowed",
+    "sparsified",
     "star",
     "static",
     "torus",

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
+from .channel import Channel
 from .checks import LONGEST, seed_number, truth
 from .links import Bools, Ints, Longs
 from .network import Network
@@ -58,6 +59,11 @@ class Loss:
         """Whether nodes come and go."""
         return len(self.starts) > 1 or not self.present.all()
 
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing is lost, nor anything done about it."""
+        return not (self.one_way or self.healing or self.changing)
+
 
 def draws(key: Any, clock: Any, code: Any) -> Any:
     """Return a number of `DIGITS` digits for each message: a pure function of seed, round and directed link.
@@ -67,6 +73,12 @@ def draws(key: Any, clock: Any, code: Any) -> Any:
     return _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN) >> np.uint64(64 - DIGITS)
 
 
+def draws_of_numbers(key: Any, clock: Any, code: Any, count: int) -> Any:
+    """Return `count` numbers of `DIGITS` digits for each message, along a new last axis."""
+    message = _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN)
+    return _scrambled(message[..., None] + np.arange(count, dtype=np.uint64) * GOLDEN) >> np.uint64(64 - DIGITS)
+
+
 def _scrambled(x: Any) -> Any:
     x = (x ^ (x >> np.uint64(30))) * FIRST
     x = (x ^ (x >> np.uint64(27))) * SECOND
@@ -74,15 +86,17 @@ def _scrambled(x: Any) -> Any:
 
 
 class LossyNetwork(Network):
-    """A network whose messages may be lost and whose nodes may be away; `adom.networks.lossy` makes it.
+    """A network whose links are not perfect: messages are lost, late, coarse or noisy, or nodes are away.
 
-    Its graphs, W(k) and spectrum are those of the network without loss and with all nodes there. Its chi is larger by
-    1 / (1 - one_way): that much of W a node hears on average.
+    `adom.networks.lossy`, `delayed`, `quantised`, `sparsified` and `noisy` make it. Its graphs and W(k) are those of
+    the network with perfect links and all nodes there. Its chi is larger: by 1 / (1 - one_way), as that much of W a
+    node hears on average, and by what `Channel` says of numbers left out and of delay.
     """
 
-    def __init__(self, network: Network, loss: Loss, recipe: dict[str, Any]) -> None:
+    def __init__(self, network: Network, loss: Loss, recipe: dict[str, Any], channel: Channel | None = None) -> None:
         super().__init__(network._pool, network.order, recipe, network._chi, network._window)
-        self._loss, self._whole = loss, network
+        self._loss, self._channel = loss, channel or Channel()
+        self._whole: Network = network._whole if isinstance(network, LossyNetwork) else network
 
     @property
     def loss(self) -> Loss:
@@ -90,9 +104,19 @@ class LossyNetwork(Network):
         return self._loss
 
     @property
+    def channel(self) -> Channel:
+        """What happens to messages that arrive."""
+        return self._channel
+
+    @property
     def chi(self) -> float:
-        """The condition number of the network without loss, over the share of messages that arrive."""
-        return self._whole.chi / (1 - self._loss.one_way)
+        """The condition number of the network with perfect links, over the share that arrives, and more with delay."""
+        return self._whole.chi * self._channel.damping / self._channel.share / (1 - self._loss.one_way)
+
+    @property
+    def lambda_max(self) -> float:
+        """The largest eigenvalue over all rounds; larger where messages are late, since late values swing."""
+        return self._whole.lambda_max * self._channel.damping
 
     @property
     def lambda_min_plus(self) -> float:
@@ -170,7 +194,7 @@ def lossy(
     >>> network.present(9).sum(), network.present(10).sum()
     (np.int64(6), np.int64(5))
     """
-    if not isinstance(network, Network) or isinstance(network, LossyNetwork):
+    if not isinstance(network, Network) or (isinstance(network, LossyNetwork) and not network.loss.nothing):
         raise InputTypeError(
             f"lossy takes an undirected network without loss, got {type(network).__name__}; e.g. lossy(ring(5), 0.1)"
         )
@@ -185,7 +209,31 @@ def lossy(
     recipe = {"generator": "lossy", "one_way": one_way, "healing": healing, "seed": seed}
     recipe |= {name: rounds for name, rounds in (("leaving", away), ("joining", back)) if rounds}
     loss = Loss(one_way, healing, seed, starts, present)
-    return LossyNetwork(network, loss, {**recipe, "network": network.recipe})
+    channel = network.channel if isinstance(network, LossyNetwork) else Channel()
+    check_together(loss, channel)
+    return LossyNetwork(network, loss, {**recipe, "network": network.recipe}, channel)
+
+
+def no_loss(nodes: int) -> Loss:
+    """Return the loss of a network that loses nothing."""
+    return Loss(0.0, False, 0, np.zeros(1, dtype=np.int64), np.ones((1, nodes), dtype=bool))
+
+
+def check_together(loss: Loss, channel: Channel) -> None:
+    """Refuse what links cannot do at once."""
+    if channel.feedback and channel.noise:
+        raise InputError("noise would gather in the copies that feedback keeps at both ends; take feedback=False")
+    if channel.feedback and not loss.nothing:
+        raise InputError(
+            "feedback needs all messages: after a lost one, the copies at both ends of a link differ for ever; "
+            "take feedback=False, or no loss"
+        )
+    if loss.healing and (channel.delay or channel.noise):
+        raise InputError(
+            "ledgers do not heal with entries that come late or with noise; take lossy(..., healing=False)"
+        )
+    if loss.changing and channel.delay:
+        raise InputError("messages of a node that has left would still arrive; take delay, or nodes that come and go")
 
 
 def _by_node(name: str, rounds: Rounds | None, nodes: int) -> dict[int, list[int]]:

@@ -304,9 +304,10 @@ def _networks(members: Sequence[Any]) -> list[Network]:
 
 
 def _refuse_lossy(network: Any) -> None:
-    """Refuse a lossy network, whose losses would be forgotten."""
+    """Refuse a network whose links are not perfect, which would be forgotten."""
     if isinstance(network, LossyNetwork):
-        raise InputError("a lossy network cannot be part of another one; make the schedule first, then lossy(schedule)")
+        made = network.recipe["generator"]
+        raise InputError(f"a {made} network cannot be part of another one; make the schedule first, then {made}(...)")
 
 
 def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:

@@ -134,7 +134,7 @@ class _Probe:
         return pulled - self._exchange(pulled), pushed - self._exchange(pushed)
 
     def project(self, v: Array) -> Array:
-        raise InputError("full averaging goes over no links that could be healed; take another method than PNGD")
+        raise InputError("full averaging goes over no links that could be imperfect; take another method than PNGD")
 
 
 def _conserved(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array, Array]:

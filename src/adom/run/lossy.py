@@ -29,6 +29,8 @@ class LossyState(NamedTuple):
     inner: Any  # the method's own
     start: Any  # what it was at first: a node that joins begins there
     ledger: Array  # (2, links, parts, columns): what of the conserved parts came over each link, at both of its ends
+    copies: Array | None = None  # (2, 2, links, vectors, columns): the rows that links expect, and how they change
+    late: Array | None = None  # (delay + 1, rows, vectors, columns): exchanges that have not arrived
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,17 @@ class OnLossyLinks(Method):
         What the method conserves; without parts, nothing is healed.
     empty : (2, links, parts) array
         Zeros.
+    copies : (2, 2, links, vectors) array, optional
+        Zeros, where messages are differences to what both ends of a link expect.
+    late : (delay + 1, vectors) array, optional
+        Zeros, where messages are late.
     """
 
     inner: Any
     rule: Any
     empty: Any
+    copies: Any = None
+    late: Any = None
 
     @property
     def rounds_per_step(self) -> Any:  # type: ignore[override]  # a constant of other methods
@@ -61,10 +69,20 @@ class OnLossyLinks(Method):
     def init(self, zeros: Array, oracle: Oracle) -> LossyState:
         """Start the method, with nothing in the ledgers."""
         state = self.inner.init(zeros, oracle)
-        return LossyState(state, state, jnp.zeros((*self.empty.shape, zeros.shape[-1]), zeros.dtype))
+        rows, columns = zeros.shape
+        ledger = jnp.zeros((*self.empty.shape, columns), zeros.dtype)
+        copies = late = None
+        if self.copies is not None:
+            copies = jnp.zeros((*self.copies.shape, columns), zeros.dtype)
+        if self.late is not None:
+            slots, vectors = self.late.shape
+            late = jnp.zeros((slots, rows, vectors, columns), zeros.dtype)
+        return LossyState(state, state, ledger, copies, late)
 
     def renewed(self, state: LossyState, k: Any) -> LossyState:
-        """Renew the method's state."""
+        """Renew the method's state; not where copies of it are at other nodes, which would not know."""
+        if state.copies is not None:
+            return state
         return state._replace(inner=self.inner.renewed(state.inner, k))
 
     def rounds_of_step(self, k: Any) -> Any:
@@ -77,7 +95,7 @@ class OnLossyLinks(Method):
         lossy, rule = network.lossy, Healing(*self.rule)
         inner, ledger = self._without_the_gone(state, lossy)
         parts, columns = ledger.shape[2:]
-        lossy.carried = parts * columns
+        lossy.carried, lossy.copies, lossy.late = parts * columns, state.copies, state.late
         inner, x = self.inner.step(inner, oracle, gossip)
         if parts:
             rows = x.shape[0]
@@ -86,7 +104,7 @@ class OnLossyLinks(Method):
             settled = jnp.where(lossy.told[:, None, None], rule.after(-ledger[0], exchange[1]), second)
             repair = jnp.stack([jnp.zeros_like(second), settled - second])
             inner, ledger = rule.change(inner, lossy.links.at_nodes(repair, rows)), jnp.stack([first, settled])
-        return LossyState(inner, state.start, ledger), x
+        return LossyState(inner, state.start, ledger, lossy.copies, lossy.late), x
 
     def _without_the_gone(self, state: LossyState, lossy: Any) -> tuple[Any, Array]:
         """Take entries of nodes that are away out of the others' states; put those who are away back to the start."""
@@ -139,21 +157,30 @@ def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: 
 
 
 def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
-    """Return the method with ledgers for the links of own nodes, if the network is lossy."""
+    """Return the method with all that the links of own nodes keep, if they are not perfect."""
     if not isinstance(network, LossyNetwork):
         return method
     if plain(method).directed:
         raise InputError(
-            f"{plain(method).title} pushes shares along directed links, for which lossy has no rule; take e.g. DIGing"
+            f"{plain(method).title} pushes shares along directed links, for which there is no rule where they are not "
+            "perfect; take e.g. DIGing"
         )
-    rule = healing(plain(method), network.lambda_max)
+    rule, channel = healing(plain(method), network.lambda_max), network.channel
     if not network.loss.healing:
         rule = Healing(rule.kept[:0], rule.onward[:0, :0], rule.taken[:0], rule.lift[:, :0])
+    if channel.delay and method.rounds_per_step != 1:
+        raise InputError(
+            f"{plain(method).title} averages several times a step, each time what came of the last; with late messages "
+            "it would wait for them: take the network without delay and count its rounds as more"
+        )
     links = len(own_pairs(network, first, network.nodes if end < 0 else end))
-    size = 2 * links * rule.parts * dim * 8
+    vectors = rule.taken.shape[1]
+    size = 2 * links * (rule.parts + 2 * channel.feedback * vectors) * dim * 8
     if size > LEDGER_BYTES:
         raise InputError(
             f"the ledgers of {links} links would take {size / 2**30:.1f} GiB, more than {LEDGER_BYTES / 2**30:g}; "
             "take fewer nodes or features, or graphs with fewer links in all"
         )
-    return OnLossyLinks(method, rule, np.zeros((2, links, rule.parts)))
+    copies = np.zeros((2, 2, links, vectors)) if channel.feedback else None
+    late = np.zeros((channel.delay + 1, vectors)) if channel.delay else None
+    return OnLossyLinks(method, rule, np.zeros((2, links, rule.parts)), copies, late)

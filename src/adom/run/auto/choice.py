@@ -23,12 +23,17 @@ def pilot_for(
     constants = replace(unspectral(problem, network), nodes=network.nodes)
     if not _uses_chi(cls, constants):
         return None
+    check_findable(cls, network)
     run = Steered(problem, network, cls, constants, first, greatest)
+    if isinstance(network, LossyNetwork) and not network.channel.perfect:
+        raise InputError(
+            f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
+            "take 'theory', 'unit' or 'tuned'"
+        )
     if cls.rounds_per_step == 1:
         from .canary_pilot import CanaryPilot
 
         return CanaryPilot(run)
-    check_findable(cls, network)
     from .mixing_pilot import MixingPilot
 
     return MixingPilot(run)
@@ -36,6 +41,11 @@ def pilot_for(
 
 def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> None:
     """Refuse a method whose parameters cannot be found on a network."""
+    if isinstance(network, LossyNetwork) and not network.channel.perfect:
+        raise InputError(
+            f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
+            "take 'theory', 'unit' or 'tuned'"
+        )
     if cls.rounds_per_step != 1 and isinstance(network, LossyNetwork):
         raise InputError(
             f"parameters='auto' cannot measure for {cls.title} how averaging works where messages are lost; "

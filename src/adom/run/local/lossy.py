@@ -9,13 +9,16 @@ from .gossip import Graphs, LocalGossip
 from .lossy_links import LossyLinks
 
 Array = Any
+SLOPE = 0.03
+"""The part of what a message has that nobody expected by which the expected change per round is set right."""
 
 
 class LossyGossip(LocalGossip):
     """The network as a step sees it: each end of a link takes its exchange if it hears the other.
 
     After the step, `exchanges` has what the ends took for each gossiped vector, and `told` which second ends have heard
-    the first, who owns the link. Rounds of one step all have the nodes that are there when it begins.
+    the first, who owns the link. Rounds of one step all have the nodes that are there when it begins. `copies` and
+    `late` go from step to step: see `adom.run.lossy`.
     """
 
     def __init__(self, graphs: Graphs, clock: Array, floats: Array, up: Array | None = None) -> None:
@@ -28,46 +31,99 @@ class LossyGossip(LocalGossip):
         self.exchanges: list[Array] = []  # each (2, links, vectors, columns)
         self.told: Array = jnp.zeros(self.links.weights.shape[1:], dtype=bool)
         self.carried = 0  # numbers that an owner adds to a message
+        self.copies: Array | None = None  # (2, 2, links, vectors of a step, columns): rows that are expected, slopes
+        self.late: Array | None = None  # (delay + 1, rows, vectors, columns): sums that are taken in later rounds
+        self.vectors = 0  # of this step, gossiped so far
 
     @property
     def lossy(self) -> "LossyGossip":
         """The network itself, out of what is wrapped around it."""
         return self
 
+    def count(self, links: Array, width: int) -> None:
+        """Count one round; coded messages are counted where they are made."""
+        coded = self.links.channel is not None and self.links.channel.coders
+        super().count(links, 0 if coded else width)
+
     def __call__(self, *vectors: Array) -> Any:
         """Spend one round: every node sends its rows, and takes the differences to those that it hears."""
         own = vectors[0].shape[0]
         graph, tables = self._round(*vectors)
         links, values = self.links, jnp.stack(tables, axis=1)
-        first, second = values[links.rows[jnp.minimum(graph, links.rows.shape[0] - 1)]]
+        first, second = self._sent(values[links.rows[jnp.minimum(graph, links.rows.shape[0] - 1)]], graph)
         difference = links.weights[graph][:, None, None] * (first - second)
         heard = links.heard(self.clock - 1)
         heard = heard if self.up is None else heard & self.up
-        taken = jnp.where(heard[:, :, None, None], jnp.stack([difference, -difference]), 0)
+        taken = jnp.stack([difference, -difference])
+        if links.channel is not None and links.channel.noise is not None:
+            noise = links.channel.heard_noise(self.clock - 1, links.code, difference.shape[1:])
+            taken = taken - links.weights[graph][:, None, None] * noise.astype(taken.dtype)
+        taken = jnp.where(heard[:, :, None, None], taken, 0)
         self.exchanges.append(taken)
+        self.vectors += len(vectors)
         self.told = self.told | (heard[1] & (links.weights[graph] != 0))
         self.floats = self.floats + self.graphs.links[graph] // 2 * self.carried
-        sums = links.at_nodes(taken, own)
+        sums = links.at_nodes(taken, own) if self.late is None else self._arrived(taken, own)
         return sums[:, 0] if len(vectors) == 1 else tuple(sums[:, i] for i in range(len(vectors)))
+
+    def _sent(self, rows: Array, graph: Array) -> Array:
+        """Return what goes over links for the rows of both of their ends, (2, links, vectors, columns)."""
+        channel = self.links.channel
+        if channel is None or not channel.coders:
+            return rows
+        vectors, columns = rows.shape[-2:]
+        message = channel.floats(vectors, columns, 8 * rows.dtype.itemsize)
+        self.floats = self.floats + self.graphs.links[graph] * message
+        clock, code = self.clock - 1, self.links.code[::-1]  # of what each end sends
+        if self.copies is None:
+            return channel.coded(rows, clock, code)
+        # Rows may change for ever by a part that all share and W does not see, as ADOM's m does: hence the slopes.
+        these = slice(self.vectors, self.vectors + vectors)
+        expected, slope = self.copies[:, :, :, these]
+        linked = (self.links.weights[graph] != 0)[:, None, None]
+        coded = channel.coded(rows - expected, clock, code) / (1 + channel.spread(columns))
+        surprise = jnp.where(linked, coded, 0)
+        after, slope = expected + surprise, slope + SLOPE * surprise
+        self.copies = self.copies.at[:, :, :, these].set(jnp.stack([after + slope, slope]))
+        return after
+
+    def _arrived(self, taken: Array, own: int) -> Array:
+        """Put exchanges by until the messages are there; return what arrives in this round at every node."""
+        links, channel, late, now = self.links, self.links.channel, self.late, self.clock - 1
+        assert channel is not None
+        assert late is not None
+        slots = late.shape[0]
+        if channel.delay_key is None:
+            late = late.at[(now + slots - 1) % slots].set(links.at_nodes(taken, own))
+        else:
+            by = channel.late_by(now, links.code, slots - 1)
+            for rounds in range(slots):
+                part = jnp.where((by == rounds)[:, :, None, None], taken, 0)
+                late = late.at[(now + rounds) % slots].add(links.at_nodes(part, own))
+        arrived = late[now % slots]
+        self.late = late.at[now % slots].set(0)
+        return arrived
 
     def averaged_out(self, rounds: Array, *vectors: Array) -> tuple[Array, ...]:
         """Spend `rounds` rounds of averaging; return what they take off every vector."""
 
         def body(_: Array, carry: Any) -> Any:
-            taken, exchanges, told, clock, floats = carry
+            taken, exchanges, told, clock, floats, copies = carry
             inner = LossyGossip(self.graphs, clock, floats, self.up)
-            inner.carried = self.carried
+            inner.carried, inner.copies, inner.vectors = self.carried, copies, self.vectors
             products = inner(*(v - t / self.lambda_max for v, t in zip(vectors, taken, strict=True)))
             products = (products,) if len(vectors) == 1 else products
             taken = tuple(t + p for t, p in zip(taken, products, strict=True))
-            return taken, exchanges + inner.exchanges[0], told | inner.told, inner.clock, inner.floats
+            return taken, exchanges + inner.exchanges[0], told | inner.told, inner.clock, inner.floats, inner.copies
 
         sums = tuple(map(jnp.zeros_like, vectors))
         shape = (*self.links.code.shape, len(vectors), vectors[0].shape[-1])
-        start = sums, jnp.zeros(shape, vectors[0].dtype), self.told, self.clock, self.floats
+        start = sums, jnp.zeros(shape, vectors[0].dtype), self.told, self.clock, self.floats, self.copies
         count = jnp.asarray(rounds).astype(jnp.int32)
-        sums, exchanges, self.told, self.clock, self.floats = jax.lax.fori_loop(0, count, body, start)
+        ended = jax.lax.fori_loop(0, count, body, start)
+        sums, exchanges, self.told, self.clock, self.floats, self.copies = ended
         self.exchanges.append(exchanges)
+        self.vectors += len(vectors)
         return tuple(t / self.lambda_max for t in sums)
 
     def mix(self, v: Array, rounds: Array) -> Array:

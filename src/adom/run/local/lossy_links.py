@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import InputError
 from ...networks import LossyNetwork, Network
 from ...networks.lossy import draws
+from .channel import LinkChannel, link_channel
 
 Array = Any
 MOST = 2**27
@@ -29,6 +30,7 @@ class LossyLinks(NamedTuple):
     starts: Array | None  # (epochs,): the first round of every epoch; None where all nodes stay
     present: Array | None  # (epochs, own nodes)
     up: Array | None  # (epochs, links): whether both ends are present
+    channel: LinkChannel | None  # what happens to messages that arrive; None where nothing does
 
     def heard(self, clock: Array) -> Array:
         """Return, for both ends of all links, whether the message of the other arrives in a round: (2, links)."""
@@ -85,7 +87,7 @@ def lossy_links(
     code = (others * n + ends).reshape(2, -1).astype(np.uint64)
     return LossyLinks(
         rows, weights, code, own.astype(np.int32), (ends[own] - first).astype(np.int32), loss.key, loss.threshold,
-        starts, present, up,
+        starts, present, up, link_channel(network.channel),
     )  # fmt: skip
 
 

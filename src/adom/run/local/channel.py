@@ -1,0 +1,155 @@
+"""What links do to messages: arithmetic on those of both ends of all links at once, (2, links, vectors, columns)."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtri
+
+from ...networks.channel import Channel, Quantised, Sparsified
+from ...networks.lossy import DIGITS, draws, draws_of_numbers
+
+Array = Any
+NEARLY = 1e-4
+"""How far above a whole number a share of the columns still counts as that number."""
+
+SORTED = 128
+"""Columns above which sorting takes less time than comparing every number of a row with every other."""
+
+
+class Sizes(NamedTuple):
+    """What a coded row takes."""
+
+    numbers: Array
+    each: Array  # bits of a number
+    more: Array  # bits besides
+
+
+class Quantiser(NamedTuple):
+    """Numbers on an even grid of so many levels on either side of zero, up to the largest of a row."""
+
+    levels: Array
+    bits: Array
+    key: Array | None  # None to round to nearest
+
+    def coded(self, rows: Array, clock: Array, code: Array) -> Array:
+        """Return rows as they arrive; `code` names the message of each end of each link."""
+        scale = jnp.abs(rows).max(axis=-1, keepdims=True)
+        steps = rows * (self.levels / jnp.where(scale > 0, scale, 1))
+        if self.key is None:
+            whole = jnp.round(steps)
+        else:
+            whole = jnp.floor(steps + _uniform(self.key, clock, code, rows.shape[-2:]).astype(rows.dtype))
+        return jnp.clip(whole, -self.levels, self.levels) * (scale / self.levels)
+
+    def spread(self, columns: int) -> Array:
+        """Return the bound for dithering: min(d / levels^2, sqrt(d) / levels)."""
+        return 0 if self.key is None else jnp.minimum(columns / self.levels**2, columns**0.5 / self.levels)
+
+    def sizes(self, sizes: Sizes, columns: int, width: int) -> Sizes:
+        """Return the sizes of coded rows: numbers of a few bits, and the largest as it is."""
+        return Sizes(sizes.numbers, self.bits, sizes.more + width)
+
+
+class Sparsifier(NamedTuple):
+    """A share of the numbers of a row; zeros stand for the others."""
+
+    keep: Array
+    key: Array | None  # None for the largest; else both ends of a link draw the same places
+
+    def coded(self, rows: Array, clock: Array, code: Array) -> Array:
+        """Return rows as they arrive."""
+        score = -jnp.abs(rows) if self.key is None else _uniform(self.key, clock, code[0], rows.shape[-2:])
+        return jnp.where(_rank(score) < self._count(rows.shape[-1]), rows, 0)
+
+    def spread(self, columns: int) -> Array:
+        """Return 0: what is left out is smaller than the whole."""
+        return 0
+
+    def sizes(self, sizes: Sizes, columns: int, width: int) -> Sizes:
+        """Return the sizes of coded rows: some of the numbers, and their places if nobody can know them."""
+        numbers = self._count(columns)
+        place = (columns - 1).bit_length() if self.key is None else 0
+        return Sizes(numbers, sizes.each, sizes.more + numbers * place)
+
+    def _count(self, columns: int) -> Array:
+        return jnp.ceil(self.keep * columns - NEARLY).astype(jnp.int64)
+
+
+class LinkChannel(NamedTuple):
+    """A network's `Channel` as arrays."""
+
+    coders: tuple[Quantiser | Sparsifier, ...]
+    noise: Array | None
+    noise_key: Array
+    delay: Array | None
+    delay_key: Array | None  # None where all messages are as late
+
+    def coded(self, rows: Array, clock: Array, code: Array) -> Array:
+        """Return rows as they leave all coders."""
+        for coder in self.coders:
+            rows = coder.coded(rows, clock, code)
+        return rows
+
+    def spread(self, columns: int) -> Array:
+        """Return a bound of the mean squared error of coded rows over their squares, as far as dithering makes it."""
+        return sum(coder.spread(columns) for coder in self.coders)
+
+    def floats(self, vectors: int, columns: int, width: int) -> Array:
+        """Return the whole floats, of `width` bits, that a message of coded rows takes."""
+        sizes = Sizes(columns, width, 0)
+        for coder in self.coders:
+            sizes = coder.sizes(sizes, columns, width)
+        bits = vectors * (sizes.numbers * sizes.each + sizes.more)
+        return -(-bits // width)
+
+    def heard_noise(self, clock: Array, code: Array, shape: tuple[int, int]) -> Array:
+        """Return the noise on the messages that both ends hear: (2, links, vectors, columns)."""
+        assert self.noise is not None
+        return self.noise * ndtri(_uniform(self.noise_key, clock, code, shape))
+
+    def late_by(self, clock: Array, code: Array, most: int) -> Array:
+        """Return by how many rounds the messages that both ends hear are late, where that varies: (2, links)."""
+        return draws(self.delay_key, clock.astype(jnp.uint64), code) % np.uint64(most + 1)
+
+
+def link_channel(channel: Channel) -> LinkChannel | None:
+    """Return the arrays of a channel; None where it changes nothing."""
+    if channel.perfect:
+        return None
+    delay_key = _key(channel.delay_seed, 3) if channel.varying else None
+    delay = np.int64(channel.delay) if channel.delay else None
+    noise = np.float64(channel.noise) if channel.noise else None
+    coders = tuple(_coder(coder, place) for place, coder in enumerate(channel.coders))
+    return LinkChannel(coders, noise, _key(channel.noise_seed, 2), delay, delay_key)
+
+
+def _coder(coder: Quantised | Sparsified, place: int) -> Quantiser | Sparsifier:
+    """Return a coder as arrays; two of the same seed draw apart by their places."""
+    key = _key(coder.seed, 4 + place)
+    if isinstance(coder, Sparsified):
+        return Sparsifier(np.float64(coder.keep), None if coder.largest else key)
+    levels = np.float64(2 ** (coder.bits - 1) - 1)
+    return Quantiser(levels, np.int64(coder.bits), key if coder.dither else None)
+
+
+def _rank(score: Array) -> Array:
+    """Return the place of every number in its row, sorted; of equal ones the first comes first."""
+    columns = score.shape[-1]
+    if columns > SORTED:
+        return jnp.argsort(jnp.argsort(score, axis=-1), axis=-1)
+    one, other = score[..., :, None], score[..., None, :]
+    earlier = np.tri(columns, k=-1, dtype=bool)
+    return ((other < one) | ((other == one) & earlier)).sum(axis=-1)
+
+
+def _key(seed: int, purpose: int) -> Any:
+    """Return a number of 64 bits for a seed and a purpose: losses, noise, delays and coders draw apart."""
+    return np.random.SeedSequence((seed, purpose)).generate_state(1, np.uint64)[0]
+
+
+def _uniform(key: Array, clock: Array, code: Array, shape: tuple[int, int]) -> Array:
+    """Return numbers strictly between 0 and 1 for messages: (*code.shape, vectors, columns)."""
+    vectors, columns = shape
+    whole = draws_of_numbers(key, clock.astype(jnp.uint64), code, vectors * columns)
+    return ((whole + 0.5) / 2.0**DIGITS).reshape(*code.shape, vectors, columns)
