@@ -18,7 +18,6 @@ SIDEBAR = {
         "own-network",
         "loss",
         "sklearn",
-        "comparing",
         "sweeps",
         "cluster",
         "agents",

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from .run.result import Result, load
     from .run.solve import solve, solve_many
     from .run.theory import verify
-    from .study.compare import compare
-    from .study.comparison import Comparison
-    from .study.comparisons import Comparisons
+    from .study.compare import Comparison, compare
     from .study.replay import replay
     from .study.sweep import sweep
     from .study.sweep_result import Sweep
@@ -49,8 +47,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ADOM": "algorithms.adom",
     "Checkpoints": "run.ranks.checkpoints",
-    "Comparison": "study.comparison",
-    "Comparisons": "study.comparisons",
+    "Comparison": "study.compare",
     "Constants": "algorithms",
     "InputError": "errors",
     "LeastSquares": "problems.squares",
@@ -85,7 +82,6 @@ __all__ = [
     "PNGD",
     "Checkpoints",
     "Comparison",
-    "Comparisons",
     "Constants",
     "InputError",
     "LeastSquares",

@@ -10,8 +10,7 @@ from .style import style as in_style
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from .display import Figure
+    from matplotlib.figure import Figure
 
 
 def profile_figure(

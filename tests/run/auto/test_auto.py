@@ -9,7 +9,8 @@ from adom.algorithms import COMPARED, METHODS, method_class
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import provenance
-from adom.run.auto.policy import FIRST, STIFFNESS
+from adom.run.auto import trials
+from adom.run.auto.policy import FIRST, MOST, STIFFNESS
 from adom.run.floods import flood_estimate
 from support.reference import logistic_data, quadratics
 
@@ -92,13 +93,41 @@ def test_it_follows_a_network_that_gets_worse():
     H, c = quadratics(6, 2, 30.0)
     problem = adom.Quadratic(H, c)
     good, bad = adom.networks.complete(6), adom.networks.path(6)
-    network = adom.networks.alternate([good, bad], every=100)
-    order = np.concatenate([network.order[:100], np.full(20_000, network.order[100])])
+    network = adom.networks.alternate([good, bad], every=50)
+    order = np.concatenate([network.order[:50], np.full(20_000, network.order[50])])
     worse = Network(network._pool, order, {"generator": "worse"})
     result = adom.solve(problem, worse, parameters="auto", rounds=12_000, tol=1e-18)
     chis = result.settings["chi"].to_numpy()
     assert result.status == "converged"
     assert chis[-1] > 2 * np.nanmin(chis[result.settings["round"] < 100])
+
+
+def test_where_every_round_averages_fully_the_run_is_that_of_chi_1():
+    """Four rounds later: two to see it, two to agree."""
+    problem, network = adom.Quadratic(*quadratics(6, 2, 30.0)), adom.networks.complete(6)
+    found, given = (adom.solve(problem, network, parameters=p, rounds=500, tol=1e-12) for p in ("auto", "unit"))
+    assert found.settings["round"].tolist()[:2] == [0, 4]
+    assert set(found.settings["chi"].tolist()[1:]) == {1.0}
+    assert found.last["round"] <= given.last["round"] + 4
+
+
+def test_the_run_itself_bears_more_than_its_canaries_where_curvatures_differ(monkeypatch):
+    """Nodes are flat in directions of their own; canaries put all of these into one."""
+    rng, nodes, dim, kappa = np.random.default_rng(0), 12, 5, 1000.0
+    H = np.empty((nodes, dim, dim))
+    for i in range(nodes):
+        q, values = np.linalg.qr(rng.standard_normal((dim, dim)))[0], kappa ** rng.uniform(0, 1, dim)
+        H[i] = (q * values) @ q.T
+    H[0], H[-1] = np.eye(dim), kappa * np.eye(dim)
+    problem = adom.Quadratic(H, rng.standard_normal((nodes, dim)))
+    network, rounds = adom.networks.from_graphs([nx.barbell_graph(nodes // 2, 0)]), []
+    for least in (trials.LEAST, MOST):
+        monkeypatch.setattr(trials, "LEAST", least)
+        result = adom.solve(problem, network, rounds=20_000, tol=1e-12)
+        rounds.append(result.last["round"])
+        assert result.status == "converged"
+        assert any("a trial" in why for why in result.settings["why"]) == (least < MOST)
+    assert rounds[0] < 0.9 * rounds[1]
 
 
 def test_it_runs_where_no_graph_is_connected_and_waits_carefully_while_the_nodes_agree():

@@ -15,7 +15,7 @@ from ..lossy import rested, with_ledgers
 from ..user_code import bare
 from .canaries import WithCanaries, planted
 from .pilot import Pilot, Steered
-from .policy import MOST, NOISE, RATIO, REST, STIFFNESS, THROUGHOUT, Policy, curvatures_between
+from .policy import FULLY, MOST, NOISE, RATIO, REST, STIFFNESS, THROUGHOUT, Policy, curvatures_between
 
 Array = np.ndarray
 MIXED = 1e-6
@@ -27,11 +27,13 @@ class CanaryPilot(Pilot):
 
     def __init__(self, run: Steered) -> None:
         super().__init__(run)
-        self._policy = Policy(run.cls, run.constants, run.cls.plain)
+        self._policy = Policy(run.cls, run.constants, run.cls.plain, tries=run.cls.plain)
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
         self._waiting = False  # whether the run is careful because agreeing takes longer than the block did
-        self.numbers = self._curvature.shape[1] + 4  # canaries' answers, the run's step and size, two curvatures
+        self.numbers = (
+            self._curvature.shape[1] + 6
+        )  # canaries' answers, the run's step and size, an average's ends, two curvatures
 
     @property
     def assumed(self) -> Method:
@@ -104,16 +106,16 @@ class CanaryPilot(Pilot):
             self.session.method = place(self.method, self.session.dtype)
             self._tell("careful: the nodes take longer to agree than they have looked")
 
-    def _seen(self) -> tuple[Array, float, bool]:
-        """Return each canary's greatest |answer|, the run's longest step lately, and whether it is at rest."""
+    def _seen(self) -> tuple[Array, float, bool, bool]:
+        """Return each canary's greatest |answer|, the run's longest step, and whether it and an average are at rest."""
         state: Any = self.session.carry.state
-        run = [float(np.asarray(state.moved).max()), float(np.abs(np.asarray(state.x)).max())]
-        own = np.append(np.asarray(state.greatest).max(axis=0), run)
+        averaged, eps = np.asarray(state.mixed)[:, 0], float(np.finfo(self.session.dtype).eps)
+        others = (averaged, -averaged, np.asarray(state.moved), np.abs(np.asarray(state.x)))
+        own = np.append(np.asarray(state.greatest).max(axis=0), [part.max() for part in others])
         nothing = place([np.zeros(part.shape) for part in (state.greatest, state.moved)], self.session.dtype)
         self._keep(state._replace(greatest=nothing[0], moved=nothing[1]))
-        all_nodes = self._greatest(own)
-        step, size = (float(value) for value in all_nodes[-2:])
-        return all_nodes[:-2], step, step <= REST * float(np.finfo(self.session.dtype).eps) * size
+        tops, (highest, lowest, step, size) = np.split(self._greatest(own), [-len(others)])
+        return tops, float(step), bool(step <= REST * eps * size), bool(highest + lowest <= FULLY * eps)
 
     def _curvatures(self, x: Array) -> tuple[Array, tuple[float, float]]:
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
@@ -130,7 +132,7 @@ class CanaryPilot(Pilot):
         return np.concatenate(curvatures, axis=1), (-float(ends[0]), float(ends[1]))
 
     def _decide(self) -> None:
-        session, policy = self.session, self._policy
+        policy = self._policy
         window, tops = policy.window, policy.block.tops[-1]
         decision = policy.decide(self._clock, *self._ends[1])
         seeds, slow = self._seeds(window, tops)
@@ -139,8 +141,8 @@ class CanaryPilot(Pilot):
         elif decision.good:
             self._save_good()
         if self._cls.plain and (decision.rest or self._waiting):
-            state: Any = session.carry.state
-            method: Any = session.method
+            state: Any = self.session.carry.state
+            method: Any = self.session.method
             self._keep(state._replace(inner=rested(method.inner, state.inner)))
         self._curvature = self._ends[0]
         self._go_on(seeds, slow)

@@ -6,7 +6,7 @@ is the worst of its canaries, and no more than what a perfect network would allo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from .rates import perfect_rate
+from .trials import Trials
 
 Array = np.ndarray
 RATIO = 1.5
@@ -63,6 +64,10 @@ PATIENCE = 3.0
 """Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
 LASTS = 1.0
 """Time for which momentum is left alone, in the same units: to restart it sooner would lose more than it gains."""
+FULLY = 1000.0
+"""Spread of a column of unit size, in units of rounding, below which the rounds since have averaged it fully."""
+KEPT = 0.5
+"""Part of a perfect network's rate that canaries must show for such rounds to be taken to go on."""
 MANY_ROUNDS = 512
 """Rounds of a block from which on rates are averaged with those of the block before."""
 SLACK = 0.75
@@ -91,6 +96,15 @@ class _Block:
     at_rest: bool = False  # whether the last of these was rounding
 
 
+class _Seen(NamedTuple):
+    """Rates that canaries have shown in a block."""
+
+    rates: Array  # one for each power of the window, without plain descent
+    plain: float  # of plain descent
+    perfect: dict[int, float]  # power -> the rate that a perfect network would allow
+    span: int  # the rounds in which they were seen
+
+
 class Policy:
     """The decisions of a run.
 
@@ -101,9 +115,11 @@ class Policy:
         With lambda_max in the place of lambda_min_plus, which nobody knows.
     plain : bool
         Whether plain descent is among the assumptions.
+    tries : bool
+        Whether the run itself tries bolder assumptions than its canaries suggest.
     """
 
-    def __init__(self, cls: type[Method], constants: Constants, plain: bool = False) -> None:
+    def __init__(self, cls: type[Method], constants: Constants, plain: bool = False, tries: bool = False) -> None:
         self._cls = cls
         self.constants = constants
         self._plain = [MOST] if plain else []
@@ -115,6 +131,9 @@ class Policy:
         self._rested = 0  # the round in which momentum started last
         self._progress = 0  # the round of the last progress
         self._before: dict[int, float] = {}  # rates of the block before, by power
+        self._begun = False  # whether the nodes have looked at all
+        self._perfect = False  # whether all rounds so far seem to have averaged fully
+        self._tries, self._trials = tries, Trials()
 
     def method(self, power: int) -> Method:
         """Return the method that assumes chi = RATIO^power."""
@@ -140,6 +159,8 @@ class Policy:
             "block": [block.rounds, [top.tolist() for top in block.tops], block.steps, block.at_rest],
             "numbers": [self._caution, self._least_step, self._good_step, self._progress, self._rested],
             "before": list(self._before.items()),
+            "first": [self._begun, self._perfect],
+            "trials": asdict(self._trials),
         }
 
     def recall(self, facts: dict[str, Any]) -> None:
@@ -150,22 +171,30 @@ class Policy:
         self.block = _Block(int(rounds), [np.array(top, dtype=float) for top in tops], list(steps), bool(at_rest))
         self._caution, self._least_step, self._good_step, self._progress, self._rested = facts["numbers"]
         self._before = {int(power): float(rate) for power, rate in facts["before"]}
+        self._begun, self._perfect = facts["first"]
+        self._trials = Trials(**facts["trials"])
 
     @property
     def quarter(self) -> int:
         """Rounds of a quarter."""
         return max(2, self.block.rounds // 4)
 
-    def see(self, tops: Array, step: float, at_rest: bool = False) -> bool:
+    def see(self, tops: Array, step: float, at_rest: bool = False, fully: bool = False) -> bool:
         """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over.
 
-        A run whose steps are rounding is at rest: it has nothing left to gain by more care.
+        A run whose steps are rounding is at rest: it has nothing left to gain by more care. `fully` says that the first
+        rounds have averaged a column fully: then there is nothing to find, and the first block is over.
         """
         block = self.block
         block.tops.append(np.asarray(tops, dtype=float).reshape(len(self.window), len(STIFFNESS)))
         block.steps.append(float(step))
         block.at_rest = at_rest
-        if len(block.tops) == 1 or self.power not in self.window:
+        if len(block.tops) == 1 and not self._begun:
+            self._begun, self._perfect = True, fully
+            return self._perfect
+        if self._trials.worse(block.steps):
+            return True
+        if len(block.tops) == 1 or self._trials.own_way or self.power not in self.window:
             return len(block.tops) == 4
         own = self.window.index(self.power)
         first, last = block.tops[0][own].max(), block.tops[-1][own].max()
@@ -173,47 +202,75 @@ class Policy:
 
     def decide(self, clock: int, flattest: float, steepest: float) -> Decision:
         """Return what to do, given the least and the greatest curvature of any node; begin the next block."""
-        block, curvatures = self.block, np.geomspace(flattest, steepest, 5)
+        block = self.block
         if not block.tops[-1].any() and not block.tops[0].any():
             self.power, self.block = self.careful, _Block(2 * block.rounds, [], [])
             return Decision(self.power, False, False, False, "no canary lives yet: no links when they were planted")
-        perfect = [perfect_rate(self.method(power), curvatures, self.constants.lambda_max) for power in self.window]
-        span = self.quarter * _quarters_between(block.tops)
-        doubt = SLACK * np.maximum(0.0, 1 - np.array(perfect) * span) / span
-        rates = self._averaged(np.minimum(_shrinking(block.tops, span).min(axis=1) + doubt, perfect))
-        plain, rates = (rates[-1], rates[:-1]) if self._plain else (-np.inf, rates)
-        best = len(rates) - 1 - int(np.argmax(rates[::-1]))  # the most careful of equals
-        if rates[best] > 0:
-            sure = block.rounds >= SURE * RATIO ** self.window[best]
-            power, why = self.window[best] + (0 if sure else 1), "its canaries died fastest"
-        else:
-            power, why = self.window[len(rates) - 1] + 2, "all canaries grew"
-        power += self._waited(clock)
-        own = plain if self._plain and self.power == MOST else rates.max()
-        if self.power in self.window[: len(rates)]:
-            own = rates[self.window.index(self.power)]
-        step = block.steps[-1]
-        back = not step <= most_growth(steepest / flattest) * self._good_step or bool(
+        seen = self._rates(flattest, steepest)
+        power, why = self._suggested(seen, clock)
+        own, step = self._own_rate(seen), block.steps[-1]
+        worse = self._trials.worse(block.steps)
+        grew = not step <= most_growth(steepest / flattest) * self._good_step or (
             own < 0 and step > RISEN * block.steps[0]
         )
+        back = worse or bool(grew)
         if back:
-            power, why = max(power, self._centre + 1), "the run grew: back to the last good state"
+            power = power if worse else max(power, self._centre + 1)
+            why = "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
-        if good:
-            self._good_step = step
-        alarmed = len(block.tops) < 4
-        fastest = perfect[self.window.index(self.power)] if self.power in self.window else 0.0
-        rest = back or self.power == MOST or (clock - self._rested) * fastest >= LASTS
+        old = not self._perfect and (clock - self._rested) * seen.perfect.get(self.power, 0.0) >= LASTS
+        rest = back or self.power == MOST or old
+        alarmed = len(block.tops) < 4 and not self._perfect
         self.begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
-        if plain > max(PLAIN_AHEAD * rates[best], PLAIN_SHOWN / span) and not back:
+        if not back and seen.plain > max(PLAIN_AHEAD * seen.rates.max(), PLAIN_SHOWN / seen.span):
             self.power, why = MOST, "plain descent is faster than any momentum"
-        if rest:
-            self._rested = clock
+        elif self._tries and self.power < MOST and not self._perfect:
+            self.power = self._trials.next(self.power, step, clock, block.rounds, back)
+            if self._trials.trying:
+                good = True
+                why = "a trial of less than its canaries suggest"
+        self._good_step = step if good else self._good_step
+        self._rested = clock if rest else self._rested
         return Decision(self.power, back, good, rest, why)
+
+    def _rates(self, flattest: float, steepest: float) -> _Seen:
+        """Return the rates that the canaries of a block have shown."""
+        tops, curvatures = self.block.tops, np.geomspace(flattest, steepest, 5)
+        perfect = np.array(
+            [perfect_rate(self.method(power), curvatures, self.constants.lambda_max) for power in self.window]
+        )
+        span = self.quarter * _quarters_between(tops)
+        doubt = SLACK * np.maximum(0.0, 1 - perfect * span) / span
+        rates = self._averaged(np.minimum(_shrinking(tops, span).min(axis=1) + doubt, perfect))
+        plain, rates = (float(rates[-1]), rates[:-1]) if self._plain else (-np.inf, rates)
+        return _Seen(rates, plain, dict(zip(self.window, perfect.tolist(), strict=True)), span)
+
+    def _suggested(self, seen: _Seen, clock: int) -> tuple[int, str]:
+        """Return the power that the canaries suggest, and why."""
+        block, rates = self.block, seen.rates
+        caution = self._waited(clock)
+        if self._perfect:
+            self._perfect = len(block.tops) == 1 or self._own_rate(seen) > KEPT * seen.perfect.get(self.power, np.inf)
+        if self._perfect:
+            return caution, "every round averages fully"
+        best = len(rates) - 1 - int(np.argmax(rates[::-1]))  # the most careful of equals
+        if rates[best] <= 0:
+            return self.window[len(rates) - 1] + 2 + caution, "all canaries grew"
+        sure = block.rounds >= SURE * RATIO ** self.window[best]
+        return self.window[best] + (0 if sure else 1) + caution, "its canaries died fastest"
+
+    def _own_rate(self, seen: _Seen) -> float:
+        """Return the rate of the run's own canaries; the best there is where it goes its own way."""
+        if self._plain and self.power == MOST:
+            return seen.plain
+        powers = self.window[: len(seen.rates)]
+        if self.power in powers and not self._trials.own_way:
+            return float(seen.rates[powers.index(self.power)])
+        return float(seen.rates.max())
 
     def forget(self, clock: int) -> None:
         """Begin anew where nodes have left or joined, with the present assumption: the run may grow once more."""
-        self._caution, self._progress, self._before = 0, clock, {}
+        self._caution, self._progress, self._before, self._perfect, self._trials = 0, clock, {}, False, Trials()
         self._least_step = self._good_step = np.inf
         self.begin(self._centre, self.block.rounds // 2)
 
