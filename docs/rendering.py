@@ -18,6 +18,7 @@ SIDEBAR = {
         "own-network",
         "loss",
         "sklearn",
+        "comparing",
         "sweeps",
         "cluster",
         "agents",

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from .run.result import Result, load
     from .run.solve import solve, solve_many
     from .run.theory import verify
-    from .study.compare import Comparison, compare
+    from .study.compare import compare
+    from .study.comparison import Comparison
+    from .study.comparisons import Comparisons
     from .study.replay import replay
     from .study.sweep import sweep
     from .study.sweep_result import Sweep
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
 _HOME = {
     "ADOM": "algorithms.adom",
     "Checkpoints": "run.ranks.checkpoints",
-    "Comparison": "study.compare",
+    "Comparison": "study.comparison",
+    "Comparisons": "study.comparisons",
     "Constants": "algorithms",
     "InputError": "errors",
     "LeastSquares": "problems.squares",
@@ -82,6 +85,7 @@ __all__ = [
     "PNGD",
     "Checkpoints",
     "Comparison",
+    "Comparisons",
     "Constants",
     "InputError",
     "LeastSquares",

@@ -130,3 +130,56 @@ def test_the_budget_is_shared_with_solve() -> None:
     assert budget(settle(None, {"run": {"tol": 0.5}}, USUAL), problem)["tol"] == 0.5
     with pytest.raises(InputError, match="got 'eta=x'"):
         check_run(settle(None, {"run": {"parameters": "eta=x"}}, USUAL), [])
+
+
+MINE = Path(__file__).parents[1] / "support" / "own_method.py"
+"""A student's file with a method and a problem."""
+SEEDS = ["--problem", "own_method:make", "--nodes", 5, "--methods", "own_method:Mine,diging", "--parameters", "unit"]
+SEEDS += ["--rounds", 40, "--seeds", 2, "--network", "ring"]
+
+
+@pytest.fixture
+def mine() -> None:
+    Path("own_method.py").write_text(MINE.read_text())
+
+
+@pytest.mark.usefixtures("mine")
+def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any) -> None:
+    said = adom("compare", *SEEDS, "--json").json
+    assert [(row["method"], row["seed"], row["problem"]) for row in said["rows"]] == [
+        (method, seed, "own_method:make") for seed in (0, 1) for method in ("mine", "diging")
+    ]
+    assert said["seeds"] == [0, 1]
+    for row in said["summary"]:
+        rounds = [each["rounds_to_target"] for each in said["rows"] if each["method"] == row["method"]]
+        assert row["rounds"] == (None if None in rounds else sum(rounds) / 2)
+    assert len(list(Path(said["files"]["members"]).glob("*.npz"))) == 4
+    assert all(Path(file).exists() for file in said["files"].values())
+
+    text = adom("compare", *SEEDS, "--latex")  # which runs nothing
+    assert text.out == Path("out/compare/table.tex").read_text()
+    assert text.out.startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
+    assert "Mine & " in text.out
+    again = adom("compare", "out/compare/config.toml")
+    assert "2 seeds, which draw the problem" in again.out
+    assert len(list(Path(said["files"]["members"]).glob("*.npz"))) == 4
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_folder_of_other_runs_is_refused(adom: Any, refused: Any) -> None:
+    folder = Path("out/compare/members")
+    folder.mkdir(parents=True)
+    (folder / f"{'0' * 32}.npz").write_bytes(b"another's")
+    for words in (SEEDS, TWO):
+        assert "out/compare holds 1 runs of another comparison; take another --out" in refused("compare", *words)
+    assert "both say what is printed" in refused("compare", *TWO, "--latex", "--json", "--out", "x")
+    assert "--splits names 'lable', which is no split; did you mean 'label'" in refused(
+        "compare", *TWO, "--splits", "lable", "--out", "x"
+    )
+    assert "seeds draw nothing of 'synthetic' on 'ring'" not in adom("compare", *TWO, "--help").out
+
+
+def test_latex_of_one_comparison(adom: Any) -> None:
+    outcome = adom("compare", *TWO, "--rounds", 3, "--latex")
+    assert outcome.out == Path("out/compare/table.tex").read_text()
+    assert "ADOM & " in outcome.out

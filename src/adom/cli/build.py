@@ -11,6 +11,7 @@ from ..run.request import Request, read_parameters
 from ..util import files
 from .defaults import kinds, lie_apart
 from .output import busy
+from .own_code import problem_of
 from .settings import KINDS, Config
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ..data.shards import Shards
     from ..networks import Network
     from ..problems.base import Problem
-    from ..problems.logistic import LogisticRegression
 
 SAMPLES_ALIKE = "samples"
 """What counts alike unless asked otherwise."""
@@ -29,20 +29,20 @@ MOST_KAPPA = 1e15
 """Beyond this, mu is lost beside L in rounding."""
 
 
-def both(config: Config) -> "tuple[Network, LogisticRegression]":
+def both(config: Config) -> "tuple[Network, Problem]":
     """Build the network and the problem on it, with a spinner on a terminal."""
     table = config.problem
-    if table.nodes is not None and table.data is None and table.shards is None:
+    if table.nodes is not None and table.data is None and table.shards is None and table.own is None:
         _check_synthetic(config, table.nodes)  # before a network is built, which may take its time
     if table.data is not None:
         check_file(table.data)
     with busy("building the network and the problem"):
         on_network = network(config)
         to_solve = problem(config, on_network.nodes)
-    if to_solve.kappa > MOST_KAPPA:
+    if to_solve.kappa > MOST_KAPPA and table.own is None:
         raise InputError(
-            f"l2 = {to_solve.l2!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} that float64 "
-            "allows; take a larger --l2, or give --kappa"
+            f"l2 = {getattr(to_solve, 'l2', None)!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} "
+            "that float64 allows; take a larger --l2, or give --kappa"
         )
     return on_network, to_solve
 
@@ -169,12 +169,14 @@ def _grid(nodes: int) -> tuple[int, int]:
     )
 
 
-def problem(config: Config, nodes: int) -> "LogisticRegression":
+def problem(config: Config, nodes: int) -> "Problem":
     """Build the problem that the settings describe, on the network's number of nodes."""
     from ..problems.linear_model import l2_of
     from ..problems.logistic import LogisticRegression
 
     table = config.problem
+    if table.own is not None:
+        return problem_of(table, nodes)
     if table.shards is not None:
         found: Any = shards(config)
         if not hasattr(found, "whole"):

@@ -3,44 +3,77 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ..algorithms import COMPARED, METHODS, method_class
+from ..algorithms import COMPARED, METHODS
 from ..errors import InputError
-from .exit_codes import Exit
-from .options import AsJson, ConfigFile, OutFolder, with_settings
+from .compare_output import end, print_latex
+from .members import refuse_members
+from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
+from .own_code import method_of, name_of
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
-    from ..study.compare import Comparison
+    from ..study.comparison import Comparison
+
 
 ALL = "all"
+Latex = Annotated[
+    bool, switch("--latex", "Print the table as LaTeX, and write it to table.tex.", rich_help_panel=OUTPUT)
+]
+Fresh = Annotated[bool, switch("--fresh", "With --seeds: do not resume, but remove the runs that the folder holds.")]
 
 
 @with_settings("problem", "network", "run", "compare", usual=USUAL, without=("run.method", "run.engine"))
 def compare(
-    flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out/compare"), json: AsJson = False
+    flags: Tables,
+    config: ConfigFile = None,
+    fresh: Fresh = False,
+    out: OutFolder = Path("out/compare"),
+    latex: Latex = False,
+    json: AsJson = False,
 ) -> int:
     """Run several methods on the same problem and network.
 
     Each gets the same budget of communication rounds. The table lists the
     final error of each method and its cost to reach a common target. Writes
     table.csv, comparison.png, config.toml and one .npz file per method.
+    With --seeds, --splits or --networks it runs them on every draw, split
+    and network: medians, ranks and a performance profile, saved run by run,
+    and the same command goes on where it was ended.
     """
-    from . import build, output
-    from .config import settle, write_toml
+    from . import output
+    from .config import settle
 
     settings = settle(config, flags, USUAL)
-    names = _check(settings)
+    methods = _check(settings)
+    if latex and json:
+        raise InputError("--latex and --json both say what is printed; give one of them")
     output.folder(out)
+    table = settings.compare
+    if (table.seeds, table.splits, table.networks) == (None, None, None):
+        refuse_members(out, fresh)
+        return _compare_one(settings, methods, out, latex=latex, json=json)
+    from .compare_many import compare_many
+
+    return compare_many(settings, flags, config, methods, out, fresh=fresh, latex=latex, json=json)
+
+
+def _compare_one(settings: Config, methods: list[Any] | str | None, out: Path, *, latex: bool, json: bool) -> int:
+    """Run the methods on one problem and network."""
+    from .. import Comparison
+    from .. import compare as compare_methods
+    from . import build, output
+    from .config import write_toml
+
     network, problem = build.both(settings)
 
-    from .. import compare as compare_methods
     from ..problems.weighting import weighting_text
-    from ..study.compare import file_names
+    from ..study.comparison import file_names
 
     parameters, budget = build.parameters(settings.run.parameters), build.budget(settings, problem)
-    comparison = compare_methods(problem, network, names, parameters, settings.run.oracle, **budget)
+    comparison = compare_methods(problem, network, methods, parameters, settings.run.oracle, **budget)
+    assert isinstance(comparison, Comparison)
     if comparison.table["rounds_to_target"].isna().all():
         comparison = replace(comparison, tol=None)  # compare by an error that one of them did reach
     comparison.save(out)
@@ -50,7 +83,9 @@ def compare(
     files = {kind: str(out / name) for kind, name in kinds.items()}
     about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
     about["window"] = max((result.provenance["window"] for result in comparison.results.values()), default=1)
-    if json:
+    if latex:
+        print_latex(comparison.to_latex(), out)
+    elif json:
         more = {"target": comparison.target, "rows": _rows(comparison), "skipped": comparison.skipped}
         all_files = {**files, "results": results}
         output.as_json({**about, **more, "interrupted": comparison.interrupted, "files": all_files})
@@ -59,41 +94,28 @@ def compare(
         output.wrote(*files.values(), f"{len(results)} result files .npz")
     if weights := weighting_text(problem.weighting()):
         output.note(weights)
-    for reason, labels in _grouped(comparison.skipped).items():
-        output.note(f"{labels} did not run: {reason}")
-    if comparison.outside:
-        output.note(f"warning: this network changes; {comparison.outside}")
-    if comparison.interrupted:
-        output.note("interrupted; what was done so far is saved")
-    return Exit.INTERRUPTED if comparison.interrupted else Exit.DONE
+    return end(comparison.skipped, comparison.outside, comparison.interrupted)
 
 
-def _check(settings: Config) -> list[str] | str | None:
-    """Refuse a wrong request before anything is built; return the names of the methods, None for the usual ones."""
+def _check(settings: Config) -> list[Any] | str | None:
+    """Refuse a wrong request before anything is built; return the methods, None for the usual ones."""
     from . import build
 
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot compare methods; take engine local")
     text = settings.compare.methods
     if text is None or text.strip().lower() == ALL:
-        build.check_run(settings, [method_class(name) for name in (COMPARED if text is None else METHODS)])
+        build.check_run(settings, [method_of(name) for name in (COMPARED if text is None else METHODS)])
         return None if text is None else ALL
-    names = [part.strip().lower() for part in text.split(",") if part.strip()]
+    names = [name_of(part.strip()) for part in text.split(",") if part.strip()]
     if not names:
         raise InputError(f"--methods {text!r} names no method; known: {', '.join(METHODS)}")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"--methods names {twice!r} twice; leave one out")
-    build.check_run(settings, [method_class(name) for name in names])
-    return names
-
-
-def _grouped(reasons: dict[str, str]) -> dict[str, str]:
-    """Return each reason with the labels that it holds for."""
-    found: dict[str, list[str]] = {}
-    for label, reason in reasons.items():
-        found.setdefault(reason, []).append(label)
-    return {reason: ", ".join(labels) for reason, labels in found.items()}
+    methods = [method_of(name) for name in names]
+    build.check_run(settings, methods)
+    return methods
 
 
 def _rows(comparison: "Comparison") -> list[dict[str, Any]]:

@@ -68,8 +68,8 @@ def complete(given: UserSettings, usual: Tables) -> None:
             raise InputError(
                 f"{given.describe('problem', name)} is for shards that `adom shard` made; make them, or leave it out"
             )
-    if "data" in problem:
-        defaults = {name: defaults[name] for name in ("nodes", "kappa") if name in defaults}
+    fit = ("nodes",) if "own" in problem else ("nodes", "kappa") if "data" in problem else tuple(defaults)
+    defaults = {name: value for name, value in defaults.items() if name in fit}
     if {"l2", "C"} & problem.keys():
         defaults.pop("kappa", None)
 
@@ -123,6 +123,11 @@ def _check_rivals(given: UserSettings) -> None:
             raise InputError(
                 f"{given.describe(table, name)} and {given.describe(table, rival)} exclude each other; give one"
             )
+    beside = next((name for name in problem if name in NOT_OWN), None)
+    if "own" in problem and beside:
+        raise InputError(
+            f"{given.describe('problem', beside)} has no effect on {given.describe('problem', 'own')}; leave it out"
+        )
     if "C" in problem and problem.get("count") == "nodes":
         raise InputError(
             f"{given.describe('problem', 'C')} is the weight of a sample, and here nodes count alike; give --l2, or "
@@ -153,6 +158,8 @@ def _check_engine(given: UserSettings) -> None:
         raise InputError("--parameters tuned runs many settings, which engine mpi does not; tune with --engine local")
 
 
+NOT_OWN = ("data", "shards", "label", "C", "count", "model", "scale", "memory", "bare", "alpha")
+"""Settings that no problem of the user's own takes."""
 APART = ("model", "scale", "memory", "bare", "alpha")
 """Settings of models that are fitted to data that lie apart."""
 LONG: dict[str, Any] = {"rounds": 200_000, "record_every": 10}

@@ -128,6 +128,12 @@ class ProblemTable:
         "left out: synthetic data.",
         completions=DATA_SETS,
     )
+    own: str | None = setting(
+        "A problem of your own: module:name of a function or class that makes one, called with those of nodes, "
+        "samples, dim, kappa, l2, split, concentration and seed that it takes; the module may lie in this folder.",
+        flag="--problem",
+        example="mymodule:make",
+    )
     shards: str | None = setting(
         "Folder that `adom shard` or `adom split` wrote: with engine mpi every rank opens its own nodes' files only."
     )
@@ -216,7 +222,11 @@ class NetworkTable:
 class RunTable:
     """``[run]``: the method and how long it runs."""
 
-    method: str = setting("Name of the method; `adom methods` lists them.", "adom", completions=tuple(METHODS))
+    method: str = setting(
+        "Name of the method, which `adom methods` lists, or module:Class of your own.",
+        "adom",
+        completions=tuple(METHODS),
+    )
     parameters: str = setting(
         "auto, theory, unit, tuned, or name=value,... in place of some of theory's (unit,name=value: of unit's).",
         AUTO,
@@ -261,9 +271,30 @@ class CompareTable:
     """``[compare]``: the methods of a comparison, in place of ``[run]``'s one."""
 
     methods: str | None = setting(
-        "Names of the methods, separated by commas; left out: eleven for changing networks; `all`: every one.",
+        "Names of the methods, separated by commas, also module:Class of your own; left out: eleven for changing "
+        "networks; `all`: every one.",
         completions=tuple(METHODS),
         several=True,
+    )
+    seeds: int | None = setting(
+        "Number of seeds, counted from --seed: each draws synthetic data, a shuffled or dirichlet split, and the "
+        "network, unless --network-seed holds it. The table has medians over them; tuned parameters are searched on "
+        "the next seed and judged on these.",
+        ge=1,
+        le=10**6,
+        example=5,
+    )
+    splits: str | None = setting(
+        "Ways to split the samples, separated by commas, each compared: contiguous, shuffled, label, dirichlet.",
+        completions=splits,
+        several=True,
+        example="shuffled,label",
+    )
+    networks: str | None = setting(
+        "Kinds of network, separated by commas, each compared, in place of --network.",
+        completions=tuple(KINDS),
+        several=True,
+        example="ring,geometric",
     )
 
 

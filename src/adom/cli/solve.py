@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..algorithms import METHODS, method_class
+from ..algorithms import METHODS
 from ..errors import InputError
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
+from .own_code import method_of
 from .picture import Painter
 from .settings import USUAL, Config, Tables
 
@@ -72,7 +73,7 @@ def check(settings: Config) -> None:
         raise InputError(
             f"--method takes one method, got {run.method!r}; `adom compare --methods {run.method}` runs all"
         )
-    method = method_class(run.method)
+    method = method_of(run.method)
     build.check_run(settings, [method]).oracle_for(method)
     if run.engine == "mpi":
         for flag, path in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
@@ -102,8 +103,9 @@ def _build_and_run(settings: Config, out: Path) -> "Result":
         from .. import Checkpoints
 
         more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
+    method: Any = method_of(run.method) if ":" in run.method else run.method
     parameters, budget = build.parameters(run.parameters), build.budget(settings, problem)
-    return solve_problem(problem, network, run.method, parameters, run.oracle, engine=run.engine, **budget, **more)
+    return solve_problem(problem, network, method, parameters, run.oracle, engine=run.engine, **budget, **more)
 
 
 def _start(settings: Config, out: Path, json: bool) -> int:

@@ -1,16 +1,16 @@
 """`adom sweep`: every combination of the lists in a file's [sweep] table, resumed where it was left."""
 
 import math
-import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..algorithms import method_class
 from ..errors import InputError
 from .exit_codes import Exit
+from .members import MEMBERS, old_members
 from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings
+from .own_code import method_of
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def sweep(
     settings = settle(config, flags, BASE)
     _check(settings, config)
     output.folder(out)
-    old = _old_members(settings, out, fresh)
+    old = old_members(settings, out, fresh, "sweep")
     network, problem = build.both(settings)
     for path in old:
         path.unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def _check(settings: Config, config: Path | None) -> None:
         )
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot sweep; take engine local")
-    methods = [method_class(name) for name in _methods(settings)]
+    methods = [method_of(name) for name in _methods(settings)]
     texts = settings.sweep.parameters or [settings.run.parameters]
     build.check_run(settings, methods, texts, every=len(methods) == 1)  # members without a parameter are refused later
     for oracle in settings.sweep.oracles or []:
@@ -106,25 +106,6 @@ def _methods(settings: Config) -> list[str]:
     return [settings.run.method] if settings.sweep.methods is None else settings.sweep.methods
 
 
-def _old_members(settings: Config, out: Path, fresh: bool) -> list[Path]:
-    """Return the members in the folder to remove; refuse a folder that holds another sweep's."""
-    from .config import toml_text
-
-    file = out / "config.toml"
-    members = [path for path in (out / "members").glob("*.npz") if re.fullmatch("[0-9a-f]{32}", path.stem)]
-    if fresh:
-        return members
-    try:
-        same = not members or file.read_text(encoding="utf-8") == toml_text(settings, file, "sweep")
-    except (OSError, UnicodeDecodeError):
-        same = False
-    if not same:
-        raise InputError(
-            f"{out} holds {len(members)} members of another sweep; take another --out, or --fresh to remove them"
-        )
-    return []
-
-
 def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) -> "Sweep":
     from .. import sweep as sweep_settings
     from . import build
@@ -133,7 +114,7 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
     return sweep_settings(
         problem,
         network,
-        _methods(settings),
+        [method_of(name) for name in _methods(settings)],
         [build.parameters(text) for text in ([run.parameters] if table.parameters is None else table.parameters)],
         grid=table.grid,
         factors=table.factors,
@@ -148,7 +129,7 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
         record_every=run.record_every,
         dtype=run.dtype,
         batch=batch,
-        folder=out / "members",
+        folder=out / MEMBERS,
     )
 
 

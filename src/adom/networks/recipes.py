@@ -17,6 +17,12 @@ def generator(make: Maker) -> Maker:
     return make
 
 
+def buildable(recipe: dict[str, Any]) -> bool:
+    """Return whether `rebuild` can make the network of a recipe: no part of it was given as graphs."""
+    parts = [*recipe.get("networks", []), *([recipe["network"]] if "network" in recipe else [])]
+    return recipe.get("generator") in GENERATORS and all(map(buildable, parts))
+
+
 def rebuild(recipe: dict[str, Any], seed: int) -> Any:
     """Return the network of a recipe; every part of it that has a seed gets this one."""
     name = recipe.get("generator", "network")

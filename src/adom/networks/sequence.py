@@ -11,7 +11,7 @@ from ..util.cards import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
 from ..util.checks import check_whole
 from .lazy import Pool
 from .links import Floats, Ints, Longs, frozen
-from .recipes import rebuild
+from .recipes import buildable, rebuild
 
 if TYPE_CHECKING:
     from ..plot.display import Figure
@@ -115,6 +115,11 @@ class GraphSequence:
     def positions(self, g: int) -> Floats | None:
         """Return the positions of the nodes of graph g, shape (nodes, 2), or None if they have none."""
         return self._pool.graph(self._index(g)).positions
+
+    @property
+    def drawn(self) -> bool:
+        """Whether `reseeded` can draw it anew: something in it is random, and no part was given as graphs."""
+        return '"seed"' in self._recipe and buildable(self.recipe)
 
     def reseeded(self, seed: int) -> Self:
         """Return the network that the same recipe gives with another seed; every part that has a seed gets this one.

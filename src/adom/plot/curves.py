@@ -41,6 +41,7 @@ def convergence(
     axis: str | None = "round",
     consensus: bool = True,
     labels: Sequence[str] | None = None,
+    ax: "Axes | None" = None,
     style: str | None = None,
 ) -> "Figure":
     """Draw error (solid) and consensus (thin, dashed) of one or more runs on a logarithmic scale.
@@ -59,6 +60,8 @@ def convergence(
     labels : sequence of str, optional
         Names of the runs in the legend; by default the methods' titles. Parameters and oracle are added where the
         runs differ in them, and stand above the legend where they do not.
+    ax : matplotlib axes, optional
+        To draw one panel into; by default a figure of its own.
     style : str, optional
         "column", "page" or "slide": width and text size; by default a column for one panel and a page for several.
         See `adom.styles`.
@@ -83,6 +86,14 @@ def convergence(
         looks = [_look(number, consensus, scale) for number in range(len(results))]
         handles = _legend(results, names, looks, consensus, scale)
         shown = list(AXES) if axis in (None, "all") else [str(axis)]
+        if ax is not None:
+            if len(shown) > 1:
+                raise InputError(f"axes to draw into take one panel, got axis={axis!r}; name one of {', '.join(AXES)}")
+            _draw_panel(ax, results, shown[0], looks, consensus, scale)
+            ax.set_ylabel(_height(results, consensus))
+            ax.legend(handles=handles, title=shared or None, fontsize="small")
+            drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
+            return drawn
         width, height = size(style, len(shown))
         columns = _columns(max(map(len, names)), width / scale, consensus)
         depth = 0.155 * scale * (math.ceil(len(handles) / columns) + bool(shared))
@@ -130,14 +141,18 @@ def _check(results: Sequence[Any], axis: str | None, labels: Sequence[str] | Non
 
 def _look(number: int, consensus: bool, scale: float) -> dict[str, Any]:
     """Return the line properties of a run's error."""
+    if not consensus:
+        return line_look(number, scale)
+    dash = DASHES[number // len(COLOURS) % len(DASHES)]
+    return {"color": COLOURS[marks(number)[0]], "linestyle": dash, "linewidth": 1.6 * scale}
+
+
+def line_look(number: int, scale: float) -> dict[str, Any]:
+    """Return the properties of one of many lines: colour, line style and marker tell it apart."""
     place, sign = marks(number)
-    colour = COLOURS[place]
-    if consensus:
-        dash = DASHES[number // len(COLOURS) % len(DASHES)]
-        return {"color": colour, "linestyle": dash, "linewidth": 1.6 * scale}
     marker = MARKERS[sign]
     return {
-        "color": colour,
+        "color": COLOURS[place],
         "linestyle": DASHES[number % len(DASHES)],
         "linewidth": 1.2 * scale,
         "marker": marker,
@@ -231,7 +246,7 @@ def _draw_panel(
     if ends and 0 < SPREAD * min(ends) < max(ends):
         axes.set_xscale("log")
     else:
-        _tidy_numbers(axes, column, 6 if scale == 1 else 4)
+        tidy_numbers(axes, column, 6 if scale == 1 else 4)
 
 
 def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any], consensus: bool, scale: float) -> None:
@@ -287,7 +302,7 @@ def tame_records(error: np.ndarray, start: float) -> int:
     return max(1, int(np.argmax(wild)) if wild.any() else len(error))
 
 
-def _tidy_numbers(axes: "Axes", column: str, most: int) -> None:
+def tidy_numbers(axes: "Axes", column: str, most: int) -> None:
     """Start the horizontal axis at 0 and write large numbers as 20k or 3M."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 

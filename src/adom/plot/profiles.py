@@ -10,7 +10,8 @@ from .style import style as in_style
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from .display import Figure
 
 
 def profile_figure(

@@ -1,44 +1,34 @@
-"""`compare`: several methods on the same problem and network, with the same budget of rounds."""
+"""`compare`: several methods on the same problem and network, with the same budget of rounds; also over seeds."""
 
 import os
-import re
-import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
 from ..algorithms import COMPARED, METHODS
 from ..errors import InputError
-from ..networks import Network
-from ..problems.base import Problem
+from ..networks import DirectedNetwork, Network
+from ..problems.base import Problem, solutions
 from ..run.auto.choice import check_findable
 from ..run.constants import check_pair, make_method
-from ..run.endings import LOST
 from ..run.lossy import as_run
-from ..run.request import AUTO, Request, check_budget
+from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.solve import solve
-from ..util.cards import bold, bounds, card, curve, grid
-from ..util.files import atomic
-from .methods import read_methods, with_settings
-from .metrics import COSTS, metrics, relative, smallest_target
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..plot.display import Figure
+from ..util.checks import check_whole
+from .comparison import INTERRUPTED, Comparison, file_names
+from .comparison_runs import Run, Runner, read_run
+from .comparisons import Comparisons
+from .instances import Instance, Instances, read_instances
+from .methods import LabelledMethod, read_methods, with_settings
+from .store import Store
 
 ALL = "all"
-INTERRUPTED = "interrupted before it began"
+__all__ = ["INTERRUPTED", "Comparison", "compare", "file_names"]
 
 
 def compare(
-    problem: Problem,
-    network: Network,
+    problem: Any,
+    network: Any = None,
     methods: Sequence[Any] | str | None = None,
     parameters: str | dict[str, Any] = "auto",
     oracle: Any = "auto",
@@ -46,23 +36,31 @@ def compare(
     tol: float | None = None,
     record_every: int = 1,
     *,
+    rtol: float | None = None,
+    seeds: Any = None,
+    splits: Any = None,
+    networks: Any = None,
     dtype: str = "float64",
+    batch: int | None = None,
+    folder: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
-) -> "Comparison":
-    """Run several methods on the same problem and network, each as `adom.solve` does.
+) -> "Comparison | Comparisons":
+    """Run several methods on the same problem and network, each as `adom.solve` does; also over seeds.
 
     Everything is checked before the first method runs. Ctrl-C ends the comparison and returns the runs so far.
 
     Parameters
     ----------
     problem, network
-        With the same number of nodes.
+        With the same number of nodes. With `seeds` each may be a function of the seed; dicts of several problems or
+        networks, by name, compare on every pair of them.
     methods : sequence, optional
         Names, `Method` instances, or pairs (label, name or instance); or "all". By default `adom.algorithms.COMPARED`.
         Of these two, those that cannot run on this network are left out; `Comparison.skipped` says which and why.
     parameters : str or dict
         As in `adom.solve`, for all; or a dict from labels or names of methods to such values, with "auto" for those
-        it leaves out. An instance brings its own.
+        it leaves out. An instance brings its own. With `seeds`, "tuned" searches on a seed of its own, the one after
+        the largest, and the methods are judged on the others: as the same multiples of their constants.
     oracle : str, tuple or dict
         As in `adom.solve`, for all dual methods; or a dict from labels or names to such values, with "auto" for those
         it leaves out.
@@ -70,6 +68,28 @@ def compare(
         The budget of communication rounds of each method.
     tol, record_every, dtype, progress
         As in `adom.solve`.
+    rtol : float, optional
+        Instead of `tol`: stop at this error relative to the start, which differs from seed to seed.
+    seeds : int or list of int, optional
+        The number of seeds, counted from 0, or the seeds. Each draws what depends on it: a problem or network that is a
+        function is called with the seed, a network that `adom.networks` drew is drawn again, and all else stays as it
+        is; where nothing is drawn, the seeds are refused.
+    splits : str or list, optional
+        Ways to split the samples: `problem` is a function of the seed and of one of them, ``problem(seed, split)``,
+        such as ``adom.data.split`` takes. Without `seeds`, the seed is 0.
+    networks : dict or list, optional
+        Further networks to compare on, or all of them if `network` is left out; each may be a function of the seed.
+    batch : int, optional
+        The most seeds that run at the same time, where only the problem depends on them. By default 1 on a CPU, where
+        more are no faster, and 64 on an accelerator.
+    folder : path, optional
+        With seeds, splits or networks: every run is saved there as soon as it has finished, and found there by the same
+        call, which runs only what is missing.
+
+    Returns
+    -------
+    Comparison
+        With seeds, splits, or several problems or networks: `Comparisons`.
 
     Examples
     --------
@@ -80,14 +100,67 @@ def compare(
     >>> comparison.table[["label", "protocol", "status"]].values.tolist()
     [['adom', 'auto', 'max_rounds'], ['bold', 'unit', 'max_rounds']]
     """
-    check_pair(problem, network, directed=True)
     listed = not (methods is None or methods == ALL)
     names = methods if listed else METHODS if methods == ALL else COMPARED
     entries = with_settings(read_methods(names), parameters, oracle)
-    skipped: dict[str, str] = {}
+    for entry in entries:
+        Request(entry.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(entry.cls)
+    request = Request("auto", rounds, tol, record_every, "local", dtype, progress)
+    if rtol is not None and (tol is not None or not 0 < rtol <= 1):
+        raise InputError(f"rtol must lie in (0, 1] and excludes tol, got {rtol!r} and tol={tol!r}; give one")
+    several = isinstance(problem, dict) or isinstance(network, dict | list | tuple) or callable(problem)
+    if several or callable(network) or any(given is not None for given in (seeds, splits, networks)):
+        instances = read_instances(problem, network, seeds, splits, networks)
+        if batch is not None:
+            check_whole("batch", batch)
+        runner = Runner(request, Store.at(folder, "compare"), batch)
+        return _compare_instances(instances, entries, runner, rtol, listed=listed)
+    if folder is not None:
+        raise InputError(f"folder={folder!r} keeps the runs of several seeds; give seeds, or save the comparison there")
+    return _compare_one(problem, network, entries, request, rtol, listed=listed)
+
+
+def _compare_one(
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    entries: list[LabelledMethod],
+    request: Request,
+    rtol: float | None,
+    *,
+    listed: bool,
+) -> Comparison:
+    """Run the methods one after the other."""
+    check_pair(problem, network, directed=True)
+    skipped = _refused(entries, problem, network, int(request.rounds), listed=listed)
+    tol = _tolerance(problem, request.tol, rtol)
+    budget = (request.rounds, tol, request.record_every)
+    results: dict[str, Result] = {}
+    try:
+        for entry in entries:
+            if entry.label not in skipped:
+                setting = (problem, network, entry.method, entry.parameters, entry.oracle, *budget)
+                result = solve(*setting, dtype=request.dtype, progress=request.progress)
+                results[entry.label] = result
+                if result.status == "interrupted":
+                    break
+    except KeyboardInterrupt:  # before or between rounds: the current method has nothing to show
+        if not results:
+            raise
+    return Comparison(results, tol, skipped | _missing(entries, results, skipped))
+
+
+def _refused(
+    entries: list[LabelledMethod],
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    rounds: int,
+    *,
+    listed: bool,
+) -> dict[str, str]:
+    """Return why some methods cannot run; refuse where they were listed, or where none can."""
+    refused: dict[str, str] = {}
     for entry in entries:
         cls, own = entry.cls, entry.parameters
-        Request(entry.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(cls)
         try:
             check_pair(problem, network, directed=cls.directed, title=cls.title)
             protocol = own.get("protocol", "theory") if isinstance(own, dict) else own
@@ -99,168 +172,73 @@ def compare(
         except InputError as error:
             if listed:
                 raise
-            skipped[entry.label] = str(error)
+            refused[entry.label] = str(error)
         else:
             make_method(problem, network, entry.method, own)
-    if len(skipped) == len(entries):
-        raise InputError(next(iter(skipped.values())))
+    if len(refused) == len(entries):
+        raise InputError(next(iter(refused.values())))
+    return refused
 
-    results: dict[str, Result] = {}
+
+def _tolerance(problem: Problem, tol: float | None, rtol: float | None) -> float | None:
+    """Return the error to stop at: `tol`, or a part of the error at the start."""
+    if rtol is None:
+        return tol
+    return rtol * problem.nodes * float((solutions([problem])[0] ** 2).sum()) or None
+
+
+def _missing(entries: list[LabelledMethod], results: Any, skipped: Any) -> dict[str, str]:
+    """Return the methods that an interrupted comparison did not come to."""
+    return {entry.label: INTERRUPTED for entry in entries if entry.label not in {*results, *skipped}}
+
+
+def _compare_instances(
+    instances: Instances, entries: list[LabelledMethod], runner: Runner, rtol: float | None, *, listed: bool
+) -> Comparisons:
+    """Run the methods on every instance, seed by seed."""
+    (built, drawn), request = instances.build(), runner.request
+    skipped: dict[Instance, dict[str, str]] = {}
+    for at, pair in built.items():
+        skipped[at] = _refused(entries, *pair, int(request.rounds), listed=listed)
+    searching = instances.seeds is not None and any(e.parameters == TUNED and not e.is_instance for e in entries)
+    tuning_seed = max(instances.seeds or [0]) + 1 if searching else None
+    runs = [
+        read_run(entry, at, *pair, _tolerance(pair[0], request.tol, rtol))
+        for at, pair in built.items()
+        for entry in entries
+        if entry.label not in skipped[at]
+    ]
+    results: dict[Instance, dict[str, Result]] = {at: {} for at in built}
     try:
-        for entry in entries:
-            if entry.label not in skipped:
-                setting = (problem, network, entry.method, entry.parameters, entry.oracle, rounds, tol, record_every)
-                result = results[entry.label] = solve(*setting, dtype=dtype, progress=progress)
-                if result.status == "interrupted":
-                    break
-    except KeyboardInterrupt:  # before or between rounds: the current method has nothing to show
-        if not results:
+        if tuning_seed is not None:
+            runs = _tuned(runs, instances, tuning_seed, runner, rtol)
+        for run, result in runner.results(runs):
+            results[run.instance][run.entry.label] = result
+    except KeyboardInterrupt:  # before or between rounds
+        if not any(results.values()):
             raise
-    missing = {entry.label: INTERRUPTED for entry in entries if entry.label not in {*results, *skipped}}
-    return Comparison(results, tol, skipped | missing)
+    order = [entry.label for entry in entries]
+    parts = {}
+    for at, some in results.items():
+        kept = {label: some[label] for label in order if label in some}
+        tol = _tolerance(built[at][0], request.tol, rtol)
+        parts[at] = Comparison(kept, tol, skipped[at] | _missing(entries, kept, skipped[at]))
+    return Comparisons(parts, drawn, request.tol, rtol, tuning_seed)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Several runs on the same problem and network.
-
-    Attributes
-    ----------
-    results : dict
-        Label -> `Result`, in the order in which they ran.
-    tol : float, optional
-        The error at which the runs stopped, if one was given.
-    skipped : dict
-        Label -> reason, for the methods that did not run.
-    """
-
-    results: dict[str, Result]
-    tol: float | None = None
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the comparison was ended by Ctrl-C."""
-        statuses = [result.status for result in self.results.values()]
-        return INTERRUPTED in self.skipped.values() or "interrupted" in statuses
-
-    @cached_property
-    def target(self) -> float:
-        """The relative error by which the methods are compared.
-
-        It is the error `tol` to stop at, over the error at the start; without a `tol` it is the smallest power of ten
-        that at least one method reached, and NaN where all of them stayed above 1.
-        """
-        runs = list(self.results.values())
-        return smallest_target(runs) if self.tol is None else relative(self.tol, runs[0])
-
-    @cached_property
-    def table(self) -> "pd.DataFrame":
-        """One row per method: how it ran, what it cost in all, and what it cost to reach the target.
-
-        The columns are label, oracle, protocol, status, rounds, gradients (per node), floats_sent, seconds,
-        error, relative_error (the error over that of the rows at 0), target, and rounds_to_target,
-        gradients_to_target, floats_sent_to_target, seconds_to_target: those of the first record whose relative
-        error is at most the target, NaN where there is none.
-        """
-        import pandas as pd
-
-        rows = [
-            {"label": label, "oracle": result.provenance.get("oracle"), "protocol": result.protocol}
-            | metrics(result, self.tol, self.target)
-            for label, result in self.results.items()
-        ]
-        return pd.DataFrame(rows)
-
-    def plot(self, axis: str | None = "round", *, style: str | None = None) -> "Figure":
-        """Draw the errors of all methods.
-
-        Parameters
-        ----------
-        axis : str
-            Horizontal axis: "round", "gradients" (per node), "floats_sent", "seconds" or "all".
-        style : str, optional
-            "column", "page" or "slide": width and text size; see `adom.styles`.
-        """
-        from ..plot.curves import convergence
-
-        titles = [
-            result.label if label == result.provenance["method"]["name"] else label
-            for label, result in self.results.items()
-        ]
-        return convergence(list(self.results.values()), axis=axis, consensus=False, labels=titles, style=style)
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write a .npz file per method, table.csv and comparison.png into `folder`; return the folder.
-
-        `file_names` names the files of the methods.
-        """
-        from ..plot.style import save
-
-        target = Path(folder)
-        for label, name in file_names(self.results).items():
-            self.results[label].save(target / name)
-        with atomic(target / "table.csv") as partial:
-            self.table.to_csv(partial, index=False)
-        save(self.plot("all"), target / "comparison.png")
-        return target
-
-    @property
-    def _weighting(self) -> str:
-        return next((result.weighting for result in self.results.values()), "")
-
-    @property
-    def outside(self) -> str:
-        """What proofs ask of the network and this one lacks, in words; "" where nothing is lacking."""
-        reasons: dict[str, list[str]] = {}
-        for result in self.results.values():
-            reasons.setdefault(result.outside, []).append(result.label)
-        return "; ".join(f"{', '.join(dict.fromkeys(labels))}: {text}" for text, labels in reasons.items() if text)
-
-    def __repr__(self) -> str:
-        reached = []
-        for row in self.table.to_dict("records"):
-            rounds = row["rounds_to_target"]
-            reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
-        extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
-        extra += "".join(f"; {remark}" for remark in (self.outside, self._weighting) if remark)
-        return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
-
-    def _repr_html_(self) -> str:
-        box = bounds(result._curve() for result in self.results.values())
-        costs = {f"{cost}_to_target": cost.replace("_", " ") for cost in COSTS}
-        least = self.table.loc[~self.table["status"].isin(LOST), list(costs)].min()
-        rows: list[list[object]] = []
-        for row, result in zip(self.table.to_dict("records"), self.results.values(), strict=True):
-            settings = [row["label"], row["protocol"], row["oracle"] or "–", row["status"]]
-            spent = [bold(row[name]) if row[name] == least[name] else row[name] for name in costs]
-            picture = curve(*result._curve(), box=box, labels=False)
-            rows.append([*settings, picture, row["relative_error"], *spent])
-        heads = ["method", "parameters", "dual oracle", "status", "error", "relative error at the end", *costs.values()]
-        notes = {f"{label} skipped": reason for label, reason in self.skipped.items()}
-        notes |= {"outside of their proofs": self.outside} if self.outside else {}
-        notes |= {"weights": self._weighting} if self._weighting else {}
-        about = f"cost to reach a relative error of {self.target:.3g}, the least in bold"
-        return card("Comparison", about, notes, below=grid(heads, rows))
-
-
-def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a file name for each label: safe on every system, and no two the same even where case is ignored.
-
-    Examples
-    --------
-    >>> file_names(["adom+", "ADOM, eta = 1/2", "../adom", "adom"])
-    {'adom+': 'adom+.npz', 'ADOM, eta = 1/2': 'adom-eta-1-2.npz', '../adom': 'adom.npz', 'adom': 'adom-2.npz'}
-    """
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for label in labels:
-        plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
-        stem = re.sub(r"[^a-z0-9+_]+", "-", plain).strip("-")[:60] or "method"
-        name, number = stem, 1
-        while name in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name)
-        names[label] = f"{name}.npz"
-    return names
+def _tuned(runs: list[Run], instances: Instances, seed: int, runner: Runner, rtol: float | None) -> list[Run]:
+    """Return the runs, those with tuned parameters with what a search found on a seed of its own."""
+    pairs: dict[tuple[str, str], Any] = {}
+    tuned = []
+    for run in runs:
+        if run.protocol == TUNED:
+            place = run.instance[:2]
+            if place not in pairs:
+                pairs[place] = instances.at(*place, seed)
+            problem, network = pairs[place]
+            tol = _tolerance(problem, runner.request.tol, rtol)
+            at = read_run(run.entry, Instance(*place, seed), problem, network, tol)
+            tuned.append(runner.tuned(run, at))
+        else:
+            tuned.append(run)
+    return tuned

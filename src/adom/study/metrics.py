@@ -30,8 +30,12 @@ def relative(tol: float, result: Result) -> float:
 
 def smallest_target(results: Iterable[Result]) -> float:
     """Return the smallest power of ten that the relative error of some run reached; NaN where all stayed above 1."""
-    errors = np.concatenate([[np.nan], *map(relative_errors, results)])
-    return _power_of_ten(np.nanmin(errors, initial=np.inf))
+    return smallest_of(np.concatenate([[np.nan], *map(relative_errors, results)]))
+
+
+def smallest_of(errors: Iterable[float]) -> float:
+    """Return the smallest power of ten that some of the relative errors reach; NaN where all are above 1."""
+    return _power_of_ten(np.nanmin(np.asarray(list(errors), dtype=float), initial=np.inf))
 
 
 def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Finished members of a sweep in a folder: one file each, named by a digest of everything that determines it.
+"""Finished runs of a sweep or a comparison in a folder: one file each, named by a digest of all that determines it.
 
-A member is found again only by exactly the same problem, network, method, parameters, oracle and budget, in the same
+A run is found again only by exactly the same problem, network, method, parameters, oracle and budget, in the same
 version of this package. Files are complete or absent; nothing in them is ever unpickled.
 """
 
@@ -24,7 +24,6 @@ from ..run.endings import FINISHED
 from ..run.result import Result, load
 from ..run.user_code import user_code
 from ..util.programs import Program, array_digest
-from .members import Member
 
 FORMAT = "adom-sweep-2"
 
@@ -40,22 +39,25 @@ class Keys:
     _digests: dict[int, tuple[Any, str]] = field(default_factory=dict)  # holds the object, so that its id stays unique
     _methods: dict[type[Method], str] = field(default_factory=dict)
 
-    def key(self, member: Member, aim: float | dict[str, float] | None) -> str:
-        """Return the digest of everything that determines a member's result; `aim` is where it stops."""
-        assert member.method is not None
-        parameters = {name: float(value) for name, value in member.method.parameters().items()}
+    def key(self, run: Any, aim: float | dict[str, float] | None, **more: str) -> str:
+        """Return the digest of all that determines a result: problem, network, method and oracle of a run or member.
+
+        `aim` is where it stops, and `more` what else counts.
+        """
+        parameters = {name: float(value) for name, value in run.method.parameters().items()}
         content = {
             "format": FORMAT,
             "version": __version__,
-            "problem": self._once(member.problem, self._problem_digest),
-            "network": self._once(member.network, _network_digest),
-            "method": self._method_text(member),
+            "problem": self._once(run.problem, self._problem_digest),
+            "network": self._once(run.network, _network_digest),
+            "method": self._method_text(run.method, run.problem),
             "parameters": parameters,
-            "oracle": member.oracle,
+            "oracle": run.oracle,
             "tol": aim,
             "rounds": self.rounds,
             "record_every": self.record_every,
             "dtype": self.dtype,
+            **more,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -64,12 +66,11 @@ class Keys:
         parts = [*_descriptions(problem), self._code_digest(problem.user_code(), "the problem"), *leaves]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
-    def _method_text(self, member: Member) -> str:
+    def _method_text(self, method: Method, problem: Problem) -> str:
         """Return a method's class; a method of the user's own is identified by its computation."""
-        cls = member.cls
+        cls = type(method)
         if cls not in self._methods:
-            assert member.method is not None
-            code = user_code(member.method, member.problem.nodes, member.problem.dim, self.dtype)
+            code = user_code(method, problem.nodes, problem.dim, self.dtype)
             facts = (cls.oracle, cls.rounds_per_step, cls.vectors_per_round, cls.directed)
             self._methods[cls] = " ".join(map(str, (cls.__qualname__, *facts, self._code_digest(code, cls.title))))
         return self._methods[cls]
@@ -104,12 +105,13 @@ def _descriptions(problem: Problem) -> list[str]:
 
 @dataclass(frozen=True)
 class Store:
-    """The folder of a sweep's finished members; without a folder nothing is kept."""
+    """The folder of finished members; without a folder nothing is kept."""
 
     folder: Path | None
+    home: str = "sweep"  # entry of the provenance that has the key
 
     @classmethod
-    def at(cls, folder: str | os.PathLike[str] | None) -> "Store":
+    def at(cls, folder: str | os.PathLike[str] | None, home: str = "sweep") -> "Store":
         """Return the store in a folder, which is created if need be."""
         path = None if folder is None else Path(folder)
         try:
@@ -117,7 +119,7 @@ class Store:
                 path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot make the folder {path}: {error.strerror or error}; choose another") from None
-        return cls(path)
+        return cls(path, home)
 
     def find(self, key: str) -> Result | None:
         """Return the finished member of that key; warn of a file that is damaged or holds something else."""
@@ -128,7 +130,7 @@ class Store:
         except InputError as error:
             warnings.warn(f"{error}; it is done again", stacklevel=4)
             return None
-        if (result.provenance.get("sweep") or {}).get("key") != key or result.status not in FINISHED:
+        if (result.provenance.get(self.home) or {}).get("key") != key or result.status not in FINISHED:
             warnings.warn(f"{path} is not the member that its name says; it is done again", stacklevel=4)
             return None
         return result

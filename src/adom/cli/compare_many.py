@@ -1,0 +1,127 @@
+"""`adom compare` over seeds, splits and networks."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, nearest
+from .compare_output import end, print_latex
+from .config import settle, write_toml
+from .defaults import belonging, common, kinds
+from .members import MEMBERS, old_members
+from .settings import USUAL, Config, Tables, splits
+
+if TYPE_CHECKING:
+    from ..study.comparisons import Comparisons
+
+DRAWN = ("shuffled", "dirichlet")
+"""Splits that a seed draws."""
+
+
+def compare_many(
+    settings: Config,
+    flags: Tables,
+    config: Path | None,
+    methods: list[Any] | str | None,
+    out: Path,
+    *,
+    fresh: bool,
+    latex: bool,
+    json: bool,
+) -> int:
+    """Run the methods on every draw, split and network; return the exit code."""
+    from . import output
+
+    ways, networks = _ways(settings), _networks(settings, flags, config)
+    for path in old_members(settings, out, fresh, "compare"):
+        path.unlink(missing_ok=True)
+    write_toml(settings, out / "config.toml", "compare")  # which says whose runs the folder holds
+    found = _run(settings, methods, ways, networks, out)
+    if found.table["rounds_to_target"].isna().all():
+        found = replace(found, tol=None, rtol=None)  # compare by an error that one of them did reach
+    found.save(out)
+    names = {"table": "table.csv", "summary": "summary.csv", "latex": "table.tex", "figure": "comparison.png"}
+    names |= {"profile": "profile.png"} if len(found.parts) > 1 else {}
+    files = {kind: str(out / name) for kind, name in {**names, "config": "config.toml", "members": MEMBERS}.items()}
+    if latex:
+        print_latex(found.to_latex(), out)
+    elif json:
+        about = {"seeds": sorted({at.seed for at in found.parts if at.seed is not None}), "skipped": found.skipped}
+        tables = {"rows": found.table, "summary": found.summary, "ranks": found.ranks()}
+        more = {name: table.to_dict("records") for name, table in tables.items()}
+        ends = {"tuning_seed": found.tuning_seed, "interrupted": found.interrupted}
+        output.as_json({**about, **more, **ends, "files": files})
+    else:
+        output.lines(found, "")
+        output.wrote(*files.values())
+    printed = not (json or latex)  # the text says the rest
+    return end({} if printed else found.skipped, "" if printed else found.outside, found.interrupted)
+
+
+def _ways(settings: Config) -> list[str]:
+    """Return the splits to compare on."""
+    ways = [part.strip() for part in (settings.compare.splits or "").split(",") if part.strip()]
+    for way in ways:
+        if way not in splits():
+            raise InputError(f"--splits names {way!r}, which is no split; {nearest(way, splits())}")
+    if settings.compare.splits is not None and not ways:
+        raise InputError(f"--splits {settings.compare.splits!r} names no split; e.g. --splits shuffled,label")
+    return ways
+
+
+def _networks(settings: Config, flags: Tables, config: Path | None) -> dict[str, Config]:
+    """Return the settings of each network: those of its kind, without those of the others."""
+    if settings.compare.networks is None:
+        return {str(settings.network.kind): settings}
+    found = {}
+    for kind in kinds(settings.compare.networks):
+        allowed = common() | belonging(kind)
+        own = {name: value for name, value in flags.get("network", {}).items() if name in allowed}
+        found[kind] = settle(config, {**flags, "network": {**own, "kind": kind}}, USUAL)
+    return found
+
+
+def _run(
+    settings: Config, methods: list[Any] | str | None, ways: list[str], networks: dict[str, Config], out: Path
+) -> "Comparisons":
+    from .. import Comparisons
+    from .. import compare as compare_methods
+    from . import build, output
+
+    run, given, count = settings.run, settings.problem, settings.compare.seeds
+    with output.busy("building the networks"):
+        by_name = {name: _network(own, drawn=bool(count)) for name, own in networks.items()}
+        first = next(iter(by_name.values()))
+        nodes = (first(given.seed) if callable(first) else first).nodes
+
+    def make(seed: int, split: str | None = given.split) -> Any:
+        return build.problem(replace(settings, problem=replace(given, seed=seed, split=split)), nodes)
+
+    drawn = given.own is not None or (given.data is None and given.shards is None) or given.split in DRAWN
+    problem: Any = make if ways or (drawn and count) else make(given.seed)
+    found = compare_methods(
+        {given.own or Path(given.data or given.shards or "synthetic").stem: problem},
+        by_name,
+        methods,
+        build.parameters(run.parameters),
+        run.oracle,
+        run.rounds,
+        run.tol,
+        run.record_every,
+        rtol=run.rtol or None if run.tol is None else None,
+        seeds=range(given.seed, given.seed + (count or 1)) if count or ways else None,
+        splits=ways or None,
+        dtype=run.dtype,
+        folder=out / MEMBERS,
+    )
+    assert isinstance(found, Comparisons)
+    return found
+
+
+def _network(config: Config, *, drawn: bool) -> Any:
+    """Return a network, as a function of the seed where it is drawn and has no seed of its own."""
+    from . import build
+
+    if not drawn or config.network.seed is not None:
+        return build.network(config)
+    return lambda seed: build.network(replace(config, network=replace(config.network, seed=seed)))

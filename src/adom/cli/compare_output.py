@@ -1,0 +1,28 @@
+"""Output that all comparisons share: a table in LaTeX, and which methods did not run."""
+
+from pathlib import Path
+
+from ..util.files import atomic
+from . import output
+from .exit_codes import Exit
+
+
+def print_latex(text: str, out: Path) -> None:
+    """Print a table in LaTeX, and write it to a file."""
+    with atomic(out / "table.tex") as partial:
+        partial.write_text(f"{text}\n", encoding="utf-8")
+    output.lines(text)
+
+
+def end(skipped: dict[str, str], outside: str, interrupted: bool) -> int:
+    """Say which methods did not run, and which ran outside of their proofs; return the exit code."""
+    reasons: dict[str, list[str]] = {}
+    for label, reason in skipped.items():
+        reasons.setdefault(reason, []).append(label)
+    for reason, labels in reasons.items():
+        output.note(f"{', '.join(labels)} did not run: {reason}")
+    if outside:
+        output.note(f"warning: this network changes; {outside}")
+    if interrupted:
+        output.note("interrupted; what was done so far is saved")
+    return Exit.INTERRUPTED if interrupted else Exit.DONE

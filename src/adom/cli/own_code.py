@@ -1,0 +1,111 @@
+"""Methods and problems of the user's own, named as ``module:name``; modules in the working folder are found too."""
+
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..algorithms import Method, method_class
+from ..errors import InputError, nearest
+from .settings import ProblemTable
+
+if TYPE_CHECKING:
+    from ..problems.base import Problem
+
+PASSED = ("nodes", "samples", "dim", "kappa", "l2", "split", "concentration", "seed")
+"""Settings that a function which makes a problem may take by name."""
+ALWAYS = ("nodes", "seed")
+"""Those that have a value whether they were given or not; a function need not take them."""
+
+
+def method_of(text: str) -> type[Method]:
+    """Return the method of a name, or the class that ``module:Class`` names."""
+    if ":" not in text:
+        return method_class(text)
+    found = _load("--method", text, _is_method)
+    if not _is_method(found):
+        raise InputError(
+            f"--method {text} is {_kind(found)}, not a class derived from adom.Method; docs/add-a-method has an example"
+        )
+    chosen: type[Method] = found
+    return chosen
+
+
+def name_of(text: str) -> str:
+    """Return the name of a method as it is called; those in the table may be written in any case."""
+    return text if ":" in text else text.lower()
+
+
+def problem_of(table: ProblemTable, nodes: int) -> "Problem":
+    """Return the problem that ``module:name`` names: a ready one, or what a class or function makes of the settings."""
+    from ..problems.base import Problem
+
+    text = str(table.own)
+    found = _load("--problem", text, lambda value: callable(value) or isinstance(value, Problem))
+    if isinstance(found, Problem):
+        return found
+    if not callable(found):
+        raise InputError(f"--problem {text} is {_kind(found)}; name a function or class that makes an adom problem")
+    given = {**{name: getattr(table, name) for name in PASSED}, "nodes": nodes}
+    given = {name: value for name, value in given.items() if value is not None}
+    taken = inspect.signature(found).parameters
+    everything = any(each.kind is each.VAR_KEYWORD for each in taken.values())
+    idle = next((name for name in given if name not in {*taken, *ALWAYS} and not everything), None)
+    if idle is not None:
+        raise InputError(f"{idle} = {given[idle]!r} has no effect on {text}, which takes no {idle}; leave it out")
+    try:
+        made = found(**{name: value for name, value in given.items() if name in taken or everything})
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"--problem {text} fails: {_where(error, text)}; mend it") from None
+    if not isinstance(made, Problem):
+        raise InputError(f"--problem {text} gives {_kind(made)}, not an adom problem; e.g. adom.Quadratic(H, c)")
+    return made
+
+
+def _is_method(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Method) and value is not Method
+
+
+def _load(flag: str, text: str, fits: Callable[[Any], bool]) -> Any:
+    """Return what ``module:name`` names; `fits` tells what could have been meant."""
+    module, _, name = text.partition(":")
+    if module.endswith(".py") or not all(part.isidentifier() for part in (*module.split("."), name)):
+        stem = Path(module).stem
+        hint = f"{stem}:{name}" if stem.isidentifier() and name.isidentifier() else "mymodule:MyClass"
+        raise InputError(f"{flag} {text!r} must read module:name, e.g. {flag} {hint}")
+    folder = str(Path.cwd())
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.append(folder)  # last: a file here must not stand in for a package
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            raise InputError(f"{flag} {text}: {_where(error, module)}; install it, or mend the import") from None
+        raise InputError(
+            f"{flag} {text}: there is no {module.replace('.', '/')}.py in {folder} and no package of that name; "
+            "change to its folder, or install it"
+        ) from None
+    except Exception as error:
+        raise InputError(f"{flag} {text}: {module} cannot be loaded: {_where(error, module)}; mend it") from None
+    if not hasattr(loaded, name):
+        public = [known for known, value in vars(loaded).items() if not known.startswith("_") and fits(value)]
+        raise InputError(f"{flag} {text}: {module} has no {name!r}; {nearest(name, public, 'it has')}")
+    return getattr(loaded, name)
+
+
+def _where(error: Exception, module: str) -> str:
+    """Return an error in one line, with the last line of the user's file that it passed through."""
+    file = Path(*module.partition(":")[0].split(".")).with_suffix(".py").name
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == file]
+    at = f"line {error.lineno}" if isinstance(error, SyntaxError) else f"line {lines[-1]}" if lines else ""
+    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    return f"{type(error).__name__}: {text}" + (f" ({file}, {at})" if at else "")
+
+
+def _kind(value: Any) -> str:
+    return "a class" if isinstance(value, type) else f"a {type(value).__name__}"

@@ -1,0 +1,219 @@
+"""The result of a comparison: its runs, a table of them, a figure, and files."""
+
+import os
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..run.endings import LOST
+from ..run.result import Result
+from ..util.cards import bold, bounds, card, curve, grid
+from ..util.files import atomic
+from ..util.text import format_short
+from .metrics import COSTS, metrics, relative, smallest_target
+from .tables import WIDTH, latex_number, latex_table, latex_text, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from ..plot.display import Figure
+
+INTERRUPTED = "interrupted before it began"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several runs on the same problem and network.
+
+    Attributes
+    ----------
+    results : dict
+        Label -> `Result`, in the order in which they ran.
+    tol : float, optional
+        The error at which the runs stopped, if one was given.
+    skipped : dict
+        Label -> reason, for the methods that did not run.
+    """
+
+    results: dict[str, Result]
+    tol: float | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the comparison was ended by Ctrl-C."""
+        statuses = [result.status for result in self.results.values()]
+        return INTERRUPTED in self.skipped.values() or "interrupted" in statuses
+
+    @cached_property
+    def target(self) -> float:
+        """The relative error by which the methods are compared.
+
+        It is the error `tol` to stop at, over the error at the start; without a `tol` it is the smallest power of ten
+        that at least one method reached, and NaN where all of them stayed above 1.
+        """
+        runs = list(self.results.values())
+        return smallest_target(runs) if self.tol is None else relative(self.tol, runs[0])
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """One row per method: how it ran, what it cost in all, and what it cost to reach the target.
+
+        The columns are label, oracle, protocol, status, rounds, gradients (per node), floats_sent, seconds,
+        error, relative_error (the error over that of the rows at 0), target, and rounds_to_target,
+        gradients_to_target, floats_sent_to_target, seconds_to_target: those of the first record whose relative
+        error is at most the target, NaN where there is none.
+        """
+        import pandas as pd
+
+        rows = [
+            {"label": label, "oracle": result.provenance.get("oracle"), "protocol": result.protocol}
+            | metrics(result, self.tol, self.target)
+            for label, result in self.results.items()
+        ]
+        return pd.DataFrame(rows)
+
+    def plot(self, axis: str | None = "round", *, ax: "Axes | None" = None, style: str | None = None) -> "Figure":
+        """Draw the errors of all methods.
+
+        Parameters
+        ----------
+        axis : str
+            Horizontal axis: "round", "gradients" (per node), "floats_sent", "seconds" or "all".
+        ax : matplotlib axes, optional
+            To draw into, for one horizontal axis; by default a figure of its own.
+        style : str, optional
+            "column", "page" or "slide": width and text size; see `adom.styles`.
+        """
+        from ..plot.curves import convergence
+
+        runs = list(self.results.values())
+        return convergence(runs, axis=axis, consensus=False, labels=self._titles, ax=ax, style=style)
+
+    @property
+    def _titles(self) -> list[str]:
+        """The names of the methods in figures and tables."""
+        return [title(label, result) for label, result in self.results.items()]
+
+    def to_latex(self, *, caption: str | None = None, label: str = "") -> str:
+        r"""Return the costs to reach the target as a table in LaTeX, the least in bold.
+
+        The document needs ``\usepackage{booktabs}`` and nothing else.
+
+        Parameters
+        ----------
+        caption : str, optional
+            LaTeX; by default what the table shows, and "" for none.
+        label : str
+            To refer to it.
+        """
+        costs = [f"{cost}_to_target" for cost in COSTS]
+        least = self.table.loc[~self.table["status"].isin(LOST), costs].min()
+        rows = []
+        for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
+            numbers = [latex_number(row[cost], bold=row[cost] == least[cost]) for cost in costs]
+            rows.append([latex_text(name), *numbers, latex_number(row["relative_error"])])
+        if caption is None:
+            caption = f"Cost to reach a relative error of {latex_number(self.target)}."
+        heads = ["method", *(latex_text(cost.replace("_", " ")) for cost in COSTS), "last error"]
+        return latex_table(heads, [("", rows)], caption, label)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a .npz file per method, table.csv and comparison.png into `folder`; return the folder.
+
+        `file_names` names the files of the methods.
+        """
+        from ..plot.style import save
+
+        target = Path(folder)
+        for label, name in file_names(self.results).items():
+            self.results[label].save(target / name)
+        with atomic(target / "table.csv") as partial:
+            self.table.to_csv(partial, index=False)
+        save(self.plot("all"), target / "comparison.png")
+        return target
+
+    @property
+    def _weighting(self) -> str:
+        return next((result.weighting for result in self.results.values()), "")
+
+    @property
+    def outside(self) -> str:
+        """What proofs ask of the network and this one lacks, in words; "" where nothing is lacking."""
+        reasons: dict[str, list[str]] = {}
+        for result in self.results.values():
+            reasons.setdefault(result.outside, []).append(result.label)
+        return "; ".join(f"{', '.join(dict.fromkeys(labels))}: {text}" for text, labels in reasons.items() if text)
+
+    def __str__(self) -> str:
+        rows = []
+        for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
+            costs = [format_short(row[f"{cost}_to_target"]) for cost in COSTS]
+            rows.append([name, row["status"], *costs, f"{row['relative_error']:.1e}"])
+        aim = "any lower error" if np.isnan(self.target) else f"a relative error of {self.target:.3g}"
+        heads = ["method", "status", "rounds", "gradients", "numbers", "seconds", "last error"]
+        notes = [f"{label} did not run: {reason}" for label, reason in self.skipped.items()]
+        notes += [remark for remark in (self.outside, self._weighting) if remark]
+        lines = [f"cost to reach {aim}", text_table(heads, rows), *(textwrap.fill(note, WIDTH) for note in notes)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        reached = []
+        for row in self.table.to_dict("records"):
+            rounds = row["rounds_to_target"]
+            reached.append(f"{row['label']} {'not reached' if np.isnan(rounds) else int(rounds)} ({row['status']})")
+        extra = f"; skipped: {', '.join(self.skipped)}" if self.skipped else ""
+        extra += "".join(f"; {remark}" for remark in (self.outside, self._weighting) if remark)
+        return f"Comparison(rounds to relative error {self.target:.3g}: {', '.join(reached)}{extra})"
+
+    def _repr_html_(self) -> str:
+        box = bounds(result._curve() for result in self.results.values())
+        costs = {f"{cost}_to_target": cost.replace("_", " ") for cost in COSTS}
+        least = self.table.loc[~self.table["status"].isin(LOST), list(costs)].min()
+        rows: list[list[object]] = []
+        for row, result in zip(self.table.to_dict("records"), self.results.values(), strict=True):
+            settings = [row["label"], row["protocol"], row["oracle"] or "–", row["status"]]
+            spent = [bold(row[name]) if row[name] == least[name] else row[name] for name in costs]
+            picture = curve(*result._curve(), box=box, labels=False)
+            rows.append([*settings, picture, row["relative_error"], *spent])
+        heads = ["method", "parameters", "dual oracle", "status", "error", "relative error at the end", *costs.values()]
+        notes = {f"{label} skipped": reason for label, reason in self.skipped.items()}
+        notes |= {"outside of their proofs": self.outside} if self.outside else {}
+        notes |= {"weights": self._weighting} if self._weighting else {}
+        about = f"cost to reach a relative error of {self.target:.3g}, the least in bold"
+        return card("Comparison", about, notes, below=grid(heads, rows))
+
+
+def title(label: str, result: Result) -> str:
+    """Return the name of a method in figures and tables: its label, or its title where the label is its name."""
+    return result.label if label == result.provenance["method"]["name"] else label
+
+
+def file_names(labels: Iterable[str]) -> dict[str, str]:
+    """Return a file name for each label: safe on every system, and no two the same even where case is ignored.
+
+    Examples
+    --------
+    >>> file_names(["adom+", "ADOM, eta = 1/2", "../adom", "adom"])
+    {'adom+': 'adom+.npz', 'ADOM, eta = 1/2': 'adom-eta-1-2.npz', '../adom': 'adom.npz', 'adom': 'adom-2.npz'}
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for label in labels:
+        plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
+        stem = re.sub(r"[^a-z0-9+_]+", "-", plain).strip("-")[:60] or "method"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        names[label] = f"{name}.npz"
+    return names

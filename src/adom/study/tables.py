@@ -1,0 +1,141 @@
+"""Tables of comparisons as text of 80 columns, and as LaTeX."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+from ..util.text import format_short
+
+WIDTH = 80
+"""Columns that a printed table may take."""
+GAP = "  "
+LEAST_NAME = 12
+"""Columns that a name has at least."""
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+"""Signs that LaTeX reads as commands, and how they are written."""
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in which numbers are flush right; a long name takes several lines.
+
+    Examples
+    --------
+    >>> print(text_table(["method", "rounds"], [["ADOM", "1069"], ["DIGing", "-"]]))
+    method  rounds
+    ADOM      1069
+    DIGing       -
+    """
+    columns = list(zip(heads, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    room = max(LEAST_NAME, WIDTH - sum(len(GAP) + width for width in widths[1:]))
+    widths[0] = min(widths[0], room)
+    lines = []
+    for name, *cells in (heads, *rows):
+        first, *rest = textwrap.wrap(name, widths[0]) or [""]
+        numbers = "".join(f"{GAP}{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+        lines += [f"{first:<{widths[0]}}{numbers}".rstrip(), *rest]
+    return "\n".join(lines)
+
+
+def latex_table(
+    heads: Sequence[str],
+    blocks: Sequence[tuple[str, Sequence[Sequence[str]]]],
+    caption: str = "",
+    label: str = "",
+) -> str:
+    r"""Return a table for a document that has ``\usepackage{booktabs}``; cells are LaTeX already.
+
+    Examples
+    --------
+    >>> print(latex_table(["method", "rounds"], [("", [["ADOM", "1069"]])]))
+    % needs \usepackage{booktabs}
+    \begin{table}
+      \centering
+      \begin{tabular}{lr}
+        \toprule
+        method & rounds \\
+        \midrule
+        ADOM & 1069 \\
+        \bottomrule
+      \end{tabular}
+    \end{table}
+    """
+    lines = [f"{' & '.join(heads)} \\\\"]
+    for number, (title, rows) in enumerate(blocks):
+        lines.append(r"\midrule" if not number else r"\addlinespace")
+        if title:
+            lines.append(f"\\multicolumn{{{len(heads)}}}{{l}}{{\\emph{{{title}}}}} \\\\")
+        lines += [f"{' & '.join(row)} \\\\" for row in rows]
+    inside = "\n".join(f"    {line}" for line in (r"\toprule", *lines, r"\bottomrule"))
+    about = [f"  \\caption{{{caption}}}"] if caption else []
+    about += [f"  \\label{{{label}}}"] if label else []
+    begin = f"  \\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}"
+    parts = [r"% needs \usepackage{booktabs}", r"\begin{table}", r"  \centering", *about, begin, inside]
+    return "\n".join([*parts, r"  \end{tabular}", r"\end{table}"])
+
+
+def latex_text(text: str) -> str:
+    r"""Return a text with the signs that LaTeX would take for commands written out.
+
+    Examples
+    --------
+    >>> print(latex_text("50% of my_method & co"))
+    50\% of my\_method \& co
+    """
+    return "".join(SPECIAL.get(sign, sign) for sign in text)
+
+
+def latex_number(value: float, bold: bool = False) -> str:
+    r"""Return a number as mathematics; a dash where there is none.
+
+    Examples
+    --------
+    >>> print(latex_number(12345.0), latex_number(3.2e-11), latex_number(1e-8), latex_number(1.5, bold=True))
+    $12\,345$ $3.2 \cdot 10^{-11}$ $10^{-8}$ $\mathbf{1.5}$
+    """
+    if not math.isfinite(value):
+        return "--"
+    if value == round(value) and abs(value) < 1e7:
+        text = f"{int(value):,}".replace(",", r"\,")
+    elif 1e-2 <= abs(value) < 1e7:
+        text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", r"\,")
+    else:
+        digits, exponent = f"{value:.1e}".split("e")
+        power = f"10^{{{int(exponent)}}}"
+        text = power if digits == "1.0" else rf"{digits} \cdot {power}"
+    return rf"$\mathbf{{{text}}}$" if bold else f"${text}$"
+
+
+def spread(middle: float, low: float, high: float) -> str:
+    """Return a median with the least and the greatest, in short; a dash where the middle is not finite.
+
+    Examples
+    --------
+    >>> spread(1069, 1020, 12345), spread(5, 5, 5), spread(70, 60, float("inf")), spread(float("inf"), 2, float("inf"))
+    ('1069 [1020, 12.3k]', '5', '70 [60, -]', '-')
+    """
+    if not math.isfinite(middle):
+        return "-"
+    if low == high:
+        return format_short(middle)
+    return f"{format_short(middle)} [{format_short(low)}, {format_short(high)}]"
+
+
+def latex_spread(middle: float, low: float, high: float, bold: bool = False) -> str:
+    r"""Return the same as LaTeX.
+
+    Examples
+    --------
+    >>> print(latex_spread(1069, 1020, float("inf")))
+    $1\,069$ [$1\,020$, --]
+    """
+    if not math.isfinite(middle) or low == high:
+        return latex_number(middle, bold)
+    return f"{latex_number(middle, bold)} [{latex_number(low)}, {latex_number(high)}]"

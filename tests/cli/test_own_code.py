@@ -1,0 +1,93 @@
+"""Methods and problems of the user's own on the command line: module:name, found here, refused in one line."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adom as package
+
+MINE = Path(__file__).parents[1] / "support" / "own_method.py"
+SMALL = ["--nodes", 5, "--network", "ring", "--parameters", "unit", "--rounds", 40]
+
+
+@pytest.fixture(autouse=True)
+def mine() -> Iterator[None]:
+    """Put the file into the working folder, under a name of its own."""
+    Path("own_method.py").write_text(MINE.read_text())
+    Path("broken.py").write_text("x = 1\ny = x / 0\n")
+    Path("typo.py").write_text("def f(:\n    pass\n")
+    Path("needy.py").write_text("import a_package_that_nobody_has\n")
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
+    for name in ("own_method", "broken", "typo", "needy"):
+        sys.modules.pop(name, None)
+
+
+def test_a_method_and_a_problem_run_as_in_python(adom: Any) -> None:
+    said = adom(
+        "solve",
+        "--problem",
+        "own_method:make",
+        "--method",
+        "own_method:Mine",
+        "--dim",
+        3,
+        "--seed",
+        7,
+        *SMALL,
+        "--json",
+    ).json
+    import own_method
+
+    problem = own_method.make(5, 7, 3)
+    tol = 1e-10 * 5 * float((problem.solution() ** 2).sum())
+    alone = package.solve(problem, package.networks.ring(5), own_method.Mine, "unit", rounds=40, tol=tol)
+    assert (said["method"], said["dim"], said["rounds"]) == ("mine", 3, int(alone.last["round"]))
+    assert said["error"] == alone.last["error"]
+    assert 'own = "own_method:make"' in Path("out/config.toml").read_text()
+    again = adom("solve", "out/config.toml", "--json", "--out", "again").json
+    assert again["error"] == said["error"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--method own_method:Mime", "--method own_method:Mime: own_method has no 'Mime'; did you mean 'Mine'"),
+        ("--method own_methods:Mine", "there is no own_methods.py in "),
+        ("--method own_method:State", "--method own_method:State is a class, not a class derived from adom.Method"),
+        ("--method own_method.py:Mine", "must read module:name, e.g. --method own_method:Mine"),
+        (
+            "--method broken:X",
+            "broken cannot be loaded: ZeroDivisionError: division by zero (broken.py, line 2); mend it",
+        ),
+        ("--method typo:X", "typo cannot be loaded: SyntaxError: invalid syntax (typo.py, line 1); mend it"),
+        ("--method needy:X", "No module named 'a_package_that_nobody_has' (needy.py, line 1); install it"),
+        ("--problem own_method:number", "--problem own_method:number is a int; name a function or class"),
+        ("--problem own_method:State", "--problem own_method:State fails: TypeError: "),
+        ("--problem own_method:make --kappa 9", "kappa = 9.0 has no effect on own_method:make, which takes no kappa"),
+        ("--problem own_method:make --data a6a", "--data a6a has no effect on --problem own_method:make; leave it out"),
+        ("--problem own_method:ready", "the problem has 4 nodes and the network 5"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_in_one_line(refused: Any, words: str, message: str) -> None:
+    assert message in refused("solve", *words.split(), *SMALL)
+
+
+def test_ranks_load_it_too(adom: Any) -> None:
+    words = ["--problem", "own_method:make", "--method", "own_method:Mine", *SMALL]
+    alone = adom("solve", *words, "--json").json
+    ranks = adom("solve", *words, "--engine", "mpi", "--ranks", 2, "--out", "ranks")
+    assert ranks.code == 0
+    there = package.load("ranks/result.npz")
+    assert there.provenance["method"]["name"] == "mine"
+    assert there.last["error"] == pytest.approx(alone["error"], rel=1e-9)
+
+
+def test_sweeps_take_it(adom: Any) -> None:
+    Path("sweep.toml").write_text('[sweep]\nmethods = ["own_method:Mine"]\n[sweep.factors]\na = [0.5, 1]\n')
+    said = adom("sweep", "sweep.toml", "--problem", "own_method:make", *SMALL, "--json").json
+    assert [row["label"] for row in said["rows"]] == ["mine", "mine"]

@@ -1,0 +1,394 @@
+"""A comparison over seeds, problems and networks: its parts, what it tunes on, what it keeps and what it prints."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import adom
+from adom.algorithms.base import Array, Method, Number
+from adom.errors import InputError
+from adom.plot.medians import over_seeds
+from adom.run.tuning import transferred
+from adom.study import compare as module
+from adom.study import comparison_runs
+from adom.study.comparison import Comparison
+from adom.study.comparisons import Comparisons
+from adom.study.instances import Instance
+from support.drawn import made
+from support.reference import close, quadratics
+
+NODES = 5
+
+
+def quadratic(seed):
+    return adom.Quadratic(*quadratics(NODES, 2, 8.0, seed=seed))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return adom.networks.geometric(NODES, 0.6, graphs=3, seed=0)
+
+
+@pytest.fixture(scope="module")
+def both(drawn):
+    """Two methods on three seeds, which draw the problem and the network."""
+    return adom.compare(quadratic, drawn, ["diging", ("bold", "diging")], {"bold": "unit"}, rounds=60, seeds=3)
+
+
+def test_every_part_is_a_run_of_its_own(both):
+    assert list(both.parts) == [Instance("quadratic", "geometric", seed) for seed in range(3)]
+    assert both.drawn == {("quadratic", "geometric"): ["problem", "network"]}
+    for at, part in both.parts.items():
+        network = adom.networks.geometric(NODES, 0.6, graphs=3, seed=at.seed)
+        for label, parameters in {"diging": "auto", "bold": "unit"}.items():
+            alone = adom.solve(quadratic(at.seed), network, "diging", parameters, rounds=60)
+            np.testing.assert_array_equal(part.results[label].x, alone.x)
+            timeless = part.results[label].history.drop(columns="seconds")
+            pd.testing.assert_frame_equal(timeless, alone.history.drop(columns="seconds"))
+            assert part.results[label].protocol == parameters
+            assert part.results[label].provenance["compare"]["seed"] == at.seed
+
+
+def test_what_is_given_stays_and_what_is_drawn_changes(drawn):
+    given = adom.networks.from_graphs([nx.path_graph(NODES), nx.star_graph(NODES - 1)])
+    found = adom.compare(quadratic, given, ["diging"], "unit", rounds=2, seeds=[4, 7])
+    assert {at.seed for at in found.parts} == {4, 7}
+    assert found.drawn == {("quadratic", "from_graphs"): ["problem"]}
+    kept = adom.compare(quadratic(0), drawn, ["diging"], "unit", rounds=2, seeds=[4, 7])
+    assert kept.drawn == {("Quadratic", "geometric"): ["network"]}
+    named = adom.compare(
+        {"easy": quadratic(0), "hard": quadratic(1)}, networks={"line": given, "drawn": drawn}, methods=["diging"],
+        parameters="unit", rounds=2,
+    )  # fmt: skip
+    assert [at[:2] for at in named.parts] == [
+        ("easy", "line"), ("easy", "drawn"), ("hard", "line"), ("hard", "drawn")
+    ]  # fmt: skip
+    assert named.table["seed"].isna().all()
+    assert list(adom.compare(quadratic(0), [given, drawn, drawn], ["diging"], rounds=2).parts) == [
+        Instance("Quadratic", name) for name in ("from_graphs", "geometric #1", "geometric #2")
+    ]
+
+
+def test_splits_are_drawn_with_the_seed(drawn):
+    rng = np.random.default_rng(0)
+    features, labels = rng.standard_normal((40, 2)), rng.integers(0, 2, 40)
+    seen = []
+
+    def make(seed, split):
+        seen.append((seed, split))
+        return adom.LogisticRegression.from_nodes(
+            adom.data.split(features, labels, NODES, split, seed=seed), kappa=5.0
+        )  # fmt: skip
+
+    still = adom.networks.ring(NODES)
+    found = adom.compare(make, still, ["diging"], rounds=2, seeds=2, splits=["shuffled", "dirichlet"])
+    assert seen == [(0, "shuffled"), (1, "shuffled"), (0, "dirichlet"), (1, "dirichlet")]
+    assert [at.problem for at in found.parts] == ["shuffled", "shuffled", "dirichlet", "dirichlet"]
+    with pytest.raises(InputError, match="seeds draw nothing of 'label' on 'ring'"):
+        adom.compare(make, still, ["diging"], rounds=2, seeds=2, splits="label")  # by label there is one way
+    assert list(adom.compare(make, still, ["diging"], rounds=2, splits="label").parts) == [Instance("label", "ring", 0)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seeds": 3}, "the seeds draw nothing of 'Quadratic' on 'ring': all runs would be the same"),
+        ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0; e.g. seeds=5 for 0 to 4"),
+        ({"seeds": [1, 1]}, r"seeds must be different numbers, one at least, got \[1, 1\]"),
+        ({"seeds": [-1]}, "seeds must be a whole number of at least 0, got -1"),
+        ({"problem": quadratic}, "'quadratic' is a function of a seed, and there are no seeds; give some"),
+        ({"splits": ["label"]}, "splits cannot split 'Quadratic' again: .*problem=lambda seed, split"),
+        ({"problem": quadratic, "splits": []}, "got no splits"),
+        ({"networks": 5}, "networks must be networks by name, got 5; .*seeds=5 draws each"),
+        ({"networks": {"ring": adom.networks.ring(4)}}, "network and networks both have 'ring'"),
+        ({"network": None}, "network must be an adom network"),
+        ({"network": {}}, "got no networks to compare on"),
+        ({"problem": lambda seed: 3, "seeds": 2}, "problem must be an adom problem .* got int"),
+        ({"networks": {"more": adom.networks.ring(4)}}, "the problem has 5 nodes and the network 4"),
+        ({"rtol": 2.0}, r"rtol must lie in \(0, 1\] and excludes tol, got 2.0"),
+        ({"folder": "somewhere"}, "folder='somewhere' keeps the runs of several seeds; give seeds"),
+        ({"problem": quadratic, "seeds": 2, "batch": 0}, "batch must be a whole number of at least 1"),
+        ({"problem": quadratic, "seeds": 2, "methods": ["digging"]}, "unknown method 'digging'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_anything_runs(monkeypatch, given, message):
+    for name in ("solve", "solve_many"):
+        monkeypatch.setattr(comparison_runs, name, lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(InputError, match=message) as caught:
+        adom.compare(**{"problem": quadratic(0), "network": adom.networks.ring(NODES), **given})
+    assert "\n" not in str(caught.value)
+
+
+def test_tuned_on_one_seed_and_judged_on_others(drawn, monkeypatch):
+    stages = ((2, 4.0), (2, 2.0))
+    tune = comparison_runs.solve.__globals__["tune"]
+    monkeypatch.setitem(
+        comparison_runs.solve.__globals__, "tune", lambda *given, **more: tune(*given, stages=stages, **more)
+    )
+    found = adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=2)
+    assert found.tuning_seed == 2
+    assert {at.seed for at in found.parts} == {0, 1}
+    search = adom.solve(quadratic(2), drawn.reseeded(2), "diging", "tuned", rounds=40, tol=_tol(quadratic(2), 1e-3))
+    chosen = search.provenance["tuning"]["chosen"]
+    for at, part in found.parts.items():
+        run = part.results["diging"]
+        assert run.protocol == "tuned"
+        assert run.provenance["tuning"]["seed"] == 2
+        assert run.provenance["tuning"]["chosen"] == chosen
+        method = transferred(quadratic(at.seed), drawn.reseeded(at.seed), adom.DIGing, chosen)
+        assert run.provenance["method"]["parameters"] == method.parameters()
+        assert run.provenance["tol"] == _tol(quadratic(at.seed), 1e-3)
+    assert "tuned on seed 2, which is not among them" in str(found)
+
+
+def _tol(problem, rtol):
+    return rtol * problem.nodes * float((problem.solution() ** 2).sum())
+
+
+def test_seeds_of_one_network_may_run_as_one_batch():
+    ring = adom.networks.ring(NODES)
+    one, many = (adom.compare(quadratic, ring, ["diging"], "unit", rounds=60, seeds=3, batch=batch) for batch in (1, 3))
+    for at, part in one.parts.items():
+        close(many.parts[at].results["diging"], part.results["diging"])
+
+
+def test_runs_are_kept_and_found_again(tmp_path, drawn, monkeypatch):
+    arguments = {"parameters": {"bold": "unit"}, "rounds": 60, "seeds": 2, "folder": tmp_path}
+    methods = ["diging", ("bold", "diging")]
+    first = adom.compare(quadratic, drawn, methods, **arguments)
+    assert len(list(tmp_path.glob("*.npz"))) == 4
+    next(tmp_path.glob("*.npz")).unlink()
+    ran = []
+    for name in ("solve", "solve_many"):
+        true = getattr(comparison_runs, name)
+        monkeypatch.setattr(comparison_runs, name, lambda *a, true=true, **k: ran.append(1) or true(*a, **k))
+    again = adom.compare(quadratic, drawn, methods, **arguments)
+    assert len(ran) == 1
+    assert again.table.drop(columns=["seconds", "seconds_to_target"]).equals(
+        first.table.drop(columns=["seconds", "seconds_to_target"])
+    )
+    adom.compare(quadratic, drawn, [("other", "diging")], **{**arguments, "parameters": "unit"})
+    assert len(ran) == 1  # a label is not part of a run
+    adom.compare(quadratic, drawn, methods, **{**arguments, "rounds": 61})
+    assert len(ran) == 5
+
+
+def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
+    true, count = comparison_runs.solve_many, []
+
+    def press(*given, **more):
+        count.append(1)
+        if len(count) == 3:
+            raise KeyboardInterrupt
+        return true(*given, **more)
+
+    monkeypatch.setattr(comparison_runs, "solve_many", press)
+    methods = ["diging", ("same", "diging")]
+    found = adom.compare(quadratic, drawn, methods, "unit", rounds=60, seeds=2)
+    assert found.interrupted
+    first, second = found.parts.values()
+    assert list(first.results) == ["diging", "same"]
+    assert second.skipped == dict.fromkeys(["diging", "same"], "interrupted before it began")
+    del count[1:]
+    count.append(1)
+    with pytest.raises(KeyboardInterrupt):
+        adom.compare(quadratic, drawn, methods, "unit", rounds=60, seeds=2)
+
+
+def test_methods_that_cannot_run_somewhere_are_left_out_there(monkeypatch):
+    monkeypatch.setattr(module, "COMPARED", ("diging", "push-pull"))
+    networks = {"both ways": adom.networks.ring(NODES), "one way": adom.networks.directed_ring(NODES)}
+    found = adom.compare(quadratic, networks=networks, parameters="unit", rounds=3, seeds=2)
+    for seed in (0, 1):
+        assert list(found.parts["quadratic", "both ways", seed].results) == ["diging", "push-pull"]
+        assert list(found.parts["quadratic", "one way", seed].results) == ["push-pull"]
+    assert "links that go both ways" in found.parts["quadratic", "one way", 0].skipped["diging"]
+    assert "diging did not run: DIGing needs links" in str(found)
+    ranks = found.ranks().set_index("method")
+    assert ranks.loc["diging", "reached"] <= 2  # where it did not run it failed
+    assert ranks["instances"].tolist() == [4, 4]
+
+
+def many(**runs):
+    """Made-up comparisons on one problem and network, one list of runs a method."""
+    seeds = range(len(next(iter(runs.values()))))
+    parts = {
+        Instance("p", "n", seed): Comparison({label: each[seed] for label, each in runs.items()}) for seed in seeds
+    }
+    return Comparisons(parts, {("p", "n"): ["problem"]})
+
+
+def test_medians_and_targets_on_histories_made_up():
+    fast = [made([0.5, 1e-3]), made([0.1, 0.1, 1e-4]), made([0.5, 0.1, 0.05, 1e-3])]
+    slow = [made([0.5, 0.1, 0.02, 1e-6]), made([0.5, 0.5]), made([9.0, 99.0], status="diverged")]
+    found = many(fast=fast, slow=slow)
+    assert found.targets == {("p", "n"): 1e-3}  # fast met it on every seed
+    summary = found.summary.set_index("method")
+    assert summary.loc["fast", ["rounds", "rounds_low", "rounds_high"]].tolist() == [3, 2, 4]
+    assert summary.loc["fast", ["reached", "seeds", "lost"]].tolist() == [3, 3, 0]
+    assert summary.loc["slow", ["rounds", "rounds_low", "rounds_high"]].tolist() == [np.inf, 4, np.inf]
+    assert summary.loc["slow", ["reached", "lost"]].tolist() == [1, 1]
+    assert summary.loc["slow", "error"] == 0.5
+    assert found.ranks()["method"].tolist() == ["fast", "slow"]
+    assert found.profile().loc[1.0].to_dict() == {"fast": 1.0, "slow": 0.0}
+    given = replace(found, tol=0.1)
+    assert given.targets == {("p", "n"): 0.1}
+
+
+def test_a_finished_run_keeps_its_last_value():
+    curves = [
+        (np.array([0, 1, 2]), np.array([1.0, 1e-2, 1e-8])),
+        (np.array([0, 1, 2, 4]), np.array([1.0, 1e-1, 1e-2, 1e-8])),
+        (np.array([0, 2, 4, 8]), np.array([1.0, 1e-1, 1e-3, 1e-8])),
+    ]
+    band = over_seeds(curves)
+    assert band.at.tolist() == [0, 1, 2, 4, 8]
+    assert band.low == pytest.approx([1.0, 1e-2, 1e-8, 1e-8, 1e-8])
+    assert band.middle == pytest.approx([1.0, 1e-1, 1e-2, 1e-8, 1e-8])
+    assert band.high == pytest.approx([1.0, 10**-0.5, 1e-1, 1e-3, 1e-8])
+    long = np.arange(5000.0)
+    thinned = over_seeds([(long, np.exp(-long / 500)), (long[:2000], np.exp(-long[:2000] / 500))])
+    assert len(thinned.at) <= 500
+    assert (np.diff(thinned.middle) <= 1e-15).all()  # no jump where one ends
+    np.testing.assert_allclose(thinned.low, np.exp(-thinned.at / 500), rtol=1e-9)
+
+
+def test_figures_show_medians_bands_and_what_was_lost():
+    runs = {
+        "a": [made([0.5, 0.1])] * 3,
+        "b": [made([2.0, 9e9], status="diverged"), *[made([5.0, 1e9], status="growing")] * 2],
+    }
+    found = many(**runs)
+    figure = found.plot()
+    (axes,) = figure.axes
+    assert len(axes.collections) == 2  # bands
+    crosses = [line for line in axes.lines if line.get_marker() == "X"]
+    assert len(crosses) == 1
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "diverged or growing"]
+    import matplotlib.figure
+
+    other = matplotlib.figure.Figure()
+    ax = other.subplots()
+    assert found.plot("gradients", ax=ax) is other
+    assert ax.get_xlabel() == "gradients per node"
+    assert found.plot_profile(ax=other.add_subplot()) is other
+    with pytest.raises(InputError, match="unknown axis 'time'"):
+        found.plot("time")
+    with pytest.raises(InputError, match="name 0 of the comparisons; there are 'p' on 'n'"):
+        found.plot(problem="q")
+    single = Comparison({"mine": made([1.0, 0.1])})
+    assert single.plot(ax=other.add_subplot()) is other
+    with pytest.raises(InputError, match="take one panel, got axis='all'"):
+        single.plot("all", ax=ax)
+
+
+LONG = "a method with quite a long name, which says all of its settings, eta = 0.001 and tau = 0.0003"
+
+
+def test_print_fits_80_columns_and_leaves_nothing_out(both):
+    named = many(**{LONG: [made([0.5, 1e-7])] * 2, "short": [made([0.5] * 12345 + [1e-6])] * 2})
+    runs = {LONG: made([0.5, 0.1]), "b": made([0.5, np.inf], status="diverged")}
+    single = Comparison(runs, skipped={"c": "no " * 60})
+    for shown in (both, named, single):
+        assert max(map(len, str(shown).splitlines())) <= 80
+        assert "..." not in str(shown)
+    for shown in (named, single):
+        assert all(word in str(shown).split() for word in LONG.split())
+    assert re.search(r"^DIGing +\d+ \[\d+, \d+\] +3/3", str(both), re.MULTILINE)
+    assert "3 seeds, which draw the problem and the network" in str(both)
+    assert repr(both) == "Comparisons(2 methods on 3 instances, 3 seeds)"
+
+
+def check_latex(text):
+    """Check what LaTeX would: environments and braces closed, as many cells in each row, no bare sign."""
+    open_ = []
+    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            open_.append(name)
+        else:
+            assert open_.pop() == name
+    assert not open_
+    plain = re.sub(r"\\[{}]", "", text)
+    assert plain.count("{") == plain.count("}")
+    assert len(re.findall(r"(?<!\\)\$", text)) % 2 == 0
+    columns = len(re.search(r"\\begin\{tabular\}\{(\w+)\}", text)[1])
+    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    for row in rows:
+        assert len(re.findall(r"(?<!\\)&", row)) == columns - 1
+    outside = re.sub(r"\$[^$]*\$|\\label\{[^}]*\}", "", text)
+    assert not re.search(r"(?<!\\)[_^#]", outside)
+    assert set(re.findall(r"\\([a-zA-Z]+)", text)) <= {
+        *("begin", "end", "centering", "caption", "label", "toprule", "midrule", "bottomrule", "addlinespace"),
+        *("multicolumn", "emph", "cdot", "mathbf", "usepackage", "textbackslash", "textasciicircum"),
+    }
+
+
+def test_latex_is_whole_and_says_what_the_table_says(both):
+    odd = r"50% of my_method & $co^2$ \o/ #1"
+    found = many(**{odd: [made([0.5, 1e-7]), made([0.5, 0.4, 1e-7])], "slow": [made([0.5]), made([0.5])]})
+    for text in (
+        found.to_latex(), found.to_latex(ranks=True), found.to_latex("gradients", caption="", label="tab:x"),
+        both.to_latex(), Comparison({odd: made([0.5, 0.1]), "b": made([0.5, np.inf], status="diverged")}).to_latex(),
+    ):  # fmt: skip
+        check_latex(text)
+    (row,) = re.findall(r"50.*\\\\$", found.to_latex(), re.MULTILINE)
+    assert r"$\mathbf{2.5}$ [$2$, $3$] & $2/2$ & $10^{-7}$ \\" in row
+    assert r"slow & -- & $0/2$ & $0.5$ \\" in found.to_latex()
+    assert "\\label{tab:x}" in found.to_latex(label="tab:x")
+    assert "caption" not in found.to_latex(caption="")
+    with pytest.raises(InputError, match="cost must be one of rounds, gradients, floats_sent, seconds, got 'time'"):
+        found.to_latex("time")
+
+
+def test_saved_files_hold_everything(both, tmp_path):
+    folder = both.save(tmp_path)
+    assert {path.name for path in folder.iterdir()} == {
+        *("table.csv", "summary.csv", "table.tex", "comparison.png", "profile.png", "members")
+    }
+    members = [adom.load(path) for path in sorted((folder / "members").glob("*.npz"))]
+    assert {(run.provenance["compare"]["label"], run.provenance["compare"]["seed"]) for run in members} == {
+        (label, seed) for label in ("diging", "bold") for seed in range(3)
+    }
+    assert pd.read_csv(folder / "table.csv")["rounds"].tolist() == both.table["rounds"].tolist()
+    assert (folder / "table.tex").read_text() == both.to_latex() + "\n"
+
+
+class State(NamedTuple):
+    x: Array
+
+
+@dataclass(frozen=True)
+class Own(Method):
+    """x^{k+1} = M(k) (x^k - a grad F(x^k))."""
+
+    name, title, oracle, vectors_per_round = "own", "Own", "primal", 1
+    complexity, reference = "to a neighbourhood", "nobody"
+    a: Number
+
+    @classmethod
+    def theory(cls, constants):
+        return cls(a=1 / constants.L)
+
+    unit = theory
+
+    def init(self, zeros, oracle):
+        return State(zeros)
+
+    def step(self, state, oracle, gossip):
+        x = gossip.average(state.x - self.a * oracle.gradient(state.x))
+        return State(x), x
+
+
+def test_a_changed_formula_of_an_own_method_is_run_again(tmp_path, drawn, monkeypatch):
+    arguments = {"rounds": 20, "seeds": 2, "folder": tmp_path}
+    monkeypatch.setattr(comparison_runs, "solve", lambda *_, **__: made([1.0], name="own"))
+    adom.compare(quadratic, drawn, [Own], **arguments)
+    monkeypatch.setattr(Own, "unit", classmethod(lambda cls, constants: cls(a=0.5 / (constants.L * constants.chi))))
+    adom.compare(quadratic, drawn, [Own], **arguments)  # with auto, which reads unit's formulas
+    assert len(list(tmp_path.glob("*.npz"))) == 4
