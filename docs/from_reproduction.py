@@ -11,12 +11,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageColor
+
+from adom.paper.runs import PROTOCOLS
+from adom.plot.style import COLOURS
 
 DOCS = Path(__file__).parent
 FULL_RUN = DOCS.parent / "src" / "adom" / "paper" / "full_run.json"
-WIDTH, COLOURS = 1100, 48
-"""Of a picture: wide enough to read a panel of four, few colours, for curves need no more."""
+WIDTH = 1100
+"""Of a picture: wide enough to read a panel of four."""
 
 
 def main(folder: Path) -> None:
@@ -31,7 +35,7 @@ def main(folder: Path) -> None:
             flat.paste(picture, mask=picture.getchannel("A") if picture.mode == "RGBA" else None)
         size = (WIDTH, round(flat.height * WIDTH / flat.width))
         small = flat.resize(size, Image.Resampling.LANCZOS) if flat.width > WIDTH else flat
-        small.quantize(COLOURS, dither=Image.Dither.NONE).save(target / path.name, optimize=True)
+        in_palette(small).save(target / path.name, optimize=True)
     for name in ("ledger.md", "findings.md"):
         shutil.copyfile(folder / name, DOCS / name)
     page = DOCS / "reproduction.md"
@@ -41,6 +45,25 @@ def main(folder: Path) -> None:
         text = re.sub(rf"<!-- {name} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)
     page.write_text(text)
     FULL_RUN.write_text(json.dumps(full_run(), indent=1) + "\n")
+
+
+def in_palette(picture: Image.Image) -> Image.Image:
+    """Return a picture in 256 colours, which makes its file small: those of all methods, and their shades up to white.
+
+    Each pixel gets the nearest of them. (A palette made for the picture spends its colours on what fills most of it,
+    and merges thin curves.)
+    """
+    colours = np.array([ImageColor.getrgb(colour) for colour in COLOURS])
+    whiter = np.linspace(0, 1, 255 // len(COLOURS), endpoint=False)[:, np.newaxis, np.newaxis]
+    shades = np.rint(colours + (255 - colours) * whiter).astype(np.uint8).reshape(-1, 3)
+    shades = np.concatenate([shades, np.full((1, 3), 255, np.uint8)])
+    pixels = np.asarray(picture.convert("RGB")).astype(np.int64) @ (1 << 16, 1 << 8, 1)
+    present, where = np.unique(pixels, return_inverse=True)
+    parts = np.stack([present >> 16, present >> 8 & 255, present & 255], axis=1)
+    nearest = ((parts[:, np.newaxis] - shades) ** 2).sum(axis=2).argmin(axis=1)
+    found = Image.fromarray(nearest.astype(np.uint8)[where].reshape(pixels.shape), "L")
+    found.putpalette(shades.tobytes())
+    return found
 
 
 def full_run() -> dict:
@@ -61,11 +84,10 @@ def verdicts(folder: Path) -> list[str]:
     claims: dict[str, dict[str, dict]] = {}
     for entry in ledger["entries"]:
         claims.setdefault(entry["claim"], {})[entry["protocol"]] = entry
-    protocols = ("theory", "unit", "tuned", "auto")
-    lines = ["| claim | what the paper says | " + " | ".join(protocols) + " |", "|" + " --- |" * 6]
+    lines = ["| claim | what the paper says | " + " | ".join(PROTOCOLS) + " |", "|" + " --- |" * 6]
     for claim, entries in claims.items():
         first = next(iter(entries.values()))
-        cells = [_cell(entries[name]) if name in entries else "" for name in protocols]
+        cells = [_cell(entries[name]) if name in entries else "" for name in PROTOCOLS]
         lines.append(f"| {claim} | {first['statement']} ({first['where']}) | " + " | ".join(cells) + " |")
     return lines
 
@@ -79,7 +101,7 @@ def figures(folder: Path) -> list[str]:
     """Return all figures, those of one name under its own heading."""
     lines: list[str] = []
     names = sorted(path.stem for path in folder.glob("*.png"))
-    order = sorted(names, key=lambda name: (name.partition("-")[0], "theory unit tuned".find(name.partition("-")[2])))
+    order = sorted(names, key=lambda name: (name.partition("-")[0], ["", *PROTOCOLS].index(name.partition("-")[2])))
     for name in order:
         figure, _, protocol = name.partition("-")
         heading = f"### {figure}"

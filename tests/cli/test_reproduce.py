@@ -14,7 +14,7 @@ def tiny(monkeypatch):
 
 
 def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
-    done = adom("reproduce", "network", "chi/d40-chi9", "--quick", "--protocols", "unit", "--out", tmp_path)
+    done = adom("reproduce", "network", "chi/d4-chi4", "--quick", "--protocols", "unit", "--out", tmp_path)
     assert done.code == 0
     assert "a miniature: --quick" in done.out
     assert "not tested" in done.out
@@ -24,8 +24,8 @@ def test_it_prints_the_ledger_and_what_it_wrote(adom, tiny, tmp_path):
     assert "runs.csv" in done.out
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert plan["quick"]
-    assert plan["figures"] == ["network", "chi/d40-chi9"]
-    again = adom("reproduce", "chi/d40-chi9", "--quick", "--protocols", "unit", "--out", tmp_path, "--json").json
+    assert plan["figures"] == ["network", "chi/d4-chi4"]
+    again = adom("reproduce", "chi/d4-chi4", "--quick", "--protocols", "unit", "--out", tmp_path, "--json").json
     assert (again["done"], again["missing"], again["lost"]) == (again["jobs"], {}, {})
     entries = {one["claim"]: one for one in again["ledger"]}
     assert entries.keys() >= {"best-over-chi", "best-over-kappa", "few-inner-steps"}

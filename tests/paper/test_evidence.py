@@ -7,6 +7,7 @@ import pytest
 
 from adom.paper import evidence
 from adom.paper.evidence import Curve
+from adom.paper.power_laws import power_law
 from adom.paper.table import Table
 from adom.util.cards import Markup
 from support.made import absent, four, linear, made, panel, seeds
@@ -134,7 +135,7 @@ def sweep(power, noise=(1.0, 1.0, 1.0), method="adom", kappas=(10.0, 100.0, 1000
 
 def fitted(outcomes, method="adom", swept="kappa"):
     runs = evidence.finished(evidence.table_of_runs(outcomes), "unit", ["kappa", "chi"])
-    return evidence.power_law(runs, method, swept)
+    return power_law(runs, method, swept)
 
 
 def test_fit_finds_the_exponent_whatever_the_seed_contributes():

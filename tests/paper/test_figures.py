@@ -4,13 +4,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import adom
 from adom.algorithms import METHODS
+from adom.paper.evidence import table_of_runs
 from adom.paper.figures import LETTERS, look, panel_grid, sample_network
+from adom.paper.pages import draw, pictures
 from adom.paper.panels import FIGURES
+from adom.paper.rates_figure import rates_figure
 from adom.plot.style import COLOURS
 from adom.run.result import Result
+from support.made import absent, four, linear, saved, seeds
+from support.made import panel as place
 
 
 def run(errors, status="max_rounds", every=10):
@@ -64,6 +70,63 @@ def test_data_split_by_label_is_dashed():
     assert (solid.get_linestyle(), dashed.get_linestyle()) == ("-", "--")
     assert solid.get_color() == dashed.get_color()
     assert figure.legends[0].get_texts()[-1].get_text() == "split by label"
+
+
+def test_without_runs_there_is_no_picture_and_an_old_one_goes(tmp_path):
+    nothing = absent(place("real_kappa", "a6a-kappa10", data="a6a"), "adom", "a6a is not there")
+    folder = saved([*four(place(), 200, 400, 900, 900), nothing], tmp_path)
+    old = folder / "figures" / "real_kappa-unit.png"
+    old.parent.mkdir()
+    old.touch()
+    for figure in ("kappa", "real_kappa"):
+        draw(folder, figure, "unit")
+    assert [path.name for path in pictures(folder, "kappa", "unit")] == ["kappa-unit.png", "kappa-unit.pdf"]
+    assert not pictures(folder, "real_kappa", "unit")
+    assert not old.exists()
+
+
+def growing(method, over_kappa, over_chi):
+    """Rounds like a power of kappa and of chi, times log(kappa) for Mudag, which differ from seed to seed."""
+    found = []
+    for name, power in {"kappa": over_kappa, "chi": over_chi}.items():
+        for value in (10.0, 20.0, 40.0):
+            one = place("rates", f"{name}{value:g}", **{name: value})
+            log = np.log(one.settings["kappa"]) if method == "mudag" else 1.0
+            curves = [linear(10 * log * factor * value**power) for factor in (1.0, 1.1, 1.2)]
+            found += seeds(one, method, *curves, budget=10**4)
+    return found
+
+
+def test_rates_are_lines_on_logarithmic_axes_with_their_exponents():
+    slow = [
+        run
+        for value in (10.0, 20.0, 40.0)
+        for run in seeds(place("rates", f"kappa{value:g}", kappa=value), "panda", 1e7)
+    ]
+    runs = table_of_runs([*growing("adom", 0.5, 1.0), *growing("mudag", 0.4, 1.0), *slow])
+    figure = rates_figure(runs, "unit", title="rates")
+    kappa, chi = figure.axes
+    assert [axes.get_xscale() + axes.get_yscale() for axes in (kappa, chi)] == ["loglog"] * 2
+    adom, mudag, panda = [text.get_text() for text in kappa.get_legend().get_texts()]
+    assert adom.startswith("ADOM: $\\kappa^{0.50}$ [0.")
+    assert adom.endswith("], Table 1: 0.5")
+    assert mudag.startswith("Mudag: $\\kappa^{0.40}\\,\\log\\kappa$ [0.")
+    assert panda == "PANDA: not fitted, 9 runs miss 1e-04"
+    assert len(chi.get_legend().get_texts()) == 2
+    points, fit = kappa.lines[:2]
+    assert len(points.get_xdata()) == 9
+    middle = np.exp(np.mean(np.log(np.reshape(points.get_ydata(), (3, 3))), axis=1))
+    np.testing.assert_allclose(np.interp([10, 20, 40], *fit.get_data()), middle, rtol=0.03)
+    bent = kappa.lines[4]  # Mudag's: steeper than its exponent alone
+    low, high = bent.get_ydata()[[0, -1]]
+    assert high / low == pytest.approx(4**0.4 * np.log(40) / np.log(10), rel=0.03)
+
+
+def test_rates_of_too_few_panels_are_curves(tmp_path):
+    runs = seeds(place("rates", "kappa10", kappa=10.0), "adom", 200)
+    assert rates_figure(table_of_runs(runs), "unit", title="") is None
+    draw(saved(runs, tmp_path), "rates", "unit")
+    assert len(pictures(tmp_path, "rates", "unit")) == 2
 
 
 def test_each_method_has_its_own_colour_and_marker():

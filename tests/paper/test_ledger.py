@@ -62,7 +62,7 @@ def test_every_claim_has_an_entry_under_every_protocol_that_was_run():
 
 def test_the_folder_gives_the_same_ledger_as_the_runs_and_so_does_the_file(folder):
     found = ledger.write(folder)
-    direct = compute(outcomes(), commit="abc123", command=f"adom ledger {folder}")
+    direct = compute(outcomes(), commit="abc123", command=f"adom ledger {folder.name}")
     assert found == direct == ledger.read(folder)
     first = {name: (folder / name).read_bytes() for name in ("ledger.json", "ledger.md")}
     assert ledger.write(folder) == found
@@ -85,7 +85,7 @@ def test_the_page_has_verdict_rule_evidence_and_where_it_came_from(folder):
     page = (folder / "ledger.md").read_text()
     assert "commit abc123" in page
     assert "the full size" in page
-    assert f"`adom ledger {folder}`" in page
+    assert f"`adom ledger {folder.name}`" in page  # and no folder of this machine
     assert re.search(
         r"\| \*\*partly\*\* \| best-over-kappa \| unit \| 2 of 4 panels \| .*best rival/ADOM: median", page
     )
@@ -133,8 +133,8 @@ def test_broken_files_are_refused_in_one_line(tmp_path):
 
 def test_findings_are_what_the_runs_say():
     found = outcomes("tuned") + [one for one in outcomes() if one.job.panel.figure == "heterogeneity"]
-    steps, wins, nothing, split, floats, rule = findings_of(found)
-    assert nothing.text == "There are no such runs."
+    steps, wins, growth, nothing, split, floats, rule = findings_of(found)
+    assert growth.text == nothing.text == "There are no such runs."
 
     assert "fails" not in steps.text
     assert "Of 1 panels" in steps.text
@@ -155,6 +155,27 @@ def test_findings_are_what_the_runs_say():
 
     assert rule.table.rows[0][:4] == ("geometric", "up to 100", "up to 50", "adom 2, mudag 2")
     assert rule.text.startswith("Parameters `tuned`.")
+
+
+def test_best_is_judged_by_one_rule_in_ledger_and_findings():
+    undecided = four(panel("kappa", "five"), (200, 300, 450), 400, 900, 900)  # ahead in two seeds of three
+    slow = four(panel("kappa", "six"), 8000, 16000, 16000, -500)  # nobody meets a target; ADOM's last error is least
+    runs = table_of_runs([*outcomes(), *undecided, *slow])
+    entry = ledger.compute(runs).find("best-over-kappa", "unit")
+    assert (entry.count, entry.evidence["undecided"]) == ("3 of 6 panels", 1)
+    ((*_, panels, best, factor),) = findings.winners(runs).table.rows
+    assert (panels, best) == ("6", "adom 3, mudag 2, undecided 1")
+    assert factor.split(" ")[0] == f"{entry.evidence['factor']:.3g}"
+
+
+def test_a_run_that_misses_the_target_is_never_the_cheapest():
+    place = panel("chi", "one")
+    met = seeds(place, "adom", 900, gradients=100.0, floats=100.0)
+    missed = seeds(place, "mudag", 5000, gradients=0.01, floats=1.0)
+    (row,) = findings.vectors(table_of_runs([*met, *missed])).table.rows
+    assert row[1:] == ("adom 1", "adom 1", "adom 1")
+    (row,) = findings.rule_of_thumb(table_of_runs([*met, *missed])).table.rows
+    assert set(row[3:]) == {"adom 1"}
 
 
 def test_all_methods_are_ranked_where_nothing_is_known():
@@ -194,7 +215,7 @@ def test_findings_are_written(folder):
     ledger.write(folder)
     page = (folder / "findings.md").read_text()
     assert "abc123" in page
-    assert page.count("\n## ") == 6
+    assert page.count("\n## ") == 7
 
 
 def test_an_interrupted_run_is_no_evidence():

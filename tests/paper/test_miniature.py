@@ -4,18 +4,23 @@ import importlib.util
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image, ImageColor
 
 from adom.paper import findings, full_run, ledger
 from adom.paper.claims import CLAIMS
 from adom.paper.evidence import table_of_runs
 from adom.paper.report import read_reproduction
 from adom.paper.verdicts import NOT_JUDGED, NOT_TESTED, REPRODUCED
+from adom.plot.style import COLOURS
 from support.made import four, panel, saved, verified
 
 ROOT = Path(__file__).parents[2]
 LATER = {"auto"}
 """Protocols that the reproduction has gained since its last full run."""
+NEW = {"When nothing is known", "How rounds grow"}
+"""Sections of the findings that are newer than the last full run."""
 FULL = "not reproduced, 0 of 16 panels"
 """What the full run says of claim best-over-kappa under tuned."""
 
@@ -51,13 +56,26 @@ def test_the_package_says_what_the_documents_say(documents):
             verdict, _, count = full_run.verdict(claim.name, protocol).partition(", ")
             assert f"| {verdict}{', ' + ' '.join(count.split()[:3]) if count else ''} |" in row
     told = json.loads(full_run.FILE.read_text())["findings"].keys()
-    assert {one.title for one in findings.compute(table_of_runs([]))} - {"When nothing is known"} == told
+    assert {one.title for one in findings.compute(table_of_runs([]))} == told | NEW
 
 
 def test_the_documents_are_never_made_from_a_miniature(documents, folder):
     ledger.write(folder)
     with pytest.raises(SystemExit, match="holds a miniature; the documents are those of a full run"):
         documents.main(folder)
+
+
+def test_pictures_keep_the_colours_of_all_methods(documents, tmp_path):
+    page = Image.new("RGB", (len(COLOURS) + 1, 60), "white")
+    for number, colour in enumerate(COLOURS):
+        page.paste(ImageColor.getrgb(colour), (number, 0, number + 1, 2))
+    rng = np.random.default_rng(0)
+    page.paste(Image.fromarray(rng.integers(0, 256, (50, len(COLOURS), 3), dtype=np.uint8)), (0, 10))  # other colours
+    documents.in_palette(page).save(tmp_path / "page.png", optimize=True)
+    with Image.open(tmp_path / "page.png") as kept:
+        assert kept.mode == "P"
+        seen = [kept.convert("RGB").getpixel((column, 1)) for column in range(len(COLOURS) + 1)]
+    assert seen == [*map(ImageColor.getrgb, COLOURS), (255, 255, 255)]
 
 
 def test_what_depends_on_sizes_is_not_judged_and_what_does_not_is():

@@ -1,5 +1,6 @@
 """The paper's panels as data: all of them, where they belong, and the jobs on them."""
 
+import re
 from collections import Counter
 from itertools import product
 
@@ -7,7 +8,7 @@ import pytest
 
 from adom.algorithms import COMPARED
 from adom.errors import InputError
-from adom.paper.panels import CHIS, DIMS, FIGURES, KAPPAS, QUICK, SETS, panels
+from adom.paper.panels import CHIS, DIMS, FIGURES, FULL, KAPPAS, QUICK, SETS, panels
 from adom.paper.plan import OTHERS, SCALES, make_jobs, read_names, rounds_of, searched_for
 from adom.paper.runs import PROTOCOLS, TUNE, VERIFY, ReproductionPlan, load_outcomes, load_plan
 
@@ -43,10 +44,27 @@ def test_the_settings_are_the_papers():
     assert {p.settings["network"] for p in panels(["real_networks"])} == {"infectious"}
 
 
-def test_the_miniature_has_the_same_panels():
+def test_the_miniature_has_the_same_panels_at_the_same_places():
     for name in FIGURES:
         if name != "theory":
-            assert [p.name for p in panels([name], QUICK)] == [p.name for p in panels([name])]
+            ours, theirs = ([(p.figure, p.row, p.column) for p in panels([name], size)] for size in (QUICK, FULL))
+            assert ours == theirs
+
+
+@pytest.mark.parametrize("size", [FULL, QUICK])
+def test_a_panel_is_named_by_what_is_run(size):
+    for one in panels(list(FIGURES), size):
+        numbers = dict(re.findall(r"(?:^|-)(d|kappa|chi|every)([0-9.]+)", one.name))
+        assert numbers or one.name == "small"
+        for name, text in numbers.items():
+            assert one.settings[{"d": "dim"}.get(name, name)] == float(text), one.name
+        assert f"d = {one.settings.get('dim')}" in one.title or "d = " not in one.title
+
+
+def test_at_full_size_the_names_are_the_papers():
+    assert [p.name for p in panels(["kappa"])] == [f"d{d}-kappa{k:g}" for k, d in product(KAPPAS, DIMS)]
+    assert [p.name for p in panels(["chi"])] == [f"d{d}-chi{c:g}" for c, d in product(CHIS, DIMS)]
+    assert [p.name for p in panels(["real_chi"])] == [f"{s}-chi{c:g}" for s, c in product(SETS, CHIS)]
 
 
 def test_methods_are_ranked_over_three_seeds_that_were_not_tuned_on(full):
@@ -127,6 +145,9 @@ def test_names_are_put_in_order_and_wrong_ones_refused():
         read_names(["kapa"])
     with pytest.raises(InputError, match=r"figure chi has no panel 'd7'; .*it has d40-chi9"):
         read_names(["chi/d7"])
+    assert read_names(["chi/d25-chi120"], QUICK) == ["chi/d25-chi120"]
+    with pytest.raises(InputError, match=r"figure chi has no panel 'd100-chi521'; .*it has d10-chi9"):
+        read_names(["chi/d100-chi521"], QUICK)
 
 
 def test_a_damaged_plan_is_refused(tmp_path):

@@ -25,7 +25,7 @@ from support.tiny import TINY
 
 HERE = Path(__file__).parents[1]
 HOME = Path(adom.__file__).parents[1]
-PANELS = ["network", "chi/d40-chi9", "theory/kappa-d40-kappa10"]
+PANELS = ["network", "chi/d4-chi4", "theory/kappa-d4-kappa10"]
 SCRIPT = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs would ignore it
@@ -175,8 +175,11 @@ def test_without_data_sets_the_rest_goes_on(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.count("left out") == 1
     assert "they need a6a, infectious: `adom data --download` fetches them, or set ADOM_DATA" in said
-    assert all(one.result is None and "is not in" in one.reason for one in found.outcomes)
-    assert (tmp_path / "out" / "figures" / "real_networks-unit.png").exists()
+    assert all(one.result is None and "is not there; `adom data" in one.reason for one in found.outcomes)
+    assert {path.name for path in (tmp_path / "out" / "figures").iterdir()} == {"network.png", "network.pdf"}
+    texts = [path for path in (tmp_path / "out").rglob("*.*") if path.suffix in (".csv", ".md", ".json")]
+    assert len(texts) > 3
+    assert not [path for path in texts if str(tmp_path) in path.read_text()]
     table = pd.read_csv(tmp_path / "out" / "tables" / "runs.csv")
     assert set(table["status"]) == {"missing"}
     assert table["reason"].str.contains("--download").any()
@@ -197,7 +200,7 @@ def test_with_data_sets_real_panels_run(tmp_path, monkeypatch):
 
 
 def test_what_a_budget_refuses_leaves_its_reason(tmp_path):
-    job = next(one for one in make_jobs(["chi/d40-chi521"], TINY, ["unit"]) if one.method == "mudag")
+    job = next(one for one in make_jobs(["chi/d4-chi7"], TINY, ["unit"]) if one.method == "mudag")
     short = replace(job, rounds=3)
     do_job(short, tmp_path, TINY.stages)
     found = read_outcome(short, tmp_path)
@@ -230,7 +233,7 @@ def test_time_left_falls_to_nothing():
 
 def test_a_panel_whose_links_change_is_shown_in_motion(whole, tmp_path):
     seen = replay_panel(whole.folder, progress=False)
-    assert "Figure chi, panel d40-chi9, seed 1: ADOM, parameters unit" in seen.title
+    assert "Figure chi, panel d4-chi4, seed 1: ADOM, parameters unit" in seen.title
     assert seen.distances.shape[1] == 6
     assert len(seen.edges) > 1
     whole.plan.save(tmp_path)

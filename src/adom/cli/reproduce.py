@@ -29,7 +29,7 @@ Names = Annotated[
     typer.Argument(
         metavar="[FIGURE]...",
         help="network, slow2, kappa, chi, real_kappa, real_chi, real_networks; and complete, theory, rates, "
-        "heterogeneity; or a panel, such as kappa/d40-kappa100; left out: all of them.",
+        "heterogeneity; or a panel, such as kappa/d40-kappa100, with --quick kappa/d10-kappa100; left out: all.",
         show_default=False,
         autocompletion=one_of(figure_names),
     ),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .evidence import Curve, Interval, by_seed, cells, family, target_within
+from .evidence import Curve, Interval, by_seed, cells, target_within
+from .power_laws import family
 from .verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, Entry, fewer, finding, missing, not_tested, untested
 
 COMPARED = ("kappa", "chi", "real_kappa", "real_chi", "real_networks")

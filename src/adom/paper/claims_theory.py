@@ -3,12 +3,14 @@
 Each function's docstring is the rule that the ledger prints.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .evidence import Curve, PowerLaw, by_seed, cells, finished, power_law
+from .evidence import Curve, by_seed, cells, finished
+from .power_laws import Growth, PowerLaw, growth, power_law
 from .runs import VERIFY
 from .verdicts import PARTLY, REPRODUCED, Entry, finding, missing, not_tested, overall, untested
 
@@ -133,22 +135,9 @@ def rates(runs: pd.DataFrame, protocol: str) -> Entry:
     1e-4, panels that miss 1e-4 are left out. Reproduced: all fits hold, both of ADOM's among them; not reproduced: none
     holds; partly: all else.
     """
-    figures = ["kappa", "chi"] if finished(runs, protocol, ["rates"]).empty else ["rates"]
-    chosen = finished(runs, protocol, figures)
-    fits: list[dict[str, Any]] = []
-    notes = []
-    for method, bounds in TABLE.items():
-        for swept, bound in zip(("kappa", "chi"), bounds, strict=True):
-            power = power_law(chosen, method, swept, divide_by_log=method == "mudag")
-            if isinstance(power, str):
-                if power != "no runs":
-                    notes.append(f"{method} against {swept} not fitted: {power}")
-                continue
-            outcome = power.judged(bound, SLACK)
-            fits.append({"method": method, "against": swept, "table": bound, "outcome": outcome, **power.row()})
-            if power.dropped:
-                notes.append(f"{method} against {swept}: {power.dropped} runs left out that missed {power.target:.0e}")
+    fits, notes = exponents(runs, protocol)
     if not fits:
+        figures = _swept(runs, protocol)
         return not_tested(notes) if notes else untested(runs, protocol, figures, f"no runs under {protocol}")
     holding = sum(fit["outcome"] == "holds" for fit in fits)
     summary = "; ".join(
@@ -160,3 +149,33 @@ def rates(runs: pd.DataFrame, protocol: str) -> Entry:
     if verdict == REPRODUCED and sum(fit["method"] == "adom" for fit in fits) < 2:
         verdict = PARTLY
     return finding(fits, holding, summary, notes, verdict=verdict, unit="exponents")
+
+
+def _swept(runs: pd.DataFrame, protocol: str) -> list[str]:
+    """Return the figures in which kappa and chi are swept: the one made for it, or else the paper's."""
+    return ["kappa", "chi"] if finished(runs, protocol, ["rates"]).empty else ["rates"]
+
+
+def growths(runs: pd.DataFrame, protocol: str) -> Iterator[tuple[str, str, float, Growth | str]]:
+    """Yield each method of Table 1, what is swept, its exponent there, and its rounds or why there are none."""
+    chosen = finished(runs, protocol, _swept(runs, protocol))
+    for method, bounds in TABLE.items():
+        for swept, bound in zip(("kappa", "chi"), bounds, strict=True):
+            yield method, swept, bound, growth(chosen, method, swept, divide_by_log=method == "mudag")
+
+
+def exponents(runs: pd.DataFrame, protocol: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the fitted exponents beside those of Table 1, as rows of evidence, and what could not be fitted."""
+    fits: list[dict[str, Any]] = []
+    notes = []
+    for method, swept, bound, grown in growths(runs, protocol):
+        power = grown if isinstance(grown, str) else grown.fit()
+        if isinstance(power, str):
+            if power != "no runs":
+                notes.append(f"{method} against {swept} not fitted: {power}")
+            continue
+        outcome = power.judged(bound, SLACK)
+        fits.append({"method": method, "against": swept, "table": bound, "outcome": outcome, **power.row()})
+        if power.dropped:
+            notes.append(f"{method} against {swept}: {power.dropped} runs left out that missed {power.target:.0e}")
+    return fits, notes

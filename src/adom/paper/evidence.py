@@ -7,8 +7,7 @@ only "converged", "diverged" and "interrupted" count, which have meant the same 
 Intervals over seeds run from the least to the greatest; with three to five seeds nothing finer can be said.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from ..run.result import Result
 from ..study.metrics import COSTS, relative_errors
@@ -24,12 +22,12 @@ from .runs import Outcome
 
 COARSE = 1e-2
 """The largest target that methods are ranked by; where none reaches it, the last errors are compared."""
-FINE = 1e-4
-"""The largest target that exponents are fitted at: above it, rounds are those of the first oscillation."""
 LOST = 10.0
 """A run that ends above this multiple of a target that it had met has lost it again."""
 WORST = 1e12
 """The relative error that a diverged run is taken to have."""
+UNDECIDED = "undecided"
+"""What is said of a panel where seeds disagree."""
 TARGETS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
 """Relative errors to which the table counts rounds."""
 SETTINGS = ("data", "dim", "kappa", "chi", "network", "every", "nodes", "graphs", "samples")
@@ -245,6 +243,37 @@ class Interval:
         return f"{short(self.median)} [{short(self.low)}, {short(self.high)}]"
 
 
+def scores(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.DataFrame:
+    """Return what the methods of a panel are ranked by, with a row for each seed: the cost to a target.
+
+    A run that misses the target counts with the whole budget, at the panel's highest cost a round, so that it is never
+    ahead of one that meets it. Where there is no target, last errors are compared.
+    """
+    if np.isnan(target):
+        return by_seed(cell, "last_error")
+    spent = costs(cell, target, cost)
+    a_round = max(float(curve.result.history[COSTS[cost]].iloc[-1]) / curve.rounds[-1] for curve in cell["curve"])
+    return by_seed(cell, spent.where(np.isfinite(spent), cell["budget"].max() * a_round))
+
+
+def lead(scores: pd.DataFrame, champion: str) -> "pd.Series[float]":
+    """Return the best other's score over the champion's, in each seed that has both."""
+    factors: pd.Series[float] = scores.drop(columns=champion).min(axis=1) / scores[champion].clip(lower=1e-300)
+    return factors.dropna()
+
+
+def best_of(scores: pd.DataFrame) -> str:
+    """Return the best method of a panel: the one that is ahead of all others in every seed, else `UNDECIDED`.
+
+    Examples
+    --------
+    >>> best_of(pd.DataFrame({"adom": [10, 20], "apm": [11, 21]})), best_of(pd.DataFrame({"adom": [9], "apm": [9]}))
+    ('adom', 'undecided')
+    """
+    ahead = (method for method in map(str, scores) if len(factors := lead(scores, method)) and factors.min() > 1)
+    return next(ahead, UNDECIDED)
+
+
 def contest(
     cell: pd.DataFrame, champion: str, rivals: Sequence[str], target: float | None = None
 ) -> dict[str, Any] | None:
@@ -263,16 +292,15 @@ def contest(
     if not rivals or not (cell["method"] == champion).any():
         return None
     aim = target_of(cell) if target is None else target
-    rounds = by_seed(cell, costs(cell, aim))
-    scores = by_seed(cell, "last_error") if np.isnan(aim) else rounds.clip(upper=cell["budget"].max())
-    factors = (scores[rivals].min(axis=1) / scores[champion].clip(lower=1e-300)).dropna()
+    rounds, ranked = by_seed(cell, costs(cell, aim)), scores(cell, aim)
+    factors = lead(ranked, champion)
     if factors.empty:
         return None
-    factor, rival = Interval.of(factors), scores[rivals].median().idxmin()
+    factor, rival = Interval.of(factors), ranked[rivals].median().idxmin()
     return {
         "figure": cell["figure"].iloc[0],
         "panel": cell["panel"].iloc[0],
-        "outcome": "won" if factor.low > 1 else ("lost" if factor.high < 1 else "undecided"),
+        "outcome": "won" if factor.low > 1 else ("lost" if factor.high < 1 else UNDECIDED),
         "target": "last error" if np.isnan(aim) else aim,
         "rival": rival,
         "factor": factor,
@@ -280,71 +308,6 @@ def contest(
         "rounds": rounds[[champion, *rivals]].median().to_dict(),
         "seeds": len(factors),
     }
-
-
-def family(settings: Mapping[str, Any], swept: str) -> str:
-    """Return a key shared by the panels that differ in the swept setting only."""
-    rest = {name: value for name, value in settings.items() if name not in {swept, "rounds", "radius"}}
-    return json.dumps(rest, sort_keys=True, default=str)
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """A fitted exponent with its 95 % interval, the number of points, and their target."""
-
-    exponent: float
-    low: float
-    high: float
-    points: int
-    target: float
-    dropped: int  # runs that did not reach the target
-
-    def judged(self, bound: float, slack: float) -> str:
-        """Whether an exponent is bounded: "holds", "fails", or "undecided" where the interval covers the limit."""
-        if self.high <= bound + slack:
-            return "holds"
-        return "fails" if self.low > bound + slack else "undecided"
-
-    def row(self) -> dict[str, Any]:
-        """Return it as evidence."""
-        values = {name: value for name, value in vars(self).items() if name != "dropped"}
-        return values | {"left out": self.dropped}
-
-
-def power_law(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool = False) -> PowerLaw | str:
-    """Fit rounds to a target against kappa or chi by least squares of logarithms; a text says why not.
-
-    Runs that differ in the swept setting only, and have the same seed, share an intercept. The target is the smallest
-    power of ten that all runs met; where that is above `FINE`, panels in which a seed misses `FINE` are left out.
-    """
-    own = runs[(runs["method"] == method) & runs[swept].notna()]
-    if own.empty:
-        return "no runs"
-    families = [
-        f"{figure} {family(given, swept)}" for figure, given in zip(own["figure"], own["settings"], strict=True)
-    ]
-    own = own.assign(family=families)
-    own = own[own.groupby("family")[swept].transform("nunique") >= 3]
-    few = f"fewer than three values of {swept}"
-    if own.empty:
-        return few
-    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max())), FINE)
-    own = own.assign(cost=costs(own, target))
-    kept = own[np.isfinite(own.groupby(["figure", "panel"])["cost"].transform("max"))]
-    dropped = len(own) - len(kept)
-    rounds = kept["cost"] / np.log(measured(kept, "kappa")) if divide_by_log else kept["cost"]
-    points = kept.assign(x=np.log(measured(kept, swept)), y=np.log(rounds))
-    series = points.groupby(["family", "seed"])
-    points = points[series["x"].transform("nunique") >= 3]
-    if points.empty:
-        return f"{few}; {dropped} runs did not reach {target:.0e}" if dropped else few
-    series = points.groupby(["family", "seed"])
-    x, y = (points[name] - series[name].transform("mean") for name in ("x", "y"))
-    exponent = float(x @ y / (x @ x))
-    freedom = len(x) - series.ngroups - 1
-    spread = float(np.sqrt(((y - exponent * x) ** 2).sum() / freedom / (x @ x)))
-    half = float(stdtrit(freedom, 0.975)) * spread  # quantile of Student's t
-    return PowerLaw(exponent, exponent - half, exponent + half, len(x), target, dropped)
 
 
 def short(value: float) -> str:

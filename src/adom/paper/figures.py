@@ -1,21 +1,18 @@
 """Figures in the paper's arrangement: panels with several methods over several seeds; and a sample network."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..algorithms import METHODS, method_class
-from ..networks import geometric
 from ..plot.curves import DASHES, GROWTH
 from ..plot.graphs import draw_graph
-from ..plot.style import COLOURS, MARKERS, marks, save, style
+from ..plot.style import COLOURS, MARKERS, marks, style
 from ..run.result import Result
 from ..study.metrics import relative_errors
-from .panels import FIGURES
-from .runs import PaperPanel, load_plan, read_outcome
+from .runs import PaperPanel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,62 +29,6 @@ LETTERS = 16
 SPLIT = "split-label"
 Curves = Mapping[tuple[str, str], Sequence[Result]]
 """(method, variant) -> the runs of all seeds."""
-
-
-def pages(figures: Sequence[str], protocols: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the pages that some figures have: a figure and a protocol each."""
-    names = dict.fromkeys(given.partition("/")[0] for given in figures)
-    return [
-        (name, protocol)
-        for name in names
-        if name != "theory"  # a table, not curves
-        for protocol in ([""] if name == "network" else FIGURES[name].protocols)
-        if not protocol or protocol in protocols
-    ]
-
-
-def pictures(folder: Path, figure: str, protocol: str) -> list[Path]:
-    """Return the files of a page that are there."""
-    name = f"{figure}-{protocol}" if protocol else figure
-    return [path for kind in ("png", "pdf") if (path := folder / "figures" / f"{name}.{kind}").exists()]
-
-
-def draw(folder: Path, figure: str, protocol: str) -> None:
-    """Draw one figure under one protocol as PNG and PDF; the picture of a network has no protocol."""
-    if figure == "network":
-        page, name = sample_network(geometric(20, 0.3, graphs=3, seed=0)), figure
-    else:
-        plan, name = load_plan(folder), f"{figure}-{protocol}"
-        jobs = [job for job in plan.jobs if (job.panel.figure, job.protocol) == (figure, protocol)]
-        shown: dict[str, tuple[PaperPanel, Any, str]] = {}
-        rounds: dict[tuple[int, int], int] = {}
-        for outcome in (read_outcome(job, folder, plan) for job in jobs if job.variant in ("", SPLIT)):
-            panel = outcome.job.panel
-            curves = shown.setdefault(panel.name, (panel, {}, outcome.reason))[1]
-            if outcome.result is not None:
-                curves.setdefault((outcome.job.method, outcome.job.variant), []).append(outcome.result)
-            rounds[panel.row, panel.column] = max(outcome.job.rounds, rounds.get((panel.row, panel.column), 0))
-        if not shown:
-            return
-        about = FIGURES[figure]
-        title = f"{about.caption}\nparameters {protocol}{'; quick: a miniature' if plan.quick else ''}"
-        reach = _reach(list(shown.values()), rounds)
-        page = panel_grid(list(shown.values()), title=title, methods=list(about.methods), rounds=reach)
-    for kind in ("png", "pdf"):
-        save(page, folder / "figures" / f"{name}.{kind}")
-
-
-def _reach(
-    shown: Sequence[tuple[PaperPanel, Curves, str]], rounds: Mapping[tuple[int, int], int]
-) -> dict[tuple[int, int], int]:
-    """Return how far each axis goes: the budget, or as far as the longest run that did not diverge."""
-    reach = {}
-    for panel, curves, _ in shown:
-        budget = rounds[panel.row, panel.column]
-        runs = [run for several in curves.values() for run in several if run.status != "diverged"]
-        longest = max((int(run.history["round"].iloc[-1]) for run in runs), default=0)
-        reach[panel.row, panel.column] = min(budget, longest) or budget
-    return reach
 
 
 def panel_grid(
@@ -184,11 +125,12 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
 
 def look(method: str) -> dict[str, Any]:
     """Return colour, line and marker of a method: the same as in an `adom compare` of all methods."""
-    colour, marker = marks(list(METHODS).index(method))
+    colour, number = marks(list(METHODS).index(method))
+    marker = MARKERS[number]
     return {
         "color": COLOURS[colour],
-        "marker": MARKERS[marker],
-        "markersize": 3,
+        "marker": marker,
+        "markersize": 4.5 if marker in "P*" else 3,
         "markeredgecolor": "white",
         "markeredgewidth": 0.3,
     }

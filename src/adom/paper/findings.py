@@ -9,7 +9,20 @@ import pandas as pd
 
 from . import full_run
 from .claims_curves import ENOUGH, adom_cells
-from .evidence import Interval, by_seed, cells, costs, measured, target_of, target_within
+from .claims_theory import SLACK, exponents
+from .evidence import (
+    UNDECIDED,
+    Interval,
+    best_of,
+    by_seed,
+    cells,
+    costs,
+    lead,
+    measured,
+    scores,
+    target_of,
+    target_within,
+)
 from .plan import OTHERS
 from .runs import PROTOCOLS, ReproductionPlan
 from .table import Table
@@ -39,7 +52,10 @@ class Section:
 
 def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
     """Return all sections; a miniature shows the full run's text beside its own, and recommends nothing."""
-    sections = (inner_steps(runs), winners(runs), nothing_known(runs), heterogeneity(runs), vectors(runs))
+    sections = (
+        *(inner_steps(runs), winners(runs), growing_rounds(runs), nothing_known(runs)),
+        *(heterogeneity(runs), vectors(runs)),
+    )
     rule = rule_of_thumb(runs)
     if not quick:
         return (*sections, rule)
@@ -116,7 +132,7 @@ def inner_steps(runs: pd.DataFrame) -> Section:
 
 
 def winners(runs: pd.DataFrame) -> Section:
-    """Return the winners of every protocol and figure, and how far ADOM is behind or ahead."""
+    """Return the winners of every protocol and figure by the ledger's rule, and how far ADOM is behind or ahead."""
     rows = []
     tuned = ""
     for protocol in PROTOCOLS:
@@ -125,11 +141,11 @@ def winners(runs: pd.DataFrame) -> Section:
         for figure in PANELS:
             wins: Counter[str] = Counter()
             leads: list[float] = []
-            for cell, _, rounds in _ranked(runs, protocol, [figure]):
-                wins[str(rounds.idxmin())] += 1
-                if "adom" in rounds:
-                    within = rounds.clip(upper=cell["budget"].max())
-                    leads.append(within.drop("adom").min() / within["adom"])
+            for cell, target in _ranked(runs, protocol, [figure]):
+                ranked = scores(cell, target)
+                wins[best_of(ranked)] += 1
+                ahead = lead(ranked, "adom") if "adom" in ranked else ()
+                leads += [float(np.median(ahead))] if len(ahead) else []
             if wins:
                 rows.append((protocol, figure, str(wins.total()), _tally(wins), _spread(leads)))
             total += wins
@@ -137,27 +153,52 @@ def winners(runs: pd.DataFrame) -> Section:
         if protocol == "tuned" and total:
             tuned = f"Under `tuned`, of {total.total()} panels: {_tally(total)}. "
             tuned += f"The best other's rounds over ADOM's: {_spread(factors)}."
-    columns = ("protocol", "figure", "panels", "first to the target (panels)", "best other's rounds over ADOM's")
+    columns = ("protocol", "figure", "panels", "best in (panels)", "best other's rounds over ADOM's")
     text = tuned or "There are no runs with tuned parameters."
-    text += " A run that misses the target counts with its whole budget."
+    text += (
+        " As in the ledger, a method is best in a panel if its rounds to the target are fewest in every seed; a run "
+    )
+    text += "that misses it counts with its whole budget, and where nobody meets 1e-2 last errors are compared."
     return Section("Who wins", text, Table(columns, rows))
+
+
+def growing_rounds(runs: pd.DataFrame) -> Section:
+    """Return how rounds grow with kappa and chi, beside Table 1, by the fits of claim `rates`."""
+    rows = []
+    texts = []
+    for protocol in PROTOCOLS:
+        fits, _ = exponents(runs, protocol)
+        by_method: dict[str, list[str]] = {}
+        for fit in fits:
+            exponent = f"{fit['exponent']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+            about = (f"{fit['table']:.3g}", fit["outcome"], f"{fit['target']:.0e}", str(fit["points"]))
+            rows.append((protocol, fit["method"], fit["against"], exponent, *about))
+            by_method.setdefault(fit["method"], []).append(f"{fit['against']}^{fit['exponent']:.2f}")
+        if fits:
+            holding = sum(fit["outcome"] == "holds" for fit in fits)
+            each = ", ".join(f"{method} {' '.join(powers)}" for method, powers in by_method.items())
+            texts.append(
+                f"Under `{protocol}` rounds grow like: {each}; {holding} of {len(fits)} exponents hold, that is, their "
+                f"interval lies below Table 1's + {SLACK:g}."
+            )
+    columns = ("protocol", "method", "against", "exponent", "Table 1", "outcome", "target", "points")
+    return Section("How rounds grow", " ".join(texts) or "There are no such runs.", Table(columns, rows))
 
 
 def nothing_known(runs: pd.DataFrame) -> Section:
     """Return who wins, of all methods, where no constant of the network and no number of inner steps is given."""
     found = runs[(runs["protocol"] == "auto") & runs["variant"].isin(["", OTHERS])].assign(variant="")
     rows, wins = [], Counter[str]()
-    several = {key for key, cell in cells(found, "auto", PANELS).items() if cell["method"].nunique() > len(FEW)}
-    for (figure, panel), cell in cells(found, "auto", PANELS).items():
-        target = target_of(cell)
+    for cell, target in _ranked(found, "auto", PANELS):
+        if cell["method"].nunique() <= len(FEW):
+            continue
         rounds = _medians(cell, target, "rounds")
         met = rounds[np.isfinite(rounds)].sort_values()
-        if (figure, panel) not in several or met.empty:
-            continue
-        wins[str(met.index[0])] += 1
+        wins[best_of(scores(cell, target))] += 1
         order = ", ".join(f"{name} {value:.0f}" for name, value in met.items())
         rest = ", ".join(rounds.index.difference(met.index, sort=False))
-        rows.append((figure, panel, f"{target:.0e}", order, rest))
+        place = (cell["figure"].iloc[0], cell["panel"].iloc[0])
+        rows.append((*place, "last error" if np.isnan(target) else f"{target:.0e}", order, rest))
     done = found[found["status"].notna() & (found["status"] != "missing")]
     text = "There are no such runs."
     if rows:
@@ -207,12 +248,12 @@ def vectors(runs: pd.DataFrame) -> Section:
         wins = {cost: Counter[str]() for cost in ("rounds", "floats_sent", "gradients")}
         changed = 0
         per_round: dict[str, list[float]] = {}
-        for cell, target, rounds in _ranked(runs, protocol, PANELS):
-            floats = _medians(cell, target, "floats_sent")
-            by_cost = {"rounds": rounds, "floats_sent": floats, "gradients": _medians(cell, target, "gradients")}
-            for cost, values in by_cost.items():
-                wins[cost][str(values.idxmin())] += 1
-            changed += rounds.idxmin() != floats.idxmin()
+        for cell, target in _ranked(runs, protocol, PANELS, met=True):
+            best = {cost: best_of(scores(cell, target, cost)) for cost in wins}
+            for cost, method in best.items():
+                wins[cost][method] += 1
+            changed += best["rounds"] != best["floats_sent"]
+            rounds, floats = (_medians(cell, target, cost) for cost in ("rounds", "floats_sent"))
             if np.isfinite(rounds.get("adom", np.inf)):
                 for name in rounds.index[np.isfinite(rounds)]:
                     times = floats[name] / rounds[name] / (floats["adom"] / rounds["adom"])
@@ -224,7 +265,7 @@ def vectors(runs: pd.DataFrame) -> Section:
                 f"Under `{protocol}`, floats instead of rounds change the winner in {changed} of "
                 f"{wins['rounds'].total()} panels; floats a round, as multiples of ADOM's: {each}."
             )
-    columns = ("protocol", "first by rounds", "first by floats sent", "first by gradients")
+    columns = ("protocol", "best by rounds", "best by floats sent", "best by gradients")
     return Section("Rounds, floats sent, gradients", " ".join(texts) or "There are no runs.", Table(columns, rows))
 
 
@@ -232,28 +273,28 @@ def rule_of_thumb(runs: pd.DataFrame) -> Section:
     """Return which method is cheapest, by network, kappa, chi and the price of a gradient in rounds.
 
     Taken are the runs under `tuned`, else `unit`, else `theory`. The cost of a run is its rounds to the target plus
-    the price times its gradients a node.
+    the price times its gradients a node; the cheapest of a panel is so in every seed.
     """
     title = "Which method to take"
-    protocol = next((name for name in ("tuned", "unit", "theory") if any(_ranked(runs, name, PANELS))), "")
+    found = {name: list(_ranked(runs, name, PANELS, met=True)) for name in ("tuned", "unit", "theory")}
+    protocol = next((name for name, panels in found.items() if panels), "")
     if not protocol:
         return Section(title, "There are no runs.", NOTHING)
     regions: dict[tuple[str, str, str], dict[float, Counter[str]]] = {}
     overall: dict[float, Counter[str]] = {price: Counter() for price in PRICES}
-    for cell, target, rounds in _ranked(runs, protocol, PANELS):
+    for cell, target in found[protocol]:
         network = cell["network"].iloc[0] or "geometric"
         kappa = f"{'up to' if measured(cell, 'kappa').iloc[0] <= SMALL_KAPPA * 1.01 else 'above'} {SMALL_KAPPA:.0f}"
         chi = f"{'up to' if measured(cell, 'chi').iloc[0] <= SMALL_CHI else 'above'} {SMALL_CHI:.0f}"
-        met = rounds[np.isfinite(rounds)]
-        gradients = _medians(cell, target, "gradients")[met.index]
+        rounds, gradients = (scores(cell, target, cost) for cost in ("rounds", "gradients"))
         by_price = regions.setdefault((network, kappa, chi), {price: Counter() for price in PRICES})
         for price in PRICES:
-            cheapest = str((met + price * gradients).idxmin())
+            cheapest = best_of(rounds + price * gradients)
             overall[price][cheapest] += 1
             by_price[price][cheapest] += 1
     rows = [(*region, *map(_tally, by_price.values())) for region, by_price in sorted(regions.items())]
-    firsts = {price: wins.most_common(1)[0] for price, wins in overall.items()}
-    panels = overall[PRICES[0]].total()
+    panels = len(found[protocol])
+    firsts = {price: _most(wins) for price, wins in overall.items()}
     text = f"Parameters `{protocol}`. Cheapest in most panels, by the price of a gradient in rounds: "
     text += "; ".join(f"{price:g}: {name} ({count} of {panels})" for price, (name, count) in firsts.items()) + "."
     columns = ("network", "kappa", "chi", *(f"gradient = {price:g} rounds" for price in PRICES))
@@ -261,16 +302,15 @@ def rule_of_thumb(runs: pd.DataFrame) -> Section:
 
 
 def _ranked(
-    runs: pd.DataFrame, protocol: str, figures: Iterable[str]
-) -> Iterator[tuple[pd.DataFrame, float, "pd.Series[float]"]]:
-    """Yield the panels in which some method meets a target, the target, and each method's rounds to it."""
+    runs: pd.DataFrame, protocol: str, figures: Iterable[str], *, met: bool = False
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Yield the panels that have two methods or more, and their targets; with `met` only where a method meets one."""
     for whole in cells(runs, protocol, figures).values():
         cell = whole[~whole["method"].isin(IDEAL)]
         if cell["method"].nunique() > 1:
             target = target_of(cell)
-            rounds = _medians(cell, target, "rounds")
-            if np.isfinite(rounds).any():
-                yield cell, target, rounds
+            if not met or not np.isnan(target):
+                yield cell, target
 
 
 def _medians(cell: pd.DataFrame, target: float, cost: str) -> "pd.Series[float]":
@@ -283,7 +323,15 @@ def _cost(cell: pd.DataFrame | None, target: float, cost: str) -> str:
 
 
 def _tally(wins: "Counter[str]") -> str:
-    return ", ".join(f"{name} {count}" for name, count in wins.most_common())
+    """Return who has how many, most first; those that nobody has come last."""
+    order = sorted(wins.most_common(), key=lambda item: item[0] == UNDECIDED)
+    return ", ".join(f"{name} {count}" for name, count in order)
+
+
+def _most(wins: "Counter[str]") -> tuple[str, int]:
+    """Return who has most of them, and how many."""
+    decided = Counter({name: count for name, count in wins.items() if name != UNDECIDED})
+    return (decided or wins).most_common(1)[0]
 
 
 def _spread(values: "Sequence[float] | pd.Series[float]") -> str:

@@ -126,7 +126,8 @@ def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = N
     """Judge a reproduction's folder from its files; write ledger.json, ledger.md and findings.md there."""
     plan, target = load_plan(folder), Path(folder)
     runs = table_of_runs(load_outcomes(folder) if outcomes is None else outcomes)
-    ledger = compute(runs, quick=plan.quick, commit=plan.commit, command=f"adom ledger {target}")
+    name = target.name if target.is_absolute() else target  # pages name no folder of this machine
+    ledger = compute(runs, quick=plan.quick, commit=plan.commit, command=f"adom ledger {name}")
     write_checked(target / "ledger.json", ledger.to_json())
     sections = findings.compute(runs, quick=plan.quick)
     pages = {"ledger.md": ledger.markdown(), "findings.md": findings.markdown(sections, plan, ledger.command)}

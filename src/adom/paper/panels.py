@@ -17,7 +17,8 @@ heterogeneity         3       data split by label against data split at random, 
 ====================  ======  ======================================================================================
 
 The paper gives neither the place of its panels nor the length of its axes. Its text speaks of the bottom row of figure
-kappa as the one with most rounds, so that rows are kappa there.
+kappa as the one with most rounds, so that rows are kappa there. A panel's name says what is run: where a miniature has
+d = 25 in place of the paper's d = 100, it is d25.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,14 +106,14 @@ def _kappa(size: Size) -> Iterator[PaperPanel]:
     for (row, kappa), (column, dim) in product(enumerate(KAPPAS), enumerate(DIMS)):
         settings = _synthetic(size, dim, kappa, chi=size.chi(30.0))
         title = f"$\\kappa$ = {_number(kappa)}, d = {size.dims[dim]}"
-        yield PaperPanel("kappa", f"d{dim}-kappa{kappa:g}", row, column, title, settings)
+        yield PaperPanel("kappa", f"d{size.dims[dim]}-kappa{kappa:g}", row, column, title, settings)
 
 
 def _chi(size: Size) -> Iterator[PaperPanel]:
     for (row, chi), (column, dim) in product(enumerate(CHIS), enumerate(DIMS)):
         settings = _synthetic(size, dim, 100.0, chi=size.chi(chi))
         title = f"$\\chi$ = {size.chi(chi):g}, d = {size.dims[dim]}"
-        yield PaperPanel("chi", f"d{dim}-chi{chi:g}", row, column, title, settings)
+        yield PaperPanel("chi", f"d{size.dims[dim]}-chi{size.chi(chi):g}", row, column, title, settings)
 
 
 def _real_kappa(size: Size) -> Iterator[PaperPanel]:
@@ -124,10 +125,9 @@ def _real_kappa(size: Size) -> Iterator[PaperPanel]:
 
 def _real_chi(size: Size) -> Iterator[PaperPanel]:
     for (row, name), (column, chi) in product(enumerate(SETS), enumerate(CHIS)):
-        settings = _settings(size, name, size.real, 100.0, chi=size.chi(chi))
-        yield PaperPanel(
-            "real_chi", f"{name}-chi{chi:g}", row, column, f"{name}, $\\chi$ = {size.chi(chi):g}", settings
-        )
+        run = size.chi(chi)
+        settings = _settings(size, name, size.real, 100.0, chi=run)
+        yield PaperPanel("real_chi", f"{name}-chi{run:g}", row, column, f"{name}, $\\chi$ = {run:g}", settings)
 
 
 def _real_networks(size: Size) -> Iterator[PaperPanel]:
@@ -168,8 +168,9 @@ def _rates(size: Size) -> Iterator[PaperPanel]:
 
 def _heterogeneity(size: Size) -> Iterator[PaperPanel]:
     for column, chi in enumerate((9.0, 32.0, 134.0)):
-        settings = _synthetic(size, 40, 100.0, chi=size.chi(chi))
-        yield PaperPanel("heterogeneity", f"chi{chi:g}", 0, column, f"$\\chi$ = {size.chi(chi):g}", settings)
+        run = size.chi(chi)
+        settings = _synthetic(size, 40, 100.0, chi=run)
+        yield PaperPanel("heterogeneity", f"chi{run:g}", 0, column, f"$\\chi$ = {run:g}", settings)
 
 
 FIGURES = {

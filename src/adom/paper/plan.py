@@ -189,13 +189,16 @@ def rounds_of(panel: PaperPanel, protocol: str, scale: Scale) -> int:
     return scale.records * ceil(min(max(wanted, scale.least), most) / scale.records)
 
 
-def read_names(figures: Sequence[str] | None) -> list[str]:
-    """Return the figures and panels asked for, all figures by default, in their usual order."""
+def read_names(figures: Sequence[str] | None, size: Size = FULL) -> list[str]:
+    """Return the figures and panels asked for, all figures by default, in their usual order.
+
+    Panels have other names where their sizes are others than the paper's.
+    """
     for given in figures or ():
         name, _, panel_name = given.partition("/")
         if name not in FIGURES:
             raise InputError(f"no figure is called {name!r}; {nearest(name, FIGURES)}")
-        known = [panel.name for panel in panels([name])]
+        known = [panel.name for panel in panels([name], size)]
         if panel_name and panel_name not in known:
             raise InputError(f"figure {name} has no panel {panel_name!r}; {nearest(panel_name, known, 'it has')}")
     order = list(FIGURES)

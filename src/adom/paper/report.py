@@ -57,10 +57,20 @@ def read_reproduction(
     name = folder.resolve().name
     about = f"{name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"
     shown = [outcome for outcome in outcomes if not outcome.job.leaves_data]
-    drawn = {(outcome.job.panel.figure, outcome.job.protocol, outcome.job.panel.name) for outcome in shown}
+    begun = {_page(outcome) for outcome in shown if outcome.result is not None}
+    left = sorted({" ".join(_page(outcome)) for outcome in shown} - {" ".join(page) for page in begun})
+    if begun and left:
+        about += f"; nothing to draw yet of {', '.join(left)}"
+    with_curves = [outcome for outcome in shown if _page(outcome) in begun or not begun]
+    drawn = {(*_page(outcome), outcome.job.panel.name) for outcome in with_curves}
     sections = findings.compute(table, quick=plan.quick)
     claims = ledger_html(judged, sections, name=prefix.rstrip(": "), prefix=prefix, drawn=drawn)
-    return Content("", [about], _figures(shown, prefix), [_row(outcome, name) for outcome in shown], [claims])
+    return Content("", [about], _figures(with_curves, prefix), [_row(outcome, name) for outcome in shown], [claims])
+
+
+def _page(outcome: Outcome) -> tuple[str, str]:
+    """Return the figure and the protocol that an outcome is drawn in."""
+    return outcome.job.panel.figure, outcome.job.protocol
 
 
 def _figures(outcomes: Sequence[Outcome], prefix: str) -> list[Figure]:

@@ -16,7 +16,7 @@ from ..util.checks import check_whole
 from ..util.text import format_duration
 from . import ledger
 from .csv_files import write_tables
-from .figures import pages, pictures
+from .pages import pages, pictures
 from .plan import SCALES, Scale, make_jobs, read_names
 from .runner import Runner, WorkUnit
 from .runs import PROTOCOLS, Job, Outcome, ReproductionPlan, read_outcome
@@ -79,7 +79,8 @@ def reproduce(
     Parameters
     ----------
     figures : sequence of str, optional
-        Names of `adom.paper.panels.FIGURES`, or single panels such as "kappa/d40-kappa100"; all by default.
+        Names of `adom.paper.panels.FIGURES`, or single panels such as "kappa/d40-kappa100", in a miniature
+        "kappa/d10-kappa100"; all by default.
     quick : bool
         A miniature of everything instead of the paper's sizes.
     folder : path
@@ -95,10 +96,10 @@ def reproduce(
         Sizes and lengths of your own.
     """
     began = time.perf_counter()
-    names = read_names(figures)
+    scale = scale or SCALES["quick" if quick else "full"]
+    names = read_names(figures, scale.size)
     _check(protocols, seeds=seeds, workers=workers)
     target, gpu = Path(folder), _gpu()
-    scale = scale or SCALES["quick" if quick else "full"]
     jobs = make_jobs(names, scale, protocols, seeds)
     plan = ReproductionPlan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
     (target / "results").mkdir(parents=True, exist_ok=True)
@@ -154,12 +155,13 @@ def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
         wanted["infectious"] = "infectious_ct1"
     missing = {}
     for key, name in wanted.items():
-        from ..data import folder, state
+        from ..data import state
 
-        known = state(name)
-        if known.status != "present":
+        status = state(name).status
+        if status != "present":  # figures and tables tell it too, so it names no folder
             remedy = f"`adom data {name} --download` fetches it, or set ADOM_DATA to a folder that has it"
-            missing[key] = known.message or f"{name} is not in {folder()}; {remedy}"
+            wrong = f"the files of {name} are not as they were published; `adom data {name}` says what is wrong"
+            missing[key] = wrong if status == "wrong" else f"{name} is not there; {remedy}"
     return missing
 
 

@@ -217,7 +217,8 @@ def read_outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPla
             except InputError as error:
                 damaged = damaged or str(error)
     if damaged:
-        return Outcome(job, None, f"not whole: {damaged}", damaged=damaged)
+        told = damaged.replace(f"{results}{os.sep}", "")  # by the file's name alone: it goes into tables and pages
+        return Outcome(job, None, f"not whole: {told}", damaged=damaged)
     return Outcome(job, None, (plan.reason_against(job) if plan else "") or "not run yet")
 
 

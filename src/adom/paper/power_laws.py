@@ -1,0 +1,110 @@
+"""How rounds grow with kappa or chi: the points of a sweep, and the exponent that is fitted to them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from .evidence import costs, measured, power_of_ten
+
+FINE = 1e-4
+"""The largest target that exponents are fitted at: above it, rounds are those of the first oscillation."""
+
+
+def family(settings: Mapping[str, Any], swept: str) -> str:
+    """Return a key shared by the panels that differ in the swept setting only."""
+    rest = {name: value for name, value in settings.items() if name not in {swept, "rounds", "radius"}}
+    return json.dumps(rest, sort_keys=True, default=str)
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """A fitted exponent with its 95 % interval, the number of points, and their target."""
+
+    exponent: float
+    low: float
+    high: float
+    points: int
+    target: float
+    dropped: int  # runs that did not reach the target
+    level: float  # mean over series of the logarithm of rounds where kappa or chi is 1
+
+    def judged(self, bound: float, slack: float) -> str:
+        """Whether an exponent is bounded: "holds", "fails", or "undecided" where the interval covers the limit."""
+        if self.high <= bound + slack:
+            return "holds"
+        return "fails" if self.low > bound + slack else "undecided"
+
+    def row(self) -> dict[str, Any]:
+        """Return it as evidence."""
+        values = {name: value for name, value in vars(self).items() if name not in ("dropped", "level")}
+        return values | {"left out": self.dropped}
+
+    def __str__(self) -> str:
+        return f"{self.exponent:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Rounds of a method to a target as kappa or chi grows."""
+
+    swept: str  # "kappa" or "chi"
+    points: pd.DataFrame  # of runs that met the target: value (asked, measured), rounds, divisor, family, seed
+    target: float
+    dropped: int  # runs that did not reach the target
+
+    def fit(self) -> PowerLaw | str:
+        """Fit rounds over their divisor by least squares of logarithms; a text says why not.
+
+        Runs that differ in the swept setting only, and have the same seed, share an intercept.
+        """
+        rounds = self.points["rounds"] / self.points["divisor"]
+        points = self.points.assign(x=np.log(self.points["value"]), y=np.log(rounds))
+        points = points[points.groupby(["family", "seed"])["x"].transform("nunique") >= 3]
+        if points.empty:
+            few = f"fewer than three values of {self.swept}"
+            return f"{few}; {self.dropped} runs did not reach {self.target:.0e}" if self.dropped else few
+        series = points.groupby(["family", "seed"])
+        centred = (points[name] - series[name].transform("mean") for name in ("x", "y"))
+        x, y = (values.to_numpy(dtype=float) for values in centred)
+        exponent = float(x @ y / (x @ x))
+        freedom = len(x) - series.ngroups - 1
+        spread = float(np.sqrt(((y - exponent * x) ** 2).sum() / freedom / (x @ x)))
+        half = float(stdtrit(freedom, 0.975)) * spread  # quantile of Student's t
+        middles = series[["x", "y"]].mean().to_numpy(dtype=float)
+        level = float((middles[:, 1] - exponent * middles[:, 0]).mean())
+        return PowerLaw(exponent, exponent - half, exponent + half, len(x), self.target, self.dropped, level)
+
+
+def growth(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool = False) -> Growth | str:
+    """Return how a method's rounds grow with kappa or chi; a text says why that is not known.
+
+    The target is the smallest power of ten that all runs met; where that is above `FINE`, panels in which a seed misses
+    `FINE` are left out. With `divide_by_log` the rounds are to be divided by log(kappa).
+    """
+    own = runs[(runs["method"] == method) & runs[swept].notna()]
+    if own.empty:
+        return "no runs"
+    families = [
+        f"{figure} {family(given, swept)}" for figure, given in zip(own["figure"], own["settings"], strict=True)
+    ]
+    own = own.assign(family=families)
+    own = own[own.groupby("family")[swept].transform("nunique") >= 3]
+    if own.empty:
+        return f"fewer than three values of {swept}"
+    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max())), FINE)
+    own = own.assign(rounds=costs(own, target), value=measured(own, swept), asked=own[swept])
+    kept = own[np.isfinite(own.groupby(["figure", "panel"])["rounds"].transform("max"))]
+    kept = kept.assign(divisor=np.log(measured(kept, "kappa")) if divide_by_log else 1.0)
+    columns = ["family", "seed", "asked", "value", "rounds", "divisor"]
+    return Growth(swept, kept[columns], target, len(own) - len(kept))
+
+
+def power_law(runs: pd.DataFrame, method: str, swept: str) -> PowerLaw | str:
+    """Return the exponent of kappa or chi in a method's rounds; a text says why there is none."""
+    found = growth(runs, method, swept)
+    return found if isinstance(found, str) else found.fit()
