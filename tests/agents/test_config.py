@@ -47,7 +47,7 @@ def test_a_wrong_file_is_refused(tmp_path, text, words):
     "bad",
     [
         {"name": "A"}, {"listen": "7447"}, {"listen": "udp/127.0.0.1:7447"}, {"listen": "tcp/127.0.0.1:99999"},
-        {"l2": 0.0}, {"l2": "much"}, {"patience": True}, {"rounds": 1.5}, {"kind": "lasso"}, {"weigh": "all"},
+        {"l2": 0.0}, {"l2": "much"}, {"patience": True}, {"rounds": 1.5}, {"kind": "lasso"}, {"count": "all"},
         {"classes": [1]}, {"loss": 1.5}, {"page": 0},
     ],
 )  # fmt: skip

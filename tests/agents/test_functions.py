@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from adom import LeastSquares, LogisticRegression
-from adom.agents.functions import Oracle, QuadraticFunction, from_samples
+from adom import LeastSquares, LogisticRegression, SoftmaxRegression
+from adom.agents import sample_functions
+from adom.agents.functions import Oracle, QuadraticFunction
+from adom.agents.sample_functions import Softmax, from_samples
 from adom.errors import InputError
 
 
@@ -69,3 +71,32 @@ def test_labels_of_other_classes_are_refused():
         from_samples("ridge", A, b, 0.0, "nodes")
     with pytest.raises(InputError, match="positive definite"):
         QuadraticFunction(np.diag([1.0, -1.0]), np.ones(2))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_classes_are_those_of_the_problem(sparse):
+    A, _ = samples()
+    b = np.arange(30) % 3
+    f = Softmax(sp.csr_array(A) if sparse else A, b, 0.1, 2.0, 3)
+    whole = SoftmaxRegression([(A, b)], classes=3, l2=0.1)
+    x = np.linspace(-2, 2, 12)
+    np.testing.assert_allclose(f.gradient(x), 2 * whole.mean_gradient(x), rtol=1e-12)
+    np.testing.assert_allclose(f.hessian(x), 2 * whole.mean_hessian(x), rtol=1e-12)
+    assert (f.mu, f.L) == pytest.approx((2 * whole.mu, 2 * whole.L), rel=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("kind", "held"), [("logistic", 2048), ("ridge", 2048), ("logistic", 5), ("softmax", 5)])
+def test_a_hessian_is_inverted_without_being_written_down(kind, held, sparse, monkeypatch):
+    """More features than samples; and neither few enough of the one nor of the other."""
+    monkeypatch.setattr(sample_functions, "HELD", held)
+    monkeypatch.setattr(sample_functions, "CG_ACCURACY", 1e-13)
+    A, b = samples(20, 30)
+    given = sp.csr_array(A) if sparse else A
+    f = (
+        Softmax(given, np.arange(20) % 3, 0.1, 3.0, 3)
+        if kind == "softmax"
+        else from_samples(kind, given, b, 0.1, "samples")
+    )
+    x, e = np.linspace(-1, 1, f.dim), np.cos(np.arange(f.dim))
+    np.testing.assert_allclose(f.inverse(x)(e), np.linalg.solve(f.hessian(x), e), rtol=1e-8, atol=1e-9)

@@ -40,7 +40,7 @@ def services(folder, out, names=NAMES, **more):
     for name in names:
         others = [b if a == name else a for a, b in LINKS if name in (a, b)]
         given = {"name": name, "listen": f"tcp/127.0.0.1:{ports[name]}", "data": str(folder / f"{name}.npz")}
-        usual = {"out": str(out / name), "l2": 0.02, "weigh": "nodes", "patience": 5.0, "gather": 30.0}
+        usual = {"out": str(out / name), "l2": 0.02, "count": "nodes", "patience": 5.0, "gather": 30.0}
         neighbours = {other: f"tcp/127.0.0.1:{ports[other]}" for other in others if other in names}
         made.append(Service(make_config({**usual, **given, **more}, neighbours), io.StringIO()))
     return made
@@ -160,11 +160,11 @@ def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
         "listen": port,
         "data": str(folder / "n1.npz"),
         "l2": 0.7,
-        "weigh": "nodes",
+        "count": "nodes",
         "out": str(tmp_path / "x"),
     }
     back = {"n0": made[0].config.listen}
-    made[1] = Service(make_config({**config, "weigh": "nodes", "gather": 0.3, "seconds": 60.0}, back), io.StringIO())
+    made[1] = Service(make_config({**config, "count": "nodes", "gather": 0.3, "seconds": 60.0}, back), io.StringIO())
     threads = [threading.Thread(target=service.run, daemon=True) for service in made]
     for thread in threads:
         thread.start()

@@ -21,7 +21,7 @@ def files() -> None:
 
 
 def test_check_reads_settings_and_data_and_ends(adom: Any) -> None:
-    outcome = adom("agent", "a.toml", "--check", "--set", "l2=0.25", "--set", "weigh=nodes", "--name", "c")
+    outcome = adom("agent", "a.toml", "--check", "--set", "l2=0.25", "--set", "count=nodes", "--name", "c")
     assert outcome.code == 0
     found = json.loads(outcome.out)
     assert (found["name"], found["mu"], found["dim"], found["tls"]) == ("c", 0.25, 3, False)

@@ -6,17 +6,20 @@ patience with them. An edge counts in a round where both ends count each other a
 1 / (2 max of both degrees), so lambda_max is at most 1. An agent that hears of rounds two ahead goes there.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .agreement import distance_bound
 from .auto import Auto
 from .functions import Function
+from .intercepts import Intercepts
 from .members import LEFT, Members
 from .rows import Rows
 from .settings import Settings
-from .wire import ASIDE, COUNTED, HEARS, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
+from .wire import ASIDE, COUNTED, HEARS, STRANGER, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
 
 Array = np.ndarray
 CHECK_EVERY = 16
@@ -88,6 +91,8 @@ class Agent:
         Names of those it may be linked to; nobody else is heard.
     patience, gone : float
         Seconds to wait for a message of a round, and until a silent agent is gone.
+    intercepts : Intercepts, optional
+        Those of the function, where they are not penalised.
     """
 
     def __init__(
@@ -100,9 +105,10 @@ class Agent:
         neighbours: Any,
         patience: float,
         gone: float,
+        intercepts: Intercepts | None = None,
     ) -> None:
         self.name, self.rows, self.form, self.settings = check_name(own.name), rows, form, settings
-        self.function, self.members = function, Members(own, gone)
+        self.function, self.members, self.intercepts = function, Members(own, gone), intercepts
         self.patience, self.gone = patience, gone
         self.neighbours = {name: Neighbour(check_name(name)) for name in neighbours if name != own.name}
         self.round = 0
@@ -117,8 +123,20 @@ class Agent:
         """Go on with another function, as of data that have changed; all sums stay what they are."""
         self.function = function
         self.rows.oracle.replace(function)
-        self.members.own.mu, self.members.own.L = function.mu, function.L
-        self.members.own.level = 0
+        self.settings.excuse()
+        own = self.members.own
+        own.mu, own.L, own.level, own.beat = function.mu, function.L, 0, own.beat + 1
+        own.apart = np.inf if self.neighbours else 0.0  # until answers are compared anew
+
+    def distance(self, now: float) -> float:
+        """Return how far any answer is, at most, from the exact one for the functions that all have at present."""
+        return distance_bound(self.members.present(now)) if self.rows.method.oracle == "dual" else np.inf
+
+    def _follow(self, now: float) -> None:
+        """Let the centre of the intercepts follow the answer, where all answers are near enough."""
+        intercepts, level = self.intercepts, self.members.own.level
+        if intercepts is not None and not level and intercepts.follow(self.x, self.distance(now)):
+            self.replace(intercepts.function)
 
     # Speaking
 
@@ -176,7 +194,8 @@ class Agent:
     def _say(self, n: Neighbour, message: Message, now: float) -> tuple[str, bytes]:
         n.greeted = now
         message.flags |= HEARS if now - n.heard <= 2 * self.patience else 0
-        novelties = (self.members.novelties, self.members.own.level, self.members.own.mu)
+        own = self.members.own
+        novelties = (self.members.novelties, own.level, own.mu, own.apart < np.inf)
         if novelties != n.knows or now - n.told >= TABLE_EVERY * self.gone or message.vectors is None:
             n.told, n.knows, message.members = now, novelties, self.members.news(now, n.name)
         data = pack(message, self.form)
@@ -235,12 +254,13 @@ class Agent:
         if name == self.name:
             raise RefusedError("name", "an agent that has the same name as this one: give it another")
         if name not in self.neighbours:
-            raise RefusedError("stranger", "an agent that is not among the neighbours listed here: list it to hear it")
+            raise RefusedError("stranger", STRANGER)
         return self.neighbours[name]
 
-    def met(self, now: float) -> bool:
-        """Return whether all neighbours have been heard, and can be linked in the next round."""
-        return all(now - n.heard <= self.gone and n.hears for n in self.neighbours.values())
+    def met(self, now: float, names: Collection[str] = ()) -> bool:
+        """Return whether all neighbours, or those of some names, have been heard and can be linked."""
+        waited = [n for n in self.neighbours.values() if not names or n.name in names]
+        return all(now - n.heard <= self.gone and n.hears for n in waited)
 
     def count_all(self, now: float) -> None:
         """Count all neighbours heard lately as links; before the first round."""
@@ -275,6 +295,7 @@ class Agent:
         self._note(wide)
         self._catch_up()
         self._relink(now)
+        self._follow(now)
 
     def _note(self, wide: Array) -> None:
         self.x = wide[: self.form.dim]

@@ -12,8 +12,14 @@ from .members import READY, SURE
 from .wire import Member
 
 
+def distance_bound(present: Sequence[Member]) -> float:
+    """Return a bound of |x_i - x*| of any agent, from what all tell; for dual methods."""
+    spread = (len(present) - 1) * max(member.apart for member in present)
+    return max(m.L for m in present) / min(m.mu for m in present) * spread
+
+
 def error_bound(present: Sequence[Member]) -> float:
-    """Return a bound of the sum over agents of |x_i - x*|^2, from what all tell; for dual methods.
+    """Return a bound of the sum over agents of |x_i - x*|^2.
 
     Examples
     --------
@@ -21,16 +27,17 @@ def error_bound(present: Sequence[Member]) -> float:
     >>> round(error_bound(two), 12)
     0.08
     """
-    n = len(present)
-    spread = (n - 1) * max(member.apart for member in present)
-    distance = max(m.L for m in present) / min(m.mu for m in present) * spread
-    return float(n * distance * distance)
+    return float(len(present) * distance_bound(present) ** 2)
 
 
-def agree(own: Member, present: Sequence[Member], tol: float) -> bool:
-    """Raise this agent's level as far as it may go; return whether it may stop."""
+def agree(own: Member, present: Sequence[Member], tol: float, left: float = 0.0) -> bool:
+    """Raise this agent's level as far as it may go; return whether it may stop.
+
+    `left` is how far the exact answer for the present functions is from the one that is wanted.
+    """
     if own.level < SURE:
-        before, own.level = own.level, READY if error_bound(present) <= tol else 0
+        near = len(present) * (distance_bound(present) + left) ** 2 <= tol
+        before, own.level = own.level, READY if near else 0
         if own.level and all(member.level >= READY for member in present):
             own.level = SURE
         own.beat += own.level != before  # only what is newer is believed

@@ -1,12 +1,13 @@
 """Parameters that agents find on the way, as `adom.run.auto` does: canaries ride along in every message.
 
-All use the settings (block, power, rounds, start, keep, back) that are greatest in this order of those they have heard
-of; `keep` says whether the state at their start is one to go back to, `back` which such state to go on from. A block
-has four quarters. At the end of each, an agent notes what it saw of the canaries, and for some rounds all repeat the
-greatest they have heard; then each takes the same decision from the same numbers, and tells it for as long before it
-comes into force. One that has not heard all, since it came late or messages were lost, waits for the others' decision
-and takes it over. So agents may disagree for a while, and never for long; the answer that they converge to does not
-depend on parameters at all.
+All use the settings (block, power, centre, rounds, start, keep, back, rest) that are greatest in this order of those
+they have heard of; canaries try assumptions around the centre, `keep` says whether the state at their start is one to
+go back to, `back` which such state to go on from, `rest` whether momentum starts afresh. A block has four quarters. At
+the end of each, an agent notes what it saw of the canaries, and for some rounds all repeat the greatest they have
+heard; then each takes the same decision from the same numbers, and tells it for as long before it comes into force. One
+that has not heard all, since it came late or messages were lost, waits for the others' decision and takes it over. So
+agents may disagree for a while, and never for long; the answer that they converge to does not depend on parameters at
+all.
 """
 
 from math import ceil, log
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..run.auto.policy import FIRST, FIRST_BLOCK, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, curvatures_between
+from ..run.auto.policy import FIRST_BLOCK, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, canary_curvatures
 from ..run.auto.policy import START as BOLD
 from ..run.auto.rates import Scalars
 from .functions import Function, Oracle
@@ -24,11 +25,11 @@ from .settings import check_method, safe_chi
 
 Array = np.ndarray
 QUARTERS = 4
-LOOK = 2
-"""Numbers of a look beside those of canaries: the run's longest step and the size of its answer."""
-HEAD = 6
+LOOK = 3
+"""Numbers of a look beside those of canaries: the run's longest step, the size of its answer, whether f_i changed."""
+HEAD = 8
 """Numbers that name the settings."""
-POWER, ROUNDS, START = 1, 2, 3
+POWER, CENTRE, ROUNDS, START = 1, 2, 3, 4
 """Places in them."""
 SPARE = 2
 """Powers beyond that of a path."""
@@ -93,16 +94,16 @@ class Auto:
     def __init__(self, cls: type[Method], function: Function, seed: int) -> None:
         check_method(cls)
         self.cls, self._dim = cls, function.dim
-        self._policy = Policy(cls, Constants(function.mu, function.L))
+        self._policy = Policy(cls, Constants(function.mu, function.L), cls.plain)
         self._window = self._policy.window
         self.canaries = len(self._window) * len(STIFFNESS)
         self._random = np.random.default_rng(np.random.SeedSequence([SEED, seed]))
-        self._now: tuple[int, ...] = (0, self._policy.power, self._policy.block.rounds, 0, 0, 0)
+        self._now: tuple[int, ...] = (0, *self._opening, 0, 0, 0, 0)
         self._next: tuple[int, ...] | None = None  # settings from a round to come
         self._looks, self._number, self._nodes = 0, 0, 1
         self._numbers = self._nothing()
         self._whole = self._fresh = True  # whether this agent was there for all of the block; whether it has just begun
-        self._waiting = self._changed = False
+        self._waiting = self._changed = self._altered = False
         self._good: tuple[int, Any, dict[str, Array]] | None = None  # a block, and the state at its start
         self._good_step, self._grew = np.inf, 0
         self._x, self._answers = np.zeros(self._dim), np.zeros(self.canaries)
@@ -115,9 +116,19 @@ class Auto:
         return np.zeros(QUARTERS * (self.canaries + LOOK) + 2)
 
     @property
+    def _opening(self) -> tuple[int, int, int]:
+        """Power, centre and rounds of a first block."""
+        return self._policy.careful if self.cls.plain else BOLD, BOLD, FIRST_BLOCK
+
+    @property
     def chi(self) -> float:
-        """The chi assumed."""
-        return float(RATIO ** self._now[POWER])
+        """The chi assumed; infinite for plain descent."""
+        plain = self.cls.plain and self._now[POWER] == MOST
+        return float("inf") if plain else float(RATIO ** self._now[POWER])
+
+    def excuse(self) -> None:
+        """Tell all that the run may grow once more: the function of this agent has changed."""
+        self._altered = True
 
     @property
     def _quarter(self) -> int:
@@ -129,6 +140,11 @@ class Auto:
         return self._nodes + 2
 
     @property
+    def _careful(self) -> int:
+        """The power to assume while the agents take longer to agree than they have looked."""
+        return self._policy.careful if self.cls.plain else self._most
+
+    @property
     def _most(self) -> int:
         """The greatest power: more than connected networks need, and more still after blocks in which all grew."""
         return min(MOST, ceil(log(safe_chi(self._nodes), RATIO)) + SPARE * (1 + self._grew))
@@ -138,7 +154,7 @@ class Auto:
         policy = self._policy
         self._changed |= self._nodes != nodes
         policy.constants, self._nodes = Constants(mu, L, 1.0, 1.0, nodes), nodes
-        run = self._most if self._waiting else self._now[POWER]
+        run = self._careful if self._waiting else self._now[POWER]
         key = (mu, L, run, *self._window)
         if key != self._key or self._method is None:
             values = {power: policy.method(power).parameters() for power in {run, *self._window}}
@@ -165,10 +181,10 @@ class Auto:
         if over == 0 and 1 <= quarter <= QUARTERS:
             size = float(np.nan_to_num(np.abs(x).max(), nan=OUTGROWN, posinf=OUTGROWN))
             greatest = np.nan_to_num(self._greatest, nan=OUTGROWN, posinf=OUTGROWN)
-            own = np.minimum(np.append(greatest, [self._moved, size]), OUTGROWN)
+            own = np.minimum(np.append(greatest, [self._moved, size, self._altered]), OUTGROWN)
             place = self._numbers[(quarter - 1) * own.size : quarter * own.size]
             np.maximum(place, own, out=place)
-            self._greatest, self._moved = np.zeros(self.canaries), 0.0
+            self._greatest, self._moved, self._altered = np.zeros(self.canaries), 0.0, False
 
     def seen(self) -> Array:
         """Return what to repeat to neighbours: the settings; and after a quarter, what was seen."""
@@ -183,7 +199,11 @@ class Auto:
         if seen.size not in (HEAD, HEAD + self._numbers.size):
             return
         told = tuple(seen[:HEAD].astype(np.int64).tolist())
-        fair = 0 <= told[POWER] <= MOST and 1 <= told[ROUNDS] <= FAR and told[START] <= self._number + FAR
+        fair = (
+            0 <= min(told[POWER], told[CENTRE]) <= max(told[POWER], told[CENTRE]) <= MOST
+            and 1 <= told[ROUNDS] <= FAR
+            and told[START] <= self._number + FAR
+        )
         if fair and told > (self._next or self._now):
             self._next, self.why = told, "taken over from others"
         if told == self._now and seen.size > HEAD:
@@ -195,7 +215,7 @@ class Auto:
         """Look, decide, and go over to new settings, where it is time to; before a round."""
         self._number = number
         if self._nodes < 2:
-            self._now = (*self._now[:START], number, 0, 0)
+            self._now = (*self._now[:START], number, 0, 0, 0)
             self._restart()
             return
         if self._changed and self._next is None and number >= self._now[START] + self._agreement:
@@ -209,7 +229,7 @@ class Auto:
             if self._see():
                 self._decide(number)
         over = number >= start + QUARTERS * quarter
-        self._waiting = over and 2 * self._agreement > self._now[ROUNDS] and self._now[POWER] < self._most
+        self._waiting = over and 2 * self._agreement > self._now[ROUNDS] and self._now[POWER] < self._careful
         if self._next is not None and number >= self._next[START]:
             self._open(number)
         self._end_outgrown(rows)
@@ -219,9 +239,11 @@ class Auto:
         assert self._next is not None
         whole = self._next[START] == number
         self._now, self._next, self._whole = self._next, None, whole
-        self._policy.begin(self._now[POWER], self._now[ROUNDS])
-        if self._now[POWER : ROUNDS + 1] == (BOLD, FIRST_BLOCK):
-            self._policy.window = list(FIRST)
+        if self._now[POWER:START] == self._opening:
+            self._policy = Policy(self.cls, self._policy.constants, self.cls.plain)
+        else:
+            self._policy.begin(self._now[CENTRE], self._now[ROUNDS])
+        self._policy.power = self._now[POWER]
         self._window = self._policy.window
         self._restart()
 
@@ -233,17 +255,17 @@ class Auto:
     def _begin_anew(self, number: int) -> None:
         """Forget what was seen of a network of others than those who are there now; look again soon."""
         early = self._now[ROUNDS] < SHORT_BLOCK
-        power, rounds = (BOLD, FIRST_BLOCK) if early else (self._now[POWER], SHORT_BLOCK)
-        self._changed, self._policy = False, Policy(self.cls, self._policy.constants)
+        opening = self._opening if early else (*self._now[POWER:ROUNDS], SHORT_BLOCK)
+        self._changed, self._policy = False, Policy(self.cls, self._policy.constants, self.cls.plain)
         self._good, self._good_step, self._grew, self.why = None, np.inf, 0, "others are there than before"
-        self._next = (self._now[0] + 1, power, rounds, number + self._agreement, 0, 0)
+        self._next = (self._now[0] + 1, *opening, number + self._agreement, 0, 0, 0)
 
     def _see(self) -> bool:
         """Give the policy the next look; return whether the block is over."""
         size = self.canaries + LOOK
         look = self._numbers[self._looks * size : (self._looks + 1) * size]
         self._looks += 1
-        step, length = look[-2:]
+        step, length, _ = look[-LOOK:]
         return self._policy.see(look[: self.canaries], step, bool(step <= REST * np.finfo(float).eps * length))
 
     def _decide(self, number: int) -> None:
@@ -253,16 +275,21 @@ class Auto:
         flattest, steepest = -self._numbers[-2], self._numbers[-1]
         if not 0 < flattest <= steepest:
             flattest, steepest = self._policy.constants.mu, self._policy.constants.L
+        if self._numbers[:-2].reshape(QUARTERS, -1)[:, -1].any():  # somebody's function has changed
+            self._policy.excuse(number)
+            self._good, self._good_step = None, np.inf
         decision = self._policy.decide(number, flattest, steepest)
         step = self._numbers[(self._looks - 1) * (self.canaries + LOOK) + self.canaries]
         grown = decision.back and self._good is not None and step > MUCH * self._good_step
         back = self._good[0] if grown and self._good is not None else 0
         if decision.good:
             self._good_step = step
-        rounds, start = self._policy.block.rounds, number + self._agreement
-        most = self._most
-        self._grew += decision.power > most and self._now[ROUNDS] >= SHORT_BLOCK
-        self._next = (self._now[0] + 1, min(decision.power, most), rounds, start, int(decision.good), back)
+        most, centre = self._most, self._policy.centre
+        self._grew += centre > most and self._now[ROUNDS] >= SHORT_BLOCK
+        power = decision.power if decision.power != centre else min(centre, most)
+        rest = self.cls.plain and (decision.rest or self._waiting)
+        about = (power, min(centre, most), self._policy.block.rounds, number + self._agreement)
+        self._next = (self._now[0] + 1, *about, int(decision.good), back, int(rest))
         self.why = decision.why
 
     def plant(self, rows: Rows, function: Function) -> None:
@@ -270,17 +297,19 @@ class Auto:
         if not self._fresh:
             return
         self._fresh = False
-        block, *_, keep, back = self._now
+        block, *_, keep, back, rest = self._now
         if back and self._good is not None and self._good[0] == back:
             rows.state, rows.entries = self._good[1], dict(self._good[2])
         elif keep:
             self._good = (block, rows.state, dict(rows.entries))
+        if rest:
+            rows.rest()
         low, high = function.mu, function.L
         if self._dim <= INVERSE_DIM and np.isfinite(self._x).all():
             values = np.linalg.eigvalsh(function.hessian(self._x))
             low, high = (float(np.clip(value, low, high)) for value in (values[0], values[-1]))
-        each = curvatures_between(np.array([low]), np.array([high]), self.cls.oracle == "dual")
-        rows.oracle.curvature = np.tile(each, (1, self.canaries // len(STIFFNESS)))
+        count = self.canaries // len(STIFFNESS)
+        rows.oracle.curvature = canary_curvatures(np.array([low]), np.array([high]), self.cls, count)
         self._numbers[-2:] = np.maximum(self._numbers[-2:], [-low, high]) if self._numbers[-1] else [-low, high]
         ended = np.nan_to_num(self._answers, nan=0.0, posinf=0.0, neginf=0.0)
         seeds = ended / max(np.abs(ended).max(), 1e-290) + NOISE * self._random.standard_normal(self.canaries)

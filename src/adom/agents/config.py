@@ -7,14 +7,18 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from ..data.node_data import Wanted
+from ..data.node_shards import NAME as SHARD
+from ..data.node_shards import shard_names
 from ..errors import InputError, nearest, shown
+from ..problems.weighting import COUNTS
 from ..util import files
-from .functions import KINDS
 from .links import Keys
+from .sample_functions import KINDS
 from .wire import check_name
 
 Tables = dict[str, dict[str, Any]]
-WEIGHTS = ("nodes", "samples")
+USUAL_L2 = 0.01
 EXAMPLE = 'e.g. listen = "tls/0.0.0.0:7447"'
 
 
@@ -32,8 +36,14 @@ class Config:
     gather: float = 5.0
     pace: float = 0.0
     kind: str = "logistic"
-    l2: float = 0.01
-    weigh: str = "samples"
+    l2: float | None = None
+    C: float | None = None
+    alpha: float | None = None
+    kappa: float | None = None
+    scale: bool = False
+    intercept: bool = True
+    nodes: int | None = None
+    count: str = "samples"
     classes: tuple[float, float] = (-1.0, 1.0)
     dim: int | None = None
     method: str = "adom"
@@ -52,10 +62,50 @@ class Config:
     loss: float = 0.0
     control: bool = False
 
+    @property
+    def shard(self) -> Path | None:
+        """The shard that the data are; None where they are a file of samples."""
+        if self.nodes is not None and not self.data.exists():
+            raise InputError(f"{self.data} is not there; make the shard with `adom shard DATA --node NAME`")
+        if (self.data / SHARD).exists():
+            return self.data
+        names = shard_names(self.data)
+        if len(names) > 1:
+            raise InputError(
+                f"{self.data} holds {len(names)} shards, and an agent has one; data = {str(self.data / names[0])!r}"
+            )
+        return self.data / names[0] if names else None
+
+    @property
+    def wanted(self) -> Wanted:
+        """The model that agents fit to their shards."""
+        return Wanted(
+            model=self.kind,
+            C=self.C,
+            alpha=self.alpha,
+            l2=self.l2,
+            kappa=self.kappa,
+            scale=self.scale,
+            intercept=self.intercept,
+            count=self.count,
+            memory=2.0**60,  # agents hold their samples
+        )
+
+    @property
+    def problem(self) -> str:
+        """All of the problem that agents must have alike, in words."""
+        if self.shard is None:
+            return f"{self.kind} l2={self.l2 or USUAL_L2!r} count={self.count} classes={self.classes}"
+        name, value = self.wanted.penalty
+        more = f"scale={self.scale} intercept={self.intercept} nodes={self.nodes}"
+        return f"{self.kind} {name}={value!r} count={self.count} {more}"
+
 
 TABLES = {
     "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss", "control"),
-    "problem": ("kind", "data", "l2", "weigh", "classes", "dim"),
+    "problem": (
+        *("kind", "data", "l2", "C", "alpha", "kappa", "scale", "intercept", "nodes", "count", "classes", "dim"),
+    ),
     "run": ("method", "chi", "mu", "L", "exact", "tol", "rounds", "seconds"),
     "files": ("out", "every", "report", "watch", "page"),
 }
@@ -67,6 +117,10 @@ LIMITS: dict[str, tuple[float, float]] = {
     "pace": (0, 3600),
     "loss": (0, 0.99),
     "l2": (1e-100, 1e100),
+    "C": (1e-100, 1e100),
+    "alpha": (1e-100, 1e100),
+    "kappa": (1, 1e100),
+    "nodes": (1, 4096),
     "dim": (1, 10**7),
     "chi": (1, 1e12),
     "mu": (1e-100, 1e100),
@@ -79,7 +133,10 @@ LIMITS: dict[str, tuple[float, float]] = {
     "watch": (0.01, 1e9),
     "page": (1, 65535),
 }
-CHOICES = {"kind": tuple(KINDS), "weigh": WEIGHTS}
+CHOICES = {"kind": tuple(KINDS), "count": COUNTS}
+OF_SHARDS = ("C", "alpha", "kappa", "scale", "intercept", "nodes")
+OF_FILES = ("classes", "dim")
+"""Keys that one kind of data alone has."""
 
 
 def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
@@ -124,7 +181,26 @@ def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Conf
         if where:
             _endpoint(f"neighbour {name}", where)
     keys = _keys(values["name"], listen, neighbours, plain, folder)
-    return Config(**values, neighbours=dict(neighbours), keys=keys)
+    config = Config(**values, neighbours=dict(neighbours), keys=keys)
+    _check_problem(config, values)
+    return config
+
+
+def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
+    """Refuse settings of the other kind of data, and shards whose number nobody knows."""
+    if not config.data.exists():
+        return  # refused when it is read
+    sharded = config.shard is not None
+    odd = next((key for key in (OF_FILES if sharded else OF_SHARDS) if key in given), None)
+    if odd is not None:
+        words = "a shard knows its columns and classes" if sharded else "only shards, which `adom shard` makes, have it"
+        raise InputError(f"{odd} has no effect on {config.data}: {words}; leave it out")
+    if sharded and config.nodes is None:
+        raise InputError(
+            "agents prepare shards together, once enough are there; add nodes = 4, or how many start, to [problem]"
+        )
+    if sharded:
+        _ = config.wanted  # refuses penalties that do not fit
 
 
 def _checked(key: str, value: Any) -> Any:
@@ -139,6 +215,8 @@ def _checked(key: str, value: Any) -> Any:
         raise InputError(
             f"{key} must be one of {', '.join(CHOICES[key])}, got {shown(value)}; {key} = {CHOICES[key][0]!r}"
         )
+    if key in ("scale", "intercept", "exact", "control") and not isinstance(value, bool):
+        raise InputError(f"{key} must be true or false, got {shown(value)}; {key} = true")
     if key == "classes":
         if not (isinstance(value, list | tuple) and len(value) == 2 and all(_is_number(v) for v in value)):
             raise InputError(

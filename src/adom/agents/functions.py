@@ -5,12 +5,12 @@ JAX takes.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, nearest
+from ..errors import InputError
 
 Array = np.ndarray
 NEWTON = 60
@@ -45,6 +45,11 @@ class Function(ABC):
     def hessian(self, x: Array) -> Array:
         """Return the Hessian at x, (dim, dim)."""
 
+    def inverse(self, x: Array) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e for the Hessian H at x."""
+        inverse = np.linalg.inv(self.hessian(x))
+        return lambda e: np.asarray(inverse @ e)
+
 
 class QuadraticFunction(Function):
     """x'Hx/2 - c'x.
@@ -72,6 +77,32 @@ class QuadraticFunction(Function):
         return self._h
 
 
+class Tilted(Function):
+    """f(x) - t'x.
+
+    Examples
+    --------
+    >>> Tilted(QuadraticFunction(np.eye(1), np.zeros(1)), np.ones(1)).gradient(np.ones(1)).tolist()
+    [0.0]
+    """
+
+    def __init__(self, inner: Function, tilt: Array) -> None:
+        self._inner, self._tilt = inner, tilt
+        self.dim, self.mu, self.L = inner.dim, inner.mu, inner.L
+
+    def gradient(self, x: Array) -> Array:
+        """Return grad f(x) - t."""
+        return np.asarray(self._inner.gradient(x) - self._tilt)
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian of f."""
+        return self._inner.hessian(x)
+
+    def inverse(self, x: Array) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e for the Hessian H of f."""
+        return self._inner.inverse(x)
+
+
 class Sum(Function):
     """The sum of some functions, as whoever holds them all sees it."""
 
@@ -93,111 +124,6 @@ class Sum(Function):
         return np.asarray(Oracle(self, exact=True).dual_gradient(np.zeros((1, self.dim)))[0])
 
 
-class SampleFunction(Function):
-    """weight * (mean over samples of loss(a_j'x) + l2 |x|^2 / 2)."""
-
-    steepest: float
-
-    def __init__(self, features: Any, targets: Array, l2: float, weight: float = 1.0) -> None:
-        if not 0 < l2 < np.inf:
-            raise InputError(f"l2 must be positive and finite, got {l2!r}; e.g. l2 = 0.01")
-        self._a: Any = features if hasattr(features, "tocsr") else np.asarray(features, dtype=float)
-        self._b, self._l2, self._weight = np.asarray(targets, dtype=float), float(l2), float(weight)
-        if self._a.ndim != 2 or self._b.shape != self._a.shape[:1] or not self._b.size:
-            raise InputError(
-                f"features must be (samples, dim) and labels (samples,), got {self._a.shape} and {self._b.shape}; "
-                "check that they are of the same samples"
-            )
-        values = self._a.data if hasattr(self._a, "tocsr") else self._a
-        if not (np.isfinite(values).all() and np.isfinite(self._b).all()):
-            raise InputError("features and labels must be finite numbers; drop the samples that are not")
-        self.samples, self.dim = self._a.shape
-        gram = self._a.T @ self._a if self.dim <= self.samples else self._a @ self._a.T
-        top = float(np.linalg.eigvalsh(gram.toarray() if hasattr(gram, "tocsr") else gram)[-1])
-        self.mu = self._weight * self._l2
-        self.L = self._weight * (self._l2 + self.steepest * max(top, 0.0) / self.samples)
-
-    def gradient(self, x: Array) -> Array:
-        """Return the gradient."""
-        sums = self._a.T @ self._slopes(self._a @ x)
-        return np.asarray(self._weight * (sums / self.samples + self._l2 * x))
-
-    def hessian(self, x: Array) -> Array:
-        """Return the Hessian."""
-        bends = self._curvatures(self._a @ x)
-        if hasattr(self._a, "tocsr"):
-            gram = (self._a.T @ self._a.multiply(bends[:, None]).tocsr()).toarray()
-        else:
-            gram = self._a.T @ (self._a * bends[:, None])
-        return np.asarray(self._weight * (gram / self.samples + self._l2 * np.eye(self.dim)))
-
-    @abstractmethod
-    def _slopes(self, margins: Array) -> Array:
-        """Return the loss's derivative for every sample."""
-
-    @abstractmethod
-    def _curvatures(self, margins: Array) -> Array:
-        """Return the loss's second derivative for every sample."""
-
-
-class Logistic(SampleFunction):
-    """log(1 + exp(-b a'x)), labels b of -1 and 1."""
-
-    steepest = 0.25
-
-    def _sigmoid(self, margins: Array) -> Array:
-        with np.errstate(over="ignore"):  # 1 / inf is the right answer
-            return np.asarray(1 / (1 + np.exp(self._b * margins)))
-
-    def _slopes(self, margins: Array) -> Array:
-        return np.asarray(-self._b * self._sigmoid(margins))
-
-    def _curvatures(self, margins: Array) -> Array:
-        s = self._sigmoid(margins)
-        return np.asarray(s * (1 - s))
-
-
-class LeastSquares(SampleFunction):
-    """(a'x - b)^2 / 2."""
-
-    steepest = 1.0
-
-    def _slopes(self, margins: Array) -> Array:
-        return np.asarray(margins - self._b)
-
-    def _curvatures(self, margins: Array) -> Array:
-        return np.ones_like(margins)
-
-
-KINDS: dict[str, type[SampleFunction]] = {"logistic": Logistic, "ridge": LeastSquares}
-
-
-def from_samples(kind: str, features: Any, labels: Array, l2: float, weigh: str, classes: Any = None) -> Function:
-    """Return the function of one agent's samples.
-
-    Parameters
-    ----------
-    kind : str
-        "logistic" or "ridge".
-    weigh : str
-        "nodes": every agent counts alike; "samples": every sample does.
-    classes : (smaller, larger), optional
-        The two labels, for agents that hold one of them only.
-    """
-    if kind not in KINDS:
-        raise InputError(f"unknown problem {kind!r}; {nearest(kind, KINDS)}")
-    labels = np.asarray(labels, dtype=float)
-    if kind == "logistic":
-        smaller, larger = (-1.0, 1.0) if classes is None else (float(value) for value in classes)
-        odd = (labels != smaller) & (labels != larger)
-        if odd.any():
-            raise InputError(
-                f"labels must be {smaller:g} or {larger:g}, got {labels[odd][0]:g}; name both, as classes = [0, 1]"
-            )
-        labels = np.where(labels == larger, 1.0, -1.0)
-    return KINDS[kind](features, labels, l2, float(len(labels)) if weigh == "samples" else 1.0)
-
-
 class Oracle:
     """The oracle that a step sees, for one row; it answers each question of a round once.
 
@@ -216,7 +142,7 @@ class Oracle:
         self.gradients = 0
         self._x = np.zeros(function.dim)
         self._z = np.zeros(function.dim)
-        self._inverse: Array | None = None
+        self._inverse: Callable[[Array], Array] | None = None
         self._answers: list[Array] = []
         self._asked = 0
 
@@ -264,8 +190,8 @@ class Oracle:
             if size <= enough or t < SHORTEST:
                 break
             if inverse is None:
-                inverse, fresh, t = np.linalg.inv(f.hessian(x)), True, 1.0
-            trial = x - t * (inverse @ e)
+                inverse, fresh, t = f.inverse(x), True, 1.0
+            trial = x - t * inverse(e)
             e_trial = self._gradient(trial) - z
             left = float(np.linalg.norm(e_trial))
             if left <= (1 - t / 4) * size:

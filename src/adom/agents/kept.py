@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.model import Model, unnamed
+from ..data.model import Model, model_from, unnamed
+from ..data.preparing import Agreed
 from ..errors import InputError
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
-from .config import Config
+from .config import USUAL_L2, Config
 from .wire import check_name
 
 Array = np.ndarray
@@ -23,6 +24,8 @@ def save(agent: Agent, path: Path) -> None:
     fields = {f"state{i}": np.asarray(part, dtype=float) for i, part in enumerate(rows.state)}
     names = list(rows.entries)
     entries = np.stack([rows.entries[name] for name in names]) if names else np.zeros((0, rows.parts, rows.width))
+    if agent.intercepts is not None:
+        fields["centre"] = agent.intercepts.centre
     about = {"format": FORMAT, "name": agent.name, "round": agent.round, "names": names, "form": list(_form(agent))}
     write_npz(path, {**fields, "entries": entries, "x": agent.x, "shape": np.array([form.dim, form.width])}, about)
 
@@ -44,6 +47,9 @@ def restore(agent: Agent, path: Path) -> bool:
         for name in set(names) - set(listed):
             rows.forget(name)
         agent.round, agent.x = int(about["round"]), arrays["x"]
+        if agent.intercepts is not None:
+            agent.intercepts.centre = arrays["centre"]
+            agent.replace(agent.intercepts.function)
         agent.counters.rounds = 2  # it is no newcomer: it makes up for rounds that it missed
     except FileNotFoundError:
         return False
@@ -57,10 +63,14 @@ def _form(agent: Agent) -> tuple[Any, ...]:
     return form.problem, form.method, form.dim, form.width, form.parts
 
 
-def write_model(agent: Agent, path: Path, config: Config, provenance: dict[str, Any]) -> None:
+def write_model(agent: Agent, path: Path, config: Config, agreed: Agreed | None, provenance: dict[str, Any]) -> None:
     """Write the answer of an agent as a model, in the form that `adom.load_model` reads."""
+    if agreed is not None:
+        about = {**provenance, "samples": agreed.samples, "nodes": agreed.names, "problem": {"type": agreed.kind}}
+        model_from(agreed.model_rows(agent.x[None]), agreed.about(), about).save(path)
+        return
     names = tuple(unnamed(agent.form.dim))
     classes = config.classes if config.kind == "logistic" else ()
-    penalty = {"l2": config.l2}
+    penalty = {"l2": config.l2 or USUAL_L2}
     kind: Any = config.kind  # it has been checked
     Model(kind, agent.x[None], np.zeros(1), names, classes, penalty=penalty, provenance=provenance).save(path)

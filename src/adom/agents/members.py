@@ -17,6 +17,11 @@ LIVES = 3
 """Times that an agent outdoes news of itself before it thinks of another process."""
 
 
+def _gist(member: Member) -> tuple[float, ...]:
+    """Return what all should hear soon, where it changes."""
+    return member.level, member.mu, member.L, member.apart < float("inf")
+
+
 class Members:
     """What one agent knows of all.
 
@@ -51,7 +56,7 @@ class Members:
                 continue
             known = self._known.get(entry.name)
             if known is None or (entry.boot, entry.beat) > (known.boot, known.beat):
-                self.novelties += known is None or (entry.level, entry.mu, entry.L) != (known.level, known.mu, known.L)
+                self.novelties += known is None or _gist(entry) != _gist(known)
                 self._known[entry.name] = entry
                 self._moved[entry.name] = now
 

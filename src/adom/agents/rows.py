@@ -152,6 +152,15 @@ class Rows:
         for entry in self.entries.values():
             entry[:, first:] = 0.0
 
+    def rest(self) -> None:
+        """Start the method's momentum afresh; both ends of a link account for it alike."""
+        at_rest = type(self.method).at_rest
+        self.state = at_rest(self.state)
+        if self.entries:
+            fields = self.rule.fields(np.stack(list(self.entries.values())))
+            due = at_rest(type(self.state)(*(fields[:, i] for i in range(fields.shape[1]))))
+            self.entries = dict(zip(self.entries, self.rule.of(due), strict=True))
+
     def _change(self, difference: Array) -> None:
         self.state = self.rule.change(self.state, difference[None])
 

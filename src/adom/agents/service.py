@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-import zlib
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -18,53 +18,32 @@ from typing import IO, Any
 import numpy as np
 
 from .. import __version__
-from ..algorithms import method_class
+from ..data.node_shards import NodeShard, open_shard
+from ..data.preparing import Agreed
 from ..errors import InputError
 from .agent import Agent
 from .agreement import agree, error_bound
-from .auto import Auto, WideOracle
+from .board import MAGIC as BOARD
+from .board import Board
 from .config import Config
-from .functions import Function, Oracle, from_samples
+from .functions import Function
 from .kept import restore, save, write_model
 from .links import Links
-from .rows import Rows
-from .settings import Settings
-from .wire import Form, Member, most_bytes
+from .making import make_agent, read_function
+from .preparation import prepare, restore_agreement, save_agreement
+from .sample_functions import from_prepared
+from .wire import Member, most_bytes
 
+LARGEST = 2**28
+"""Bytes of a message of agents that have yet to agree on how long it is."""
 LINGER = 5
 """Times that last words are said, since nobody confirms them."""
 GREETING = 0.02
 """Seconds between two looks at who is there, before the first round."""
 
 
-def read_function(config: Config) -> Function:
-    """Read the samples of an agent."""
-    from ..data.sample_files import read
-
-    features, labels = read(config.data, features=config.dim)
-    if not hasattr(features, "tocsr") or features.shape[1] <= 2048:
-        features = features.toarray() if hasattr(features, "tocsr") else features
-    return from_samples(config.kind, features, labels, config.l2, config.weigh, config.classes)
-
-
-def make_agent(config: Config, function: Function) -> Agent:
-    """Return the agent of a configuration."""
-    cls = method_class(config.method)
-    if config.tol is not None and cls.oracle != "dual":
-        raise InputError(f"tol cannot be used with {config.method}, whose error nobody can bound; use adom, or rounds")
-    oracle: Any = Oracle(function, config.exact)
-    settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
-    if config.chi is None:
-        settings = Auto(cls, function, zlib.crc32(config.name.encode()))
-        oracle = WideOracle(oracle, settings.canaries)
-    width = function.dim + settings.canaries
-    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
-    problem = f"{config.kind} l2={config.l2!r} weigh={config.weigh} classes={config.classes}"
-    form = Form(problem, config.method, function.dim, width, cls.vectors_per_round, rows.parts)
-    own = Member(config.name, time.time_ns(), 0, function.mu, function.L)
-    if not config.neighbours:
-        own.apart = 0.0  # nobody could differ
-    return Agent(own, rows, form, settings, function, config.neighbours, config.patience, config.gone)
+class _AskedError(Exception):
+    """Somebody has asked this agent to end before its first round."""
 
 
 class Service:
@@ -79,9 +58,18 @@ class Service:
 
     def __init__(self, config: Config, log: IO[str] | None = None) -> None:
         self.config, self._log = config, log or sys.stdout
-        self.agent = make_agent(config, read_function(config))
-        self.resumed = restore(self.agent, self._file("checkpoint.npz"))
-        largest = 2 * most_bytes(self.agent.form)
+        self.agent: Agent
+        self.resumed, self._ready = False, False
+        self.agreed: Agreed | None = None
+        self._shard = None if config.shard is None else open_shard(config.shard)
+        own = Member(config.name, time.time_ns(), 0, 1.0, 1.0)
+        self.board = Board(own, config.neighbours, config.problem, config.gone)
+        largest = LARGEST
+        if self._shard is None:
+            self._start_with(read_function(config))
+            largest = 2 * most_bytes(self.agent.form)
+        else:
+            restore_agreement(self.board, self._file("agreement.npz"))
         self.links = Links(config.name, config.listen, config.neighbours, config.keys, config.loss, largest)
         self.began = time.monotonic()
         self.status: dict[str, Any] = {}
@@ -99,8 +87,13 @@ class Service:
         """Write a line of the log."""
         if event != "status":
             self.events = [*self.events[-99:], " ".join([time.strftime("%H:%M:%S"), event, str(more.get("why", ""))])]
-        line = {"time": round(time.time(), 3), "agent": self.agent.name, "event": event, **more}
+        line = {"time": round(time.time(), 3), "agent": self.config.name, "event": event, **more}
         print(json.dumps(line), file=self._log, flush=True)
+
+    def _start_with(self, function: Function) -> None:
+        """Make the agent, and go on from its checkpoint if there is one."""
+        self.agent = make_agent(self.config, function, self.agreed, self.board.group)
+        self.resumed, self._ready = restore(self.agent, self._file("checkpoint.npz")), True
 
     # Signals
 
@@ -144,14 +137,39 @@ class Service:
 
     def run(self) -> str:
         """Run until the end; return why it ended: agreed, rounds, seconds, asked to, interrupted."""
-        self.tell("start", version=__version__, listen=self.config.listen, resumed=self.resumed, pid=os.getpid())
         try:
+            if self._shard is not None:
+                self._prepare(self._shard)
+            self.tell("start", version=__version__, listen=self.config.listen, resumed=self.resumed, pid=os.getpid())
             self._gather()
             ending = self._rounds()
             self._end(ending)
+        except _AskedError:
+            ending = self._asked
+            self.tell("end", why=ending)
         finally:
             self.links.close()
         return ending
+
+    def _prepare(self, shard: NodeShard) -> None:
+        """Agree with the others on classes, scales and penalty; make the agent."""
+        board, facts, nodes = self.board, shard.facts, self.config.nodes or 1
+        self.tell("shard", samples=facts.samples, features=len(facts.features), target=facts.target, nodes=nodes)
+        self.agreed = agreed = prepare(self.config.wanted, shard, board, nodes, time.monotonic, self._wait)
+        save_agreement(board, self._file("agreement.npz"))
+        self._start_with(from_prepared(agreed, shard))
+        about = {"classes": agreed.classes, "penalty": agreed.about()["penalty"], "nodes": agreed.names}
+        self.tell("prepared", kind=agreed.kind, samples=agreed.samples, **about)
+
+    def _wait(self) -> None:
+        """Let messages about the data come and go for a moment."""
+        now = time.monotonic()
+        self._send(self.board.greet(now))
+        self._listen(GREETING)
+        if self._is_due("report", now) and not self.board.group:
+            self.tell("waiting", present=[member.name for member in self.board.members.present(now)])
+        if self._asked:
+            raise _AskedError
 
     def _send(self, messages: list[tuple[str, bytes]]) -> None:
         for to, data in messages:
@@ -161,16 +179,27 @@ class Service:
         """Take in all that has come; wait for the first of it."""
         heard = self.links.receive(seconds)
         while heard is not None:
-            if not self.agent.hear(*heard, time.monotonic()):
-                for line in self.agent.refusals:
-                    self.tell("refused", why=line)
-                self.agent.refusals.clear()
+            self._hear(*heard)
             heard = self.links.receive(0.0)
+
+    def _hear(self, sender: str, data: bytes) -> None:
+        if self._shard is not None and data.startswith(BOARD):
+            self._send(self.board.hear(sender, data, time.monotonic()))
+            refusals = self.board.refusals
+        elif not self._ready:
+            return  # of a round, before this agent knows what it is about
+        else:
+            self.agent.hear(sender, data, time.monotonic())
+            refusals = self.agent.refusals
+        for line in refusals:
+            self.tell("refused", why=line)
+        refusals.clear()
 
     def _gather(self) -> None:
         """Wait for the neighbours, for a while, so that the first round finds them linked."""
         agent, end = self.agent, time.monotonic() + self.config.gather
-        while not self._asked and time.monotonic() < end and not agent.met(time.monotonic()):
+        names = [name for name, _ in self.board.group]
+        while not self._asked and time.monotonic() < end and not agent.met(time.monotonic(), names):
             self._send(agent.greet(time.monotonic()))
             self._listen(GREETING)
         self._send(agent.last_words(time.monotonic()))  # so that those who wait for this agent have heard it too
@@ -218,7 +247,9 @@ class Service:
     def _agreed(self, now: float) -> bool:
         members, tol = self.agent.members, self.config.tol
         some = self.agent.counters.rounds > 0
-        return tol is not None and some and agree(members.own, members.present(now), tol)
+        intercepts = self.agent.intercepts
+        left = 0.0 if intercepts is None else intercepts.left(self.agent.x)
+        return tol is not None and some and agree(members.own, members.present(now), tol, left)
 
     def _is_due(self, what: str, now: float) -> bool:
         if now < self._due[what]:
@@ -244,29 +275,44 @@ class Service:
             return
         agent = self.agent
         about = {"agent": agent.name, "method": agent.form.method, "problem": agent.form.problem, **self.status}
-        write_model(agent, self._file("model.json"), self.config, about)
+        write_model(agent, self._file("model.json"), self.config, self.agreed, about)
         save(agent, self._file("checkpoint.npz"))
 
-    def _data_stamp(self) -> tuple[float, int]:
-        try:
-            found = self.config.data.stat()
-        except OSError:
-            return 0.0, 0
-        return found.st_mtime, found.st_size
+    def _data_stamp(self) -> list[tuple[int, int]]:
+        """Return times and sizes of the files of the data."""
+        files = [self.config.data] if self._shard is None else sorted(self._shard.folder.glob("*"))
+        found = []
+        for path in files:
+            with suppress(OSError):
+                status = path.stat()
+                found.append((status.st_mtime_ns, status.st_size))
+        return found
 
-    def _follow(self) -> None:
-        """Read the data again; go on with the old ones where the new ones cannot be used."""
-        self._reread, self._stamp = False, self._data_stamp()
-        try:
+    def _read_again(self) -> Function:
+        """Read the data; refuse those of other features or classes."""
+        if self._shard is None or self.agreed is None:
             function = read_function(self.config)
             if function.dim != self.agent.form.dim:
                 raise InputError(
                     f"the data have {function.dim} features now, and had {self.agent.form.dim}; correct them"
                 )
+            return function
+        shard = open_shard(self._shard.folder)
+        self.agreed.check(shard)
+        return from_prepared(self.agreed, shard)
+
+    def _follow(self) -> None:
+        """Read the data again; go on with the old ones where the new ones cannot be used."""
+        self._reread, self._stamp = False, self._data_stamp()
+        try:
+            function = self._read_again()
         except InputError as error:
             self.tell("data refused", why=str(error))
             return
-        self.agent.replace(function)
+        intercepts = self.agent.intercepts
+        if intercepts is not None:
+            intercepts.inner = function
+        self.agent.replace(function if intercepts is None else intercepts.function)
         self.tell("data read", mu=function.mu, L=function.L)
 
     def picture(self) -> dict[str, Any]:
@@ -295,7 +341,7 @@ class Service:
             "present": [member.name for member in present],
             "apart": _finite(agent.members.own.apart),
             "bound": _finite(bound),
-            "chi": round(agent.settings.chi, 6),
+            "chi": _finite(round(agent.settings.chi, 6)),
             "why": agent.settings.why,
             "dropped": self.links.dropped,
             **asdict(agent.counters),

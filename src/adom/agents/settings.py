@@ -69,6 +69,9 @@ class Settings:
     def plant(self, rows: Any, function: Any) -> None:
         """Do what new settings need."""
 
+    def excuse(self) -> None:
+        """Do what a change of this agent's function needs."""
+
     def look(self, wide: Array, number: int) -> None:
         """Take in the answer of a round."""
 

@@ -21,8 +21,9 @@ import numpy as np
 from ..errors import InputError
 from ..util.files import atomic
 from .config import TABLES
-from .functions import Function, Sum, from_samples
+from .functions import Function, Sum
 from .keys import make_keys
+from .sample_functions import from_samples
 
 Array = np.ndarray
 Link = tuple[str, str]

@@ -35,6 +35,9 @@ SMALLEST, LARGEST = 1e-150, 1e150
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
+STRANGER = "an agent that is not among the neighbours listed here: list it to hear it"
+
+
 class RefusedError(Exception):
     """A message that is not for this agent; its text is one line, `kind` a word to count it by."""
 

@@ -73,12 +73,12 @@ def agent(
         overrides["out"] = str(out)
 
     from ..agents.config import read_config
-    from ..agents.service import make_agent, read_function, run_agent
+    from ..agents.making import describe
+    from ..agents.service import run_agent
 
     config = read_config(Path(what), overrides)
     if check:
-        made = make_agent(config, read_function(config))
-        about = {"name": made.name, "mu": made.members.own.mu, "L": made.members.own.L, "dim": made.form.dim}
+        about = describe(config)
         print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": config.keys is not None}))
         return Exit.DONE
     ending = run_agent(config)

@@ -14,7 +14,46 @@ MEMORY = 2.0**28
 MODELS = ("logistic", "ridge")
 
 
-class NodeData:
+class Wanted:
+    """The model that nodes want to fit together; the parameters are those of `NodeData`."""
+
+    def __init__(
+        self,
+        *,
+        model: str = "logistic",
+        C: float | None = None,
+        alpha: float | None = None,
+        l2: float | None = None,
+        kappa: float | None = None,
+        scale: bool = False,
+        intercept: bool = True,
+        count: str = "samples",
+        memory: float = MEMORY,
+    ) -> None:
+        if model not in MODELS:
+            raise InputError(f"model must be one of {', '.join(MODELS)}, got {shown(model)}; {nearest(model, MODELS)}")
+        self.model, self.scale, self.intercept, self.count = model, bool(scale), bool(intercept), count
+        self.memory = check_real("memory", memory, 0.0, float("inf"), "e.g. memory=2**28")
+        self.penalty = self._penalty({"C": C, "alpha": alpha, "l2": l2, "kappa": kappa})
+
+    def _penalty(self, given: dict[str, float | None]) -> tuple[str, float]:
+        """Return the penalty that was chosen: its name and value."""
+        own, foreign = ("alpha", "C") if self.model == "ridge" else ("C", "alpha")
+        chosen = {name: value for name, value in given.items() if value is not None}
+        if foreign in chosen:
+            raise InputError(f"{foreign}={chosen[foreign]} has no effect on a {self.model} model; give {own}")
+        if len(chosen) > 1:
+            raise InputError(f"give one of {', '.join(chosen)}; the others follow from it")
+        if own in chosen and self.count != "samples":
+            raise InputError(f"{own}={chosen[own]} is for samples that count alike, and here nodes do; give l2")
+        if not chosen and self.count != "samples":
+            raise InputError("count='nodes' needs l2 or kappa: C and alpha are for samples that count alike; give l2")
+        name, value = next(iter(chosen.items()), (own, 1.0))
+        least = 1.0 if name == "kappa" else 0.0
+        return name, check_real(name, value, least, float("inf"), f"e.g. {name}=1", strict=True)
+
+
+class NodeData(Wanted):
     """A model to be fitted to shards that `adom shard` made on each machine.
 
     Creating one reads no samples. `adom.solve` lets the nodes compare their columns, agree on classes, counts, means
@@ -71,27 +110,17 @@ class NodeData:
         if nodes is not None:
             check_whole("nodes", nodes, len(self.names), f"{folder} alone holds {len(self.names)}")
         self.nodes = nodes or len(self.names)
-        if model not in MODELS:
-            raise InputError(f"model must be one of {', '.join(MODELS)}, got {shown(model)}; {nearest(model, MODELS)}")
-        self.model, self.scale, self.intercept, self.count = model, bool(scale), bool(intercept), count
-        self.memory = check_real("memory", memory, 0.0, float("inf"), "e.g. memory=2**28")
-        self.penalty = self._penalty({"C": C, "alpha": alpha, "l2": l2, "kappa": kappa})
-
-    def _penalty(self, given: dict[str, float | None]) -> tuple[str, float]:
-        """Return the penalty that was chosen: its name and value."""
-        own, foreign = ("alpha", "C") if self.model == "ridge" else ("C", "alpha")
-        chosen = {name: value for name, value in given.items() if value is not None}
-        if foreign in chosen:
-            raise InputError(f"{foreign}={chosen[foreign]} has no effect on a {self.model} model; give {own}")
-        if len(chosen) > 1:
-            raise InputError(f"give one of {', '.join(chosen)}; the others follow from it")
-        if own in chosen and self.count != "samples":
-            raise InputError(f"{own}={chosen[own]} is for samples that count alike, and here nodes do; give l2")
-        if not chosen and self.count != "samples":
-            raise InputError("count='nodes' needs l2 or kappa: C and alpha are for samples that count alike; give l2")
-        name, value = next(iter(chosen.items()), (own, 1.0))
-        least = 1.0 if name == "kappa" else 0.0
-        return name, check_real(name, value, least, float("inf"), f"e.g. {name}=1", strict=True)
+        super().__init__(
+            model=model,
+            C=C,
+            alpha=alpha,
+            l2=l2,
+            kappa=kappa,
+            scale=scale,
+            intercept=intercept,
+            count=count,
+            memory=memory,
+        )
 
     def seen(self) -> dict[str, str]:
         """Return the checksums of what the shards in the folder say of themselves, by name."""

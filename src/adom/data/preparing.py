@@ -7,20 +7,19 @@ it has. Samples stay where they are; what travels are counts, sums over a node's
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import InputError, shown
-from ..problems.features import largest_curvature
-from ..problems.linear_model import LinearModel
-from ..problems.logistic import LogisticRegression
-from ..problems.softmax import SoftmaxRegression
-from ..problems.squares import LeastSquares
-from ..problems.streamed import Streamed, top_curvature
+from ..problems.curvature import largest_curvature
 from ..problems.weighting import sample_weight
-from .node_data import NodeData, describe_penalty, regulariser
+from .node_data import Wanted, describe_penalty, regulariser
 from .node_shards import MOST_LABELS, NodeShard
+
+if TYPE_CHECKING:  # an agent prepares data without JAX
+    from ..problems.linear_model import LinearModel
+    from ..problems.streamed import Streamed
 
 Array = np.ndarray
 HELD = 100.0
@@ -65,6 +64,8 @@ class Agreed:
         Numbers or texts, in order.
     counts : array of shape (nodes,)
         Samples of each node.
+    fingerprint : str
+        Of the columns.
     sparse, scaled, intercept : bool
     count, penalty
         As in `NodeData`.
@@ -84,6 +85,7 @@ class Agreed:
     target: str
     classes: list[Any]
     counts: Array
+    fingerprint: str
     sparse: bool
     scaled: bool
     intercept: bool
@@ -110,6 +112,26 @@ class Agreed:
     def width(self) -> int:
         """Coordinates of a vector."""
         return len(self.features) + bool(self.column)
+
+    @property
+    def free(self) -> Array:
+        """1 for the coordinates of all vectors that are intercepts, else 0."""
+        return np.tile(np.arange(self.width) == len(self.features), self.vectors).astype(float)
+
+    def check(self, shard: NodeShard) -> None:
+        """Refuse a shard that was not there when the others agreed, and has other columns or classes than they."""
+        node, target = shard.facts.node, shard.facts.target
+        if shard.facts.fingerprint != self.fingerprint:
+            raise InputError(
+                f"node {node} has other columns than {self.names[0]} and those who agreed with it; make its shard "
+                "again with the same columns in the same order"
+            )
+        strange = [] if self.kind == "ridge" else [each for each in shard.classes() if each not in self.classes]
+        if strange:
+            raise InputError(
+                f"node {node} has the class {shown(strange[0])} in {target}, which was not there when the nodes agreed "
+                "on classes; leave these rows out, or start all nodes anew"
+            )
 
     def weight(self, samples: int) -> float:
         """Return the weight of each sample of a node that has so many."""
@@ -142,10 +164,14 @@ class Agreed:
         numbers = np.array([position[text] for text in shard.facts.labels])
         return np.asarray(numbers[np.asarray(target, dtype=int)])
 
-    def problem(self, shards: Sequence[NodeShard]) -> LinearModel | Streamed:
+    def problem(self, shards: Sequence[NodeShard]) -> "LinearModel | Streamed":
         """Return the f_i of some nodes."""
         if self.streamed:
             return self._on_disk(shards)
+        from ..problems.logistic import LogisticRegression
+        from ..problems.softmax import SoftmaxRegression
+        from ..problems.squares import LeastSquares
+
         data = [(self.table(shard), self.labels(shard)) for shard in shards]
         weights = [np.full(len(labels), self.weight(len(labels))) for _, labels in data]
         options: dict[str, Any] = {"l2": self.l2, "weights": weights, "longest": int(self.counts.max())}
@@ -155,7 +181,9 @@ class Agreed:
             return SoftmaxRegression(data, classes=len(self.classes), **options)
         return LeastSquares(data, **options)
 
-    def _on_disk(self, shards: Sequence[NodeShard]) -> Streamed:
+    def _on_disk(self, shards: Sequence[NodeShard]) -> "Streamed":
+        from ..problems.streamed import Streamed, top_curvature
+
         weights = np.array([self.weight(shard.facts.samples) for shard in shards])
         tops = np.array([top_curvature(shard, self.means, self.scales) for shard in shards])
         counts = np.array([shard.facts.samples for shard in shards])
@@ -212,7 +240,7 @@ class Prepared(NamedTuple):
             yield features, self.agreed.labels(self.shard, target)
 
 
-def agree(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Let the nodes agree on everything but the coefficients; what all refuse, each refuses with the same words."""
     agreed = _meet(data, shards, links)
     agreed = _centre(agreed, data, shards, links)
@@ -224,7 +252,7 @@ def agree(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
     return replace(agreed, column=float(np.sqrt(max(spread, HELD * agreed.l2 / curvature))))
 
 
-def _meet(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def _meet(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Compare columns, and collect names, counts and classes."""
     own = []
     for shard in shards:
@@ -250,14 +278,16 @@ def _meet(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
     elif len(classes) > MOST_LABELS:
         raise InputError(f"{facts.target} has more than {MOST_LABELS} values; for numbers take model='ridge'")
     kind = "ridge" if data.model == "ridge" else "logistic" if len(classes) == 2 else "softmax"
+    fingerprint = said[0][1]
     whole = all(isinstance(label, float) and label.is_integer() for label in classes)
-    return Agreed(
+    agreed = Agreed(
         kind,
         names,
         facts.features,
         facts.target,
         [int(label) for label in classes] if whole else classes,
         np.array([samples for _, _, samples, *_ in said]),
+        fingerprint,
         facts.layout == "sparse",
         data.scale,
         data.intercept,
@@ -266,6 +296,9 @@ def _meet(data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
         np.ones(len(facts.features)),
         streamed=max(size for *_, size, _ in said) > data.memory,
     )
+    for shard in shards:
+        agreed.check(shard)  # one that came late has had no say
+    return agreed
 
 
 def _name_difference(shards: Sequence[NodeShard], links: Links) -> None:
@@ -290,7 +323,7 @@ def _name_difference(shards: Sequence[NodeShard], links: Links) -> None:
     raise InputError(f"nodes {first[0]} and {other[0]} have the same columns in another order; {remedy}")
 
 
-def _centre(agreed: Agreed, data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def _centre(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Agree on means and scales of the features, and on the mean of a ridge's target."""
     if agreed.kind == "ridge":
         agreed = _centre_target(agreed, data, shards, links)
@@ -310,7 +343,7 @@ def _centre(agreed: Agreed, data: NodeData, shards: Sequence[NodeShard], links: 
     return replace(agreed, means=means if centred else np.zeros_like(means), scales=scales)
 
 
-def _centre_target(agreed: Agreed, data: NodeData, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def _centre_target(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Agree on the mean of a ridge's target, 0 without an intercept, and on its spread."""
     middle = 0.0
     if data.intercept:
@@ -344,6 +377,8 @@ def _curvature(agreed: Agreed, shard: NodeShard) -> float:
     """Return the largest eigenvalue of the sum over a node's samples of w a a', for prepared features."""
     samples = shard.facts.samples
     if agreed.streamed:
+        from ..problems.streamed import top_curvature
+
         return top_curvature(shard, agreed.means, agreed.scales) * agreed.weight(samples)
     table = agreed.table(shard)
     return float(largest_curvature(table, np.array([samples]))[0]) * samples * agreed.weight(samples)

@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import InputError, shown
 from .base import Array, HessianProduct, Problem
 from .checks import as_number, check_room
-from .features import DenseFeatures, SparseFeatures, largest_curvature, lay_out
+from .curvature import largest_curvature
+from .features import DenseFeatures, SparseFeatures, lay_out
 from .nodes import Stacked, check_longest
 from .weighting import penalty_of, weighting
 

@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..util.checks import check_whole
 from .base import Array, Problem
 from .checks import LARGEST_DIM
-from .features import dense
+from .curvature import dense
 from .linear_model import LinearModel
 from .nodes import stack
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .base import Array
 from .checks import as_numbers
-from .features import dense
+from .curvature import dense
 from .linear_model import LinearModel
 from .nodes import stack
 

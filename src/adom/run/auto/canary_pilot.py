@@ -15,7 +15,7 @@ from ..lossy import rested, with_ledgers
 from ..user_code import bare
 from .canaries import WithCanaries, planted
 from .pilot import Pilot, Steered
-from .policy import FULLY, MOST, NOISE, RATIO, REST, STIFFNESS, THROUGHOUT, Policy, curvatures_between
+from .policy import FULLY, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, canary_curvatures
 
 Array = np.ndarray
 MIXED = 1e-6
@@ -126,10 +126,7 @@ class CanaryPilot(Pilot):
                 values = np.linalg.eigvalsh(np.asarray(_hessians(problem, x)))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
-        dual = self._cls.oracle == "dual"
-        some = [STIFFNESS] * (count - self._cls.plain) + [THROUGHOUT] * self._cls.plain
-        curvatures = [curvatures_between(lowest, highest, dual, stiffness) for stiffness in some]
-        return np.concatenate(curvatures, axis=1), (-float(ends[0]), float(ends[1]))
+        return canary_curvatures(lowest, highest, self._cls, count), (-float(ends[0]), float(ends[1]))
 
     def _decide(self) -> None:
         policy = self._policy

@@ -123,7 +123,7 @@ class Policy:
         self._cls = cls
         self.constants = constants
         self._plain = [MOST] if plain else []
-        self.power, self._centre = self.careful if plain else START, START
+        self.power, self.centre = self.careful if plain else START, START
         self.window = [*FIRST, *self._plain]
         self.block = _Block(FIRST_BLOCK, [], [])
         self._caution = 0
@@ -142,7 +142,7 @@ class Policy:
     @property
     def chi(self) -> float:
         """The chi around which canaries try others."""
-        return float(RATIO**self._centre)
+        return float(RATIO**self.centre)
 
     @property
     def careful(self) -> int:
@@ -154,7 +154,7 @@ class Policy:
         """All that decisions depend on, as data that JSON can hold."""
         block = self.block
         return {
-            "powers": [self.power, self._centre],
+            "powers": [self.power, self.centre],
             "window": self.window,
             "block": [block.rounds, [top.tolist() for top in block.tops], block.steps, block.at_rest],
             "numbers": [self._caution, self._least_step, self._good_step, self._progress, self._rested],
@@ -166,7 +166,7 @@ class Policy:
     def recall(self, facts: dict[str, Any]) -> None:
         """Go on from facts."""
         rounds, tops, steps, at_rest = facts["block"]
-        self.power, self._centre = (int(power) for power in facts["powers"])
+        self.power, self.centre = (int(power) for power in facts["powers"])
         self.window = [int(power) for power in facts["window"]]
         self.block = _Block(int(rounds), [np.array(top, dtype=float) for top in tops], list(steps), bool(at_rest))
         self._caution, self._least_step, self._good_step, self._progress, self._rested = facts["numbers"]
@@ -215,7 +215,7 @@ class Policy:
         )
         back = worse or bool(grew)
         if back:
-            power = power if worse else max(power, self._centre + 1)
+            power = power if worse else max(power, self.centre + 1)
             why = "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
         old = not self._perfect and (clock - self._rested) * seen.perfect.get(self.power, 0.0) >= LASTS
@@ -268,11 +268,16 @@ class Policy:
             return float(seen.rates[powers.index(self.power)])
         return float(seen.rates.max())
 
+    def excuse(self, clock: int) -> None:
+        """Let the run grow once more, whose functions have changed: forget how long its steps were."""
+        self._progress, self._least_step, self._good_step, self._trials = clock, np.inf, np.inf, Trials()
+        self.block.steps = self.block.steps[-1:] * len(self.block.steps)
+
     def forget(self, clock: int) -> None:
         """Begin anew where nodes have left or joined, with the present assumption: the run may grow once more."""
-        self._caution, self._progress, self._before, self._perfect, self._trials = 0, clock, {}, False, Trials()
-        self._least_step = self._good_step = np.inf
-        self.begin(self._centre, self.block.rounds // 2)
+        self.excuse(clock)
+        self._caution, self._before, self._perfect = 0, {}, False
+        self.begin(self.centre, self.block.rounds // 2)
 
     def _averaged(self, rates: Array) -> Array:
         """Return rates, averaged with those of the block before where both are positive and blocks are long."""
@@ -299,7 +304,7 @@ class Policy:
     def begin(self, power: int, rounds: int) -> None:
         """Begin a block of some rounds that assumes a power."""
         longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power)
-        self.power = self._centre = power
+        self.power = self.centre = power
         self.window = [*(max(0, power + offset) for offset in AROUND), *self._plain]
         self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
 
@@ -340,3 +345,10 @@ def curvatures_between(flattest: Array, steepest: Array, dual: bool, stiffness: 
     spread = np.log(steepest / flattest)[:, None] * np.array(stiffness)
     curvatures: Array = flattest[:, None] * np.exp(spread) if dual else steepest[:, None] * np.exp(-spread)
     return curvatures
+
+
+def canary_curvatures(flattest: Array, steepest: Array, cls: type[Method], assumptions: int) -> Array:
+    """Return the curvatures of each node's canaries for all assumptions; plain descent, if it is one, is the last."""
+    some = [STIFFNESS] * (assumptions - cls.plain) + [THROUGHOUT] * cls.plain
+    each = [curvatures_between(flattest, steepest, cls.oracle == "dual", stiffness) for stiffness in some]
+    return np.concatenate(each, axis=1)

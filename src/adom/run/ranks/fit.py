@@ -28,7 +28,7 @@ from .checkpoints import Checkpoints
 from .partition import Partition, RankGossip, RankRounds, RowTravel
 from .peers import Alone, Ranks, rank_errors, tell_bytes
 from .solve import rank_travel, run
-from .stage import Stage, free
+from .stage import Stage
 
 Array = np.ndarray
 NEAR = 2e-8
@@ -115,7 +115,7 @@ def _stages(
     journal: Journal | None,
 ) -> tuple[list[Result], Array]:
     """Run stage after stage until the intercepts have settled; return their results, and the rows in the end."""
-    nodes, intercepts = len(agreed.names), free(agreed, own.dim)
+    nodes, intercepts = len(agreed.names), agreed.free
     assert request.tol is not None
     near = float(np.sqrt(request.tol / nodes))
     centre, tilt = np.zeros(own.dim), np.zeros((own.nodes, own.dim))

@@ -31,7 +31,7 @@ class Stage:
     def __init__(self, own: Problem, agreed: Agreed, centre: Array, tilt: Array) -> None:
         self.nodes, self.dim, self.reading = len(agreed.names), own.dim, Path()
         self._own, self._agreed = own, agreed
-        held = free(agreed, own.dim) * centre * agreed.l2
+        held = agreed.free * centre * agreed.l2
         self._shifted = Shifted(own, centre, tilt + held)
 
     def open(self, first: int, end: int) -> Shifted:
@@ -60,9 +60,3 @@ class Stage:
     def model(self, l2: float) -> dict[str, Any]:
         """Return what the model is, all but its coefficients."""
         return self._agreed.about()
-
-
-def free(agreed: Agreed, dim: int) -> Array:
-    """Return 1 for the coordinates that are intercepts, else 0."""
-    last = np.arange(agreed.width) == len(agreed.features)
-    return np.tile(last, dim // agreed.width).astype(float)

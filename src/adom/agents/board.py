@@ -1,0 +1,182 @@
+"""A board that all agents keep alike: rows of numbers under a topic and a name, passed on until everybody has them.
+
+A row that was posted never changes, so boards only grow, and two neighbours make theirs alike by sending what the other
+says that it lacks; lost messages are made up for by the next ones. A message is a header, words in JSON, and one row or
+none; nothing of it is believed before it is checked.
+"""
+
+import struct
+from hashlib import blake2b
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .members import Members
+from .wire import MOST_MEMBERS, NAME, STRANGER, Member, RefusedError
+
+Array = np.ndarray
+Message = tuple[str, bytes]
+Group = tuple[tuple[str, int], ...]
+"""Names of agents and when their processes began."""
+MAGIC = b"ADOB"
+VERSION = 1
+HEADER = struct.Struct("<4sH8sI")
+MOST_TOPICS = 64
+MOST_WORDS = 2**22
+"""Bytes of words in a message."""
+AT_ONCE = 2**22
+"""Bytes of rows that are sent to a neighbour at once."""
+EVERY = 0.03
+"""Seconds between two messages to all neighbours."""
+
+Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
+Topic = Annotated[str, Field(max_length=40, pattern="^[0-9a-z/]*$")]
+Count = Annotated[int, Field(ge=0, lt=2**64)]
+
+
+class Words(BaseModel):
+    """What a message says beside its row.
+
+    Attributes
+    ----------
+    present : list
+        Name, start and heartbeat of all agents that the sender knows to be there.
+    group, settled
+        Whose rows the sender counts, and whether it has all of them.
+    have : dict, optional
+        The names under each topic of the sender's board.
+    topic, name : str
+        Of the row.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    present: Annotated[list[tuple[Name, Count, Count]], Field(max_length=MOST_MEMBERS)]
+    group: Annotated[list[tuple[Name, Count]], Field(max_length=MOST_MEMBERS)]
+    settled: bool
+    have: Annotated[dict[Topic, list[Name]], Field(max_length=MOST_TOPICS)] | None = None
+    topic: Topic = ""
+    name: Name | None = None
+
+
+def pack(words: Words, row: Array | None, mark: bytes) -> bytes:
+    """Return a message as bytes."""
+    text = words.model_dump_json(exclude_defaults=True).encode()
+    numbers = b"" if row is None else np.ascontiguousarray(row, dtype="<f8").tobytes()
+    return HEADER.pack(MAGIC, VERSION, mark, len(text)) + text + numbers
+
+
+def parse(data: bytes, mark: bytes) -> tuple[Words, Array]:
+    """Read a message; raise `RefusedError` for one that is damaged, or of agents with other settings."""
+    if len(data) < HEADER.size:
+        raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
+    magic, version, theirs, length = HEADER.unpack_from(data)
+    if magic != MAGIC:
+        raise RefusedError("foreign", "a message that is not of adom")
+    if version != VERSION:
+        raise RefusedError(
+            "version", f"a message of version {version}; this agent speaks {VERSION}: update one of them"
+        )
+    if theirs != mark:
+        raise RefusedError("problem", "a neighbour with another [problem]: make settings the same")
+    numbers = data[HEADER.size + length :]
+    if length > min(MOST_WORDS, len(data) - HEADER.size) or len(numbers) % 8:
+        raise RefusedError("truncated", f"a message of {len(data)} bytes that ends early")
+    try:
+        words = Words.model_validate_json(data[HEADER.size : HEADER.size + length])
+    except ValidationError:
+        raise RefusedError("shape", "a message whose words are not those of a board") from None
+    row = np.frombuffer(numbers, "<f8").astype(np.float64)
+    if not np.isfinite(row).all():
+        raise RefusedError("not finite", "a message with numbers that are not finite")
+    return words, row
+
+
+def mark_of(words: str) -> bytes:
+    """Return a fingerprint of settings."""
+    return blake2b(words.encode(), digest_size=8).digest()
+
+
+class Board:
+    """The board of one agent.
+
+    Parameters
+    ----------
+    own : Member
+        Its name and when it began.
+    neighbours : sequence of str
+    settings : str
+        What all must have alike, in words.
+    gone : float
+        Seconds after which a silent agent is gone.
+    """
+
+    def __init__(self, own: Member, neighbours: Any, settings: str, gone: float) -> None:
+        self.members, self.neighbours, self.settings = Members(own, gone), list(neighbours), settings
+        self.rows: dict[str, dict[str, Array]] = {}
+        self.group: Group = ()
+        self.settled = False
+        self.told: dict[str, tuple[Group, bool]] = {}  # what neighbours say of their groups
+        self._mark = mark_of(settings)
+        self._have: dict[str, tuple[float, dict[str, list[str]]]] = {}  # when a neighbour said what it has
+        self._due = -np.inf
+        self.refused: dict[str, int] = {}  # messages, by kind
+        self.refusals: list[str] = []  # lines for the log
+
+    @property
+    def name(self) -> str:
+        """The name of this agent."""
+        return self.members.own.name
+
+    def post(self, topic: str, name: str, row: Array) -> None:
+        """Put up a row, if there is none of that name."""
+        if topic in self.rows or len(self.rows) < MOST_TOPICS:
+            self.rows.setdefault(topic, {}).setdefault(name, np.array(row, dtype=float))
+
+    def greet(self, now: float) -> list[Message]:
+        """Return words for all neighbours, where it is time: who is there, and what this board has."""
+        if now < self._due:
+            return []
+        self._due = now + EVERY
+        self.members.beat(now)
+        have = {topic: sorted(rows) for topic, rows in self.rows.items()}
+        return [(to, pack(self._words(now, to, have=have), None, self._mark)) for to in self.neighbours]
+
+    def hear(self, sender: str, data: bytes, now: float) -> list[Message]:
+        """Take in a message; return the rows that its sender lacks. What is refused is counted."""
+        try:
+            if sender not in self.neighbours:
+                raise RefusedError("stranger", STRANGER)
+            words, row = parse(data, self._mark)
+        except RefusedError as error:
+            self.refused[error.kind] = self.refused.get(error.kind, 0) + 1
+            if self.refused[error.kind] == 1:
+                self.refusals.append(f"{sender}: {error}")
+            return []
+        self.members.learn([Member(name, boot, beat, 1.0, 1.0) for name, boot, beat in words.present], now)
+        self.told[sender] = tuple(words.group), words.settled
+        if words.name is not None:
+            self.post(words.topic, words.name, row)
+        if words.have is None:
+            return []
+        self._have[sender] = now, words.have
+        answers, size = [], 0
+        for topic, name in self._lacking(words.have):
+            if size < AT_ONCE:
+                message = pack(self._words(now, sender, topic=topic, name=name), self.rows[topic][name], self._mark)
+                answers.append((sender, message))
+                size += len(message)
+        return answers
+
+    def _words(self, now: float, to: str, **more: Any) -> Words:
+        present = [(m.name, m.boot, m.beat) for m in self.members.news(now, to)]
+        return Words(present=present, group=list(self.group), settled=self.settled, **more)
+
+    def _lacking(self, have: dict[str, list[str]]) -> list[tuple[str, str]]:
+        """Return the rows of this board that another has not."""
+        return [(topic, name) for topic, rows in self.rows.items() for name in rows if name not in have.get(topic, ())]
+
+    def alike(self, now: float, lately: float) -> bool:
+        """Return whether all neighbours that were heard lately have what this board has."""
+        return not any(self._lacking(have) for heard, have in self._have.values() if now - heard <= lately)

@@ -1,0 +1,65 @@
+"""An agent from its settings: its data, its function, its method and the form of its messages."""
+
+import time
+import zlib
+from typing import Any
+
+from ..algorithms import method_class
+from ..data.node_shards import open_shard
+from ..data.preparing import Agreed
+from ..errors import InputError
+from .agent import Agent
+from .auto import Auto, WideOracle
+from .board import Group, mark_of
+from .config import USUAL_L2, Config
+from .functions import Function, Oracle
+from .intercepts import Intercepts
+from .rows import Rows
+from .sample_functions import from_samples
+from .settings import Settings
+from .wire import Form, Member
+
+
+def read_function(config: Config) -> Function:
+    """Read the samples of an agent from a file of them."""
+    from ..data.sample_files import read
+
+    features, labels = read(config.data, features=config.dim)
+    if not hasattr(features, "tocsr") or features.shape[1] <= 2048:
+        features = features.toarray() if hasattr(features, "tocsr") else features
+    return from_samples(config.kind, features, labels, config.l2 or USUAL_L2, config.count, config.classes)
+
+
+def make_agent(config: Config, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:
+    """Return the agent of a configuration, whose function may be of a shard that was prepared together with others."""
+    cls = method_class(config.method)
+    if config.tol is not None and cls.oracle != "dual":
+        raise InputError(f"tol cannot be used with {config.method}, whose error nobody can bound; use adom, or rounds")
+    oracle: Any = Oracle(function, config.exact)
+    settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
+    if config.chi is None:
+        settings = Auto(cls, function, zlib.crc32(config.name.encode()))
+        oracle = WideOracle(oracle, settings.canaries)
+    width = function.dim + settings.canaries
+    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
+    problem = config.problem
+    if agreed is not None:
+        problem += f" agreed by {', '.join(agreed.names)} ({mark_of(repr(group)).hex()})"
+    form = Form(problem, config.method, function.dim, width, cls.vectors_per_round, rows.parts)
+    own = Member(config.name, time.time_ns(), 0, function.mu, function.L)
+    if not config.neighbours:
+        own.apart = 0.0  # nobody could differ
+    intercepts = Intercepts(function, agreed) if agreed is not None and agreed.column else None
+    given = (config.neighbours, config.patience, config.gone, intercepts)
+    return Agent(own, rows, form, settings, function, *given)
+
+
+def describe(config: Config) -> dict[str, Any]:
+    """Read the data of an agent; return what is known of it before it meets others."""
+    if config.shard is not None:
+        shard = open_shard(config.shard)
+        classes = {} if config.kind == "ridge" else {"classes": shard.classes()}
+        facts = {"samples": shard.facts.samples, "features": len(shard.facts.features), "target": shard.facts.target}
+        return {"name": config.name, **facts, **classes}
+    made = make_agent(config, read_function(config))
+    return {"name": made.name, "mu": made.members.own.mu, "L": made.members.own.L, "dim": made.form.dim}

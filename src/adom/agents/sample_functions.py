@@ -1,0 +1,225 @@
+"""Functions f_i of labelled samples: logistic regression of two classes and many, and least squares.
+
+The same as `adom.problems` has for many nodes, in NumPy.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..data.node_shards import NodeShard
+from ..data.preparing import Agreed
+from ..errors import InputError, nearest
+from ..problems.curvature import largest_curvature
+from .functions import Function
+
+Array = np.ndarray
+HELD = 2048
+"""The most coordinates, or else samples, of which a matrix is inverted; beyond, conjugate gradients."""
+CG_ACCURACY, CG_STEPS = 0.03, 500
+"""Relative residual, and the most steps, of conjugate gradients."""
+
+
+class SampleFunction(Function):
+    """weight * (mean over samples of loss(a_j'x) + l2 |x|^2 / 2)."""
+
+    steepest: float
+
+    def __init__(self, features: Any, targets: Array, l2: float, weight: float = 1.0, vectors: int = 1) -> None:
+        if not 0 < l2 < np.inf:
+            raise InputError(f"l2 must be positive and finite, got {l2!r}; e.g. l2 = 0.01")
+        self._a: Any = features if hasattr(features, "tocsr") else np.asarray(features, dtype=float)
+        self._b, self._l2, self._weight = np.asarray(targets, dtype=float), float(l2), float(weight)
+        if self._a.ndim != 2 or self._b.shape != self._a.shape[:1] or not self._b.size:
+            raise InputError(
+                f"features must be (samples, dim) and labels (samples,), got {self._a.shape} and {self._b.shape}; "
+                "check that they are of the same samples"
+            )
+        values = self._a.data if hasattr(self._a, "tocsr") else self._a
+        if not (np.isfinite(values).all() and np.isfinite(self._b).all()):
+            raise InputError("features and labels must be finite numbers; drop the samples that are not")
+        self.samples, self.dim = self._a.shape[0], vectors * self._a.shape[1]
+        top = float(largest_curvature(self._a, np.array([self.samples]))[0])
+        self.mu = self._weight * self._l2
+        self.L = self._weight * (self._l2 + self.steepest * top)
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient."""
+        sums = self._a.T @ self._slopes(self._a @ x)
+        return np.asarray(self._weight * (sums / self.samples + self._l2 * x))
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian."""
+        bends = self._curvatures(self._a @ x)
+        if hasattr(self._a, "tocsr"):
+            gram = (self._a.T @ self._a.multiply(bends[:, None]).tocsr()).toarray()
+        else:
+            gram = self._a.T @ (self._a * bends[:, None])
+        return np.asarray(self._weight * (gram / self.samples + self._l2 * np.eye(self.dim)))
+
+    def inverse(self, x: Array) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e, by way of the smaller of A'A and A A', or by products alone where both are large."""
+        if self.dim <= min(self.samples, HELD):
+            return super().inverse(x)
+        if self.samples > HELD:
+            return conjugate_gradients(self._product(x))
+        roots = np.sqrt(self._curvatures(self._a @ x) / self.samples)[:, None]
+        s = self._a.multiply(roots).tocsr() if hasattr(self._a, "tocsr") else self._a * roots
+        gram = s @ s.T
+        gram = gram.toarray() if hasattr(gram, "tocsr") else gram
+        inverse = np.linalg.inv(gram + self._l2 * np.eye(self.samples))
+        return lambda e: np.asarray((e - s.T @ (inverse @ (s @ e))) / (self._weight * self._l2))
+
+    def _product(self, x: Array) -> Callable[[Array], Array]:
+        """Return v -> H v for the Hessian H at x."""
+        bends = self._curvatures(self._a @ x)
+        return lambda v: self._weight * (self._a.T @ (bends * (self._a @ v)) / self.samples + self._l2 * v)
+
+    @abstractmethod
+    def _slopes(self, margins: Array) -> Array:
+        """Return the loss's derivative for every sample."""
+
+    @abstractmethod
+    def _curvatures(self, margins: Array) -> Array:
+        """Return the loss's second derivative for every sample."""
+
+
+class Logistic(SampleFunction):
+    """log(1 + exp(-b a'x)), labels b of -1 and 1."""
+
+    steepest = 0.25
+
+    def _sigmoid(self, margins: Array) -> Array:
+        with np.errstate(over="ignore"):  # 1 / inf is the right answer
+            return np.asarray(1 / (1 + np.exp(self._b * margins)))
+
+    def _slopes(self, margins: Array) -> Array:
+        return np.asarray(-self._b * self._sigmoid(margins))
+
+    def _curvatures(self, margins: Array) -> Array:
+        s = self._sigmoid(margins)
+        return np.asarray(s * (1 - s))
+
+
+class LeastSquares(SampleFunction):
+    """(a'x - b)^2 / 2."""
+
+    steepest = 1.0
+
+    def _slopes(self, margins: Array) -> Array:
+        return np.asarray(margins - self._b)
+
+    def _curvatures(self, margins: Array) -> Array:
+        return np.ones_like(margins)
+
+
+class Softmax(SampleFunction):
+    """log sum_k exp(a'x_k) - a'x_b, labels b from 0 on; x is the x_k one after the other."""
+
+    steepest = 0.5
+
+    def _probabilities(self, x: Array) -> Array:
+        margins = self._a @ x.reshape(-1, self._a.shape[1]).T
+        powers = np.exp(margins - margins.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient."""
+        slopes = self._probabilities(x)
+        slopes[np.arange(self.samples), self._b.astype(int)] -= 1
+        sums = (self._a.T @ slopes).T
+        sums = sums - sums.mean(axis=0)  # they sum to 0 but for rounding, which only l2 would hold down
+        return np.asarray(self._weight * (sums.ravel() / self.samples + self._l2 * x))
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian, block by block."""
+        p, width = self._probabilities(x), self._a.shape[1]
+        hessian = self._l2 * np.eye(self.dim)
+        for k, j in np.ndindex(p.shape[1], p.shape[1]):
+            bends = p[:, k] * ((k == j) - p[:, j]) / self.samples
+            block = self._a.T @ (
+                self._a.multiply(bends[:, None]) if hasattr(self._a, "tocsr") else self._a * bends[:, None]
+            )
+            place = np.ix_(k * width + np.arange(width), j * width + np.arange(width))
+            hessian[place] += block.toarray() if hasattr(block, "tocsr") else block
+        return np.asarray(self._weight * hessian)
+
+    def inverse(self, x: Array) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e."""
+        return Function.inverse(self, x) if self.dim <= HELD else conjugate_gradients(self._product(x))
+
+    def _product(self, x: Array) -> Callable[[Array], Array]:
+        p, width = self._probabilities(x), self._a.shape[1]
+
+        def product(v: Array) -> Array:
+            along = p * (self._a @ v.reshape(-1, width).T)
+            sums = self._a.T @ (along - p * along.sum(axis=1, keepdims=True))
+            return np.asarray(self._weight * (sums.T.ravel() / self.samples + self._l2 * v))
+
+        return product
+
+    def _slopes(self, margins: Array) -> Array:
+        raise NotImplementedError  # of all classes together
+
+    _curvatures = _slopes
+
+
+def conjugate_gradients(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return e -> d with H d about e, by conjugate gradients."""
+
+    def solve(e: Array) -> Array:
+        d, r = np.zeros_like(e), e
+        p, left = r, float(r @ r)
+        enough = CG_ACCURACY**2 * left
+        for _ in range(CG_STEPS):
+            if left <= enough:
+                break
+            bent = product(p)
+            step = left / float(p @ bent)
+            d, r = d + step * p, r - step * bent
+            left, before = float(r @ r), left
+            p = r + left / before * p
+        return d
+
+    return solve
+
+
+KINDS: dict[str, type[SampleFunction]] = {"logistic": Logistic, "ridge": LeastSquares}
+
+
+def from_samples(kind: str, features: Any, labels: Array, l2: float, count: str, classes: Any = None) -> Function:
+    """Return the function of one agent's samples.
+
+    Parameters
+    ----------
+    kind : str
+        "logistic" or "ridge".
+    count : str
+        "nodes": every agent counts alike; "samples": every sample does.
+    classes : (smaller, larger), optional
+        The two labels, for agents that hold one of them only.
+    """
+    if kind not in KINDS:
+        raise InputError(f"unknown problem {kind!r}; {nearest(kind, KINDS)}")
+    labels = np.asarray(labels, dtype=float)
+    if kind == "logistic":
+        smaller, larger = (-1.0, 1.0) if classes is None else (float(value) for value in classes)
+        odd = (labels != smaller) & (labels != larger)
+        if odd.any():
+            raise InputError(
+                f"labels must be {smaller:g} or {larger:g}, got {labels[odd][0]:g}; name both, as classes = [0, 1]"
+            )
+        labels = np.where(labels == larger, 1.0, -1.0)
+    return KINDS[kind](features, labels, l2, float(len(labels)) if count == "samples" else 1.0)
+
+
+def from_prepared(agreed: Agreed, shard: NodeShard) -> Function:
+    """Return the function of a shard that was prepared together with others: the f_i of `Agreed.problem`."""
+    table, labels = agreed.table(shard), agreed.labels(shard)
+    weight = len(agreed.counts) * len(labels) / agreed.samples if agreed.count == "samples" else 1.0
+    if agreed.kind == "softmax":
+        return Softmax(table, labels, agreed.l2 / weight, weight, agreed.vectors)
+    labels = 2.0 * labels - 1 if agreed.kind == "logistic" else labels
+    return KINDS[agreed.kind](table, labels, agreed.l2 / weight, weight)
