@@ -113,7 +113,7 @@ EARLY = [
     ("solve /dev/zero", "cannot read /dev/zero: it is not a regular file"),
     (f"solve --out {'x' * 300}", "cannot make the folder xxx ... xxx: File name too long; choose another --out"),
     (f"solve {'x' * 300}", "cannot read xxx ... xxx: File name too long; expected a file of settings"),
-    (f"plot other.npz -o {'x' * 300}.png", "cannot write xxx ... x.png: File name too long; choose another --output"),
+    (f"plot other.npz -o {'x' * 300}.png", "cannot write xxx ... x.png: File name too long; choose another --out"),
     ("solve --out blocked/below", "cannot make the folder blocked/below: a file stands where a folder is needed"),
     ("solve --out pipe.toml", "cannot make the folder pipe.toml: it is a file; choose another --out"),
     ("solve --oracle gd:99999999999999999999", "unknown oracle 'gd:99999999999999999999'"),
@@ -174,8 +174,8 @@ EARLY = [
     ("plot empty.npz", "empty.npz is not a whole result file; give one that `adom solve` wrote"),
     ("plot array.npy", "array.npy is not a whole result file"),
     ("plot none.npz --axis rounds", "unknown axis 'rounds'; did you mean 'round'?"),
-    ("plot other.npz -o x.jpg", "cannot write x.jpg: its suffix must be one of .png, .pdf, .svg; e.g. --output x.png"),
-    ("plot other.npz -o blocked/x.png", "cannot make the folder blocked: it is a file; choose another --output"),
+    ("plot other.npz -o x.jpg", "cannot write x.jpg: its suffix must be one of .png, .pdf, .svg; e.g. --out x.png"),
+    ("plot other.npz -o blocked/x.png", "cannot make the folder blocked: it is a file; choose another --out"),
     ("--install-completion tcsh", "cannot complete for the shell 'tcsh' ... known: bash, zsh, fish"),
 ]
 

@@ -67,15 +67,20 @@ def test_long_runs_are_thinned_out_from_start_to_end():
     np.testing.assert_allclose(heights(kept, "relative")[0], 10.0 ** (-0.001 * rounds), rtol=0.003)
 
 
-def test_several_seeds_are_a_median_with_a_band_as_far_as_most_go():
+def test_several_seeds_are_a_median_with_a_band_and_a_finished_run_keeps_its_last_value():
     seeds = [run(falling(0.1, 20)), run(falling(0.2, 30)), run(falling(0.3, 40))]
     kept = coded(Line("ADOM", "adom", seeds), 120)
     rounds = numbers(kept["rounds"])
-    assert rounds[-1] == 300  # two of three go as far
+    assert rounds[-1] == 400
     middle, below, above = (numbers(text) / DECADE for text in kept["heights"]["relative"])
     at = rounds.tolist().index(100)
     np.testing.assert_allclose([middle[at], middle[at] - below[at], middle[at] + above[at]], [-2, -3, -1], atol=0.002)
+    np.testing.assert_allclose([middle[-1], middle[-1] - below[-1], middle[-1] + above[-1]], [-6, -12, -2], atol=0.002)
     assert kept["seeds"] == 3
+    wild = [run([10.0, 1e3, 1e6, 1e13], status="diverged")] * 2
+    lost = coded(Line("DNM", "dnm", [*wild, run(falling(0.1, 20))]), 120)
+    assert lost["diverged"] is True
+    assert numbers(lost["rounds"])[-1] == 20  # where the lost ones grew wild
 
 
 def test_a_run_that_diverged_is_cut_where_it_grew_wild():

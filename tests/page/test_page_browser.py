@@ -1,5 +1,6 @@
 """The page in a browser: it draws, its controls work by mouse and keys, on a phone, in the dark; names do no harm."""
 
+import re
 import time
 
 import pytest
@@ -103,6 +104,20 @@ def shows(one, folder, *wanted, without=()):
 def lines(one):
     settled(one)
     return one.run("drawn('Line').map((one) => one.name)")
+
+
+def test_the_chart_is_seen_without_scrolling_and_numbers_are_those_of_the_tables(opened):
+    one = opened(width=1400)  # and 900 high
+    for figure in ("0", "1"):
+        one.run(f"say('#figure', {figure}, 'change')")
+        settled(one)
+        box = "document.querySelector('#plot .bk-Figure').getBoundingClientRect()"
+        top, bottom = one.run(f"[{box}.top, {box}.bottom]")
+        assert 0 < top < bottom <= 900
+        assert bottom - top >= 340
+    cells = one.run("[...document.querySelectorAll('#ends tbody td.number')].map((cell) => cell.innerText)")
+    assert cells
+    assert all(re.fullmatch(r"–|\d{1,4}(\.\d+)?[kMGT]?|\d(\.\d)?e[+-]\d\d", cell) for cell in cells)
 
 
 def test_curves_are_drawn_in_their_colours(opened, tmp_path):

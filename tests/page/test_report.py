@@ -21,6 +21,11 @@ def pair():
     return Quadratic(np.stack([np.diag(row) for row in diagonal]), rng.standard_normal((5, 3))), adom.networks.ring(5)
 
 
+def _drawn(seed):
+    rng = np.random.default_rng(seed)
+    return Quadratic(np.stack([np.diag(row) for row in 1 + 4 * rng.random((5, 3))]), rng.standard_normal((5, 3)))
+
+
 @pytest.fixture(scope="module")
 def folders(pair, tmp_path_factory):
     """One folder for each command."""
@@ -30,6 +35,13 @@ def folders(pair, tmp_path_factory):
     adom.compare(*pair, methods, "unit", rounds=40).save(home / "compare")
     factors = {"a": [0.5, 1.0, 2.0]}
     adom.sweep(*pair, "diging", factors=factors, rounds=20, folder=home / "sweep" / "members").save(home / "sweep")
+    drawn = adom.networks.geometric(5, 0.6, graphs=2, seed=0)
+    two = {"a": [0.5, 1.0]}
+    adom.sweep(pair[0], drawn, "diging", factors=two, seeds=[0, 1, 2], rounds=20).save(home / "seeds")
+    methods = [("b", "diging"), "diging"]
+    networks = {"ring": pair[1], "radio": drawn}
+    compared = adom.compare(_drawn, None, methods, {"b": "unit"}, rounds=20, seeds=2, networks=networks)
+    compared.save(home / "compared")
     (home / "reproduce").mkdir()
     (home / "reproduce" / "plan.json").touch()
     return home
@@ -65,6 +77,34 @@ def test_members_of_a_sweep_are_told_apart_by_what_was_varied(folders):
     labels = [line.label for line in only(read([folders / "sweep"])).lines]
     assert len(set(labels)) == 3
     assert all(label.startswith("DIGing, unit with a=") for label in labels)
+
+
+def test_seeds_of_a_sweep_are_one_line_each(folders):
+    assert kind(folders / "seeds") == "sweep"
+    content = read([folders / "seeds"])
+    lines = only(content).lines
+    assert {line.label for line in lines} == {"DIGing, unit, a x 0.5", "DIGing, unit, a x 1"}
+    for line in lines:
+        assert {run.provenance["network"]["seed"] for run in line.runs} == {0, 1, 2}
+        assert len({run.provenance["sweep"]["factors"]["a"] for run in line.runs}) == 1
+    assert len(content.runs) == 6
+
+
+def test_a_comparison_over_seeds_has_a_panel_for_each_network_and_its_own_order(folders, tmp_path):
+    (figure,) = read([folders / "compared"]).figures
+    (panels,) = figure.pages.values()
+    assert [(place.title, place.row, place.column) for place in panels] == [
+        ("_drawn on ring", 0, 0), ("_drawn on radio", 0, 1)
+    ]  # fmt: skip
+    for place in panels:
+        assert [line.label for line in place.lines] == ["b", "DIGing"]
+        assert [[run.provenance["compare"]["seed"] for run in line.runs] for line in place.lines] == [[0, 1], [0, 1]]
+    shutil.copytree(folders / "compared", tmp_path / "tuned")
+    path = next((tmp_path / "tuned" / "members").glob("*.npz"))
+    searched = adom.load(path)
+    place = {**searched.provenance["compare"], "search": True}
+    replace(searched, provenance={**searched.provenance, "compare": place}).save(path)
+    assert len(read([tmp_path / "tuned"]).runs) == 7  # what only tuned is not judged
 
 
 def test_files_are_drawn_together_and_like_ones_numbered(folders, tmp_path):

@@ -194,6 +194,14 @@ def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
     first, second = found.parts.values()
     assert list(first.results) == ["diging", "same"]
     assert second.skipped == dict.fromkeys(["diging", "same"], "interrupted before it began")
+    assert "diging did not run: interrupted before it began" in str(found)
+    del count[:]
+    apart = {"one": drawn, "other": drawn}
+    half = adom.compare(quadratic, None, ["diging"], "unit", rounds=60, tol=1e-9, seeds=2, networks=apart)
+    assert not half.runs(network="other")
+    check_latex(half.to_latex())
+    assert len(half.plot().axes) == 2
+    assert str(half).count("to a relative error of") == 1
     del count[1:]
     count.append(1)
     with pytest.raises(KeyboardInterrupt):

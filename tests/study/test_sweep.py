@@ -225,7 +225,11 @@ def test_some_methods_and_problems_have_nothing_to_vary(problem, network):
 
 def test_saved_files(wide, tmp_path):
     folder = wide.save(tmp_path / "deep")
-    assert {path.name for path in folder.iterdir()} == {"table.csv", "sweep.png"}
+    assert {path.name for path in folder.iterdir()} == {"table.csv", "sweep.png", "members"}
+    kept = {path.stem: adom.load(path) for path in (folder / "members").iterdir()}
+    assert len(kept) == len(wide.results)
+    for result in wide.results.values():
+        assert kept[result.provenance["sweep"]["key"]].history.equals(result.history)
     again = pd.read_csv(folder / "table.csv")
     assert list(again.columns) == list(wide.table.columns)
     np.testing.assert_array_equal(again["error"], wide.table["error"])

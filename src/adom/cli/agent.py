@@ -35,7 +35,7 @@ Set = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="DIR", help="Folder for model and checkpoint, or keys.", show_default=False,
+        "--out", "-o", metavar="DIR", help="Folder for model and checkpoint, or keys.", show_default=False,
         rich_help_panel=OUTPUT,
     ),
 ]  # fmt: skip

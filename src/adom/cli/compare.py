@@ -140,7 +140,7 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
     rows = []
     for row in _rows(comparison):
         costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients", "floats_sent", "seconds")]
-        rows.append((row["title"], row["status"], f"{row['relative_error']:.1e}", *costs))
+        rows.append((row["title"], row["status"], format_short(row["relative_error"]), *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "
         f"chi {number(about['chi'])}{steps_of(about['window'])}; "

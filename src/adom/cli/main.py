@@ -73,7 +73,7 @@ Files go to out/. For more: adom --help and adom COMMAND --help."""
 
 EXAMPLES = {
     solve: "adom solve --data a6a --nodes 50 --kappa 1000 --network ring --rounds 20000",
-    compare: "adom compare --methods adom,adom+,diging --parameters unit --rounds 3000",
+    compare: "adom compare --methods adom,diging --rounds 3000   or, over seeds: adom compare --seeds 5 --latex",
     sweep: "adom sweep sweep.toml --out out/sweep   with lines [sweep.factors] and eta = [0.5, 1, 2] in the file",
     verify: "adom verify --nodes 10 --network ring --rounds 200",
     network: "adom network --network ring,star --every 20 --nodes 50",

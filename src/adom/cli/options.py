@@ -27,7 +27,8 @@ ConfigFile = Annotated[
     ),
 ]
 OutFolder = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Folder for the files; made if need be.", rich_help_panel=OUTPUT)
+    Path,
+    typer.Option("--out", "-o", metavar="DIR", help="Folder for the files; made if need be.", rich_help_panel=OUTPUT),
 ]
 
 

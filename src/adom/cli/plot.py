@@ -29,30 +29,28 @@ def plot(
             autocompletion=one_of(axes),
         ),
     ] = "round",
-    output: Annotated[
+    out: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Figure to write: .png, .pdf or .svg.", rich_help_panel=OUTPUT
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="Figure: .png, .pdf or .svg.", rich_help_panel=OUTPUT),
     ] = Path("out/plot.png"),
     json: AsJson = False,
 ) -> int:
     """Draw saved runs in one figure; nothing is run."""
-    from . import output as printed
+    from . import output
 
     if axis not in axes():
         raise InputError(f"unknown axis {axis!r}; {nearest(axis, axes())}")
-    printed.results(results)
-    printed.file(output, (".png", ".pdf", ".svg"), "--output")
+    output.results(results)
+    output.file(out, (".png", ".pdf", ".svg"), "--out")
 
     from ..plot.curves import convergence
     from ..plot.style import save
     from ..run.result import load
 
     runs = [load(path) for path in results]
-    written = save(convergence(runs, axis=axis), output)
+    written = save(convergence(runs, axis=axis), out)
     if json:
-        printed.as_json({"runs": len(runs), "axis": axis, "files": {"figure": written}})
+        output.as_json({"runs": len(runs), "axis": axis, "files": {"figure": written}})
     else:
-        printed.wrote(written)
+        output.wrote(written)
     return Exit.DONE

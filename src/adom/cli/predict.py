@@ -21,7 +21,7 @@ Rows = Annotated[
 ]
 OutFile = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", help="CSV file to write; left out: stdout.", rich_help_panel=OUTPUT),
+    typer.Option("--out", "-o", metavar="FILE", help="CSV file to write; left out: stdout.", rich_help_panel=OUTPUT),
 ]
 Target = Annotated[
     str | None, typer.Option("--target", metavar="TEXT", help="Column with the truth; left out: the model's own.")

@@ -35,7 +35,7 @@ Page = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Keep data, settings, logs and models there.", rich_help_panel=OUTPUT),
+    typer.Option("--out", "-o", metavar="DIR", help="Keep data, settings, logs, models there.", rich_help_panel=OUTPUT),
 ]
 
 

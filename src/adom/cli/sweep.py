@@ -135,7 +135,7 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
 
 def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
     from ..util.text import format_short
-    from .output import lines, number, table
+    from .output import lines, table
 
     ranked = result.ranking()
     target = float(ranked["target"].iloc[0])
@@ -145,8 +145,8 @@ def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
     rows = []
     for row in ranked.head(SHOWN).to_dict("records"):
         costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients")]
-        cells = [number(row[name]) if isinstance(row[name], float | int) else row[name] or "-" for name in varied]
-        rows.append((row["label"], *cells, row["status"], f"{row['relative_error']:.1e}", *costs))
+        cells = [format_short(row[name]) if isinstance(row[name], float | int) else row[name] or "-" for name in varied]
+        rows.append((row["label"], *cells, row["status"], format_short(row["relative_error"]), *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}; "
         f"{about['done']} of {about['members']} members done, best first\n"

@@ -52,11 +52,13 @@ def letters(numbers: Iterable[int]) -> str:
 def coded(line: Line, points: int) -> dict[str, Any]:
     """Return a line as JSON can hold it.
 
-    Over several seeds the middle is the median at equal rounds, and the band goes from the least to the greatest, as
-    far as more than half of the seeds go.
+    Over several seeds the middle is the median at equal rounds, and the band goes from the least to the greatest. A
+    run that has ended keeps its last value; where most were lost, the line ends as most do.
     """
     traces = [_trace(run) for run in line.runs]
-    grid = _grid(traces, points)
+    lost = 2 * sum(run.lost for run in line.runs) > len(traces)
+    ends = sorted(trace["round"][-1] for trace in traces)
+    grid = _grid(traces, ends[(len(ends) - 1) // 2] if lost else ends[-1], points)
     counts = Counter(run.status for run in line.runs)
     status = ", ".join(f"{count} {name}" for name, count in counts.items()) if len(counts) > 1 else line.runs[0].status
     return {
@@ -65,7 +67,7 @@ def coded(line: Line, points: int) -> dict[str, Any]:
         "seeds": len(traces),
         **({} if line.shown else {"off": True}),
         "status": status,
-        **({"diverged": True} if sum(run.lost for run in line.runs) > len(traces) / 2 else {}),
+        **({"diverged": True} if lost else {}),
         "rounds": letters(grid),
         "costs": {name: _cost(traces, name, grid) for name in COSTS},
         "heights": {name: _heights(traces, name, grid) for name in MEASURES if all(name in trace for trace in traces)},
@@ -103,10 +105,8 @@ def _logs(start: float, values: np.ndarray) -> np.ndarray:
     return np.where(whole <= 0, FLOOR, np.clip(logs, FLOOR, -FLOOR))
 
 
-def _grid(traces: Sequence[dict[str, np.ndarray]], points: int) -> np.ndarray:
-    """Return the rounds of a curve: all that were recorded, or at most `points` of them."""
-    ends = sorted((trace["round"][-1] for trace in traces), reverse=True)
-    end = ends[len(ends) // 2]  # more than half of the seeds go as far
+def _grid(traces: Sequence[dict[str, np.ndarray]], end: float, points: int) -> np.ndarray:
+    """Return the rounds of a curve up to `end`: all that were recorded, or at most `points` of them."""
     recorded = np.unique(np.concatenate([trace["round"] for trace in traces]))
     recorded = recorded[recorded <= end]
     if len(recorded) <= points:
@@ -116,14 +116,16 @@ def _grid(traces: Sequence[dict[str, np.ndarray]], points: int) -> np.ndarray:
     return np.unique(np.rint(np.concatenate([even, uneven])).astype(np.int64))
 
 
-def _over_seeds(traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarray) -> np.ndarray:
-    """Return one row per seed, NaN beyond its end."""
-    return np.stack([np.interp(grid, trace["round"], trace[name], right=np.nan) for trace in traces])
+def _over_seeds(
+    traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarray, beyond: float | None = None
+) -> np.ndarray:
+    """Return one row per seed; beyond its end its last value, or another."""
+    return np.stack([np.interp(grid, trace["round"], trace[name], right=beyond) for trace in traces])
 
 
 def _cost(traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarray) -> list[Any]:
     """Return the unit of the median cost per round, and that cost as letters."""
-    per_round = np.nanmedian(_over_seeds(traces, name, grid), axis=0) / np.maximum(grid, 1)
+    per_round = np.nanmedian(_over_seeds(traces, name, grid, np.nan), axis=0) / np.maximum(grid, 1)
     if grid[0] == 0 and len(grid) > 1:
         per_round[0] = per_round[1]
     largest = float(np.max(per_round))

@@ -1,14 +1,14 @@
 """Content of a report: result files and folders of runs, read and put in order.
 
-A folder is one of `adom reproduce` (it has a plan.json), of `adom sweep` (it has a folder members), or any other with
-result files, such as those of `adom compare` and `adom solve`.
+A folder is one of `adom reproduce` (it has a plan.json), of `adom sweep` or `adom compare --seeds` (it has a folder
+members), or any other with result files, such as those of `adom compare` and `adom solve`.
 """
 
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,11 @@ from ..study.compare import file_names
 from ..study.metrics import relative_errors
 from ..util import files
 from ..util.text import format_count
+from . import groups
 from .content import Content, Figure, Line, Panel, Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN = 11
 """Curves visible at first where a panel has many: one for each colour."""
@@ -91,7 +95,7 @@ def read(
 
     def add(name: str, title: str, loaded: Sequence[ResultFile], source: str) -> None:
         figures.append(_figure(name, title, loaded))
-        runs.extend(run_row(file, name) for file in loaded)
+        runs.extend(run_row(file, name, **_position(file.result)) for file in loaded)
         sources.append(source)
 
     single = [ResultFile(path, load(path), "") for path, what in kinds.items() if what == "file"]
@@ -107,7 +111,8 @@ def read(
             sources += part.inputs
         else:
             loaded = _folder(path, kinds[path], progress, say)
-            title_of_folder = f"{'Sweep' if kinds[path] == 'sweep' else 'Runs'} in {name}"
+            swept = kinds[path] == "sweep" and groups.place_of(loaded[0].result) is None
+            title_of_folder = f"{'Sweep' if swept else 'Runs'} in {name}"
             add(name, title_of_folder, loaded, f"{format_count(len(loaded), 'result')} of the folder {name}")
     heading = title or ("Reproduction of the ADOM paper" if ledgers else f"Runs of {_methods(runs)}")
     return Content(heading, sources, figures, runs, ledgers)
@@ -140,21 +145,38 @@ def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], N
             bar.update(number + 1)
     if not loaded:
         raise damaged[0]
+    judged = [file for file in loaded if not groups.is_search(file.result)] or loaded
+    if groups.place_of(judged[0].result) is not None:
+        table = _table(path)
+        rows = table[groups.ROW].itertuples(index=False, name=None) if {*groups.ROW} <= {*table} else ()
+        place = {row: number for number, row in enumerate(rows)}
+        judged.sort(key=lambda file: place.get(groups.row_of(file.result), len(place)))
     for fault in damaged:
         say(f"left out: {fault}")
-    return loaded
+    return judged
 
 
 def _labels(path: Path) -> list[str]:
     """Return the labels of a comparison, as its table has them."""
+    table = _table(path)
+    return list(dict.fromkeys(table["label"])) if "label" in table else []
+
+
+def _table(path: Path) -> "pd.DataFrame":
+    """Return the table in a folder, as texts; an empty one where there is none, or another program's."""
     import pandas as pd
 
     try:
         text = files.text(path / "table.csv", "")
-        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-    except (ValueError, OverflowError):  # another program's table, or a damaged one
-        return []
-    return list(dict.fromkeys(table["label"])) if "label" in table else []
+        return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    except (ValueError, OverflowError):
+        return pd.DataFrame()
+
+
+def _position(result: Result) -> dict[str, Any]:
+    """Return problem, network and seed of a run of a comparison over seeds, as cells of the table of runs."""
+    place = groups.place_of(result)
+    return {} if place is None else {"panel": " on ".join(place), "seed": groups.seed_of(result)}
 
 
 def _methods(runs: Sequence[Run]) -> str:
@@ -163,21 +185,49 @@ def _methods(runs: Sequence[Run]) -> str:
 
 
 def _figure(name: str, title: str, files: Sequence[ResultFile]) -> Figure:
-    """Return all runs of a folder as one panel."""
+    """Return the runs of a folder as one panel, or as one for each problem and network of a comparison."""
+    panels: dict[groups.Place, Panel] = {}
+    for place in dict.fromkeys(groups.place_of(file.result) for file in files):
+        some = [file for file in files if groups.place_of(file.result) == place]
+        heading = title if place is None else " on ".join(place)
+        panels[place or ("", "")] = _panel(name if place is None else heading, heading, some)
+    return Figure(name, title, "", {"": groups.arranged(panels)})
+
+
+def _panel(name: str, title: str, files: Sequence[ResultFile]) -> Panel:
+    """Return runs as one panel; those of a sweep or a comparison that differ in the seed alone are one line."""
     monitored = [file for file in files if file.result.measure]
-    lines = [
-        Line(label, _name(file.result), [file.result])
-        for label, file in zip(tell_apart(monitored), monitored, strict=True)
-    ]
-    if len(monitored) > 2 * SHOWN:  # the best come first, and have the colours for themselves
-        lines = sorted(lines, key=lambda line: rank(line.runs[0]))[:MOST]
+    lines = _lines(monitored)
+    if len(lines) > 2 * SHOWN:  # the best come first, and have the colours for themselves
+        lines = sorted(lines, key=lambda line: min(map(rank, line.runs)))[:MOST]
         lines = [replace(line, shown=number < SHOWN) for number, line in enumerate(lines)]
     missing = len(files) - len(monitored)
     reasons = [f"{missing} of {len(files)} runs have no curve: they ran without monitoring"] if missing else []
-    if len(monitored) > MOST:
+    if len(monitored) > MOST and len(lines) == MOST:
         reasons.append(f"the best {MOST} of {len(monitored)} runs are drawn; the table has all")
-    panel = Panel(name, title, lines, _common([file.result for file in monitored or files]), reason="; ".join(reasons))
-    return Figure(name, title, "", {"": [panel]})
+    about = _common([file.result for file in monitored or files])
+    return Panel(name, title, lines, about, reason="; ".join(reasons))
+
+
+def _lines(files: Sequence[ResultFile]) -> list[Line]:
+    """Return the lines of runs."""
+    results = [file.result for file in files]
+    members = [number for number, run in enumerate(results) if {"sweep", "compare"} & run.provenance.keys()]
+    parts = [[number] for number in range(len(files))]
+    if len(members) == len(files):
+        parts = groups.over_seeds(results, [_base_label(file) for file in files])
+    traits = [_traits(run) for run in results]
+    for number in (number for part in parts if len(part) > 1 for number in part):
+        run = results[number]
+        kind = str((run.provenance.get("network") or {}).get("generator", ""))
+        traits[number] |= {"protocol": groups.settings_of(run), "network": kind}
+        if groups.place_of(run) is not None:
+            traits[number]["kappa"] = ""  # which may differ from seed to seed
+    labels = tell_apart([files[part[0]] for part in parts], [traits[part[0]] for part in parts])
+    return [
+        Line(label, _name(results[part[0]]), [results[number] for number in part])
+        for label, part in zip(labels, parts, strict=True)
+    ]
 
 
 def rank(result: Result) -> tuple[bool, float, float]:
@@ -212,10 +262,9 @@ def _traits(result: Result) -> dict[str, str]:
     }
 
 
-def tell_apart(files: Sequence[ResultFile]) -> list[str]:
+def tell_apart(files: Sequence[ResultFile], traits: Sequence[dict[str, str]]) -> list[str]:
     """Return a distinct label for each run: its own or its method, and the traits in which runs of one label differ."""
     labels = [_base_label(file) for file in files]
-    traits = [_traits(file.result) for file in files]
     for trait in traits[0] if traits else ():
         values: dict[str, set[str]] = {}
         for label, own in zip(labels, traits, strict=True):
@@ -229,7 +278,7 @@ def tell_apart(files: Sequence[ResultFile]) -> list[str]:
 
 def _base_label(file: ResultFile) -> str:
     name = file.result.provenance.get("method", {}).get("name")
-    return file.label if file.label and file.label != name else file.result.label
+    return groups.label_of(file.result, file.label if file.label and file.label != name else file.result.label)
 
 
 def _common(results: Sequence[Result]) -> str:

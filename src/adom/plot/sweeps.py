@@ -39,7 +39,8 @@ def sweep_figure(
 ) -> "Figure":
     """Draw a cost to reach the target against a column of a sweep's table, or over two columns as maps.
 
-    Over all other columns the best is shown, over seeds the median. A setting that never reached the target is a
+    Over all other columns the best is shown, over seeds the median, and on curves also the least and the greatest. A
+    setting that never reached the target is a
     cross on the upper edge of curves, and left white on a map.
 
     Parameters
@@ -61,8 +62,9 @@ def sweep_figure(
     seeds = [name for name in ("seed", "network") if name not in keys]
     best = members.groupby([*keys, *seeds], dropna=False, sort=False)[value].min().reset_index()
     best[value] = best[value].fillna(np.inf)  # where most seeds miss the target, so does their median
-    costs = best.groupby(keys, sort=False)[value].median().reset_index()
-    costs[value] = costs[value].replace(np.inf, np.nan)
+    over = best.groupby(keys, sort=False)[value]
+    costs = over.agg(["median", "min", "max"]).reset_index().rename(columns={"median": value})
+    costs = costs.replace(np.inf, np.nan)
     with in_style(style):
         return _curves(costs, x, value, style) if y is None else _maps(costs, x, y, value, style)
 
@@ -122,6 +124,11 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Fi
             linestyle=DASHES[number % len(DASHES)] if numeric else "",
             linewidth=1.2 * scale,
         )
+        spread = costs[costs["label"] == label].set_index(x)[["min", "max"]].loc[at].to_numpy(dtype=float).T
+        if (spread[0] < spread[1]).any() and numeric:
+            axes.fill_between(across, *spread, color=colour, alpha=0.15, linewidth=0)
+        elif (spread[0] < spread[1]).any():
+            axes.vlines(across, *spread, color=colour, alpha=0.4, linewidth=2 * scale)
         missed = across[np.isnan(heights)]
         edge = axes.get_xaxis_transform()
         axes.plot(missed, np.ones_like(missed), transform=edge, clip_on=False, color=colour, **cross)

@@ -157,7 +157,7 @@ class Comparison:
         rows = []
         for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
             costs = [format_short(row[f"{cost}_to_target"]) for cost in COSTS]
-            rows.append([name, row["status"], *costs, f"{row['relative_error']:.1e}"])
+            rows.append([name, row["status"], *costs, format_short(row["relative_error"])])
         aim = "any lower error" if np.isnan(self.target) else f"a relative error of {self.target:.3g}"
         heads = ["method", "status", "rounds", "gradients", "numbers", "seconds", "last error"]
         notes = [f"{label} did not run: {reason}" for label, reason in self.skipped.items()]

@@ -99,7 +99,7 @@ class Runner:
             (searched,) = self._made([at])
             if searched.status not in FINISHED:
                 raise KeyboardInterrupt
-            searched = _described(at, key, searched)
+            searched = _described(at, key, searched, search=True)
             self.store.keep(key, searched)
         account = {**searched.provenance["tuning"], "seed": at.instance.seed}
         method = transferred(run.problem, run.network, run.cls, account["chosen"])
@@ -157,8 +157,8 @@ class Runner:
         )
 
 
-def _described(run: Run, key: str, result: Result) -> Result:
+def _described(run: Run, key: str, result: Result, **more_of_it: bool) -> Result:
     """Return the result with its place in the comparison in the provenance."""
-    place = {"key": key, "label": run.entry.label, **run.instance._asdict()}
+    place = {"key": key, "label": run.entry.label, **run.instance._asdict(), **more_of_it}
     more = {"tuning": run.tuning} if run.tuning else {}
     return replace(result, provenance={**result.provenance, "protocol": run.protocol, "compare": place, **more})

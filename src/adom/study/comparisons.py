@@ -123,7 +123,8 @@ class Comparisons:
             if self.rtol is not None:
                 found[place] = self.rtol
             elif self.tol is not None:
-                found[place] = float(np.median([relative(self.tol, run) for many in runs.values() for run in many]))
+                starts = [relative(self.tol, run) for many in runs.values() for run in many]
+                found[place] = float(np.median(starts)) if starts else np.nan
             else:
                 worst = [max(_least(run) for run in many) for many in runs.values()]
                 found[place] = smallest_of(worst)
@@ -260,7 +261,7 @@ class Comparisons:
             return latex_table(heads, [("", cells)], usual if caption is None else caption, label)
         blocks = []
         for place, rows in self._rows_by_place(cost):
-            best = min(row[cost] for row in rows)
+            best = min((row[cost] for row in rows), default=np.inf)
             lines = []
             for row in rows:
                 middle = latex_spread(row[cost], row[f"{cost}_low"], row[f"{cost}_high"], bold=row[cost] == best)
@@ -346,7 +347,7 @@ class Comparisons:
             rounds = spread(row["rounds"], row["rounds_low"], row["rounds_high"])
             costs = [format_short(row[cost]) for cost in COSTS if cost != "rounds"]
             reached = f"{row['reached']}/{row['seeds']}"
-            cells.append([self._titles[row["method"]], rounds, reached, *costs, f"{row['error']:.1e}"])
+            cells.append([self._titles[row["method"]], rounds, reached, *costs, format_short(row["error"])])
         return cells
 
     def __repr__(self) -> str:

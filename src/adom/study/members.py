@@ -44,7 +44,7 @@ class Member:
     oracle : str, optional
         Oracle of a dual method.
     problem, network
-        `place` is the index of the network in the sweep.
+        `place` is the index of the network in the sweep, `given` that of the network it was drawn from.
     refused : str
         Why it cannot run; empty where it can.
     """
@@ -62,6 +62,7 @@ class Member:
     network: Network | DirectedNetwork
     place: int = 0
     refused: str = ""
+    given: int = 0
 
     @property
     def base(self) -> str:
@@ -104,7 +105,7 @@ class SweepSpec:
 
 def expand(problem: Problem, network: Any, spec: SweepSpec, rounds: int) -> list[Member]:
     """Return all members; those that a method's own rules or the budget refuse say so."""
-    networks = _networks(problem, network, spec.seeds)
+    networks, draws = _networks(problem, network, spec.seeds)
     problems = _problems(problem, spec.kappas)
     entries = _entries(spec)
     points = _points(spec, entries)
@@ -126,9 +127,8 @@ def expand(problem: Problem, network: Any, spec: SweepSpec, rounds: int) -> list
                 refused = str(error)
             for oracle in oracles if cls.oracle == "dual" else [None]:
                 settings = (protocol, values, factors, assume, oracle)
-                members.append(
-                    Member(len(members), entry.label, cls, method, *settings, own_problem, net, place, refused)
-                )
+                place_of = (own_problem, net, place, refused, place // draws)
+                members.append(Member(len(members), entry.label, cls, method, *settings, *place_of))
     return members
 
 
@@ -143,17 +143,18 @@ def _varied(base: Method, values: dict[str, float], factors: dict[str, float], r
     return method
 
 
-def _networks(problem: Problem, network: Any, seeds: Any) -> list[Network | DirectedNetwork]:
+def _networks(problem: Problem, network: Any, seeds: Any) -> tuple[list[Network | DirectedNetwork], int]:
+    """Return the networks, and how many were drawn from each that was given."""
     networks = list(network) if isinstance(network, list | tuple) else [network]
     if not networks:
         raise InputError("got no networks; give one, or a list of them")
     for net in networks:
         check_pair(problem, net, directed=True)
     if seeds is None:
-        return networks
+        return networks, 1
     for seed in _list(seeds):
         check_whole("seeds", seed, 0, "e.g. seeds=range(5)")
-    return [net.reseeded(int(seed)) for net, seed in product(networks, _list(seeds))]
+    return [net.reseeded(int(seed)) for net, seed in product(networks, _list(seeds))], len(_list(seeds))
 
 
 def _problems(problem: Problem, kappas: Any) -> list[Problem]:

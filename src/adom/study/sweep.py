@@ -189,5 +189,5 @@ def _described(member: Member, key: str, result: Result) -> Result:
             changed = {name: changed[name] for name in {**member.values, **member.factors}}
         protocol = {**(protocol if isinstance(protocol, dict) else {"protocol": protocol}), **changed}
     settings = {"values": member.values, "factors": member.factors, "assume": member.assume}
-    sweep = {"key": key, "label": member.label, "base": member.protocol, **settings}
+    sweep = {"key": key, "label": member.label, "base": member.protocol, "network": member.given, **settings}
     return replace(result, provenance={**result.provenance, "protocol": protocol, "sweep": sweep})

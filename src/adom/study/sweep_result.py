@@ -155,10 +155,17 @@ class Sweep:
         return sweep_figure(self.table, x, y, value, style)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write table.csv and sweep.png into `folder`; return the folder. Members are saved by ``sweep(folder=)``."""
+        """Write table.csv, sweep.png and a file for each member in members/; return the folder.
+
+        `adom report` reads it. Members that ``sweep(folder=)`` has saved there are not written again.
+        """
         from ..plot.style import save
 
         target = Path(folder)
+        for result in self.results.values():
+            file = target / "members" / f"{result.provenance['sweep']['key']}.npz"
+            if not file.exists():
+                result.save(file)
         with atomic(target / "table.csv") as partial:
             self.table.to_csv(partial, index=False)
         save(self.plot(), target / "sweep.png")

@@ -7,9 +7,10 @@ dark. Uses the standard library only.
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
-from .text import format_number, format_power
+from .text import format_number, format_power, format_short
 
 Numbers: TypeAlias = Any  # a list or an array of them
 
@@ -67,7 +68,7 @@ def grid(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
     )
     body = "".join(
         '<tr style="background:none">'
-        + "".join(f'<td style="{CELL}">{escaped(_shown(cell))}</td>' for cell in row)
+        + "".join(f'<td style="{CELL}">{escaped(_cell(cell))}</td>' for cell in row)
         + "</tr>"
         for row in rows
     )
@@ -80,11 +81,18 @@ def grid(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
 
 def bold(text: object) -> Markup:
     """Return a cell in bold."""
-    return Markup(f"<strong>{escaped(_shown(text))}</strong>")
+    return Markup(f"<strong>{escaped(_cell(text))}</strong>")
 
 
 def _shown(value: object) -> object:
     return value if isinstance(value, Markup) else format_number(value)
+
+
+def _cell(value: object) -> object:
+    """Return a cell of a table, with numbers as all tables have them, and a longer dash where there is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return format_short(float(value)) if math.isfinite(value) else "–"
 
 
 def curve(

@@ -29,17 +29,19 @@ def format_number(value: Any, digits: int = 3) -> str:
 
 
 def format_short(value: float) -> str:
-    """Write a count in at most five characters.
+    """Write a number in at most seven characters, as all tables have it: counts, times and errors alike.
 
     Examples
     --------
     >>> format_short(987), format_short(12_345), format_short(1_234_567_890), format_short(7.25)
     ('987', '12.3k', '1.23G', '7.25')
-    >>> format_short(float("nan"))
-    '-'
+    >>> format_short(1e-10), format_short(3.21e-11), format_short(float("nan"))
+    ('1e-10', '3.2e-11', '-')
     """
     if not math.isfinite(value):
         return "-"
+    if 0 < abs(value) < 1e-3:
+        return f"{value:.1e}".replace(".0e", "e")
     if abs(value) < 1e4:
         return f"{value:.4g}" if value == int(value) else f"{value:.3g}"
     factor, unit = next(pair for pair in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= pair[0])

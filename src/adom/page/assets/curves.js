@@ -92,7 +92,7 @@ function drawPlot() {
     : !shownLines.length ? "All methods are switched off; switch one on below." : "";
   element.classList.toggle("bare", Boolean(empty));
   const notes = [];
-  if (shownLines.some((line) => line.seeds > 1)) notes.push("Lines are medians over seeds at equal rounds; bands go from the least to the greatest.");
+  if (shownLines.some((line) => line.seeds > 1)) notes.push("Lines are medians over seeds at equal rounds, bands go from the least to the greatest; a run that has ended keeps its last value.");
   if (shownLines.some((line) => line.diverged)) notes.push("A cross: diverged, or growing at the end.");
   $("seeds").textContent = empty ? "" : notes.join(" ");
   if (empty) {
@@ -108,8 +108,14 @@ function drawPlot() {
   });
   showIn(element, () => drawLines(element, lines, {
     xlabel: DATA.axes[state.across].split(",")[0], xshort: ACROSS[state.across], ylabel: UP[state.up][1], xlog: state.acrossLog, ylog: state.upLog,
-    height: Math.round(Math.min(540, Math.max(340, 0.62 * element.clientWidth))),
+    height: chartHeight(element),
   }));
+}
+
+/** As high as the width asks for, and no higher than the window shows without scrolling, if that is enough. */
+function chartHeight(element) {
+  const top = element.getBoundingClientRect().top + scrollY;
+  return Math.round(Math.max(340, Math.min(540, 0.62 * element.clientWidth, innerHeight - top - 12)));
 }
 
 /** Draw all panels of the figure as small pictures in their grid, with one scale of heights. */

@@ -24,23 +24,15 @@ function radios(fieldset, options, chosen, pick) {
   }
 }
 
-/** A number for people to read, with about four digits. */
+/** A number in at most seven characters, as the tables of the command line have it (`format_short`). */
 function shown(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (value === 0) return "0";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e6) return value.toLocaleString("en");
-  if (size >= 1e-3 && size < 1e5) return Number(value.toPrecision(size >= 1e4 ? 5 : 4)).toLocaleString("en", {maximumFractionDigits: 6});
-  if (size >= 1e5 && size < 1e15) {
-    const power = Math.floor(Math.log10(size) / 3);
-    return `${Number((value / 1000 ** power).toPrecision(4))} ${["", "k", "M", "G", "T"][power]}`;
-  }
-  const [digits, exponent] = value.toExponential(2).split("e");
-  return `${digits}·10${raised(Number(exponent))}`;
-}
-
-function raised(number) {
-  return String(number).replace(/[-0-9]/g, (digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]));
+  if (value === 0 || (Number.isInteger(value) && size < 1e4)) return String(value);
+  if (size < 1e-3 || size >= 1e15) return value.toExponential(1).replace(".0e", "e").replace(/e([+-])(\d)$/, "e$10$2");
+  if (size < 9999.5) return String(Number(value.toPrecision(3)));
+  const power = Math.min(4, Math.floor(Math.log10(size) / 3));
+  return `${Number((value / 1000 ** power).toPrecision(3))}${["", "k", "M", "G", "T"][power]}`;
 }
 
 const dark = () => document.documentElement.dataset.theme === "dark";

@@ -1,0 +1,96 @@
+"""Runs that differ in the seed alone, put together: members of a comparison or a sweep as lines over seeds."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..run.result import Result, protocol_text
+from ..study.comparison import title
+from .content import Panel
+
+Place = tuple[str, str]
+ROW = ["problem", "network", "seed", "method"]
+"""Columns that tell the rows of a comparison's table apart."""
+
+
+def place_of(result: Result) -> Place | None:
+    """Return the problem and the network of a run of a comparison over seeds, by name."""
+    at = result.provenance.get("compare")
+    return None if at is None else (str(at["problem"]), str(at["network"]))
+
+
+def seed_of(result: Result) -> int | None:
+    """Return the seed that a run was drawn with."""
+    at = result.provenance.get("compare") or result.provenance.get("network") or {}
+    seed = at.get("seed")
+    return None if seed is None else int(seed)
+
+
+def is_search(result: Result) -> bool:
+    """Return whether a run only tuned parameters, on a seed that is not judged."""
+    return bool((result.provenance.get("compare") or {}).get("search"))
+
+
+def settings_of(result: Result) -> str:
+    """Return the parameters of a run as they were asked for; those of a sweep do not depend on the seed's constants."""
+    swept = result.provenance.get("sweep")
+    if not swept:
+        return result.protocol
+    parts = [protocol_text(swept.get("base"))]
+    parts += [f"{name} = {value:.4g}" for name, value in (swept.get("values") or {}).items()]
+    scaled = {**(swept.get("assume") or {}), **(swept.get("factors") or {})}
+    return ", ".join([*parts, *(f"{name} x {value:.4g}" for name, value in scaled.items())])
+
+
+def same_but_seed(result: Result, label: str) -> str:
+    """Return a key that runs share which differ in nothing but the seed."""
+    provenance = result.provenance
+    about: list[Any] = [label, settings_of(result), provenance.get("oracle")]
+    if (place := place_of(result)) is not None:
+        about += place
+    else:
+        recipe = provenance.get("network") or {}
+        given = (provenance.get("sweep") or {}).get("network")  # the number of the network, as the sweep was given it
+        about.append(_seedless({**recipe, "chi": None}) if given is None else given)
+        about.append(f"{(provenance.get('problem') or {}).get('kappa') or 0:.6g}")
+    return json.dumps(about, sort_keys=True, default=str)
+
+
+def _seedless(recipe: Any) -> Any:
+    """Return a network's recipe without seeds."""
+    if isinstance(recipe, dict):
+        return {name: _seedless(value) for name, value in recipe.items() if name != "seed"}
+    return [_seedless(value) for value in recipe] if isinstance(recipe, list) else recipe
+
+
+def arranged(panels: dict[Place, Panel]) -> list[Panel]:
+    """Return panels with a row for each problem and a column for each network."""
+    rows, columns = (list(dict.fromkeys(place[side] for place in panels)) for side in (0, 1))
+    return [replace(panel, row=rows.index(at[0]), column=columns.index(at[1])) for at, panel in panels.items()]
+
+
+def row_of(result: Result) -> tuple[str, ...]:
+    """Return the cells by which a run of a comparison is found in its table; see `ROW`."""
+    at = result.provenance.get("compare") or {}
+    seed = at.get("seed")
+    return (str(at.get("problem")), str(at.get("network")), "" if seed is None else str(seed), str(at.get("label")))
+
+
+def label_of(result: Result, otherwise: str) -> str:
+    """Return the label of a run in its comparison."""
+    at = result.provenance.get("compare")
+    return otherwise if at is None else title(str(at["label"]), result)
+
+
+def over_seeds(results: Sequence[Result], labels: Sequence[str]) -> list[list[int]]:
+    """Return the numbers of the runs of each line: together those that differ in the seed alone, and have one."""
+    groups: dict[str, list[int]] = {}
+    for number, (result, label) in enumerate(zip(results, labels, strict=True)):
+        key = same_but_seed(result, label) if seed_of(result) is not None else f"run {number}"
+        groups.setdefault(key, []).append(number)
+    parts = []
+    for group in groups.values():
+        seeds = {seed_of(results[number]) for number in group}
+        parts += [group] if len(seeds) == len(group) else [[number] for number in group]
+    return parts
