@@ -54,6 +54,12 @@ def test_curves_are_medians_over_seeds_with_a_band_from_least_to_most():
     np.testing.assert_allclose([last[:, 1].min(), last[:, 1].max()], [1e-6, 1e-2])
 
 
+def test_a_curve_does_not_jump_where_a_seed_ends():
+    seeds_of = [run([1e-3, 1e-6], "converged"), run([1e-2, 1e-4, 1e-6], "converged"), run([1e-1, 1e-2, 1e-3, 1e-4])]
+    (axes,) = panel_grid([(panel(0, 0), {("adom", ""): seeds_of}, "")], title="", methods=["adom"]).axes
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [1, 1e-2, 1e-4, 1e-6, 1e-6])
+
+
 def test_a_method_that_diverged_ends_in_a_cross_where_it_grew_wild():
     wild = run([10.0, 1e3, 1e6, 1e13], "diverged")
     figure = panel_grid([(panel(0, 0), {("dnm", ""): [wild]}, "")], title="", methods=["dnm"])

@@ -168,6 +168,17 @@ def test_best_is_judged_by_one_rule_in_ledger_and_findings():
     assert factor.split(" ")[0] == f"{entry.evidence['factor']:.3g}"
 
 
+def test_findings_say_how_rounds_grow():
+    found = []
+    for kappa in (10.0, 100.0, 1000.0):
+        found += seeds(panel("rates", f"kappa{kappa:g}", kappa=kappa), "adom", 10 * kappa**0.5, budget=10**4)
+    section = findings.growing_rounds(table_of_runs(found))
+    ((protocol, method, against, exponent, *rest),) = section.table.rows
+    assert (protocol, method, against, rest) == ("unit", "adom", "kappa", ["0.5", "holds", "1e-08", "9"])
+    assert exponent.startswith("0.50 [0.")
+    assert section.text.startswith("Under `unit` rounds grow like: adom kappa^0.50; 1 of 1 exponents hold.")
+
+
 def test_a_run_that_misses_the_target_is_never_the_cheapest():
     place = panel("chi", "one")
     met = seeds(place, "adom", 900, gradients=100.0, floats=100.0)

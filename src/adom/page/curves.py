@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..plot.curves import tame_records
+from ..plot.medians import mostly
 from ..run.result import Result
 from .content import Line
 
@@ -56,7 +57,7 @@ def coded(line: Line, points: int) -> dict[str, Any]:
     run that has ended keeps its last value; where most were lost, the line ends as most do.
     """
     traces = [_trace(run) for run in line.runs]
-    lost = 2 * sum(run.lost for run in line.runs) > len(traces)
+    lost = mostly(run.lost for run in line.runs)
     ends = sorted(trace["round"][-1] for trace in traces)
     grid = _grid(traces, ends[(len(ends) - 1) // 2] if lost else ends[-1], points)
     counts = Counter(run.status for run in line.runs)

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algorithms import METHODS, method_class
-from ..plot.curves import DASHES, GROWTH
+from ..plot.curves import DASHES
 from ..plot.graphs import draw_graph
+from ..plot.medians import median_curve, mostly
 from ..plot.style import COLOURS, MARKERS, marks, style
 from ..run.result import Result
-from ..study.metrics import relative_errors
 from .runs import PaperPanel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FLOOR = 1e-30
-"""Below this a relative squared error is drawn at this height."""
-POINTS = 300
-"""Points along the axis of rounds at which curves of several seeds are combined."""
 WIDTH, HEIGHT = 1.8, 1.45
 """Inches a panel."""
 LETTERS = 16
@@ -40,8 +36,8 @@ def panel_grid(
 ) -> "Figure":
     """Draw panels at their places: relative error against rounds, the median over seeds and a band from least to most.
 
-    A method that diverged in most seeds ends in a cross; one that was growing when its rounds were spent does
-    not. A panel without runs shows why.
+    A run that has ended keeps its last value. A method that diverged in most seeds ends in a cross; one that was
+    growing when its rounds were spent does not. A panel without runs shows why.
 
     Parameters
     ----------
@@ -144,7 +140,7 @@ def _draw_panel(axes: "Axes", curves: Curves, methods: Sequence[str], rounds: in
     reach = float(rounds or max(ends))
     for number, ((method, variant), runs) in enumerate(curves.items()):
         dash = DASHES[1] if variant == SPLIT else DASHES[0]
-        _draw_method(axes, runs, look(method) | {"linestyle": dash, "linewidth": 1.0}, reach, number / len(curves))
+        _draw_method(axes, runs, look(method) | {"linestyle": dash, "linewidth": 1.0}, number / len(curves))
     axes.set_xlim(0, reach)
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, 1e-12), min(max(high, 2.0), 1e5))
@@ -156,32 +152,13 @@ def _draw_panel(axes: "Axes", curves: Curves, methods: Sequence[str], rounds: in
     axes.grid(visible=True, which="major", linewidth=0.3, alpha=0.6)
 
 
-def _draw_method(axes: "Axes", runs: Sequence[Result], line: dict[str, Any], reach: float, phase: float) -> None:
-    grid = np.linspace(0, reach, POINTS)
-    logs = np.stack([_on_grid(run, grid) for run in runs])
-    known = np.isfinite(logs).sum(axis=0) > len(runs) / 2
-    if not known.any():
-        return
-    middle = np.full(POINTS, np.nan)
-    middle[known] = np.nanmedian(logs[:, known], axis=0)
-    axes.plot(grid, 10**middle, markevery=(0.05 + 0.2 * phase, 0.3), **line)
+def _draw_method(axes: "Axes", runs: Sequence[Result], line: dict[str, Any], phase: float) -> None:
+    band = median_curve(runs)
+    axes.plot(band.at, band.middle, markevery=(0.05 + 0.2 * phase, 0.3), **line)
     if len(runs) > 1:
-        low, high = np.nanmin(logs[:, known], axis=0), np.nanmax(logs[:, known], axis=0)
-        axes.fill_between(grid[known], 10**low, 10**high, color=line["color"], alpha=0.18, linewidth=0)
-    if sum(run.status == "diverged" for run in runs) > len(runs) / 2:
-        last = int(np.flatnonzero(known)[-1])
-        axes.plot(grid[last], 10 ** middle[last], color=line["color"], marker="X", markersize=5, zorder=5)
-
-
-def _on_grid(run: Result, grid: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the relative error on a grid of rounds; NaN past its end or beyond `GROWTH`."""
-    rounds = np.concatenate([[0.0], run.history["round"].to_numpy(dtype=float)])
-    errors = np.concatenate([[1.0], relative_errors(run)])
-    sane = np.isfinite(errors) & (errors <= GROWTH)
-    stop = len(errors) if sane.all() else max(1, int(np.argmin(sane)))
-    logs = np.log10(np.clip(errors[:stop], FLOOR, None))
-    values: np.ndarray = np.interp(grid, rounds[:stop], logs, right=np.nan)
-    return values
+        axes.fill_between(band.at, band.low, band.high, color=line["color"], alpha=0.18, linewidth=0)
+    if mostly(run.status == "diverged" for run in runs):
+        axes.plot(band.at[-1], band.middle[-1], color=line["color"], marker="X", markersize=5, zorder=5)
 
 
 def _say(axes: "Axes", reason: str) -> None:

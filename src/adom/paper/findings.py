@@ -177,10 +177,10 @@ def growing_rounds(runs: pd.DataFrame) -> Section:
         if fits:
             holding = sum(fit["outcome"] == "holds" for fit in fits)
             each = ", ".join(f"{method} {' '.join(powers)}" for method, powers in by_method.items())
-            texts.append(
-                f"Under `{protocol}` rounds grow like: {each}; {holding} of {len(fits)} exponents hold, that is, their "
-                f"interval lies below Table 1's + {SLACK:g}."
-            )
+            texts.append(f"Under `{protocol}` rounds grow like: {each}; {holding} of {len(fits)} exponents hold.")
+    if texts:
+        texts.append(f"An exponent holds if its 95 % interval lies below Table 1's + {SLACK:g}.")
+        texts.append("Mudag's rounds are divided by log(kappa) first.")
     columns = ("protocol", "method", "against", "exponent", "Table 1", "outcome", "target", "points")
     return Section("How rounds grow", " ".join(texts) or "There are no such runs.", Table(columns, rows))
 

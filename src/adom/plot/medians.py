@@ -1,7 +1,7 @@
 """Curves of many runs as one: the median over seeds, with a band from the least to the greatest."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -64,6 +64,26 @@ def relative_curve(run: "Result", column: str) -> tuple[np.ndarray, np.ndarray]:
     if len(where) and where[0] == 0:
         return where, values
     return np.append(0.0, where), np.append(1.0, values)
+
+
+def median_curve(runs: "Sequence[Result]", column: str = "round") -> Band:
+    """Return the relative errors of runs as one curve.
+
+    A run that has ended keeps its last value. Where most runs diverged or were growing, the curve ends where the one
+    in the middle does.
+    """
+    curves = [relative_curve(run, column) for run in runs]
+    band = over_seeds(curves)
+    if not mostly(run.lost for run in runs):
+        return band
+    end = float(np.median([where[-1] for where, _ in curves]))
+    return Band(*(each[band.at <= end] for each in band))
+
+
+def mostly(given: Iterable[bool]) -> bool:
+    """Return whether more than half are true."""
+    values = list(given)
+    return 2 * sum(values) > len(values)
 
 
 def median_figure(
@@ -138,18 +158,12 @@ def _draw(
     """Draw one panel."""
     axes.set_yscale("log")
     for number, (label, runs) in enumerate(methods.items()):
-        curves = [relative_curve(run, column) for run in runs]
-        lost = 2 * sum(run.lost for run in runs) > len(runs)
-        band = over_seeds(curves)
-        if lost:  # it ends where the one in the middle does
-            end = float(np.median([where[-1] for where, _ in curves]))
-            band = Band(*(each[band.at <= end] for each in band))
-        look = looks[label]
+        band, look = median_curve(runs, column), looks[label]
         spaced = {"markevery": (0.02 + 0.25 * number / len(methods), 0.25)}
         axes.plot(band.at, band.middle, label=label, **look | spaced)
         if len(runs) > 1:
             axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
-        if lost:
+        if mostly(run.lost for run in runs):
             cross: dict[str, Any] = {"marker": "X", "markersize": 6 * scale, "clip_on": False, "zorder": 5}
             axes.plot(band.at[-1], band.middle[-1], color=look["color"], **cross)
     axes.set_xlabel(AXES[column].split(",")[0])
