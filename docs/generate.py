@@ -32,6 +32,18 @@ windows of rounds that do, whatever the method.
 
 """
 
+TAIL = """
+## Not here: DADAO
+
+DADAO (Nabli, Oyallon. Decoupled Accelerated Decentralized Asynchronous Optimization. ICML 2023,
+[arXiv:2208.00779](https://arxiv.org/abs/2208.00779)) has no rounds. Gradients and links happen one at a time, at random
+instants of a Poisson process; between them the variables follow an ordinary differential equation for as long as
+nothing happens. A step here is a pure function of the state, in which every node takes a gradient and speaks over all
+links of round k. For DADAO it would need a source of random instants, gradients at single nodes and a network of single
+links, and a result that counts events instead of rounds: another contract, or a flag in this one. A network whose
+rounds are single links can be simulated (`adom.networks.from_graphs`, with windows); the instants cannot.
+"""
+
 
 def page() -> str:
     """Return the whole page."""
@@ -53,7 +65,7 @@ def page() -> str:
             f"| {cls.complexity} | {_linked(cls.reference)} |"
         )
     needs = "; ".join(f"{word}, {text}" for word, text in NEEDS.items())
-    return HEAD.format(needs=needs) + "\n".join(rows) + "\n\n" + "\n".join(_section(cls) for cls in classes)
+    return HEAD.format(needs=needs) + "\n".join(rows) + "\n\n" + "\n".join(_section(cls) for cls in classes) + TAIL
 
 
 def _section(cls: type[Method]) -> str:

@@ -145,6 +145,53 @@ def sonata(p, s, oracle, k):
     return {"x": x, "s": averaging(k) @ s.s + g - s.g, "g": g}, x
 
 
+def push_diging(p, s, oracle, k):
+    links = (MATRICES[k] != 0).astype(float)
+    columns = links / links.sum(axis=0)[None, :]
+    v = columns @ s.v
+    x = np.linalg.inv(np.diag(v[:, 0])) @ columns @ (np.diag(s.v[:, 0]) @ s.x - p.a * s.s)
+    g = oracle.gradient(x)
+    return {"x": x, "v": v, "s": columns @ s.s + g - s.g, "g": g}, x
+
+
+def chebyshev(v, degree, chi):
+    """T(c (I - d W)) v / T(c) by the roots of the polynomial T, taken off v; W is the first matrix in every round."""
+    W = MATRICES[0] / NETWORK.lambda_max
+    c, rest = (chi + 1) / (chi - 1), v
+    for root in np.cos(np.pi * (np.arange(int(degree)) + 0.5) / int(degree)):
+        rest = (c * (rest - 2 * chi / (1 + chi) * W @ rest) - root * rest) / (c - root)
+    return v - rest
+
+
+def msda(p, s, oracle, k):
+    g = oracle.dual_gradient(s.z)
+    y = s.z - p.eta * chebyshev(g, p.K, p.chi)
+    return {"y": y, "z": y + p.beta * (y - s.y)}, g
+
+
+def opapc(p, s, oracle, k):
+    x_g = p.tau * s.x + (1 - p.tau) * s.x_f
+    moved = s.x - p.eta * (oracle.gradient(x_g) - p.alpha * x_g)
+    z = s.z + p.theta * chebyshev((moved - p.eta * s.z) / (1 + p.eta * p.alpha), p.T, p.chi)
+    x = (moved - p.eta * z) / (1 + p.eta * p.alpha)
+    return {"x": x, "x_f": x_g + 2 * p.tau / (2 - p.tau) * (x - s.x), "z": z}, x
+
+
+def in_windows(one_round):
+    """The transcription with the product of T averaging matrices in the place of one."""
+
+    def several(p, s, oracle, k):
+        product = np.linalg.multi_dot([np.eye(NODES), *(averaging(k + i) for i in reversed(range(int(p.T))))])
+        kept = MATRICES[k]
+        MATRICES[k] = (np.eye(NODES) - product) * NETWORK.lambda_max
+        try:
+            return one_round(p, s, oracle, k)
+        finally:
+            MATRICES[k] = kept
+
+    return several
+
+
 TRANSCRIPTIONS = {
     "dnm": dnm,
     "panda": panda,
@@ -161,7 +208,13 @@ TRANSCRIPTIONS = {
     "exact-diffusion": exact_diffusion,
     "aug-dgm": aug_dgm,
     "sonata": sonata,
+    "push-diging": push_diging,
+    "msda": msda,
+    "opapc": opapc,
+    "adom+multi": in_windows(adom_plus),
+    "acc-gt-multi": in_windows(acc_gt),
 }
+STILL = ("msda", "opapc")  # which are for one matrix
 
 
 def test_every_method_is_transcribed_here_or_in_its_own_file():
@@ -175,8 +228,8 @@ def test_one_step_from_anywhere_equals_the_transcription(name, protocol):
     oracle, rng = Oracle(H, C), np.random.default_rng(7)
     start = method.init(np.zeros((NODES, DIM)), oracle)
     for k in (0, 3):
-        state = type(start)(*(rng.standard_normal((NODES, DIM)) if isinstance(v, np.ndarray) else 5 for v in start))
-        gossip = Gossip(MATRICES)
+        state = type(start)(*(rng.standard_normal(v.shape) if isinstance(v, np.ndarray) else 5 for v in start))
+        gossip = Still() if name in STILL else Gossip(MATRICES)
         gossip.clock = k
         after, x = method.step(state, oracle, gossip)
         parameters = SimpleNamespace(**method.parameters())
@@ -187,11 +240,23 @@ def test_one_step_from_anywhere_equals_the_transcription(name, protocol):
         np.testing.assert_allclose(x, reported, rtol=1e-11, atol=1e-12)
 
 
+class Still(Gossip):
+    """The first matrix in every round, and lambda_max of all."""
+
+    def __init__(self):
+        super().__init__(MATRICES)
+
+    def __call__(self, *vectors):
+        self.clock = 0
+        return super().__call__(*vectors)
+
+
 def at_solution(name):
     """The state in which a method has arrived."""
     cls, oracle = method_class(name), Oracle(H, C)
     zero, slope = np.zeros_like(X_STAR), oracle.gradient(X_STAR)
-    nu = cls.theory(CONSTANTS).nu if name == "adom+" else None
+    nu = getattr(cls.theory(CONSTANTS), "nu", None)
+    name = name.removesuffix("multi").removesuffix("-")
     values = {
         "dnm": lambda: {"y": slope, "z": slope},
         "panda": lambda: {"x": X_STAR, "s": X_STAR, "y": slope},
@@ -205,6 +270,9 @@ def at_solution(name):
         "exact-diffusion": lambda: {"x": X_STAR, "psi": X_STAR - cls.theory(CONSTANTS).a * slope},
         "aug-dgm": lambda: {"x": X_STAR, "s": zero, "g": slope},
         "sonata": lambda: {"x": X_STAR, "s": zero, "g": slope},
+        "push-diging": lambda: {"x": X_STAR, "v": np.ones((NODES, 1)), "s": zero, "g": slope},
+        "msda": lambda: {"y": slope, "z": slope},
+        "opapc": lambda: {"x": X_STAR, "x_f": X_STAR, "z": -slope},
         "adom+": lambda: {
             **dict.fromkeys(("x", "x_f"), X_STAR),
             **dict.fromkeys(("y", "y_f"), slope - nu * X_STAR),
@@ -222,7 +290,9 @@ def test_the_solution_is_a_fixed_point(name):
     after, x = method.step(state, oracle, Gossip(MATRICES))
     np.testing.assert_allclose(x, X_STAR, atol=1e-12)
     for field in state._fields:
-        if (name, field) == ("adom+", "m"):  # whose consensus part is free
+        if (name, field) == ("push-diging", "v"):
+            np.testing.assert_allclose(after.v.sum(), NODES, rtol=1e-14)
+        elif (name[:5], field) == ("adom+", "m"):  # whose consensus part is free
             spread = after.m - after.m.mean(axis=0)
             np.testing.assert_allclose(spread, 0, atol=1e-12)
         else:
@@ -267,10 +337,12 @@ def test_nids_and_exact_diffusion_are_one_recursion_from_two_starts():
 
 
 TRACKED = {"diging": "x", "push-pull": "x", "acc-dngd": "y", "acc-gt": None, "aug-dgm": "x", "sonata": "x"}
+TRACKED |= {"push-diging": "x", "acc-gt-multi": None}
+SUMLESS = {"dnm": "yz", "adom+": ("z", "z_f"), "adom+multi": ("z", "z_f"), "msda": "yz", "opapc": "z"}
 DESCENDING = {"extra": "x", "nids": "x", "exact-diffusion": "x", "dgd": "x"}
 
 
-@pytest.mark.parametrize("name", [*TRACKED, *DESCENDING, "panda", "dnm", "adom+", "mudag"])
+@pytest.mark.parametrize("name", [*TRACKED, *DESCENDING, *SUMLESS, "panda", "mudag"])
 def test_invariants_hold_all_along(name):
     method, oracle, gossip = method_class(name).unit(CONSTANTS), Oracle(H, C), Gossip(MATRICES)
     state = method.init(np.zeros((NODES, DIM)), oracle)
@@ -287,11 +359,9 @@ def test_invariants_hold_all_along(name):
         elif name == "panda":  # s tracks the sum of x, and the rows of y sum to zero
             np.testing.assert_allclose(state.s.sum(axis=0), state.x.sum(axis=0), atol=1e-10)
             np.testing.assert_allclose(state.y.sum(axis=0), 0, atol=1e-11)
-        elif name == "dnm":
-            np.testing.assert_allclose(state.z.sum(axis=0), 0, atol=1e-11)
-        elif name == "adom+":
-            np.testing.assert_allclose(state.z.sum(axis=0), 0, atol=1e-11)
-            np.testing.assert_allclose(state.z_f.sum(axis=0), 0, atol=1e-11)
+        elif name in SUMLESS:
+            for field in SUMLESS[name]:
+                np.testing.assert_allclose(getattr(state, field).sum(axis=0), 0, atol=1e-11)
         else:  # the mean of the rows takes Nesterov's own steps
             mean_step = before.y.mean(axis=0) - method.step_size * oracle.gradient(before.y).mean(axis=0)
             np.testing.assert_allclose(state.x.mean(axis=0), mean_step, atol=1e-11)
@@ -316,6 +386,11 @@ BUDGET = {
     "exact-diffusion": 2000,
     "aug-dgm": 4000,
     "sonata": 20_000,
+    "push-diging": 20_000,
+    "msda": 500,
+    "opapc": 1000,
+    "adom+multi": 4000,
+    "acc-gt-multi": 4000,
 }
 FIXED = adom.networks.geometric(NODES, 0.6, seed=4)
 
@@ -358,18 +433,20 @@ def test_dnm_loses_its_way_on_a_network_that_changes_fast():
     assert adom.solve(problem, network, "adom", "theory", "exact", rounds=300).status == "max_rounds"
 
 
+@pytest.mark.parametrize("name", ["push-pull", "push-diging"])
 @pytest.mark.parametrize("maker", ["directed_ring", "directed_erdos_renyi", "directed_geometric"])
-def test_push_pull_converges_on_directed_changing_graphs(maker):
+def test_converges_on_directed_changing_graphs(maker, name):
     more = {"directed_ring": (), "directed_erdos_renyi": (0.4,), "directed_geometric": (0.6,)}[maker]
     changing = {} if maker == "directed_ring" else {"graphs": 5, "seed": 1}
     network = getattr(adom.networks, maker)(NODES, *more, **changing)
     problem = adom.Quadratic(H, C)
     tol = 1e-10 * NODES * float((problem.solution() ** 2).sum())
-    result = adom.solve(problem, network, "push-pull", "unit", rounds=60_000, tol=tol, record_every=50)
+    result = adom.solve(problem, network, name, "unit", rounds=60_000, tol=tol, record_every=50)
     assert result.status == "converged", result
     links = np.array([len(network.arcs(g)) for g in network.order])
     rounds = int(result.history["round"].iloc[-1])
-    expected = 2 * DIM * np.resize(links, rounds).sum()  # two vectors over every arc
+    width = 2 * DIM + (name == "push-diging")  # two vectors over every arc, and a weight
+    expected = width * np.resize(links, rounds).sum()
     assert result.history["floats_sent"].iloc[-1] == expected
 
 
@@ -388,6 +465,12 @@ def test_an_oracle_makes_no_sense_for_a_primal_method():
         adom.solve(adom.Quadratic(H, C), NETWORK, "diging", oracle="exact", rounds=1)
 
 
+def spread(c):
+    """The ratio of the greatest to the least eigenvalue of P(W) off consensus, with floor(sqrt(chi)) rounds."""
+    power = ((np.sqrt(c.chi) - 1) / (np.sqrt(c.chi) + 1)) ** int(np.sqrt(c.chi))
+    return ((1 + power) / (1 - power)) ** 2
+
+
 # Proved rates of the squared error, per step.
 RATES = {
     "dnm": (lambda c, m: 1 / np.sqrt(c.chi * c.kappa), "theory", True),
@@ -397,6 +480,9 @@ RATES = {
     "nids": (lambda c, m: min(1 / c.kappa, 1 / (2 * c.chi)), "theory", True),
     "exact-diffusion": (lambda c, m: min(1 / c.kappa, 1 / (2 * c.chi)), "theory", True),
     "aug-dgm": (lambda c, m: min(1 / c.kappa, 1 / c.chi**2), "theory", True),
+    "msda": (lambda c, m: 1 / np.sqrt(spread(c) * c.kappa), "theory", True),
+    "opapc": (lambda c, m: np.log1p(min(1 / np.sqrt(spread(c) * c.kappa), 1 / spread(c)) / 4), "theory", True),
+    "adom+multi": (lambda c, m: 1 / (32 * 2 * np.sqrt(c.kappa)), "theory", False),
 }
 
 

@@ -40,7 +40,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
         ("adom solve --method ", list(METHODS)),
         ("adom solve --network t", ["torus"]),
         ("adom compare --network ring,st", ["ring,star"]),
-        ("adom compare --methods adom,ad", ["adom,adom+"]),
+        ("adom compare --methods adom,ad", ["adom,adom+", "adom,adom+multi"]),
         ("adom solve --parameters ", ["theory", "unit", "auto", "tuned"]),
         ("adom solve --oracle e", ["exact"]),
         ("adom solve --engine ", ["local", "mpi"]),
@@ -74,7 +74,7 @@ def test_nothing_heavy_is_loaded_while_completing(python: Any, monkeypatch: pyte
         "print(json.dumps([name for name in ('jax', 'numpy', 'pandas', 'scipy') if name in sys.modules]))"
     )
     *offered, heavy = python("-c", script).stdout.splitlines()
-    assert offered == ["pngd", "panda", "push-pull"]
+    assert offered == ["pngd", "panda", "push-pull", "push-diging"]
     assert json.loads(heavy) == []
 
 
@@ -118,4 +118,4 @@ def test_in_a_real_bash(elsewhere: Path) -> None:
     )
     environment = {**os.environ, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": HOME}
     done = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout == "adom,adom+\ncomplete -o default -F _adom_completion adom\n"
+    assert done.stdout == "adom,adom+ adom,adom+multi\ncomplete -o default -F _adom_completion adom\n"

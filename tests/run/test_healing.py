@@ -28,6 +28,8 @@ KEPT = {
     "exact-diffusion": ("x - psi",),
     "aug-dgm": ("s - g",),
     "sonata": ("s - g",),
+    "adom+multi": ("z", "z_f"),
+    "acc-gt-multi": ("s - g",),
 }
 
 
@@ -48,8 +50,8 @@ def test_conserved_parts(name, scale):
 
 
 def test_every_method_is_named():
-    """A new method has to say here what it conserves; PNGD and Push-Pull use no links that are healed."""
-    assert set(METHODS) == {*KEPT, "pngd", "push-pull"}
+    """A new method has to say here what it conserves; the others use no links that are healed."""
+    assert set(METHODS) == {*KEPT, "pngd", "push-pull", "push-diging", "msda", "opapc"}
 
 
 def test_columns_have_parameters_of_their_own():
@@ -119,6 +121,9 @@ class _Given:
 
     def mix(self, v: np.ndarray, rounds: Any) -> Any:
         return self.average(v)
+
+    def windows(self, rounds: Any) -> Any:
+        return self
 
 
 class _Swarm:

@@ -12,6 +12,7 @@ from support.ranks import needs_mpi, run
 
 NODES, DIM = 12, 3
 ROUNDS = {"adom": 400, "adom+": 400, "diging": 4000, "acc-gt": 800, "acc-dngd": 3000, "dnm": 300, "panda": 20_000}
+ROUNDS |= {"exact-diffusion": 300, "aug-dgm": 160, "adom+multi": 1500}
 """Rounds in which a method reaches 1e-12 of the start without loss, with room for loss."""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import adom
-from adom.algorithms import METHODS, method_class
+from adom.algorithms import COMPARED, METHODS, method_class
 from adom.run.local import jitted
 from adom.run.ranks import partition
 
@@ -66,14 +66,21 @@ def runs():
     known = problems()
     network = adom.networks.geometric(NODES, 0.45, graphs=12, seed=3)
     arrows = adom.networks.directed_geometric(NODES, 0.6, graphs=6, seed=2)
+    fixed = adom.networks.geometric(NODES, 0.45, seed=3)
     for method in METHODS:
         dual = method_class(method).oracle == "dual"
+        if method not in COMPARED:  # the cheapest gradients, and for some a network that stays as it is
+            place = fixed if method_class(method).needs == "fixed" else network
+            yield f"{method}-quadratic", known["quadratic"], place, method, "exact" if dual else "auto", "unit"
+            continue
         every = ("auto", "exact", "gd:1", "agd:3") if method == "adom" else ("exact",)
         for oracle in every if dual else ("auto",):
             yield f"{method}-{oracle}", known["dense"], network, method, oracle, "unit"
     for kind in ("sparse", "quadratic", "loss"):
         yield f"adom-{kind}", known[kind], network, "adom", "agd:3", "unit"
     yield "push-pull-directed", known["dense"], arrows, "push-pull", "auto", "unit"
+    yield "found-push-diging", known["quadratic"], arrows, "push-diging", "auto", "auto"
+    yield "found-opapc", known["quadratic"], fixed, "opapc", "auto", "auto"
     for name in ("adom", "adom+", "push-pull"):
         yield f"found-{name}", known["dense"], network, name, "auto", "auto"
 

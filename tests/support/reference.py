@@ -78,6 +78,26 @@ class Gossip:
             v = self.average(v)
         return v
 
+    def accelerated(self, v, rounds, chi):
+        """AcceleratedGossip as Scaman et al. print it; W is scaled by its own lambda_max."""
+        top = max(np.linalg.eigvalsh(W)[-1] for W in self.matrices)
+        if chi == 1:
+            return v - self.mix(v, rounds)
+        c_2, c_3 = (chi + 1) / (chi - 1), 2 * chi / ((1 + chi) * top)
+        a_before, a, before, x = 1.0, c_2, v, c_2 * (v - c_3 * self(v))
+        for _ in range(1, int(rounds)):
+            a_before, a = a, 2 * c_2 * a - a_before
+            before, x = x, 2 * c_2 * (x - c_3 * self(x)) - before
+        return v - x / a
+
+    def windows(self, rounds):
+        return Windows(self, rounds)
+
+    def push(self, *vectors):
+        links = (self.matrices[self.clock % len(self.matrices)] != 0).astype(float)
+        self.clock += 1
+        return tuple((links / links.sum(axis=0, keepdims=True)) @ v for v in vectors)
+
     def push_pull(self, pulled, pushed):
         links = (self.matrices[self.clock % len(self.matrices)] != 0).astype(float)  # symmetric, with a full diagonal
         self.clock += 1
@@ -86,6 +106,19 @@ class Gossip:
     def project(self, v):
         self.clock += 1
         return v - v.mean(axis=-2, keepdims=True)
+
+
+class Windows:
+    """Several rounds of another network for one."""
+
+    def __init__(self, network, rounds):
+        self.network, self.rounds = network, int(rounds)
+
+    def average(self, *vectors):
+        for _ in range(self.rounds):
+            averaged = self.network.average(*vectors)
+            vectors = averaged if len(vectors) > 1 else (averaged,)
+        return vectors if len(vectors) > 1 else vectors[0]
 
 
 def adom_theory(mu, L, lambda_min_plus, lambda_max):

@@ -8,8 +8,8 @@ clock) reaches the step through two arguments that the engine owns: an `Oracle` 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from math import sqrt
+from dataclasses import dataclass, fields, replace
+from math import ceil, log, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from ..errors import InputError
@@ -51,6 +51,18 @@ class Gossip(Protocol):
 
     def mix(self, v: Array, rounds: Any) -> Array:
         """Spend `rounds` rounds of averaging, each v <- M(k) v."""
+        ...
+
+    def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
+        """Spend `rounds` rounds of Chebyshev's averaging, for one W of this chi: return P(W) v, what they take off."""
+        ...
+
+    def windows(self, rounds: Any) -> Any:
+        """Return the network each round of which is so many rounds of this one."""
+        ...
+
+    def push(self, *vectors: Array) -> Any:
+        """Spend one round: return C(k) v for every vector v given, column-stochastic on a directed graph."""
         ...
 
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
@@ -123,6 +135,31 @@ def small_gain_step(J: float, chi: float, mu: float) -> float:
     root = sqrt(J * J + (1 - d * d) * J)
     gap = (J * J * (1 - d * d) + (1 - d * d) * J) / (root + d * J)
     return 1.5 * gap**2 / (mu * J * (J + 1) ** 2)
+
+
+def chebyshev_bound(chi: float, rounds: int) -> float:
+    """Return c such that the eigenvalues of P(W) off consensus lie within 1 - c and 1 + c (`Gossip.accelerated`).
+
+    Examples
+    --------
+    >>> chebyshev_bound(1.0, 1), round(chebyshev_bound(100.0, 10), 3)
+    (0.0, 0.266)
+    """
+    c = ((sqrt(chi) - 1) / (sqrt(chi) + 1)) ** rounds
+    return 2 * c / (1 + c * c)
+
+
+def halving(constants: Constants) -> tuple[Constants, int]:
+    """Return T = ceil(chi ln 2), the rounds that halve all disagreement, after the constants of such windows: chi = 2.
+
+    Examples
+    --------
+    >>> easier, T = halving(Constants(mu=1.0, L=10.0, lambda_min_plus=0.01))
+    >>> easier.chi, T
+    (2.0, 70)
+    """
+    T = max(1, ceil(constants.chi * log(2)))
+    return replace(constants, lambda_min_plus=constants.lambda_max / 2), T
 
 
 def ceiling(v: Number) -> Number:

@@ -74,7 +74,7 @@ def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str
     if isinstance(network, DirectedNetwork) and not directed:
         raise InputError(
             f"{title} needs links that go both ways, got the directed {network!r}; "
-            "take an undirected network, or the method 'push-pull'"
+            "take an undirected network, or the method 'push-pull' or 'push-diging'"
         )
     if problem.nodes != network.nodes:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The parts of oracle and gossip that both engines share: counting and averaging."""
+"""The parts of oracle and gossip that both engines share: counting and averaging, for one round or several."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from ..problems.oracles import Memory
 
 Array = Any
+Turn = Callable[[Any, Any], Any]
 
 
 class CountingOracle:
@@ -42,20 +43,20 @@ class CountingOracle:
         return self.memory.gradients + self.calls
 
 
-class CountingGossip:
-    """The gossip that a step sees (`adom.algorithms.base.Gossip`), without the products."""
+class Averaging:
+    """What a network does in several rounds, by `repeat` and by W(k) v, which each network has in its own way."""
 
-    def __init__(self, clock: Any, floats: Any, lambda_max: Any) -> None:
-        self.clock, self.floats, self.lambda_max = clock, floats, lambda_max
-
-    def count(self, links: Any, width: int) -> None:
-        """Count one round in which `width` numbers travel over every link."""
-        self.clock = self.clock + 1
-        self.floats = self.floats + links * width
+    lambda_max: Any
 
     def __call__(self, *vectors: Array) -> Any:
         """Spend one round: return W(k) v for every vector v given."""
         raise NotImplementedError
+
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        """Return what so many calls ``carried = turn(network, carried)`` make of it."""
+        for _ in range(int(rounds)):
+            carried = turn(self, carried)
+        return carried
 
     def average(self, *vectors: Array) -> Any:
         """Spend one round of averaging: M(k) v = v - W(k) v / lambda_max for every vector."""
@@ -66,6 +67,90 @@ class CountingGossip:
 
     def mix(self, v: Array, rounds: Any) -> Array:
         """Spend `rounds` rounds of averaging."""
-        for _ in range(int(rounds)):
-            v = self.average(v)
-        return v
+        return self.repeat(rounds, lambda network, v: network.average(v), v)
+
+    def averaged_out(self, rounds: Any, *vectors: Array) -> tuple[Array, ...]:
+        """Spend `rounds` rounds of averaging; return what they take off every vector.
+
+        It is summed up from differences between rows, so that the rows of each sum to zero, as those of W(k) v do.
+        """
+
+        def turn(network: Any, taken: Any) -> Any:
+            products = network(*(v - t for v, t in zip(vectors, taken, strict=True)))
+            products = (products,) if len(vectors) == 1 else products
+            return tuple(t + p / self.lambda_max for t, p in zip(taken, products, strict=True))
+
+        done: tuple[Array, ...] = self.repeat(rounds, turn, tuple(map(_zeros, vectors)))
+        return done
+
+    def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
+        """Spend `rounds` rounds of Chebyshev's averaging; return what they take off v, as `averaged_out` does.
+
+        It is P(W) v with P(W) = I - T(c (I - d W)) / T(c), where T is the polynomial of degree `rounds`,
+        c = (chi + 1) / (chi - 1) and d = 2 chi / ((chi + 1) lambda_max).
+        """
+        rho = (chi - 1) / (chi + 1)
+
+        def turn(network: Any, carried: Any) -> Any:
+            omega, last, taken, before = carried
+            step = (1 + rho) / self.lambda_max * network(v - taken)
+            further = before + omega * (taken - before + step)  # one product: a sum of two can be rounded in two ways
+            ahead = 1 / (1 - rho**2 * last / 4)
+            return ahead, ahead, further, taken
+
+        one = 1 + 0 * rho
+        return self.repeat(rounds, turn, (one, 2 * one, _zeros(v), _zeros(v)))[2]
+
+    def windows(self, rounds: Any) -> "Windows":
+        """Return the network each round of which is so many rounds of this one."""
+        return Windows(self, rounds)
+
+
+def _zeros(v: Array) -> Array:
+    return v.__array_namespace__().zeros_like(v)  # NumPy's, or JAX's
+
+
+class Windows(Averaging):
+    """A network each round of which is a window of rounds of another."""
+
+    def __init__(self, network: Any, rounds: Any) -> None:
+        self._network, self._rounds, self.lambda_max = network, rounds, network.lambda_max
+
+    def __call__(self, *vectors: Array) -> Any:
+        """Spend a window of rounds: return lambda_max times what their averaging takes off."""
+        taken = tuple(self.lambda_max * t for t in self._network.averaged_out(self._rounds, *vectors))
+        return taken[0] if len(vectors) == 1 else taken
+
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        """Return what so many calls ``carried = turn(network, carried)`` make of it, each on windows."""
+        return self._network.repeat(rounds, lambda inner, c: turn(Windows(inner, self._rounds), c), carried)
+
+    def average(self, *vectors: Array) -> Any:
+        """Spend a window of rounds of averaging."""
+        taken = self._network.averaged_out(self._rounds, *vectors)
+        left = tuple(v - t for v, t in zip(vectors, taken, strict=True))
+        return left[0] if len(vectors) == 1 else left
+
+    def mix(self, v: Array, rounds: Any) -> Array:
+        """Spend `rounds` windows of averaging."""
+        return self._network.mix(v, rounds * self._rounds)
+
+    def windows(self, rounds: Any) -> "Windows":
+        """Return the network each round of which is so many windows."""
+        return Windows(self._network, rounds * self._rounds)
+
+    def project(self, v: Array) -> Array:
+        """Spend one round of full averaging."""
+        return self._network.project(v)
+
+
+class CountingGossip(Averaging):
+    """The gossip that a step sees (`adom.algorithms.base.Gossip`), without the products."""
+
+    def __init__(self, clock: Any, floats: Any, lambda_max: Any) -> None:
+        self.clock, self.floats, self.lambda_max = clock, floats, lambda_max
+
+    def count(self, links: Any, width: int) -> None:
+        """Count one round in which `width` numbers travel over every link."""
+        self.clock = self.clock + 1
+        self.floats = self.floats + links * width

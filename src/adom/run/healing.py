@@ -130,6 +130,15 @@ class _Probe:
     def mix(self, v: Array, rounds: Any) -> Array:
         return self.average(v)
 
+    def windows(self, rounds: Any) -> "_Probe":
+        return self  # an exchange is then what all rounds of a window take
+
+    def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
+        raise InputError("accelerated averaging is for networks that do not change, not for lossy ones; take e.g. NIDS")
+
+    def push(self, *vectors: Array) -> Any:
+        return tuple(v - self._exchange(v) for v in vectors)
+
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         return pulled - self._exchange(pulled), pushed - self._exchange(pushed)
 

@@ -127,7 +127,13 @@ class OnLossyLinks(Method):
 def replanted(method: Method, state: Any, fresh: Any, at_ends: Any) -> Any:
     """Return a method's state with fresh last columns; on a lossy network, the part of them that every end is due."""
     old, columns = state.inner if isinstance(state, LossyState) else state, jax.tree.leaves(fresh)[0].shape[1]
-    inner = jax.tree.map(lambda old, new: jnp.concatenate([old[:, :-columns], new], axis=1), old, fresh)
+
+    def joined(old: Array, new: Array) -> Array:
+        if old.shape[1] < columns:  # a node's weight, the same for all columns
+            return old
+        return jnp.concatenate([old[:, :-columns], new], axis=1)
+
+    inner = jax.tree.map(joined, old, fresh)
     if not isinstance(state, LossyState) or not isinstance(method, OnLossyLinks):
         return inner
     rule = Healing(*(array[..., -columns:] for array in method.rule))

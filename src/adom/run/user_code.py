@@ -66,8 +66,31 @@ class _Gossip:
     def mix(self, v: Array, rounds: Any) -> Array:
         return jnp.sinh(v) * rounds
 
+    def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
+        return jnp.arctanh(v) * rounds + chi
+
+    def windows(self, rounds: Any) -> "_Gossip":
+        return _Windows(rounds)
+
+    def push(self, *vectors: Array) -> Any:
+        mixed = tuple(jnp.log1p(v) for v in vectors)
+        return mixed[0] if len(vectors) == 1 else mixed
+
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         return jnp.cosh(pulled), jnp.arcsinh(pushed)
 
     def project(self, v: Array) -> Array:
         return jnp.expm1(v)
+
+
+class _Windows(_Gossip):
+    """Stands in for a network of windows."""
+
+    def __init__(self, rounds: Any) -> None:
+        self._rounds = rounds
+
+    def __call__(self, *vectors: Array) -> Any:
+        return super().__call__(*(v * self._rounds for v in vectors))
+
+    def average(self, *vectors: Array) -> Any:
+        return super().average(*(v * self._rounds for v in vectors))

@@ -17,33 +17,9 @@ from typing import Any
 
 from ..algorithms import Gossip, Method, Oracle
 from ..networks import DirectedNetwork, Network
+from .contract import Windows
 
 Array = Any
-
-
-class _Windows:
-    """The network of a run, each round of which is a window of rounds."""
-
-    def __init__(self, gossip: Any, rounds: Any) -> None:
-        self._gossip, self._rounds = gossip, rounds
-
-    def __call__(self, *vectors: Array) -> Any:
-        taken = tuple(self._gossip.lambda_max * t for t in self._gossip.averaged_out(self._rounds, *vectors))
-        return taken[0] if len(vectors) == 1 else taken
-
-    def average(self, *vectors: Array) -> Any:
-        taken = self._gossip.averaged_out(self._rounds, *vectors)
-        left = tuple(v - t for v, t in zip(vectors, taken, strict=True))
-        return left[0] if len(vectors) == 1 else left
-
-    def mix(self, v: Array, rounds: Any) -> Array:
-        return self._gossip.mix(v, rounds * self._rounds)
-
-    def push_pull(self, pulled: Array, pushed: Array) -> Any:
-        raise NotImplementedError  # directed graphs are connected at every instant
-
-    def project(self, v: Array) -> Array:
-        return self._gossip.project(v)
 
 
 @dataclass(frozen=True)
@@ -72,7 +48,7 @@ class InWindows(Method):
 
     def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
         """Make one step of the method, on windows."""
-        after: tuple[Any, Array] = self.inner.step(state, oracle, _Windows(gossip, self.window))
+        after: tuple[Any, Array] = self.inner.step(state, oracle, Windows(gossip, self.window))
         return after
 
     def rounds_of_step(self, k: Any) -> Any:

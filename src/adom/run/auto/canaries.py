@@ -67,6 +67,9 @@ class _Riding:
     def push_pull(self, pulled: Array, pushed: Array) -> Any:
         return self._unload(self._gossip.push_pull(*self._loaded((pulled, pushed))), averaged=True)
 
+    def push(self, *vectors: Array) -> Any:
+        return self._unload(self._gossip.push(*self._loaded(vectors)), averaged=True)
+
     def mix(self, v: Array, rounds: Any) -> Array:
         raise NotImplementedError  # a step of several rounds has no canaries
 

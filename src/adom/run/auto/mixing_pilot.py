@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
+from ..contract import Averaging, Turn
 from ..local.jitted import place
 from ..user_code import bare
 from .pilot import Pilot, Steered
@@ -30,16 +31,27 @@ SMALL = 1e-3
 """Change of the averaged column, which starts from about 1, below which a new one starts."""
 
 
-class _Riding:
+class _Riding(Averaging):
     """The run's network, whose messages carry one more column."""
 
     def __init__(self, gossip: Any, mixed: Array) -> None:
-        self._gossip, self.mixed = gossip, mixed
+        self._gossip, self.mixed, self.lambda_max = gossip, mixed, gossip.lambda_max
 
-    def mix(self, v: Array, rounds: Any) -> Array:
-        wide = self._gossip.mix(jnp.concatenate([v, self.mixed], axis=1), rounds)
-        self.mixed = wide[:, -1:]
-        return wide[:, :-1]
+    def __call__(self, *vectors: Array) -> Any:
+        wide, *others = vectors
+        products = self._gossip(jnp.concatenate([wide, self.mixed], axis=1), *others)
+        first, *rest = products if others else (products,)
+        self.mixed = self.mixed - first[:, -1:] / self.lambda_max
+        return (first[:, :-1], *rest) if others else first[:, :-1]
+
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        def riding(gossip: Any, both: Any) -> Any:
+            inner = _Riding(gossip, both[0])
+            carried = turn(inner, both[1])
+            return inner.mixed, carried
+
+        self.mixed, carried = self._gossip.repeat(rounds, riding, (self.mixed, carried))
+        return carried
 
 
 class MixingState(NamedTuple):

@@ -44,6 +44,9 @@ class _OneMode:
     def push_pull(self, pulled: Any, pushed: Any) -> Any:
         return self._m * pulled, self._m * pushed
 
+    def push(self, *vectors: Any) -> Any:
+        return tuple(v if v.shape[-1] == 1 else self._m * v for v in vectors)  # weights of nodes stay at 1
+
 
 def perfect_rate(method: Method, curvatures: Iterable[float], lambda_max: float) -> float:
     """Return the rate at which distances shrink in a round where every round averages fully, worst over curvatures.
@@ -60,12 +63,17 @@ def perfect_rate(method: Method, curvatures: Iterable[float], lambda_max: float)
     modes = (lambda_max,) if method.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
     pairs = np.array(list(product(curvatures, modes)))
     start: Any = method.init(np.zeros((1, 1)), Scalars(1.0))
-    size = len(start)
+    moving = [number for number, part in enumerate(start) if not np.any(part)]  # all but weights of nodes
+    size = len(moving)
     h, mode = np.repeat(pairs, size, axis=0).T
     units = np.tile(np.eye(size), len(pairs))[:, None]  # each part of the state by itself, for every pair
     network: Any = _OneMode(mode, lambda_max)
-    after, _ = method.step(type(start)(*units), Scalars(h), network)
-    steps = np.stack([np.broadcast_to(part, (1, h.size))[0] for part in after]).reshape(size, len(pairs), size)
+    state = [*start]
+    for number, unit in zip(moving, units, strict=True):
+        state[number] = unit
+    after, _ = method.step(type(start)(*state), Scalars(h), network)
+    parts = [np.broadcast_to(after[number], (1, h.size))[0] for number in moving]
+    steps = np.stack(parts).reshape(size, len(pairs), size)
     return min(map(_slowest, np.linalg.eigvals(steps.swapaxes(0, 1))))
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import native
-from ..contract import CountingGossip
+from ..contract import CountingGossip, Turn
 from .lossy_links import LossyLinks
 
 Array = Any
@@ -151,37 +151,18 @@ class LocalGossip(CountingGossip):
         products = self.graphs.W.times(*self._round(*vectors))
         return products[0] if len(vectors) == 1 else products
 
-    def mix(self, v: Array, rounds: Array) -> Array:
-        """Spend `rounds` rounds of averaging, in a loop of the compiled program."""
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        """Return what so many calls ``carried = turn(network, carried)`` make of it, in a loop of the program."""
 
-        def body(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            v, clock, floats = carry
+        def body(_: Array, state: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+            carried, clock, floats = state
             inner = LocalGossip(self.graphs, clock, floats)
-            return inner.average(v), inner.clock, inner.floats
+            return turn(inner, carried), inner.clock, inner.floats
 
         count = jnp.asarray(rounds).astype(jnp.int32)
-        v, self.clock, self.floats = jax.lax.fori_loop(0, count, body, (v, self.clock, self.floats))
-        return v
-
-    def averaged_out(self, rounds: Array, *vectors: Array) -> tuple[Array, ...]:
-        """Spend `rounds` rounds of averaging; return what they take off every vector.
-
-        It is summed up from differences between rows, so that the rows of each sum to zero, as those of W(k) v do.
-        """
-
-        def body(_: Array, carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
-            taken, clock, floats = carry
-            inner = LocalGossip(self.graphs, clock, floats)
-            products = inner(*(v - t for v, t in zip(vectors, taken, strict=True)))
-            products = (products,) if len(vectors) == 1 else products
-            taken = tuple(t + p / self.lambda_max for t, p in zip(taken, products, strict=True))
-            return taken, inner.clock, inner.floats
-
-        start = tuple(map(jnp.zeros_like, vectors)), self.clock, self.floats
-        count = jnp.asarray(rounds).astype(jnp.int32)
-        taken, self.clock, self.floats = jax.lax.fori_loop(0, count, body, start)
-        done: tuple[Array, ...] = taken
-        return done
+        start = carried, self.clock, self.floats
+        carried, self.clock, self.floats = jax.lax.fori_loop(0, count, body, start)
+        return carried
 
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
         """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
@@ -189,6 +170,12 @@ class LocalGossip(CountingGossip):
         assert self.graphs.C is not None
         graph, (pulled, pushed) = self._round(pulled, pushed)
         return self.graphs.R.times(graph, (pulled,))[0], self.graphs.C.times(graph, (pushed,))[0]
+
+    def push(self, *vectors: Array) -> Any:
+        """Spend one round on a directed graph: C(k) v for every vector v given."""
+        assert self.graphs.C is not None
+        products = self.graphs.C.times(*self._round(*vectors))
+        return products[0] if len(vectors) == 1 else products
 
     def project(self, v: Array) -> Array:
         """Spend one round of full averaging, as if every node were linked with every other."""

@@ -1,0 +1,71 @@
+"""ADOM+ with multi-consensus: several rounds for every gradient."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from .adom_plus import ADOMPlus, State
+from .base import Array, Constants, Gossip, Number, Oracle, halving
+
+
+@dataclass(frozen=True)
+class ADOMPlusMulti(ADOMPlus):
+    r"""ADOM+ on a network each round of which is T rounds: fewest gradients, and as many rounds.
+
+    .. math::
+        I - W = M(k + T - 1) \cdots M(k + 1) M(k), \qquad M = I - W(k) / \lambda_{\max} \qquad (1)
+
+    takes the place of W(k) in ADOM+. With T = ceil(chi ln 2) these rounds halve all disagreement, so the method sees a
+    network with chi = 2: it takes kappa^(1/2) log(1/eps) gradients, and chi times as many rounds.
+
+    Parameters
+    ----------
+    tau_1, tau_2, sigma_1, sigma_2 : float
+        In (0, 1].
+    eta, theta, alpha, beta, nu, gamma, delta, zeta : float
+        Positive.
+    T : int
+        Rounds of a step, at least 1.
+
+    References
+    ----------
+    Kovalev, Gasanov, Gasnikov, Richtarik. Lower Bounds and Optimal Algorithms for Smooth and Strongly Convex
+    Decentralized Optimization over Time-Varying Networks. NeurIPS 2021, arXiv:2106.04469, Algorithm 2 with
+    multi-consensus.
+
+    Examples
+    --------
+    >>> from adom.algorithms import Constants
+    >>> ADOMPlusMulti.theory(Constants(mu=1.0, L=4.0, lambda_min_plus=0.1)).T
+    7
+    """
+
+    name = "adom+multi"
+    title = "ADOM+ multi-consensus"
+    rounds_per_step = None
+    complexity = "chi kappa^(1/2) log(1/eps), with kappa^(1/2) log(1/eps) gradients"
+
+    T: Number
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("be a whole number of at least 1", lambda v: (v >= 1) & (v < float("inf")) & (v % 1 == 0), "T")
+
+    @classmethod
+    def theory(cls, constants: Constants) -> Self:
+        """The parameters of ADOM+'s theorem for chi = 2, and T = ceil(chi ln 2)."""
+        easier, T = halving(constants)
+        return cls(**ADOMPlus.theory(easier).parameters(), T=T)
+
+    @classmethod
+    def unit(cls, constants: Constants) -> Self:
+        """ADOM+'s unit for chi = 2, and T = ceil(chi ln 2)."""
+        easier, T = halving(constants)
+        return cls(**ADOMPlus.unit(easier).parameters(), T=T)
+
+    def rounds_of_step(self, k: Number) -> Number:
+        """T, whatever the step."""
+        return self.T
+
+    def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
+        """T rounds of two vectors."""
+        return super().step(state, oracle, gossip.windows(self.T))  # (1)
