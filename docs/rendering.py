@@ -17,6 +17,7 @@ SIDEBAR = {
         "apart",
         "own-network",
         "loss",
+        "links",
         "sklearn",
         "comparing",
         "sweeps",

@@ -184,7 +184,8 @@ def test_a_primal_method_takes_no_oracle_and_needs_none(problem, network, monkey
         adom.compare(problem, network, ["adom", "pngd"], oracle={"pngd": "exact"})
 
 
-def test_what_a_lossy_network_cannot_carry_is_left_out_with_its_reason(problem):
+def test_what_a_lossy_network_cannot_carry_is_left_out_with_its_reason(problem, monkeypatch):
+    monkeypatch.setattr(module, "solve", lambda *_, **__: made([1.0]))  # tests/run has those that run
     found = adom.compare(problem, adom.networks.lossy(adom.networks.ring(6), one_way=0.2), rounds=30)
     assert found.skipped.keys() == {"pngd", "push-pull", "mudag", "apm"}
     assert "where messages are lost; take 'theory' or 'unit'" in found.skipped["mudag"]

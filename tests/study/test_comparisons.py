@@ -295,6 +295,16 @@ def test_figures_show_medians_bands_and_what_was_lost():
         single.plot("all", ax=ax)
 
 
+def test_panels_stand_in_a_row_for_each_problem():
+    parts = {
+        Instance(problem, network, seed): Comparison({"a": made([0.5, 0.1])})
+        for problem in ("p", "q") for network in ("ring", "star") for seed in range(2)
+    }  # fmt: skip
+    figure = Comparisons(parts, {}).plot()
+    assert [axes.get_title() for axes in figure.axes] == ["p on ring", "p on star", "q on ring", "q on star"]
+    assert figure.axes[0].get_subplotspec().get_geometry()[:2] == (2, 2)
+
+
 LONG = "a method with quite a long name, which says all of its settings, eta = 0.001 and tau = 0.0003"
 
 

@@ -22,7 +22,7 @@ POINTS = 400
 FLOOR = 1e-30
 """Below this a relative squared error is rounding, and drawn at this height."""
 ACROSS = 3
-"""The most panels side by side."""
+"""The most panels side by side, unless more are asked for."""
 
 
 class Band(NamedTuple):
@@ -90,6 +90,7 @@ def median_figure(
     panels: "Mapping[str, Mapping[str, Sequence[Result]]]",
     *,
     axis: str = "round",
+    across: int = ACROSS,
     ax: "Axes | None" = None,
     style: str | None = None,
 ) -> "Figure":
@@ -101,6 +102,8 @@ def median_figure(
         Title -> label of a method -> its runs, one for each seed.
     axis : str
         "round", "gradients" (per node), "floats_sent" or "seconds".
+    across : int
+        The most panels side by side; one in a column of text.
     ax : matplotlib axes, optional
         To draw the only panel into; by default a figure of its own.
     style : str, optional
@@ -124,7 +127,7 @@ def median_figure(
             drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
             return drawn
         width, height = size(style, len(panels))
-        across = min(len(panels), 1 if style == "column" else ACROSS)
+        across = min(len(panels), 1 if style == "column" else across)
         down = math.ceil(len(panels) / across)
         columns = max(1, int(width / scale / (0.55 + 0.062 * max(map(len, labels)))))
         depth = 0.17 * scale * math.ceil(len(labels) / columns)

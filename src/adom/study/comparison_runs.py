@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..algorithms import Method
 from ..errors import InputError
@@ -130,10 +131,11 @@ class Runner:
         assert self.batch is not None
         groups: dict[Any, list[Run]] = {}
         for number, run in enumerate(runs):
-            own = number if run.found or self.batch == 1 else 0
-            shapes = jax.tree.map(lambda leaf: getattr(leaf, "shape", ()), run.problem)
-            structure = (jax.tree.structure(run.problem), tuple(jax.tree.leaves(shapes)))
-            groups.setdefault((run.entry.label, run.oracle, id(run.network), structure, own), []).append(run)
+            key: Any = number
+            if self.batch > 1 and not run.found:
+                leaves, structure = jax.tree.flatten(run.problem)
+                key = (run.entry.label, run.oracle, id(run.network), structure, tuple(map(np.shape, leaves)))
+            groups.setdefault(key, []).append(run)
         for group in groups.values():
             for part in batches([run.method for run in group], self.batch):
                 yield [group[number] for number in part]

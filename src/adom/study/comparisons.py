@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str]
 """Names of a problem and a network."""
+MOST_ACROSS = 4
+"""Networks whose panels fit side by side."""
 MEMBERS = "members"
 """Folder of the results of single runs, beside the table of all."""
 
@@ -211,7 +213,7 @@ class Comparisons:
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
-        from ..plot.medians import median_figure
+        from ..plot.medians import ACROSS, median_figure
 
         if ax is not None or problem is not None or network is not None:
             place = self._place(problem, network)
@@ -219,7 +221,9 @@ class Comparisons:
         else:
             alone = len(self.places) == 1
             panels = {"" if alone else " on ".join(place): self._named(place) for place in self.places}
-        return median_figure(panels, axis=axis, ax=ax, style=style)
+        networks = len({place[1] for place in self.places})  # one row of panels for each problem
+        across = networks if 1 < networks <= MOST_ACROSS else ACROSS
+        return median_figure(panels, axis=axis, across=across, ax=ax, style=style)
 
     def _named(self, place: Place) -> dict[str, list[Result]]:
         """Return the runs of all seeds under the methods' names in figures."""
