@@ -152,7 +152,9 @@ def test_they_stop_together_and_within_the_tolerance():
             break
         w.tick()
         for name, agent in w.agents.items():
-            if name not in stopped and agree(agent.members.own, agent.members.present(w.now), tol):
+            if name not in stopped and agree(
+                agent.members.own, agent.members.present(w.now), agent.distance(w.now), tol
+            ):
                 stopped[name] = agent.x.copy()
     assert set(stopped) == set(NAMES)
     assert sum(np.linalg.norm(x - answer(NAMES)) ** 2 for x in stopped.values()) < tol

@@ -216,6 +216,12 @@ def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     assert honest.agent.rows.entries == {}
 
 
-def test_tol_of_a_method_without_a_bound_is_refused(data, tmp_path):
-    with pytest.raises(InputError, match="tol cannot be used with diging"):
-        services(data[0], tmp_path, NAMES[:1], method="diging", tol=1e-3)
+@pytest.mark.parametrize("method", ["diging", "adom+"])
+def test_methods_without_a_bound_of_their_own_stop_within_the_tolerance(data, tmp_path, method):
+    folder, problem = data
+    made = services(folder, tmp_path, method=method, tol=1e-6)
+    assert set(run_all(made).values()) == {"agreed"}
+    errors = [np.linalg.norm(service.agent.x - problem.solution()) for service in made]
+    assert 0 < sum(error**2 for error in errors) <= 1e-6
+    assert lines(made[0], "status")[-1]["bound"] <= 1e-6
+    assert len(made[0].board.rows) <= 3  # checks that are over are forgotten

@@ -49,9 +49,7 @@ def test_wrong_calls_are_refused(refused: Any) -> None:
     assert "cannot read none.toml" in refused("agent", "none.toml")
     assert "did you mean 'patience'" in refused("agent", "a.toml", "--set", "patiense=1")
     assert "takes one file of settings" in refused("agent", "a.toml", "b")
-    assert "tol cannot be used with diging" in refused(
-        "agent", "a.toml", "--check", "--tol", "1e-3", "--set", "method=diging"
-    )
+    assert "agents cannot run mudag" in refused("agent", "a.toml", "--check", "--set", "method=mudag")
     assert "cannot read missing" in refused("swarm", "--faults", "missing")
 
 

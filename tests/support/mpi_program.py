@@ -247,6 +247,14 @@ def apart(folder):
             sums = sums_of_ranks(model.sums(own.drop(columns="target"), own["target"]))
             assert np.isclose(score_of(sums), model.score(every.drop(columns="target"), every["target"]))
     said = []
+    home = folder / f"machine{rank}" / "cancer"
+    data = adom.NodeData(home / "shards", nodes=4, **SETTINGS["cancer"])
+    for rounds, resume in ((700, False), (100_000, True)):
+        kept = adom.Checkpoints(folder / "checkpoints", every_rounds=100, resume=resume)
+        result = adom.solve(data, network, "adom+", "unit", checkpoints=kept, **{**request, "rounds": rounds})
+        assert (result.status == "converged") == resume, result
+    same = adom.load_model(home / "model.json").coefficients
+    np.testing.assert_array_equal(result.model().coefficients, same)  # as without a break
     for name, settings in REFUSED.items():
         try:
             data = adom.NodeData(folder / f"machine{rank}" / name / "shards", nodes=4, **settings)

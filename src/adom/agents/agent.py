@@ -118,6 +118,7 @@ class Agent:
         self._sent = np.zeros((form.vectors, form.width))
         self._ahead = 0  # a round that others have reached
         self._began, self._waited = 0.0, False
+        self._certified: tuple[float, list[str]] = (np.inf, [])
 
     def replace(self, function: Function) -> None:
         """Go on with another function, as of data that have changed; all sums stay what they are."""
@@ -126,11 +127,20 @@ class Agent:
         self.settings.excuse()
         own = self.members.own
         own.mu, own.L, own.level, own.beat = function.mu, function.L, 0, own.beat + 1
+        self.certify(np.inf, [])
         own.apart = np.inf if self.neighbours else 0.0  # until answers are compared anew
 
     def distance(self, now: float) -> float:
         """Return how far any answer is, at most, from the exact one for the functions that all have at present."""
-        return distance_bound(self.members.present(now)) if self.rows.method.oracle == "dual" else np.inf
+        present = self.members.present(now)
+        if self.rows.method.oracle == "dual":
+            return distance_bound(present)
+        alone = len(present) == 1 and self.neighbours  # who has heard of nobody knows nothing
+        return np.inf if alone or [m.name for m in present] != self._certified[1] else self._certified[0]
+
+    def certify(self, distance: float, names: list[str]) -> None:
+        """Take in a bound of all answers of some agents: see `adom.agents.certificate`."""
+        self._certified = distance, names
 
     def _follow(self, now: float) -> None:
         """Let the centre of the intercepts follow the answer, where all answers are near enough."""

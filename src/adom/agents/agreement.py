@@ -13,31 +13,22 @@ from .wire import Member
 
 
 def distance_bound(present: Sequence[Member]) -> float:
-    """Return a bound of |x_i - x*| of any agent, from what all tell; for dual methods."""
-    spread = (len(present) - 1) * max(member.apart for member in present)
-    return max(m.L for m in present) / min(m.mu for m in present) * spread
-
-
-def error_bound(present: Sequence[Member]) -> float:
-    """Return a bound of the sum over agents of |x_i - x*|^2.
+    """Return a bound of |x_i - x*| of any agent, from what all tell; for dual methods.
 
     Examples
     --------
     >>> two = [Member(name, 1, 1, mu=1.0, L=2.0, apart=0.1) for name in "ab"]
-    >>> round(error_bound(two), 12)
-    0.08
+    >>> distance_bound(two)
+    0.2
     """
-    return float(len(present) * distance_bound(present) ** 2)
+    spread = (len(present) - 1) * max(member.apart for member in present)
+    return max(m.L for m in present) / min(m.mu for m in present) * spread
 
 
-def agree(own: Member, present: Sequence[Member], tol: float, left: float = 0.0) -> bool:
-    """Raise this agent's level as far as it may go; return whether it may stop.
-
-    `left` is how far the exact answer for the present functions is from the one that is wanted.
-    """
+def agree(own: Member, present: Sequence[Member], distance: float, tol: float) -> bool:
+    """Raise this agent's level as far as it may go, given a bound of any |x_i - x*|; return whether it may stop."""
     if own.level < SURE:
-        near = len(present) * (distance_bound(present) + left) ** 2 <= tol
-        before, own.level = own.level, READY if near else 0
+        before, own.level = own.level, READY if len(present) * distance**2 <= tol else 0
         if own.level and all(member.level >= READY for member in present):
             own.level = SURE
         own.beat += own.level != before  # only what is newer is believed

@@ -120,7 +120,7 @@ class Board:
         self.told: dict[str, tuple[Group, bool]] = {}  # what neighbours say of their groups
         self._mark = mark_of(settings)
         self._have: dict[str, tuple[float, dict[str, list[str]]]] = {}  # when a neighbour said what it has
-        self._due = -np.inf
+        self._due, self._dropped = -np.inf, set[str]()
         self.refused: dict[str, int] = {}  # messages, by kind
         self.refusals: list[str] = []  # lines for the log
 
@@ -131,8 +131,13 @@ class Board:
 
     def post(self, topic: str, name: str, row: Array) -> None:
         """Put up a row, if there is none of that name."""
-        if topic in self.rows or len(self.rows) < MOST_TOPICS:
+        if topic not in self._dropped and (topic in self.rows or len(self.rows) < MOST_TOPICS):
             self.rows.setdefault(topic, {}).setdefault(name, np.array(row, dtype=float))
+
+    def drop(self, topic: str) -> None:
+        """Take a topic down, for good."""
+        self.rows.pop(topic, None)
+        self._dropped.add(topic)
 
     def greet(self, now: float) -> list[Message]:
         """Return words for all neighbours, where it is time: who is there, and what this board has."""

@@ -7,7 +7,6 @@ from typing import Any
 from ..algorithms import method_class
 from ..data.node_shards import open_shard
 from ..data.preparing import Agreed
-from ..errors import InputError
 from .agent import Agent
 from .auto import Auto, WideOracle
 from .board import Group, mark_of
@@ -33,8 +32,6 @@ def read_function(config: Config) -> Function:
 def make_agent(config: Config, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:
     """Return the agent of a configuration, whose function may be of a shard that was prepared together with others."""
     cls = method_class(config.method)
-    if config.tol is not None and cls.oracle != "dual":
-        raise InputError(f"tol cannot be used with {config.method}, whose error nobody can bound; use adom, or rounds")
     oracle: Any = Oracle(function, config.exact)
     settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
     if config.chi is None:

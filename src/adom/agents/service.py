@@ -22,9 +22,10 @@ from ..data.node_shards import NodeShard, open_shard
 from ..data.preparing import Agreed
 from ..errors import InputError
 from .agent import Agent
-from .agreement import agree, error_bound
+from .agreement import agree
 from .board import MAGIC as BOARD
 from .board import Board
+from .certificate import Checks
 from .config import Config
 from .functions import Function
 from .kept import restore, save, write_model
@@ -60,6 +61,7 @@ class Service:
         self.config, self._log = config, log or sys.stdout
         self.agent: Agent
         self.resumed, self._ready = False, False
+        self._checks: Checks | None = None
         self.agreed: Agreed | None = None
         self._shard = None if config.shard is None else open_shard(config.shard)
         own = Member(config.name, time.time_ns(), 0, 1.0, 1.0)
@@ -94,6 +96,8 @@ class Service:
         """Make the agent, and go on from its checkpoint if there is one."""
         self.agent = make_agent(self.config, function, self.agreed, self.board.group)
         self.resumed, self._ready = restore(self.agent, self._file("checkpoint.npz")), True
+        if self.agent.rows.method.oracle != "dual":
+            self._checks = Checks(self.agent, self.board)
 
     # Signals
 
@@ -183,7 +187,7 @@ class Service:
             heard = self.links.receive(0.0)
 
     def _hear(self, sender: str, data: bytes) -> None:
-        if self._shard is not None and data.startswith(BOARD):
+        if data.startswith(BOARD):
             self._send(self.board.hear(sender, data, time.monotonic()))
             refusals = self.board.refusals
         elif not self._ready:
@@ -234,6 +238,8 @@ class Service:
             return "rounds"
         if config.seconds is not None and now - self.began >= config.seconds:
             return "seconds"
+        if self._checks is not None:
+            self._send(self._checks.step(now))
         if self._agreed(now):
             return "agreed"
         if self._is_due("report", now):
@@ -249,7 +255,8 @@ class Service:
         some = self.agent.counters.rounds > 0
         intercepts = self.agent.intercepts
         left = 0.0 if intercepts is None else intercepts.left(self.agent.x)
-        return tol is not None and some and agree(members.own, members.present(now), tol, left)
+        distance = self.agent.distance(now) + left
+        return tol is not None and some and agree(members.own, members.present(now), distance, tol)
 
     def _is_due(self, what: str, now: float) -> bool:
         if now < self._due[what]:
@@ -259,6 +266,8 @@ class Service:
 
     def _end(self, ending: str) -> None:
         agent = self.agent
+        if self._checks is not None and ending == "agreed":
+            agent.x = self._checks.answer
         for _ in range(LINGER):
             now = time.monotonic()
             self._send(agent.last_words(now) if ending in ("agreed", "rounds") else agent.farewell(now))
@@ -333,7 +342,7 @@ class Service:
         agent, (before, rounds) = self.agent, self._rate
         present = agent.members.present(now)
         self._rate = (now, agent.counters.rounds)
-        bound = error_bound(present) if agent.rows.method.oracle == "dual" and len(present) > 1 else np.inf
+        bound = len(present) * agent.distance(now) ** 2
         self.status = {
             "round": agent.round,
             "rounds_per_second": round((agent.counters.rounds - rounds) / max(now - before, 1e-9), 1),

@@ -24,9 +24,9 @@ from ..journal import Journal, Lines, following
 from ..request import Request, method_type
 from ..result import Result
 from .agreement import greatest
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, generations
 from .partition import Partition, RankGossip, RankRounds, RowTravel
-from .peers import Alone, Ranks, rank_errors, tell_bytes
+from .peers import Alone, Ranks, at_rank_0, rank_errors, tell_bytes
 from .solve import rank_travel, run
 from .stage import Stage
 
@@ -84,8 +84,6 @@ def fit(
     kept: Checkpoints | None,
 ) -> Result:
     """Fit as one of several ranks."""
-    if kept is not None:
-        raise InputError("a fit to NodeData cannot go on from a checkpoint yet; leave checkpoints out")
     names = _own_names(world, data)
     first, _ = world.partition.of(world.rank)
     gossip = RankGossip(rank_travel(world, network, method_type(method), request))
@@ -99,7 +97,7 @@ def fit(
     request = replace(request, tol=tol)
     with following(None if world.rank else request.follow) as journal:
         request = replace(request, follow=None)
-        results, rows = _stages(world, own, agreed, network, method, parameters, request, links, journal)
+        results, rows = _stages(world, own, agreed, network, method, parameters, request, links, journal, kept)
     return _joined(results, agreed.model_rows(rows), tol)
 
 
@@ -113,8 +111,13 @@ def _stages(
     request: Request,
     links: "GossipLinks",
     journal: Journal | None,
+    kept: Checkpoints | None,
 ) -> tuple[list[Result], Array]:
-    """Run stage after stage until the intercepts have settled; return their results, and the rows in the end."""
+    """Run stage after stage until the intercepts have settled; return their results, and the rows in the end.
+
+    Each has a folder of checkpoints. A fit that goes on passes through all of them again, each from its last checkpoint
+    to its end, and so comes to where it was.
+    """
     nodes, intercepts = len(agreed.names), agreed.free
     assert request.tol is not None
     near = float(np.sqrt(request.tol / nodes))
@@ -134,7 +137,8 @@ def _stages(
         stage = Stage(own, agreed, centre, tilt)
         if journal is not None:
             journal.next_stage()
-        result = run(world, stage, network, method, parameters, rough, None, links.gossip, journal, lines)
+        saved = None if kept is None else _of_stage(world, kept, len(results) + 1)
+        result = run(world, stage, network, method, parameters, rough, saved, links.gossip, journal, lines)
         links.gossip = RankGossip(links.gossip.travel, int(result.last["round"]), int(result.last["floats_sent"]))
         results.append(result)
         rows, step = centre + result.x, result.x.mean(axis=0)
@@ -147,6 +151,13 @@ def _stages(
             break
         before, centre = (centre, step), centre + step / (1 - min(factor, FARTHEST))
     return results, rows
+
+
+def _of_stage(world: Ranks, kept: Checkpoints, number: int) -> Checkpoints:
+    """Return the checkpoints of a stage, in a folder of its own; to be resumed if there are any."""
+    own = replace(kept, folder=kept.path / f"stage-{number:02d}")
+    begun = at_rank_0(world, lambda: len(generations(own.path))) > 0
+    return replace(own, resume=kept.resume and (begun or number == 1))
 
 
 def _shrinking(centre: Array, step: Array, before: tuple[Array, Array] | None, intercepts: Array) -> float:

@@ -1,0 +1,81 @@
+"""A bound on the error for any method: all post an answer and its gradient, and add up what they hear.
+
+Let x_i be an answer of agent i and g_i the gradient of its f_i there, y the mean of the x_i. At y the gradient of the
+sum of the f_i is the sum of the g_i, up to L_i |x_i - y| for each, and the sum is strongly convex with the sum of the
+mu_i. So |y - x*| is at most (|sum g_i| + sum L_i |x_i - y|) / sum mu_i, whatever the method is and whenever each has
+posted. A dual method knows as much without posting (`adom.agents.agreement`); for any other, agents post on the board
+after every eighth more of rounds, and whoever hears of a new check joins it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .agent import Agent
+from .board import Board, Message
+from .wire import Member
+
+Array = np.ndarray
+FIRST = 64
+"""Rounds before the first check, and between two of them at least."""
+SHARE = 8
+"""Rounds between two checks are at least this part of those so far."""
+
+
+def certified(rows: Sequence[Array], present: Sequence[Member]) -> float:
+    """Return a bound of |x_i - x*| of any agent; a row is an answer and its gradient.
+
+    Examples
+    --------
+    >>> two = [Member(name, 1, 1, mu=1.0, L=1.0) for name in "ab"]  # f_i = (x - i)^2 / 2 of i = 0, 1
+    >>> round(certified([np.array([0.4, 0.4]), np.array([0.4, -0.6])], two), 9)  # the minimiser is 0.5
+    0.1
+    """
+    x, g = np.split(np.stack(rows), 2, axis=1)
+    away = np.linalg.norm(x - x.mean(axis=0), axis=1)
+    slope = float(np.linalg.norm(g.sum(axis=0))) + sum(m.L * each for m, each in zip(present, away, strict=True))
+    return float(slope / sum(m.mu for m in present) + away.max())
+
+
+class Checks:
+    """The checks of one agent.
+
+    Parameters
+    ----------
+    agent : Agent
+    board : Board
+    """
+
+    def __init__(self, agent: Agent, board: Board) -> None:
+        self._agent, self._board = agent, board
+        self._number, self._due = 0, FIRST
+        self._posted, self._function = agent.x, agent.function
+        self.answer = agent.x  # the last that has a bound
+
+    def step(self, now: float) -> list[Message]:
+        """Take part in a check that is open, or due; return messages to send. The bound goes to the agent."""
+        agent, board = self._agent, self._board
+        newest = max((int(topic[6:]) for topic in board.rows if topic.startswith("check/")), default=-1)
+        self._close(newest)
+        topic = f"check/{self._number}"
+        if agent.name not in board.rows.get(topic, {}):
+            if newest < self._number and agent.round < self._due:
+                return []
+            self._posted, self._function = agent.x.copy(), agent.function
+            board.post(topic, agent.name, np.append(agent.x, agent.function.gradient(agent.x)))
+        present = agent.members.present(now)
+        rows = [board.rows[topic].get(member.name) for member in present]
+        known = [row for row in rows if row is not None and row.size == 2 * agent.form.dim]
+        if len(known) == len(present):
+            if self._function is agent.function:
+                agent.certify(certified(known, present), [member.name for member in present])
+                self.answer = self._posted
+            self._due = agent.round + max(FIRST, agent.round // SHARE)
+            self._close(self._number + 1)
+        return board.greet(now)
+
+    def _close(self, number: int) -> None:
+        """Go on to the check of some number; forget all before but the last, which others may still ask for."""
+        while self._number < number:
+            self._number += 1
+            self._board.drop(f"check/{self._number - 2}")
