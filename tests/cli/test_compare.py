@@ -166,7 +166,7 @@ def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any) -> No
 
 
 @pytest.mark.usefixtures("mine")
-def test_a_folder_of_other_runs_is_refused(adom: Any, refused: Any) -> None:
+def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
     folder = Path("out/compare/members")
     folder.mkdir(parents=True)
     (folder / f"{'0' * 32}.npz").write_bytes(b"another's")
@@ -176,7 +176,9 @@ def test_a_folder_of_other_runs_is_refused(adom: Any, refused: Any) -> None:
     assert "--splits names 'lable', which is no split; did you mean 'label'" in refused(
         "compare", *TWO, "--splits", "lable", "--out", "x"
     )
-    assert "seeds draw nothing of 'synthetic' on 'ring'" not in adom("compare", *TWO, "--help").out
+    Path("few.csv").write_text("".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(12)))
+    same = refused("compare", "--data", "few.csv", "--nodes", 4, "--network", "ring", "--seeds", 2, "--out", "x")
+    assert "the seeds draw nothing of 'few' on 'ring': all runs would be the same; take --split shuffled" in same
 
 
 def test_latex_of_one_comparison(adom: Any) -> None:

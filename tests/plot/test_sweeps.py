@@ -19,6 +19,9 @@ def test_curves_show_the_best_of_the_rest_and_the_median_over_seeds():
     line = figure.axes[0].lines[0]
     assert line.get_xdata().tolist() == [0.5, 4.0]
     assert line.get_ydata().tolist() == [10.0, 7.0]  # medians of (30, 5, 10) and of (7, 6, never)
+    (band,) = figure.axes[0].collections
+    corners = band.get_paths()[0].vertices
+    assert {5.0, 30.0} <= set(corners[corners[:, 0] == 0.5, 1])  # the least and the greatest
     assert figure.axes[0].get_xlabel() == "eta / its base"
     assert (figure.axes[0].get_xscale(), figure.axes[0].get_yscale()) == ("log", "log")
 

@@ -46,6 +46,10 @@ PYTHON = (
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave that number out", "leave --dim out"),
     (r"^alpha=", "--alpha "),
+    (
+        r"give a problem or a network that depends on the seed, e\.g\. .*",
+        "take --split shuffled, synthetic data, or a network that is drawn, without --network-seed",
+    ),
 )
 """Remedies that the library words for Python, and their names on the command line."""
 
