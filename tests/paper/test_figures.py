@@ -42,6 +42,12 @@ def test_panels_stand_at_their_places_and_empty_ones_say_why():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ADOM", "APM"]
 
 
+def test_one_panel_of_a_figure_fills_it():
+    runs = {("adom", ""): [run([1e-1, 1e-2])]}
+    (axes,) = panel_grid([(panel(3, 2), runs, "")], title="", methods=["adom"]).axes
+    assert axes.get_title() == "3, 2"
+
+
 def test_curves_are_medians_over_seeds_with_a_band_from_least_to_most():
     seeds = [run([1e-2, 1e-4]), run([1e-1, 1e-2]), run([1e-3, 1e-6])]
     (axes,) = panel_grid([(panel(0, 0), {("adom", ""): seeds}, "")], title="", methods=["adom"]).axes
@@ -118,7 +124,8 @@ def test_rates_are_lines_on_logarithmic_axes_with_their_exponents():
     assert adom.endswith("], Table 1: 0.5")
     assert mudag.startswith("Mudag: $\\kappa^{0.40}\\,\\log\\kappa$ [0.")
     assert panda == "PANDA: not fitted, 9 runs miss 1e-04"
-    assert len(chi.get_legend().get_texts()) == 2
+    _, steady = [text.get_text() for text in chi.get_legend().get_texts()]
+    assert steady.startswith("Mudag: $\\chi^{1.00}$ [")  # log(kappa) is the same throughout
     points, fit = kappa.lines[:2]
     assert len(points.get_xdata()) == 9
     middle = np.exp(np.mean(np.log(np.reshape(points.get_ydata(), (3, 3))), axis=1))

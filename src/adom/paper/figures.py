@@ -52,8 +52,8 @@ def panel_grid(
     with style():
         from matplotlib.figure import Figure
 
-        down = 1 + max(panel.row for panel, _, _ in panels)
-        across = 1 + max(panel.column for panel, _, _ in panels)
+        rows, columns = (sorted({getattr(panel, name) for panel, _, _ in panels}) for name in ("row", "column"))
+        down, across = len(rows), len(columns)  # of those that have panels
         width = max(3.6, WIDTH * across + 0.4)
         lines = [part for line in title.split("\n") for part in wrap(line, int(LETTERS * width))]
         head = 0.24 + 0.13 * len(lines)
@@ -70,15 +70,16 @@ def panel_grid(
         )
         empty = set(np.ndindex(down, across))
         for panel, curves, reason in panels:
-            axes = grid[panel.row, panel.column]
-            empty.discard((panel.row, panel.column))
+            place = rows.index(panel.row), columns.index(panel.column)
+            axes = grid[place]
+            empty.discard(place)
             axes.set_title(panel.title, pad=3, fontsize=7)
             if curves:
                 _draw_panel(axes, curves, methods, (rounds or {}).get((panel.row, panel.column)))
             else:
                 _say(axes, reason)
-        for row, column in empty:
-            grid[row, column].set_axis_off()
+        for place in empty:
+            grid[place].set_axis_off()
         for axes in grid[:, 0]:
             axes.set_ylabel("relative error", fontsize=7)
         figure.suptitle("\n".join(lines), fontsize=8, y=1 - 0.08 / size[1], va="top")

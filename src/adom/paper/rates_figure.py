@@ -91,6 +91,7 @@ def _label(symbol: str, bound: float, law: PowerLaw | str, grown: Growth, usual:
     """Return the exponent of a method beside Table 1's, in words."""
     if isinstance(law, str):
         return "not fitted" + (f", {grown.dropped} runs miss {grown.target:.0e}" if grown.dropped else "")
-    log = "\\,\\log\\kappa" if (grown.points["divisor"] != 1).any() else ""
-    target = "" if grown.target == usual else f", to {grown.target:.0e}"
+    divided = grown.swept == "kappa" and (grown.points["divisor"] != 1).any()  # over chi, log(kappa) is a constant
+    log = "\\,\\log\\kappa" if divided else ""
+    target = "" if grown.target == usual else f"; target {grown.target:.0e}"
     return f"${symbol}^{{{law.exponent:.2f}}}{log}$ [{law.low:.2f}, {law.high:.2f}], Table 1: {bound:.3g}{target}"
