@@ -20,6 +20,7 @@ SIDEBAR = {
         "links",
         "sklearn",
         "comparing",
+        "benchmark",
         "sweeps",
         "cluster",
         "agents",

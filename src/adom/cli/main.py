@@ -18,6 +18,7 @@ from .. import __version__
 from ..errors import InputError, nearest
 from . import completion, error_text, output, ranks
 from .agent import agent
+from .bench import bench
 from .compare import compare
 from .completion import INSTALL, SHOW
 from .data import data
@@ -49,6 +50,7 @@ to begin
 the network
   adom network --network ring  describe and draw a network
 further
+  adom bench --quick           rank all methods on a fixed suite
   adom sweep sweep.toml        run every combination of the lists in a file
   adom verify                  check the theorem and its lemmas in every round
   adom plot out/result.npz     draw a saved run again
@@ -75,6 +77,7 @@ EXAMPLES = {
     solve: "adom solve --data a6a --nodes 50 --kappa 1000 --network ring --rounds 20000",
     compare: "adom compare --methods adom,diging --rounds 3000   or, over seeds: adom compare --seeds 5 --latex",
     sweep: "adom sweep sweep.toml --out out/sweep   with lines [sweep.factors] and eta = [0.5, 1, 2] in the file",
+    bench: "adom bench --quick   or, with a method of your own: adom bench --method mymodule:MyMethod",
     verify: "adom verify --nodes 10 --network ring --rounds 200",
     network: "adom network --network ring,star --every 20 --nodes 50",
     methods: "adom methods",

@@ -56,6 +56,7 @@ def render(content: Content) -> str:
         "version": escaped(__version__),
         "style": _asset("page.css"),
         "ledger": "\n".join(content.ledgers),
+        "tab": escaped(content.tab),
         "motionless": escaped(content.motionless),
         "data": harmless_json(data(content)),
         "library": library,

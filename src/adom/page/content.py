@@ -107,6 +107,8 @@ class Content:
     motion : Motion, optional
     motionless : str
         Why there is none, and how to get one.
+    tab : str
+        What the part with the ledgers is called.
     """
 
     title: str
@@ -116,3 +118,4 @@ class Content:
     ledgers: Sequence[str] = ()
     motion: Motion | None = None
     motionless: str = ""
+    tab: str = "Claims"

@@ -110,7 +110,7 @@ def reproduce(
     outcomes = [read_outcome(job, target, plan) for job in jobs]
     pending = [outcome.job for outcome in outcomes if outcome.to_do and not plan.reason_against(outcome.job)]
     units = [*work_units(pending), *_drawing(names, protocols, pending)]
-    runner = Runner(target, workers or (1 if gpu else _cores()), scale.stages, BATCH if gpu else 1)
+    runner = Runner(target, workers or default_workers(), scale.stages, BATCH if gpu else 1)
     before = len([outcome for outcome in outcomes if not outcome.to_do])
     with JobProgress({job.key: seconds(job) for job in pending}, before, runner.workers, progress) as bar:
         _tell_missing(plan, bar)
@@ -186,6 +186,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def default_workers() -> int:
+    """Return one process a core, or a single one with a GPU."""
+    return 1 if _gpu() else _cores()
+
+
 def _gpu() -> bool:
     """Return whether JAX would run on a GPU, without starting it here."""
     if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
@@ -232,7 +237,10 @@ class JobProgress:
     `costs` are the estimated seconds of the pending jobs by key; `before` jobs had been done already.
     """
 
-    def __init__(self, costs: dict[str, float], before: int, workers: int, show: bool | None) -> None:
+    def __init__(
+        self, costs: dict[str, float], before: int, workers: int, show: bool | None, name: str = "reproduce"
+    ) -> None:
+        self.name = name
         self.costs, self.before, self.workers = costs, before, workers
         self.total, self.paid, self.count = sum(costs.values()), 0.0, 0
         self.show = sys.stderr.isatty() if show is None else show
@@ -244,7 +252,7 @@ class JobProgress:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
 
-            columns = (TextColumn("reproduce"), BarColumn(), TextColumn("{task.fields[note]}"))
+            columns = (TextColumn(self.name), BarColumn(), TextColumn("{task.fields[note]}"))
             self._bar = Progress(*columns, console=Console(stderr=True, force_terminal=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task("", total=self.total or 1.0, note=self._note())

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ..run.tuning import Stages
-from .runs import Job
 
 ONE_THREAD = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process has one core; NPROC is the number of threads that XLA takes."""
@@ -29,7 +28,7 @@ FORGET = 20
 class WorkUnit:
     """Jobs that one process does in one go, or a page that it draws."""
 
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[Any] = field(default_factory=list)  # each with a key, after which its file is called
     page: tuple[str, str] | None = None  # a figure and a protocol to draw
     needs: set[str] = field(default_factory=set)  # keys of jobs that must have been done before
     cost: float = 0.0  # estimated seconds

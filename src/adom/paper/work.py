@@ -90,11 +90,11 @@ def _run(job: Job, results: Path) -> None:
     about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
     about |= {"key": job.key, "graphs": network.period, **_seconds_since(began)}
     provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
-    thinned = _thinned(result.columns, job.records)
-    replace(result, history=thinned, provenance=provenance).save(results / f"{job.key}.npz")
+    kept = thinned(result.columns, job.records)
+    replace(result, history=kept, provenance=provenance).save(results / f"{job.key}.npz")
 
 
-def _thinned(columns: Any, records: int) -> Any:
+def thinned(columns: Any, records: int) -> Any:
     """Return a table of at most so many records, evenly spread; steps of unknown length leave more."""
     count = len(columns["iteration"])
     if count <= records + 1:

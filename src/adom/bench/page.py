@@ -1,0 +1,110 @@
+"""The page of a benchmark: profiles, ranks and costs, every error curve, all runs."""
+
+import base64
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..page.content import Content, Figure, Line, Panel, Run
+from ..page.report import ResultFile, run_row
+from ..paper.table import Table
+from ..plot.profiles import profile_figure
+from ..study.profiles import costs_by_instance, performance_profile, rank_table
+from ..util.cards import escaped
+from ..util.text import format_short
+from . import suite
+from .records import Record
+from .work import Outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COSTS = {"rounds": "rounds_to_target", "floats sent": "floats_sent_to_target"}
+"""Costs that are ranked."""
+
+
+def tables(records: Sequence[Record]) -> dict[str, "pd.DataFrame"]:
+    """Return the runs of every protocol as a long table, the protocols in their order."""
+    import pandas as pd
+
+    whole = pd.DataFrame([record.model_dump() for record in records])
+    whole[list(COSTS.values())] = whole[list(COSTS.values())].astype(float)
+    return {str(name): part.reset_index(drop=True) for name, part in whole.groupby("protocol", sort=False)}
+
+
+def ranks(records: Sequence[Record]) -> dict[str, Table]:
+    """Return the rank table of each protocol, by rounds."""
+    return {protocol: _rank_table(table, "rounds") for protocol, table in tables(records).items()}
+
+
+def content(
+    records: Sequence[Record], outcomes: Sequence[Outcome], scale: suite.Scale, notes: Sequence[str]
+) -> Content:
+    """Return everything that the page shows."""
+    title = f"Benchmark, suite {suite.VERSION}"
+    html = [f"<h2>Rounds and floats to {scale.target:g} of the squared error at the start</h2>"]
+    html += [f"<p>{escaped(note)}</p>" for note in notes]
+    for protocol, table in tables(records).items():
+        html += _section(protocol, table)
+    return Content(title, list(notes), _figures(outcomes), _runs(outcomes), ["\n".join(html)], tab="Ranks")
+
+
+def _section(protocol: str, table: "pd.DataFrame") -> list[str]:
+    """Return profiles, ranks and costs of one protocol."""
+    parts = [f"<h3>Parameters {escaped(protocol)}</h3>"]
+    for cost, column in COSTS.items():
+        parts += [_picture(performance_profile(table, column), cost, protocol)]
+        parts += [_rank_table(table, cost).html(f"Ranks by {cost}, {protocol}", row_heads=True)]
+    costs = costs_by_instance(table)
+    rows = [
+        [" on ".join(map(str, pair)), *map(format_short, row)]
+        for pair, row in zip(costs.index, costs.values, strict=True)
+    ]
+    parts.append(f"<h4>Rounds on every pair, {escaped(protocol)}</h4>")
+    return [*parts, Table(["pair", *costs.columns], rows).html(f"Rounds on every pair, {protocol}", row_heads=True)]
+
+
+def _rank_table(table: "pd.DataFrame", cost: str) -> Table:
+    found = rank_table(table, COSTS[cost])
+    heads = ["method", "mean rank", "first", "reached", "of", f"median {cost}", "over the best"]
+    rows = [
+        [str(m), f"{rank:.2f}", str(first), str(reached), str(of), format_short(median), format_short(over)]
+        for m, rank, first, reached, of, median, over in found.itertuples(index=False)
+    ]
+    return Table(heads, rows)
+
+
+def _picture(profile: "pd.DataFrame", cost: str, protocol: str) -> str:
+    """Return a profile as a picture inside the page."""
+    with io.BytesIO() as file:
+        profile_figure(profile, cost=cost, style="page").savefig(file, format="svg")
+        code = base64.b64encode(file.getvalue()).decode()
+    words = f"Share of pairs solved within so many times the least {cost}, parameters {protocol}"
+    return f'<p><img alt="{escaped(words)}" src="data:image/svg+xml;base64,{code}"></p>'
+
+
+def _figures(outcomes: Sequence[Outcome]) -> list[Figure]:
+    """Return the error curves: one figure, a panel for every pair."""
+    pages: dict[str, list[Panel]] = {}
+    pairs = list(dict.fromkeys((o.job.problem, o.job.network) for o in outcomes))
+    for protocol in dict.fromkeys(o.job.protocol for o in outcomes):
+        for place, pair in enumerate(pairs):
+            mine = [o for o in outcomes if (o.job.problem, o.job.network) == pair and o.job.protocol == protocol]
+            lines = [Line(o.job.label, o.job.label, [o.result]) for o in mine if o.result is not None]
+            reason = "; ".join(f"{o.job.label}: {o.reason}" for o in mine if o.reason)
+            name = " on ".join(pair)
+            pages.setdefault(protocol, []).append(
+                Panel(name, name, lines, f"parameters {protocol}", place // 4, place % 4, reason)
+            )
+    return [Figure("suite", "Error curves", "", pages)]
+
+
+def _runs(outcomes: Sequence[Outcome]) -> list[Run]:
+    rows: list[Run] = []
+    for o in outcomes:
+        if o.result is not None:
+            more: dict[str, Any] = {"figure": "suite", "panel": f"{o.job.problem} on {o.job.network}"}
+            file = ResultFile(Path(f"{o.job.key}.npz"), o.result, o.job.label)
+            rows.append(run_row(file, "suite", protocol=o.job.protocol, **more))
+    return rows

@@ -1,0 +1,115 @@
+"""The file of results that a benchmark leaves, and that others submit: what it holds, and what is refused."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+from ..errors import InputError
+from ..util.files import atomic
+from . import suite
+
+STATUSES = Literal["converged", "max_rounds", "diverged", "growing", "stalled", "refused"]
+Name = Annotated[str, Field(min_length=1, max_length=80)]
+Cost = Annotated[FiniteFloat, Field(ge=0)] | None
+
+
+class Record(BaseModel):
+    """One run: who solved what, how it ended, and what it cost to reach the target; null where it was not reached."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problem: Name
+    network: Name
+    method: Name
+    protocol: Name = Field(description="auto, theory, or how else the parameters were chosen")
+    status: STATUSES
+    rounds: Annotated[int, Field(ge=0, description="communication rounds in all")]
+    relative_error: Cost = Field(description="squared error at the end, over that at the start")
+    rounds_to_target: Cost
+    gradients_to_target: Cost = Field(description="per node")
+    floats_sent_to_target: Cost = Field(description="over all links")
+    seconds_to_target: Cost = Field(None, description="of the loop, where they mean something")
+    reason: str = Field("", max_length=2000, description="why it did not run")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        suite.check_pair(self.problem, self.network)
+        if self.rounds_to_target is not None and self.rounds_to_target > self.rounds:
+            raise ValueError(f"rounds_to_target {self.rounds_to_target:g} exceeds rounds {self.rounds}")
+        if self.status == "converged" and self.rounds_to_target is None:
+            raise ValueError("a run that converged has reached the target: rounds_to_target is missing")
+        return self
+
+
+class Submission(BaseModel):
+    """Results of one or several methods on the suite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["adom-bench-1"] = "adom-bench-1"
+    suite: str = Field(description="version of the suite")
+    quick: bool = Field(description="whether it is the small version, with its own budget and target")
+    rounds: int = Field(description="the budget of each run")
+    target: FiniteFloat = Field(description="the squared error to reach, over that at the start")
+    software: Name = Field(description="what made the runs, with its version")
+    device: str = Field("", max_length=200)
+    runs: Annotated[list[Record], Field(min_length=1, max_length=100_000)]
+
+    @model_validator(mode="after")
+    def _of_this_suite(self) -> Self:
+        scale = suite.SCALES["quick" if self.quick else "full"]
+        if self.suite != suite.VERSION:
+            raise ValueError(f"suite {self.suite} is another than {suite.VERSION}; their results do not compare")
+        if (self.rounds, self.target) != (scale.rounds, scale.target):
+            raise ValueError(f"the budget is {scale.rounds} rounds and the target {scale.target:g}, got others")
+        if outside := next((r for r in self.runs if (r.problem, r.network) not in scale.pairs), None):
+            raise ValueError(f"{outside.problem} on {outside.network} is not in this version")
+        names = [(r.problem, r.network, r.method, r.protocol) for r in self.runs]
+        if len(set(names)) < len(names):
+            raise ValueError("a method has two runs of one protocol on one pair")
+        return self
+
+
+def read(path: Path) -> Submission:
+    """Read a file of results; refuse what the schema does."""
+    try:
+        return Submission.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; give a results.json of a benchmark") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{path} is not a file of results: {where + ': ' if where else ''}{first['msg']}; "
+            "`adom bench --schema` prints what it must hold"
+        ) from None
+
+
+def write(submission: Submission, path: Path) -> Path:
+    """Write a file of results."""
+    with atomic(path) as partial:
+        partial.write_text(submission.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def schema() -> str:
+    """Return the JSON schema of a file of results."""
+    return json.dumps(Submission.model_json_schema(), indent=2)
+
+
+def together(own: Submission, others: Sequence[tuple[str, Submission]]) -> list[Record]:
+    """Return the records of all files; a method whose name is taken is called after its file too."""
+    records, taken = list(own.runs), {record.method for record in own.runs}
+    for source, submission in others:
+        if submission.quick != own.quick:
+            raise InputError(
+                f"{source} is of the {'quick' if submission.quick else 'full'} version; they do not compare"
+            )
+        names = {record.method for record in submission.runs}
+        called = {name: f"{name} ({source})" if name in taken else name for name in names}
+        records += [record.model_copy(update={"method": called[record.method]}) for record in submission.runs]
+        taken |= set(called.values())
+    return records

@@ -1,0 +1,160 @@
+"""`bench`: run the suite, or what is left of it, and write its file of results and its page."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import __version__, page
+from ..algorithms import METHODS, method_class
+from ..errors import InputError
+from ..paper.reproduce import JobProgress, default_workers
+from ..paper.runner import Runner, WorkUnit
+from ..paper.table import Table
+from ..run.request import AUTO
+from ..util.text import format_count
+from . import suite
+from .page import content, ranks
+from .records import Submission, read, together, write
+from .work import Job, Outcome, code_of, do_unit, outcome
+
+PROTOCOLS = (AUTO, "theory")
+"""Ways to choose parameters that are run."""
+SECONDS = 1.0
+"""About how long a run takes on one core."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What `bench` leaves.
+
+    Attributes
+    ----------
+    folder : Path
+    outcomes : list of Outcome
+    ranks : dict
+        Protocol -> table of ranks, by rounds.
+    files : list of Path
+        The file of results and the page.
+    notes : list of str
+        What was left out.
+    lost : dict
+        Key of a job that could not be done -> how its process ended.
+    seconds : float
+    """
+
+    folder: Path
+    outcomes: list[Outcome]
+    ranks: dict[str, Table]
+    files: list[Path]
+    notes: list[str]
+    lost: dict[str, str]
+    seconds: float
+
+
+def suite_methods() -> list[str]:
+    """Return the methods that are run unless others are asked for: all that gossip over links both ways."""
+    return [name for name in METHODS if not method_class(name).directed and method_class(name).needs != "complete"]
+
+
+def bench(
+    methods: Sequence[str] | None = None,
+    *,
+    quick: bool = False,
+    folder: str | os.PathLike[str] = "out/bench",
+    protocols: Sequence[str] = PROTOCOLS,
+    add: Sequence[Path] = (),
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Benchmark:
+    """Run methods on the suite; every run is kept at once, and the same call goes on where it was left.
+
+    Parameters
+    ----------
+    methods : sequence of str, optional
+        Names, or module:Class; by default all that gossip over links both ways.
+    quick : bool
+        Three pairs with a smaller budget.
+    folder : path
+    protocols : sequence of str
+        Of "auto", "theory" and "unit".
+    add : sequence of paths
+        Files of results of others, put beside these runs.
+    workers : int, optional
+        Processes of one thread each; by default one a core, or a single one with a GPU.
+    progress : bool, optional
+    """
+    began = time.perf_counter()
+    page.check()
+    target, scale = Path(folder), suite.SCALES["quick" if quick else "full"]
+    others = [(path.stem, read(path)) for path in add]
+    absent = suite.missing()
+    pairs = [pair for pair in scale.pairs if pair[0] not in absent]
+    chosen = suite_methods() if methods is None else list(methods)
+    jobs = [
+        Job(*pair, method, protocol, scale.rounds, scale.target, code_of(method))
+        for protocol in protocols
+        for method in chosen
+        for pair in pairs
+    ]
+    if not jobs:
+        raise InputError("got no methods or no protocols to run; leave both out for all")
+    (target / "results").mkdir(parents=True, exist_ok=True)
+    pending = [job for job in jobs if not outcome(job, target).done]
+    runner = Runner(target, workers or default_workers(), do=do_unit)
+    costs = {job.key: SECONDS for job in pending}
+    with JobProgress(costs, len(jobs) - len(pending), runner.workers, progress, "bench") as bar:
+        runner.run(_units(pending), bar.tell)
+    outcomes = [outcome(job, target) for job in jobs]
+    submission = _submission(outcomes, scale, quick)
+    records = together(submission, others)
+    notes = _notes(scale, pairs, absent, chosen, others)
+    written = page.write(content(records, outcomes, scale, notes), target / "bench.html")
+    files = [write(submission, target / "results.json"), written]
+    lost = {job.key: runner.lost[job.key] for job in jobs if job.key in runner.lost}
+    return Benchmark(target, outcomes, ranks(records), files, notes, lost, time.perf_counter() - began)
+
+
+def _units(jobs: Sequence[Job]) -> list[WorkUnit]:
+    """Put the runs of one method together: they share compiled programs."""
+    units: dict[tuple[str, str], WorkUnit] = {}
+    for job in jobs:
+        unit = units.setdefault((job.method, job.protocol), WorkUnit())
+        unit.jobs.append(job)
+        unit.cost += SECONDS
+    return list(units.values())
+
+
+def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool) -> Submission:
+    done = [o for o in outcomes if o.done]
+    if not done:
+        raise InputError("no run could be made: every process died; look at the lines above")
+    device = next((str(o.result.provenance.get("device")) for o in done if o.result is not None), "")
+    return Submission(
+        suite=suite.VERSION,
+        quick=quick,
+        rounds=scale.rounds,
+        target=scale.target,
+        software=f"adom {__version__}",
+        device=device,
+        runs=[o.record for o in done],
+    )
+
+
+def _notes(
+    scale: suite.Scale,
+    pairs: Sequence[tuple[str, str]],
+    absent: dict[str, str],
+    methods: Sequence[str],
+    others: Sequence[tuple[str, Submission]],
+) -> list[str]:
+    """Return what was run, and what was left out, in words."""
+    notes = [
+        f"{format_count(len(methods), 'method')} on {len(pairs)} of {len(scale.pairs)} pairs of a problem and a "
+        f"network, at most {scale.rounds} rounds."
+    ]
+    if left := {name: why for name, why in absent.items() if any(name == problem for problem, _ in scale.pairs)}:
+        notes.append(f"Left out: {'; '.join(left.values())}.")
+    notes += [f"Added: {source}, made by {submission.software}." for source, submission in others]
+    return notes

@@ -1,0 +1,141 @@
+"""One run of a benchmark: a job as data, and how a process does it."""
+
+import hashlib
+import inspect
+import json
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..algorithms import Method, method_class
+from ..errors import InputError
+from ..paper.runner import WorkUnit
+from ..paper.work import thinned
+from ..run.endings import FINISHED
+from ..run.result import Result, load
+from ..run.solve import solve
+from ..study.metrics import COSTS, metrics
+from ..util.checked_json import read_checked, write_checked
+from . import suite
+from .records import Record
+
+RECORDS = 200
+"""Records that a run leaves at most."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One method, with parameters chosen in one way, on one pair."""
+
+    problem: str
+    network: str
+    method: str  # a name, or module:Class
+    protocol: str
+    rounds: int
+    target: float
+    code: str = field(default="", repr=False)  # digest of a file of one's own
+
+    @cached_property
+    def key(self) -> str:
+        """The name of its file: everything that determines the run, so that a run of something else is not found."""
+        content = {**asdict(self), "suite": suite.VERSION, "version": __version__}
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+        return f"{self.problem}--{self.network}--{self.label}--{self.protocol}--{digest}"
+
+    @property
+    def label(self) -> str:
+        """The method's name."""
+        return self.method.rpartition(":")[2]
+
+
+def loaded(method: str) -> type[Method]:
+    """Return the class of a method's name, or of module:Class."""
+    module, _, name = method.rpartition(":")
+    found: type[Method] = getattr(import_module(module), name) if module else method_class(method)
+    return found
+
+
+def code_of(method: str) -> str:
+    """Return a digest of the file that a method of one's own is in; "" for others."""
+    if ":" not in method:
+        return ""
+    return hashlib.sha256(inspect.getsource(inspect.getmodule(loaded(method))).encode()).hexdigest()  # type: ignore[arg-type]
+
+
+def do_unit(unit: WorkUnit, folder: Path, *_: Any) -> None:
+    """Do the jobs of a unit, each of which leaves a file."""
+    for job in unit.jobs:
+        do_job(job, folder)
+
+
+def do_job(job: Job, folder: Path) -> None:
+    """Run a job and leave its file; one that cannot run leaves the reason."""
+    path = folder / "results" / job.key
+    try:
+        problem, network = suite.problem(job.problem), suite.network(job.network)
+        tol = job.target * problem.nodes * float((problem.solution() ** 2).sum())
+        method: Any = loaded(job.method)
+        result = solve(problem, network, method, job.protocol, rounds=job.rounds, tol=tol, progress=False)
+    except InputError as error:
+        write_checked(path.with_name(f"{job.key}.json"), {"reason": str(error)})
+        return
+    if result.status not in FINISHED:
+        raise KeyboardInterrupt
+    about = {"key": job.key, "problem": job.problem, "network": job.network}
+    provenance = {**result.provenance, "bench": about}
+    kept = replace(result, history=thinned(result.columns, RECORDS), provenance=provenance)
+    kept.save(path.with_name(f"{job.key}.npz"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job has left."""
+
+    job: Job
+    result: Result | None = None
+    reason: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a run, or a reason why there is none."""
+        return self.result is not None or bool(self.reason)
+
+    @property
+    def record(self) -> Record:
+        """The row of the file of results."""
+        job = self.job
+        about: dict[str, Any] = {"problem": job.problem, "network": job.network, "method": job.label}
+        about["protocol"] = job.protocol
+        if self.result is None:
+            costs: dict[str, Any] = {f"{name}_to_target": None for name in COSTS}
+            return Record(**about, status="refused", rounds=0, relative_error=None, reason=self.reason, **costs)
+        found = metrics(self.result, None, job.target)
+        costs = {name: known(found[name]) for name in (f"{cost}_to_target" for cost in COSTS)}
+        error = known(found["relative_error"])
+        return Record(**about, status=found["status"], rounds=found["rounds"], relative_error=error, **costs)
+
+
+def known(value: float) -> float | None:
+    """Return a number; None where it is none, or beyond all bounds."""
+    return float(value) if isfinite(value) else None
+
+
+def outcome(job: Job, folder: Path) -> Outcome:
+    """Read what a job has left; a damaged file counts as not there, and is removed."""
+    run, refused = (folder / "results" / f"{job.key}.{suffix}" for suffix in ("npz", "json"))
+    try:
+        if refused.exists():
+            return Outcome(job, reason=str(read_checked(refused)["reason"]))
+        if run.exists():
+            result = load(run)
+            if (result.provenance.get("bench") or {}).get("key") == job.key:
+                return Outcome(job, result)
+    except (InputError, ValueError, LookupError, OSError):
+        pass
+    for path in (run, refused):
+        path.unlink(missing_ok=True)
+    return Outcome(job)

@@ -1,0 +1,114 @@
+"""`adom bench`: the suite, all methods on it, and the files of others."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError, nearest
+from ..run.request import AUTO, PROTOCOLS
+from .completion import several_of
+from .exit_codes import Exit
+from .options import AsJson, OutFolder, number_option, switch
+from .own_code import method_of, name_of
+
+CHOICES = (AUTO, *PROTOCOLS)
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        "--methods",
+        metavar="TEXT",
+        help="Names of methods, separated by commas, also module:Class of your own; left out: all.",
+    ),
+]
+Method = Annotated[
+    list[str] | None,
+    typer.Option("--method", metavar="TEXT", help="module:Class of your own, beside the others; may be repeated."),
+]
+Protocols = Annotated[
+    str,
+    typer.Option(
+        "--protocols",
+        metavar="TEXT",
+        help="Ways to choose parameters, separated by commas: some of auto, theory, unit.",
+        autocompletion=several_of(CHOICES),
+    ),
+]
+Add = Annotated[
+    list[Path] | None,
+    typer.Option("--add", metavar="FILE", help="File of results of another method, to rank too; may be repeated."),
+]
+
+
+def bench(
+    quick: Annotated[bool, switch("--quick", "Three pairs with a smaller budget: about a minute.")] = False,
+    methods: Methods = None,
+    method: Method = None,
+    protocols: Protocols = "auto,theory",
+    add: Add = None,
+    schema: Annotated[bool, switch("--schema", "Print the schema of a file of results, and run nothing.")] = False,
+    workers: Annotated[
+        int | None, number_option("--workers", "Processes; by default one per core.", int, 2, ge=1, le=10_000)
+    ] = None,
+    out: OutFolder = Path("out/bench"),
+    json: AsJson = False,
+) -> int:
+    """Run all methods on a fixed suite of problems and networks.
+
+    Every run is saved as soon as it has finished; the same command goes on
+    where it was ended or killed. Writes bench.html with ranks, performance
+    profiles and curves, and results.json, which others can --add to theirs.
+    """
+    from . import output
+
+    if schema:
+        from ..bench.records import schema as text
+
+        output.lines(text())
+        return Exit.DONE
+    chosen, ways = _methods(methods, method), _protocols(protocols)
+    output.folder(out)
+
+    from ..bench.run import bench as run_bench
+
+    done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], workers=workers)
+    for key, reason in done.lost.items():
+        output.note(f"{key} could not be run: its process died ({reason}); the same command tries it again")
+    if json:
+        found = {name: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for name, t in done.ranks.items()}
+        counts = {"runs": len(done.outcomes), "done": sum(o.done for o in done.outcomes)}
+        about = {"folder": done.folder, "quick": quick, **counts, "seconds": round(done.seconds, 1)}
+        output.as_json({**about, "notes": done.notes, "ranks": found, "lost": done.lost, "files": done.files})
+    else:
+        output.lines(*done.notes, f"{len(done.outcomes)} runs, {done.seconds:.0f} s")
+        for name, t in done.ranks.items():
+            output.table(f"parameters {name}", tuple(t.columns), t.rows, numbers=tuple(t.columns[1:]))
+        output.wrote(*map(str, done.files))
+    return Exit.FAILED if done.lost else Exit.DONE
+
+
+def _methods(names: str | None, own: list[str] | None) -> list[str] | None:
+    """Return the methods that are asked for; None for all."""
+    chosen = None if names is None else [name_of(part.strip()) for part in names.split(",") if part.strip()]
+    if own and chosen is None:
+        from ..bench.run import suite_methods
+
+        chosen = suite_methods()
+    every = [*(chosen or []), *(own or [])]
+    for name in every:
+        method_of(name)
+    if twice := next((name for name in every if every.count(name) > 1), None):
+        raise InputError(f"--methods names {twice!r} twice; leave one out")
+    if chosen == []:
+        raise InputError(f"--methods {names!r} names no method; `adom methods` lists them")
+    return every or None
+
+
+def _protocols(text: str) -> list[str]:
+    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    for name in chosen:
+        if name not in CHOICES:
+            raise InputError(f"unknown protocol {name!r}; {nearest(name, CHOICES)}")
+    if not chosen:
+        raise InputError(f"--protocols {text!r} names none; give some of {', '.join(CHOICES)}")
+    return chosen
