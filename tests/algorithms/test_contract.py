@@ -200,10 +200,12 @@ def same_problem_in_three_ways():
     return dense, sparse, adom.from_loss(loss, (A, b), mu=0.2, L=dense.L_nodes)
 
 
-@every_method
-def test_every_method_takes_every_kind_of_problem(name, same_problem_in_three_ways, network):
+@pytest.mark.parametrize(
+    ("name", "parameters"), [(name, "theory") for name in METHODS] + [("adom", "auto"), ("diging", "auto")]
+)
+def test_every_method_takes_every_kind_of_problem(name, parameters, same_problem_in_three_ways, network):
     dense, *others = (
-        adom.solve(problem, network, name, rounds=60, **way(name)) for problem in same_problem_in_three_ways
+        adom.solve(problem, network, name, parameters, rounds=60, **way(name)) for problem in same_problem_in_three_ways
     )
     for other in others:
         np.testing.assert_allclose(other.history["error"], dense.history["error"], rtol=1e-9)
