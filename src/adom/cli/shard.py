@@ -71,7 +71,10 @@ def shard(
         ("fingerprint", f"{facts.fingerprint[:16]}, the same on all machines"),
     ]
     output.table("", ("", ""), rows)
-    output.lines("wrote", f"  {place}", "next, once every machine has its shard, with N of them in all", f"  {onward}")
+    output.lines(
+        *("wrote", f"  {place}", "next, once every machine has its shard, with N of them in all", f"  {onward}"),
+        f"  adom agent {node}.toml   with data = {str(place)!r} and nodes = N in its table [problem]",
+    )
     return Exit.DONE
 
 
