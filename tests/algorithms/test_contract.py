@@ -214,10 +214,11 @@ def test_every_method_takes_every_kind_of_problem(name, parameters, same_problem
 
 @every_method
 def test_float32_is_kept_and_said(name, problem, network):
-    result = adom.solve(problem, network, name, "theory", rounds=60, dtype="float32", **way(name))
+    shared = {"rounds": 60, "record_every": 7, **way(name)}  # the program of single runs above
+    result = adom.solve(problem, network, name, "theory", dtype="float32", **shared)
     assert result.x.dtype == np.float32
     assert result.provenance["dtype"] == "float32"
-    double = adom.solve(problem, network, name, "theory", rounds=60, **way(name))
+    double = adom.solve(problem, network, name, "theory", **shared)
     np.testing.assert_allclose(result.x, double.x, rtol=2e-4, atol=1e-5)
 
 
