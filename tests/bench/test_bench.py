@@ -139,4 +139,5 @@ def test_the_benchmark_goes_on_where_it_was_left_and_ranks_others_too(tmp_path, 
         assert words in text
     made = content(submission(theirs).runs, again.outcomes, small, again.notes)
     assert page.render(made).count("<img") == 2  # rounds and floats
+    assert page.render(made) == page.render(content(submission(theirs).runs, again.outcomes, small, again.notes))
     assert list(tables(submission(theirs).runs)) == ["theory"]

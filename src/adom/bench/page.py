@@ -1,15 +1,16 @@
 """The page of a benchmark: profiles, ranks and costs, every error curve, all runs."""
 
 import base64
-import io
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..page.content import Content, Figure, Line, Panel, Run
 from ..page.report import ResultFile, run_row
 from ..paper.table import Table
 from ..plot.profiles import profile_figure
+from ..plot.style import save
 from ..study.profiles import costs_by_instance, performance_profile, rank_table
 from ..util.cards import escaped
 from ..util.text import format_short
@@ -77,9 +78,11 @@ def _rank_table(table: "pd.DataFrame", cost: str) -> Table:
 
 def _picture(profile: "pd.DataFrame", cost: str, protocol: str) -> str:
     """Return a profile as a picture inside the page."""
-    with io.BytesIO() as file:
-        profile_figure(profile, cost=cost, style="page").savefig(file, format="svg")
-        code = base64.b64encode(file.getvalue()).decode()
+    figure = profile_figure(profile, cost=cost, style="page")
+    figure.axes[0].legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))  # many methods
+    with TemporaryDirectory() as folder:
+        drawn = save(figure, Path(folder) / "profile.svg")
+        code = base64.b64encode(drawn.read_bytes()).decode()
     words = f"Share of pairs solved within so many times the least {cost}, parameters {protocol}"
     return f'<p><img alt="{escaped(words)}" src="data:image/svg+xml;base64,{code}"></p>'
 
