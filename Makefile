@@ -90,7 +90,7 @@ bench-agents: $(READY)  ## 2, 8 and 32 agents: rounds a second, bytes, memory; t
 bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
 	@$(BIN)/python benchmarks/drift.py
 
-bench-links: $(READY)  ## every method with late, coarse, partial and noisy messages (five minutes)
+bench-links: $(READY)  ## every method with late, coarse, partial and noisy messages (a quarter of an hour)
 	@$(BIN)/python benchmarks/links.py
 
 bench-loss: $(READY)  ## every method with 0, 10, 30 and 50 % of the messages lost, healing and as printed (two minutes)
