@@ -95,9 +95,9 @@ def run_all(made):
 
 def wait_for(what, seconds=60):
     end = time.monotonic() + seconds
-    while not what() and time.monotonic() < end:
+    while not (met := what()) and time.monotonic() < end:
         time.sleep(0.02)
-    assert what()
+    assert met
 
 
 def told(service, event):

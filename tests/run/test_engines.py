@@ -38,13 +38,13 @@ def runs():
 def folders(tmp_path_factory):
     """All runs on 2 ranks, some also on 1, 3 and 4: number of ranks -> folder of results, and messages of 4.
 
-    On 3 and 4, XLA compiles as it does by default, elsewhere in a hurry, as in all tests (conftest.py).
+    On 4, XLA compiles as it does by default, elsewhere in a hurry, as in all tests (conftest.py).
     """
     found = {}
     for ranks in (1, 2, 3, 4):
         found[ranks] = tmp_path_factory.mktemp(f"ranks{ranks}")
         task = "methods_and_messages" if ranks == 4 else "methods"
-        more = {"env": {"XLA_FLAGS": ""}} if ranks > 2 else {}
+        more = {"env": {"XLA_FLAGS": ""}} if ranks == 4 else {}
         code, out = run(ranks, task, found[ranks], ROUNDS, *(() if ranks == 2 else SOME), **more)
         assert code == 0, out
     return found
@@ -108,7 +108,7 @@ def test_only_neighbours_talk_once_a_round_with_the_rows_of_the_cut(folders):
 def test_programs_of_xla_as_it_is_by_default_give_the_same_bits(runs, monkeypatch):
     """What the tests have compiled in a hurry (conftest.py) computes what a user's programs do.
 
-    Here all runs by the local engine and some by a rank, above some on 3 and 4 ranks.
+    Here all runs by the local engine and some by a rank, above some on 4 ranks.
     """
     start = default_xla.jit(jitted._start.__wrapped__, static_argnames="kind")
     monkeypatch.setattr(jitted, "_start", start)

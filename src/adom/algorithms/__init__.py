@@ -30,7 +30,7 @@ METHODS = {
     "acc-gt-multi": "acc_gt_multi:AccGTMulti",
 }
 """Name -> file and class. A new method is one file in this folder and one line here."""
-COMPARED = (*("adom", "pngd", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "push-pull", "adom+", "acc-gt"),)
+COMPARED = ("adom", "pngd", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "push-pull", "adom+", "acc-gt")
 """Methods that a comparison takes by default: those of ADOM's paper, and its successors."""
 
 

@@ -143,7 +143,7 @@ def chebyshev_bound(chi: float, rounds: int) -> float:
     Examples
     --------
     >>> chebyshev_bound(1.0, 1), round(chebyshev_bound(100.0, 10), 3)
-    (0.0, 0.266)
+    (0.0, 0.264)
     """
     c = ((sqrt(chi) - 1) / (sqrt(chi) + 1)) ** rounds
     return 2 * c / (1 + c * c)
