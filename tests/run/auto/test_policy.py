@@ -19,6 +19,7 @@ from adom.run.auto.policy import (
     STIFFNESS,
     Policy,
 )
+from adom.run.auto.trials import LONGEST_TRIAL
 
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 
@@ -217,3 +218,13 @@ def test_nothing_is_tried_where_little_can_be_gained():
     for number in range(20):
         decision = decide(chosen, [9.0] * 6, np.array([1.0, 0.9, 0.8, 0.7]) * 0.8**number, 2000 * number)
         assert "trial" not in decision.why
+
+
+def test_nothing_is_tried_where_looks_are_too_far_apart_to_see_a_run_grow():
+    chosen = policy(tries=True)
+    for number in range(20):
+        rates = [9.0 if power >= 16 else -0.01 for power in chosen.window]
+        decision = decide(chosen, rates, np.array([1.0, 0.9, 0.8, 0.7]) * 0.8**number, 2000 * number)
+        assert "trial" not in decision.why or chosen.block.rounds <= LONGEST_TRIAL
+        assert chosen.power == chosen.window[AROUND.index(0)] or chosen.block.rounds <= LONGEST_TRIAL
+    assert chosen.block.rounds > LONGEST_TRIAL

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from .rates import perfect_rate
-from .trials import Trials
+from .trials import LONGEST_TRIAL, Trials
 
 Array = np.ndarray
 RATIO = 1.5
@@ -224,7 +224,9 @@ class Policy:
         self.begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
         if not back and seen.plain > max(PLAIN_AHEAD * seen.rates.max(), PLAIN_SHOWN / seen.span):
             self.power, why = MOST, "plain descent is faster than any momentum"
-        elif self._tries and self.power < MOST and not self._perfect:
+        if not self._tries or self._perfect or self.power == MOST or self.block.rounds > LONGEST_TRIAL:
+            self._trials = Trials()
+        else:
             self.power = self._trials.next(self.power, step, clock, block.rounds, back)
             if self._trials.trying:
                 good = True

@@ -17,6 +17,8 @@ LEAST = 7
 """The least power from which a trial is made, chi of 17: below, little can be gained."""
 SETTLED = 2
 """Blocks with much the same suggestion before a trial; twice as many after each that did not pay."""
+LONGEST_TRIAL = 2048
+"""Rounds of a block above which the run does as its canaries say: looks would be too far apart to see it grow."""
 ROUNDS = 512
 """Rounds of a block below which nothing is tried: its canaries may still change their minds."""
 
