@@ -79,7 +79,6 @@ def _rank_table(table: "pd.DataFrame", cost: str) -> Table:
 def _picture(profile: "pd.DataFrame", cost: str, protocol: str) -> str:
     """Return a profile as a picture inside the page."""
     figure = profile_figure(profile, cost=cost, style="page")
-    figure.axes[0].legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))  # many methods
     with TemporaryDirectory() as folder:
         drawn = save(figure, Path(folder) / "profile.svg")
         code = base64.b64encode(drawn.read_bytes()).decode()

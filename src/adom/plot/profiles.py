@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from .display import Figure
 
+FEW = 8
+"""Methods whose names fit into the axes."""
+
 
 def profile_figure(
     profile: "pd.DataFrame", *, cost: str = "rounds", ax: "Axes | None" = None, style: str | None = None
@@ -36,7 +39,8 @@ def profile_figure(
         scale = magnification(style)
         if ax is None:
             width, height = size(style)
-            figure = Figure(figsize=(width, height + 0.2 * scale), layout="constrained")
+            more = max(0, len(profile.columns) - FEW)  # whose names need room
+            figure = Figure(figsize=(width, height + (0.2 + 0.1 * more) * scale), layout="constrained")
             ax = figure.subplots()
         ratios = profile.index.to_numpy(dtype=float)
         end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
@@ -53,7 +57,10 @@ def profile_figure(
         ax.set_xlabel(f"{cost} over those of the best method")
         ax.set_ylabel("share of instances solved")
         ax.grid(visible=True, which="major")
-        ax.legend(fontsize="small", loc="lower right")
+        if len(profile.columns) > FEW:  # beside the axes, where they cover nothing
+            ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.25)
+        else:
+            ax.legend(fontsize="small", loc="lower right")
         drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
     return drawn
 
