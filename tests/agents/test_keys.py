@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("zenoh")
 x509 = pytest.importorskip("cryptography.x509")
 
-from adom.agents.keys import make_keys  # noqa: E402
-from adom.agents.links import Keys, Links  # noqa: E402
-from adom.errors import InputError  # noqa: E402
-from support.agents_made import free_ports  # noqa: E402
+from adom.agents.keys import make_keys  # noqa: E402  # after what may be missing
+from adom.agents.links import Keys, Links  # noqa: E402  # after what may be missing
+from adom.errors import InputError  # noqa: E402  # after what may be missing
+from support.agents_made import free_ports  # noqa: E402  # after what may be missing
 
 
 @pytest.fixture(scope="module")

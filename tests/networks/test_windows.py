@@ -113,11 +113,11 @@ def test_graphs_that_are_not_held_need_a_given_window(monkeypatch):
     assert not network.held
     assert not network.chi_known
     with pytest.raises(InputError, match=r"the window of .* is not known: .* windowed\(network, window\)"):
-        network.chi  # noqa: B018
+        network.chi  # noqa: B018  # reading it is what raises
     monkeypatch.undo()
     whole = waypoint(12, 0.3, graphs=60, speed=0.1, seed=2)
     given = windowed(network, whole.window + 2)
     assert given.chi <= windowed(whole, whole.window + 2).chi * (1 + 1e-9), "of some windows, not of all"
     assert np.isfinite(given.chis).sum() == 8
     with pytest.raises(InputError, match=r"rounds .* to .* together leave .*; take a longer window"):
-        windowed(network, 1).chis  # noqa: B018
+        windowed(network, 1).chis  # noqa: B018  # reading it is what raises

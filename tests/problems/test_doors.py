@@ -155,7 +155,7 @@ def from_loss(loss: Any = half_square, data: Any = None, **given: Any) -> Any:
 
 
 class Unhashable:
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python does for a class with __eq__
 
     def __call__(self, x: Any, centre: Any) -> Any:
         return half_square(x, centre)

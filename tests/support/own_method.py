@@ -34,12 +34,12 @@ class Mine(Method):
 
     unit = theory
 
-    def init(self, zeros, oracle):  # type: ignore[no-untyped-def]
+    def init(self, zeros, oracle):  # type: ignore[no-untyped-def]  # as a student writes it
         """Start at 0."""
         g = oracle.gradient(zeros)
         return State(zeros, g, g)
 
-    def step(self, state, oracle, gossip):  # type: ignore[no-untyped-def]
+    def step(self, state, oracle, gossip):  # type: ignore[no-untyped-def]  # as a student writes it
         """Make one step."""
         x, y = gossip.average(state.x - self.a * state.y, state.y)
         g = oracle.gradient(x)

@@ -7,6 +7,7 @@ posted. A dual method knows as much without posting (`adom.agents.agreement`); f
 after every eighth more of rounds, and whoever hears of a new check joins it.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ from .wire import Member
 Array = np.ndarray
 FIRST = 64
 """Rounds before the first check, and between two of them at least."""
+CHECK = re.compile("check/([0-9]{1,15})")
+"""The topic of a check."""
 SHARE = 8
 """Rounds between two checks are at least this part of those so far."""
 
@@ -55,7 +58,7 @@ class Checks:
     def step(self, now: float) -> list[Message]:
         """Take part in a check that is open, or due; return messages to send. The bound goes to the agent."""
         agent, board = self._agent, self._board
-        newest = max((int(topic[6:]) for topic in board.rows if topic.startswith("check/")), default=-1)
+        newest = max(self._open, default=-1)
         self._close(newest)
         topic = f"check/{self._number}"
         if agent.name not in board.rows.get(topic, {}):
@@ -76,6 +79,12 @@ class Checks:
 
     def _close(self, number: int) -> None:
         """Go on to the check of some number; forget all before but the last, which others may still ask for."""
-        while self._number < number:
-            self._number += 1
-            self._board.drop(f"check/{self._number - 2}")
+        self._number = max(self._number, number)
+        for old in self._open:
+            if old < self._number - 1:
+                self._board.drop(f"check/{old}")
+
+    @property
+    def _open(self) -> list[int]:
+        """The numbers of the checks on the board; a topic that only looks like one is not read."""
+        return [int(found[1]) for topic in self._board.rows if (found := CHECK.fullmatch(topic))]

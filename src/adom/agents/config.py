@@ -63,6 +63,11 @@ class Config:
     control: bool = False
 
     @property
+    def l2_of_file(self) -> float:
+        """The penalty of a file of samples."""
+        return USUAL_L2 if self.l2 is None else self.l2
+
+    @property
     def shard(self) -> Path | None:
         """The shard that the data are; None where they are a file of samples."""
         if self.nodes is not None and not self.data.exists():
@@ -95,17 +100,18 @@ class Config:
     def problem(self) -> str:
         """All of the problem that agents must have alike, in words."""
         if self.shard is None:
-            return f"{self.kind} l2={self.l2 or USUAL_L2!r} count={self.count} classes={self.classes}"
+            return f"{self.kind} l2={self.l2_of_file!r} count={self.count} classes={self.classes}"
         name, value = self.wanted.penalty
         more = f"scale={self.scale} intercept={self.intercept} nodes={self.nodes}"
         return f"{self.kind} {name}={value!r} count={self.count} {more}"
 
 
+OF_SHARDS = ("C", "alpha", "kappa", "scale", "intercept", "nodes")
+OF_FILES = ("classes", "dim")
+"""Keys that one kind of data alone has."""
 TABLES = {
     "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss", "control"),
-    "problem": (
-        *("kind", "data", "l2", "C", "alpha", "kappa", "scale", "intercept", "nodes", "count", "classes", "dim"),
-    ),
+    "problem": ("kind", "data", "l2", "count", *OF_SHARDS, *OF_FILES),
     "run": ("method", "chi", "mu", "L", "exact", "tol", "rounds", "seconds"),
     "files": ("out", "every", "report", "watch", "page"),
 }
@@ -134,9 +140,6 @@ LIMITS: dict[str, tuple[float, float]] = {
     "page": (1, 65535),
 }
 CHOICES = {"kind": tuple(KINDS), "count": COUNTS}
-OF_SHARDS = ("C", "alpha", "kappa", "scale", "intercept", "nodes")
-OF_FILES = ("classes", "dim")
-"""Keys that one kind of data alone has."""
 
 
 def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
-from .config import USUAL_L2, Config
+from .config import Config
 from .wire import check_name
 
 Array = np.ndarray
@@ -71,6 +71,6 @@ def write_model(agent: Agent, path: Path, config: Config, agreed: Agreed | None,
         return
     names = tuple(unnamed(agent.form.dim))
     classes = config.classes if config.kind == "logistic" else ()
-    penalty = {"l2": config.l2 or USUAL_L2}
+    penalty = {"l2": config.l2_of_file}
     kind: Any = config.kind  # it has been checked
     Model(kind, agent.x[None], np.zeros(1), names, classes, penalty=penalty, provenance=provenance).save(path)

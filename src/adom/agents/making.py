@@ -7,14 +7,15 @@ from typing import Any
 from ..algorithms import method_class
 from ..data.node_shards import open_shard
 from ..data.preparing import Agreed
+from ..problems.curvature import dense
 from .agent import Agent
 from .auto import Auto, WideOracle
 from .board import Group, mark_of
-from .config import USUAL_L2, Config
+from .config import Config
 from .functions import Function, Oracle
 from .intercepts import Intercepts
 from .rows import Rows
-from .sample_functions import from_samples
+from .sample_functions import HELD, from_samples
 from .settings import Settings
 from .wire import Form, Member
 
@@ -24,9 +25,8 @@ def read_function(config: Config) -> Function:
     from ..data.sample_files import read
 
     features, labels = read(config.data, features=config.dim)
-    if not hasattr(features, "tocsr") or features.shape[1] <= 2048:
-        features = features.toarray() if hasattr(features, "tocsr") else features
-    return from_samples(config.kind, features, labels, config.l2 or USUAL_L2, config.count, config.classes)
+    features = dense(features) if features.shape[1] <= HELD else features
+    return from_samples(config.kind, features, labels, config.l2_of_file, config.count, config.classes)
 
 
 def make_agent(config: Config, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:

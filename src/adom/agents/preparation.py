@@ -106,14 +106,10 @@ def prepare(
 
 def save_agreement(board: Board, path: Path) -> None:
     """Write what was agreed on."""
-    first = f"{topic_of(board.group, 0)[:9]}"
-    rows = [(t, name, row) for t, named in board.rows.items() if t.startswith(first) for name, row in named.items()]
-    about: dict[str, Any] = {
-        "format": FORMAT,
-        "settings": board.settings,
-        "group": [list(each) for each in board.group],
-    }
-    about["rows"] = [[topic, name] for topic, name, _ in rows]
+    prefix = topic_of(board.group, 0).removesuffix("0")
+    rows = [(t, name, row) for t, named in board.rows.items() if t.startswith(prefix) for name, row in named.items()]
+    about: dict[str, Any] = {"format": FORMAT, "settings": board.settings}
+    about |= {"group": [list(each) for each in board.group], "rows": [[topic, name] for topic, name, _ in rows]}
     write_npz(path, {f"row{i}": row for i, (_, _, row) in enumerate(rows)}, about)
 
 
@@ -129,8 +125,8 @@ def restore_agreement(board: Board, path: Path) -> bool:
         board.settled = True
     except FileNotFoundError:
         return False
+    except InputError:
+        raise
     except (Damaged, LookupError, TypeError, ValueError, OSError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path} is no agreement of agents ({error}); remove it to agree anew") from None
     return True

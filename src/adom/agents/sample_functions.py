@@ -12,7 +12,8 @@ import numpy as np
 from ..data.node_shards import NodeShard
 from ..data.preparing import Agreed
 from ..errors import InputError, nearest
-from ..problems.curvature import largest_curvature
+from ..problems.checks import is_sparse
+from ..problems.curvature import dense, largest_curvature, scaled_rows
 from .functions import Function
 
 Array = np.ndarray
@@ -30,14 +31,14 @@ class SampleFunction(Function):
     def __init__(self, features: Any, targets: Array, l2: float, weight: float = 1.0, vectors: int = 1) -> None:
         if not 0 < l2 < np.inf:
             raise InputError(f"l2 must be positive and finite, got {l2!r}; e.g. l2 = 0.01")
-        self._a: Any = features if hasattr(features, "tocsr") else np.asarray(features, dtype=float)
+        self._a: Any = features if is_sparse(features) else np.asarray(features, dtype=float)
         self._b, self._l2, self._weight = np.asarray(targets, dtype=float), float(l2), float(weight)
         if self._a.ndim != 2 or self._b.shape != self._a.shape[:1] or not self._b.size:
             raise InputError(
                 f"features must be (samples, dim) and labels (samples,), got {self._a.shape} and {self._b.shape}; "
                 "check that they are of the same samples"
             )
-        values = self._a.data if hasattr(self._a, "tocsr") else self._a
+        values = self._a.data if is_sparse(self._a) else self._a
         if not (np.isfinite(values).all() and np.isfinite(self._b).all()):
             raise InputError("features and labels must be finite numbers; drop the samples that are not")
         self.samples, self.dim = self._a.shape[0], vectors * self._a.shape[1]
@@ -52,11 +53,7 @@ class SampleFunction(Function):
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian."""
-        bends = self._curvatures(self._a @ x)
-        if hasattr(self._a, "tocsr"):
-            gram = (self._a.T @ self._a.multiply(bends[:, None]).tocsr()).toarray()
-        else:
-            gram = self._a.T @ (self._a * bends[:, None])
+        gram = dense(self._a.T @ scaled_rows(self._a, self._curvatures(self._a @ x)))
         return np.asarray(self._weight * (gram / self.samples + self._l2 * np.eye(self.dim)))
 
     def inverse(self, x: Array) -> Callable[[Array], Array]:
@@ -65,11 +62,8 @@ class SampleFunction(Function):
             return super().inverse(x)
         if self.samples > HELD:
             return conjugate_gradients(self._product(x))
-        roots = np.sqrt(self._curvatures(self._a @ x) / self.samples)[:, None]
-        s = self._a.multiply(roots).tocsr() if hasattr(self._a, "tocsr") else self._a * roots
-        gram = s @ s.T
-        gram = gram.toarray() if hasattr(gram, "tocsr") else gram
-        inverse = np.linalg.inv(gram + self._l2 * np.eye(self.samples))
+        s = scaled_rows(self._a, np.sqrt(self._curvatures(self._a @ x) / self.samples))
+        inverse = np.linalg.inv(dense(s @ s.T) + self._l2 * np.eye(self.samples))
         return lambda e: np.asarray((e - s.T @ (inverse @ (s @ e))) / (self._weight * self._l2))
 
     def _product(self, x: Array) -> Callable[[Array], Array]:
@@ -139,11 +133,8 @@ class Softmax(SampleFunction):
         hessian = self._l2 * np.eye(self.dim)
         for k, j in np.ndindex(p.shape[1], p.shape[1]):
             bends = p[:, k] * ((k == j) - p[:, j]) / self.samples
-            block = self._a.T @ (
-                self._a.multiply(bends[:, None]) if hasattr(self._a, "tocsr") else self._a * bends[:, None]
-            )
             place = np.ix_(k * width + np.arange(width), j * width + np.arange(width))
-            hessian[place] += block.toarray() if hasattr(block, "tocsr") else block
+            hessian[place] += dense(self._a.T @ scaled_rows(self._a, bends))
         return np.asarray(self._weight * hessian)
 
     def inverse(self, x: Array) -> Callable[[Array], Array]:
@@ -168,20 +159,11 @@ class Softmax(SampleFunction):
 
 def conjugate_gradients(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """Return e -> d with H d about e, by conjugate gradients."""
+    from scipy.sparse.linalg import LinearOperator, cg
 
     def solve(e: Array) -> Array:
-        d, r = np.zeros_like(e), e
-        p, left = r, float(r @ r)
-        enough = CG_ACCURACY**2 * left
-        for _ in range(CG_STEPS):
-            if left <= enough:
-                break
-            bent = product(p)
-            step = left / float(p @ bent)
-            d, r = d + step * p, r - step * bent
-            left, before = float(r @ r), left
-            p = r + left / before * p
-        return d
+        H = LinearOperator((e.size, e.size), matvec=product, dtype=float)
+        return np.asarray(cg(H, e, rtol=CG_ACCURACY, maxiter=CG_STEPS)[0])
 
     return solve
 

@@ -50,7 +50,7 @@ class AccGTMulti(AccGT):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require("be a whole number of at least 1", lambda v: (v >= 1) & (v < float("inf")) & (v % 1 == 0), "T")
+        self._require_whole("T")
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:

@@ -242,6 +242,10 @@ class Method:
     def _require_positive(self, *names: str) -> None:
         self._require("be positive and finite", lambda v: (v > 0) & (v < float("inf")), *names)
 
+    def _require_whole(self, *names: str) -> None:
+        whole = "be a whole number of at least 1"
+        self._require(whole, lambda v: (v >= 1) & (v < float("inf")) & (v % 1 == 0), *names)
+
     def parameters(self) -> dict[str, Number]:
         """Return the hyper-parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass

@@ -67,7 +67,7 @@ class MSDA(Method):
     def __post_init__(self) -> None:
         self._require_positive("eta")
         self._require("lie in [0, 1)", lambda v: (v >= 0) & (v < 1), "beta")
-        self._require("be a whole number of at least 1", lambda v: (v >= 1) & (v < float("inf")) & (v % 1 == 0), "K")
+        self._require_whole("K")
         self._require("be at least 1 and finite", lambda v: (v >= 1) & (v < float("inf")), "chi")
 
     @classmethod

@@ -67,7 +67,7 @@ class Mudag(Method):
     def __post_init__(self) -> None:
         self._require_positive("step_size")
         self._require("lie in (0, 1]", lambda v: (v > 0) & (v <= 1), "a")
-        self._require("be a whole number of at least 1", lambda v: (v >= 1) & (v < float("inf")) & (v % 1 == 0), "K")
+        self._require_whole("K")
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:

@@ -72,7 +72,7 @@ class OPAPC(Method):
     def __post_init__(self) -> None:
         self._require("lie in (0, 1]", lambda v: (v > 0) & (v <= 1), "tau")
         self._require_positive("eta", "theta", "alpha")
-        self._require("be a whole number of at least 1", lambda v: (v >= 1) & (v < float("inf")) & (v % 1 == 0), "T")
+        self._require_whole("T")
         self._require("be at least 1 and finite", lambda v: (v >= 1) & (v < float("inf")), "chi")
 
     @classmethod

@@ -3,12 +3,15 @@
 import hashlib
 import inspect
 import json
+import sys
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from .. import __version__
 from ..algorithms import Method, method_class
@@ -42,7 +45,7 @@ class Job:
     @cached_property
     def key(self) -> str:
         """The name of its file: everything that determines the run, so that a run of something else is not found."""
-        content = {**asdict(self), "suite": suite.VERSION, "version": __version__}
+        content = {**asdict(self), "suite": suite.VERSION, "version": __version__, "on": jax.default_backend()}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
         return f"{self.problem}--{self.network}--{self.label}--{self.protocol}--{digest}"
 
@@ -63,7 +66,8 @@ def code_of(method: str) -> str:
     """Return a digest of the file that a method of one's own is in; "" for others."""
     if ":" not in method:
         return ""
-    return hashlib.sha256(inspect.getsource(inspect.getmodule(loaded(method))).encode()).hexdigest()  # type: ignore[arg-type]
+    source = inspect.getsource(sys.modules[loaded(method).__module__])
+    return hashlib.sha256(source.encode()).hexdigest()
 
 
 def do_unit(unit: WorkUnit, folder: Path, *_: Any) -> None:

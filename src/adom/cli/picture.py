@@ -73,9 +73,9 @@ def _serve(orders: int, answers: int) -> None:
     """Load matplotlib, wait for an order, carry it out and end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the run; this process ends with it
     try:
-        from matplotlib.backends import backend_agg  # noqa: F401
+        from matplotlib.backends import backend_agg  # noqa: F401  # loaded ahead
 
-        from ..plot import curves, display  # noqa: F401
+        from ..plot import curves, display  # noqa: F401  # loaded ahead
         from ..run.result import load
 
         with os.fdopen(orders, "rb") as pipe:

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,8 +51,8 @@ def shard(
     from . import output
 
     with output.busy(f"reading {data}"):
-        columns = {"features": _names(features), "without": _names(without) or []}
-        place = write_shard(data, node, out, target=target, dim=dim, overwrite=overwrite, **columns)  # type: ignore[arg-type]
+        columns: dict[str, Any] = {"features": _names(features), "without": _names(without) or []}
+        place = write_shard(data, node, out, target=target, dim=dim, overwrite=overwrite, **columns)
         made = open_shard(place)
     facts = made.facts
     onward = f"adom solve --shards {shlex.quote(str(out))} --nodes N --scale --engine mpi"

@@ -83,7 +83,7 @@ def label_of(result: Result, otherwise: str) -> str:
     return otherwise if at is None else title(str(at["label"]), result)
 
 
-def over_seeds(results: Sequence[Result], labels: Sequence[str]) -> list[list[int]]:
+def runs_by_line(results: Sequence[Result], labels: Sequence[str]) -> list[list[int]]:
     """Return the numbers of the runs of each line: together those that differ in the seed alone, and have one."""
     groups: dict[str, list[int]] = {}
     for number, (result, label) in enumerate(zip(results, labels, strict=True)):

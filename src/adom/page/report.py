@@ -215,7 +215,7 @@ def _lines(files: Sequence[ResultFile]) -> list[Line]:
     members = [number for number, run in enumerate(results) if {"sweep", "compare"} & run.provenance.keys()]
     parts = [[number] for number in range(len(files))]
     if len(members) == len(files):
-        parts = groups.over_seeds(results, [_base_label(file) for file in files])
+        parts = groups.runs_by_line(results, [_base_label(file) for file in files])
     traits = [_traits(run) for run in results]
     for number in (number for part in parts if len(part) > 1 for number in part):
         run = results[number]

@@ -55,7 +55,7 @@ def panel_grid(
         rows, columns = (sorted({getattr(panel, name) for panel, _, _ in panels}) for name in ("row", "column"))
         down, across = len(rows), len(columns)  # of those that have panels
         width = max(3.6, WIDTH * across + 0.4)
-        lines = [part for line in title.split("\n") for part in wrap(line, int(LETTERS * width))]
+        lines = [part for line in title.split("\n") for part in _broken(line, int(LETTERS * width))]
         head = 0.24 + 0.13 * len(lines)
         size = (width, HEIGHT * down + 0.25 + head)
         figure = Figure(figsize=size)
@@ -118,6 +118,18 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
                 "$\\Rightarrow$", (-0.09, 0.5), xycoords="axes fraction", ha="center", va="center", fontsize=14
             )
     return figure
+
+
+def _broken(line: str, most: int) -> list[str]:
+    """Return a line in as few parts as it takes, all about as long.
+
+    Examples
+    --------
+    >>> _broken("ADOM and APM over kappa and d", 28)
+    ['ADOM and APM', 'over kappa and d']
+    """
+    fewest = len(wrap(line, most))
+    return next(parts for width in range(1, most + 1) if len(parts := wrap(line, width)) <= fewest)
 
 
 def look(method: str) -> dict[str, Any]:

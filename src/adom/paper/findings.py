@@ -52,10 +52,8 @@ class Section:
 
 def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
     """Return all sections; a miniature shows the full run's text beside its own, and recommends nothing."""
-    sections = (
-        *(inner_steps(runs), winners(runs), growing_rounds(runs), nothing_known(runs)),
-        *(heterogeneity(runs), vectors(runs)),
-    )
+    parts = (inner_steps, winners, growing_rounds, nothing_known, heterogeneity, vectors)
+    sections = [part(runs) for part in parts]
     rule = rule_of_thumb(runs)
     if not quick:
         return (*sections, rule)

@@ -170,7 +170,7 @@ def _tell_missing(plan: ReproductionPlan, bar: "JobProgress") -> None:
     if left:
         figures = ", ".join(dict.fromkeys(figure for figure, _ in sorted(left)))
         bar.say(
-            f"{len(left)} panels of {figures} are left out, for they need {', '.join(plan.refused)}: "
+            f"{len(left)} panels of {figures} are left out because they need {', '.join(plan.refused)}: "
             "`adom data --download` fetches them, or set ADOM_DATA to a folder that has them"
         )
 

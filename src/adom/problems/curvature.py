@@ -15,11 +15,15 @@ def dense(matrix: Any) -> np.ndarray:
     return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
+def scaled_rows(matrix: Any, factors: np.ndarray) -> Any:
+    """Return a matrix, dense or sparse, with every row times a factor."""
+    return matrix.multiply(factors[:, None]).tocsr() if is_sparse(matrix) else matrix * factors[:, None]
+
+
 def largest_curvature(features: Any, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the largest eigenvalue of A_i'A_i / m_i, or of A_i'diag(weights_i)A_i, for every node."""
     if weights is not None:
-        scale = np.sqrt(weights * np.repeat(counts, counts))[:, None]
-        features = features.multiply(scale).tocsr() if is_sparse(features) else features * scale
+        features = scaled_rows(features, np.sqrt(weights * np.repeat(counts, counts)))
     if isinstance(features, np.ndarray) and (counts == counts[0]).all():
         return _batched_curvature(features.reshape(counts.size, int(counts[0]), features.shape[1]))
     starts = np.cumsum(counts) - counts

@@ -228,7 +228,7 @@ class _Table:
         vars(result)["history"] = table
 
 
-Result.history = _Table()  # type: ignore[assignment]
+Result.history = _Table()  # type: ignore[assignment]  # a descriptor gives the table
 
 
 def protocol_text(protocol: Any) -> str:

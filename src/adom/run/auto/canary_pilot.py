@@ -31,9 +31,8 @@ class CanaryPilot(Pilot):
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
         self._waiting = False  # whether the run is careful because agreeing takes longer than the block did
-        self.numbers = (
-            self._curvature.shape[1] + 6
-        )  # canaries' answers, the run's step and size, an average's ends, two curvatures
+        # Canaries' answers; the run's step and size, the ends of an average, two curvatures.
+        self.numbers = self._curvature.shape[1] + 6
 
     @property
     def assumed(self) -> Method:

@@ -25,11 +25,6 @@ def pilot_for(
         return None
     check_findable(cls, network)
     run = Steered(problem, network, cls, constants, first, greatest)
-    if isinstance(network, LossyNetwork) and not network.channel.perfect:
-        raise InputError(
-            f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
-            "take 'theory', 'unit' or 'tuned'"
-        )
     if cls.rounds_per_step == 1:
         from .canary_pilot import CanaryPilot
 

@@ -23,7 +23,7 @@ from ...errors import InputError
 try:
     import fcntl
 except ImportError:  # Windows: the name in the file must suffice
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # asked for before each use
 
 NAME = ".lock"
 SIZE = 512
