@@ -1,4 +1,4 @@
-"""The kernel of the `auto` oracle does, node by node, what `newton_steps` does for all nodes in step."""
+"""The kernels of the oracles `auto` and `exact` do, node by node, what JAX does for all nodes in step."""
 
 from functools import partial
 
@@ -10,6 +10,7 @@ import pytest
 import adom
 from adom import native
 from adom.problems import oracles
+from adom.problems.base import Problem
 from adom.problems.logistic import LogisticRegression
 from adom.problems.oracle_spec import OracleSpec
 from adom.run.local.jitted import place
@@ -99,3 +100,25 @@ def test_a_shifted_problem_has_the_kernel_of_its_own(monkeypatch):
     for mine, other in zip(ours, theirs, strict=True):
         assert np.array_equal(mine.gradients, other.gradients)
         assert np.allclose(mine.x, other.x, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("shape", "kappa", "scale"), [((5, 20, 3), 10.0, 1.0), ((3, 33, 41), 1e4, 1.0), ((4, 9, 2), 1e5, 8.0)]
+)
+def test_the_exact_answer_is_the_same_and_costs_as_much(shape, kappa, scale, dtype):
+    problem = logistic(*shape, scale=scale).with_kappa(kappa)
+    rng = np.random.default_rng(3)
+    start, answer = (size * rng.standard_normal((shape[0], shape[2])) for size in (30.0, 1.0))  # far from each other
+    ulp = np.finfo(dtype).eps
+    with jax.enable_x64(True):
+        placed = place(problem, dtype)
+        z = jnp.asarray(problem.gradient_rows(answer), dtype)
+        x = jnp.asarray(start, dtype)
+        ours, spent = map(np.asarray, jax.jit(type(placed).exact_dual_gradient_rows)(placed, z, x))
+        theirs, spent_there = map(np.asarray, jax.jit(Problem.exact_dual_gradient_rows)(placed, z, x))
+    near = 40 * ulp * kappa * np.linalg.norm(theirs)
+    assert np.linalg.norm(ours - theirs) <= near
+    assert np.linalg.norm(ours - answer) <= near
+    assert (np.abs(spent - spent_there) <= 0.1 * spent_there + 4).all()  # the last steps are of rounding
+    assert spent.min() > 4

@@ -19,13 +19,13 @@ def unit(*numbers, needs=(), page=None):
     return WorkUnit([JOBS[number] for number in numbers], page, {KEYS[number] for number in needs})
 
 
-def run(folder, units, deadly=None, batch=1):
+def run(folder, units, deadly=None, gpu=False):
     """Return the jobs that are done, the runner, and the attempts in order."""
     (folder / "results").mkdir()
     (folder / "deadly.json").write_text(json.dumps(deadly or {}))
     (folder / "tried").touch()
     told = []
-    runner = Runner(folder, 2, (), batch, do)
+    runner = Runner(folder, 2, (), gpu, do)
     runner.run(units, told.append)
     tried = [int(line.split()[0]) for line in (folder / "tried").read_text().splitlines()]
     return sorted(KEYS.index(key) for key in told[-1]), runner, tried
@@ -77,7 +77,7 @@ def test_a_job_that_kills_its_process_twice_is_given_up_and_the_rest_done(tmp_pa
 
 
 def test_a_job_that_raises_is_given_up_at_once(tmp_path):
-    done, runner, tried = run(tmp_path, [unit(0, 1, 2)], {1: "fail"}, batch=16)
+    done, runner, tried = run(tmp_path, [unit(0, 1, 2)], {1: "fail"}, gpu=True)
     assert done == [0, 2]
     assert runner.lost == {KEYS[1]: "ValueError: no such luck"}
     assert tried == [0, 1, 2]

@@ -9,7 +9,7 @@ from pathlib import Path
 from .. import __version__, page
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
-from ..paper.reproduce import JobProgress, default_workers
+from ..paper.reproduce import JobProgress, default_workers, gpu_wanted
 from ..paper.runner import Runner, WorkUnit
 from ..paper.table import Table
 from ..run.request import AUTO
@@ -82,7 +82,8 @@ def bench(
     add : sequence of paths
         Files of results of others, put beside these runs.
     workers : int, optional
-        Processes of one thread each; by default one a core, or a single one with a GPU.
+        Processes of one thread each; by default one a core. A GPU is used where the environment asks for it
+        (``JAX_PLATFORMS=cuda``), by a single process unless more are wanted.
     progress : bool, optional
     """
     began = time.perf_counter()
@@ -92,8 +93,9 @@ def bench(
     absent = suite.missing()
     pairs = [pair for pair in scale.pairs if pair[0] not in absent]
     chosen = suite_methods() if methods is None else list(methods)
+    gpu = gpu_wanted()
     jobs = [
-        Job(*pair, method, protocol, scale.rounds, scale.target, code_of(method))
+        Job(*pair, method, protocol, scale.rounds, scale.target, code_of(method), "gpu" if gpu else "cpu")
         for protocol in protocols
         for method in chosen
         for pair in pairs
@@ -102,7 +104,7 @@ def bench(
         raise InputError("got no methods or no protocols to run; leave both out for all")
     (target / "results").mkdir(parents=True, exist_ok=True)
     pending = [job for job in jobs if not outcome(job, target).done]
-    runner = Runner(target, workers or default_workers(), do=do_unit)
+    runner = Runner(target, workers or default_workers(), gpu=gpu, do=do_unit)
     costs = {job.key: SECONDS for job in pending}
     with JobProgress(costs, len(jobs) - len(pending), runner.workers, progress, "bench") as bar:
         runner.run(_units(pending), bar.tell)

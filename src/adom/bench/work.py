@@ -11,8 +11,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from .. import __version__
 from ..algorithms import Method, method_class
 from ..errors import InputError
@@ -41,11 +39,12 @@ class Job:
     rounds: int
     target: float
     code: str = field(default="", repr=False)  # digest of a file of one's own
+    on: str = "cpu"
 
     @cached_property
     def key(self) -> str:
         """The name of its file: everything that determines the run, so that a run of something else is not found."""
-        content = {**asdict(self), "suite": suite.VERSION, "version": __version__, "on": jax.default_backend()}
+        content = {**asdict(self), "suite": suite.VERSION, "version": __version__}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
         return f"{self.problem}--{self.network}--{self.label}--{self.protocol}--{digest}"
 

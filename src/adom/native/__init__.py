@@ -22,6 +22,7 @@ TARGETS = {
         "adom_logistic_dense",
         "adom_logistic_sparse",
         "adom_logistic_newton",
+        "adom_logistic_exact",
         "adom_gossip",
         "adom_exchange",
         "adom_distances",
@@ -108,6 +109,20 @@ def logistic_newton(
     call = jax.ffi.ffi_call("adom_logistic_newton", out, vmap_method="sequential", input_output_aliases=aliases)
     parts: Sequence[Array] = call(*operands, **{name: np.float64(rule) for name, rule in rules.items()})
     return parts
+
+
+def logistic_exact(
+    signed: Array, weights: Array, l2: Array, L: Array, z: Array, x: Array, **limits: int
+) -> tuple[Array, Array]:
+    """Return the solutions of grad f_i(x_i) = z_i, found from x on, and the gradients that each of them took."""
+    import jax
+    import jax.numpy as jnp
+
+    scalars = [jnp.asarray(scalar, z.dtype) for scalar in (l2, L)]
+    out = [jax.ShapeDtypeStruct(z.shape, z.dtype), jax.ShapeDtypeStruct(z.shape[:1], np.int32)]
+    call = jax.ffi.ffi_call("adom_logistic_exact", out, vmap_method="sequential")
+    solution, gradients = call(signed, weights, *scalars, z, x, **limits)
+    return solution, gradients
 
 
 def distances(rows: Array, solution: Array) -> Array:

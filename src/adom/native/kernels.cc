@@ -736,6 +736,27 @@ void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const NewtonBuff
   });
 }
 
+template <typename T>
+void RunExact(ffi::ThreadPool& pool, int64_t iterations, int64_t halvings, ffi::AnyBuffer rows, ffi::AnyBuffer weights,
+              ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer start, T* x,
+              ffi::AnyBuffer gradients) {
+  const int64_t n = Axis(rows, 3), m = Axis(rows, 2), d = Axis(rows, 1);
+  const auto all = [](const ffi::AnyBuffer& buffer) { return reinterpret_cast<const T*>(buffer.untyped_data()); };
+  int32_t* spent = reinterpret_cast<int32_t*>(gradients.untyped_data());
+  std::copy(all(start), all(start) + n * d, x);
+  Share(pool, n, 4.0 * n * m * d * d, [&](int64_t first, int64_t last) {
+    std::vector<T> e(d), matrix(d * d), room(3 * d);
+    for (int64_t i = first; i < last; ++i) {
+      const T *own = all(rows) + i * m * d, *weight = all(weights) + i * m;
+      const auto sum = [&](const T* at, T* out) { DenseNode<T>(own, weight, at, out, m, d, false); };
+      const NewtonNode<T, decltype(sum)> node{own, weight, *all(l2), *all(L), m, d, sum};
+      sum(x + i * d, e.data());
+      spent[i] = node.SolveExactly(iterations, halvings, all(z) + i * d, x + i * d, e.data(), matrix.data(),
+                                   room.data());
+    }
+  });
+}
+
 // run(out) with the right type of number, after a look at the types of everything.
 template <typename Run>
 ffi::Error ByType(std::initializer_list<ffi::AnyBuffer> numbers, std::initializer_list<ffi::AnyBuffer> indices,
@@ -790,6 +811,14 @@ ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, d
                   RunNewton(pool, rules, in, to, *residual_next, *length_next, *contraction_next, *longest_next,
                             *gradients_next, *inverse_next);
                 });
+}
+
+ffi::Error LogisticExact(ffi::ThreadPool pool, int64_t iterations, int64_t halvings, ffi::AnyBuffer rows,
+                         ffi::AnyBuffer weights, ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z,
+                         ffi::AnyBuffer start, ffi::Result<ffi::AnyBuffer> x, ffi::Result<ffi::AnyBuffer> gradients) {
+  return ByType({rows, weights, l2, L, z, start}, {*gradients}, x, [&](auto* to) {
+    RunExact(pool, iterations, halvings, rows, weights, l2, L, z, start, to, *gradients);
+  });
 }
 
 // Some rows of one graph, for a process that holds no others.
@@ -949,6 +978,20 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_newton, LogisticNewton,
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>()
+                                  .Ret<ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_exact, LogisticExact,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::ThreadPool>()
+                                  .Attr<int64_t>("iterations")
+                                  .Attr<int64_t>("halvings")
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Arg<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>());
 

@@ -1,5 +1,6 @@
-// The oracle `auto` for logistic regression, one node at a time: `newton_steps` in adom/problems/oracles.py says why each
-// of these steps is taken, and does the same for other problems, all nodes in step.
+// The oracles `auto` and `exact` for logistic regression, one node at a time: `newton_steps` in adom/problems/oracles.py
+// and `newton` in adom/problems/newton.py say why each of these steps is taken, and do the same for other problems, all
+// nodes in step.
 
 #pragma once
 
@@ -65,6 +66,26 @@ void Invert(T* __restrict a, int64_t d, T* __restrict column) {
   }
   for (int64_t i = 0; i < d; ++i)
     for (int64_t j = i; j < d; ++j) a[i * d + j] = a[j * d + i] = -a[i * d + j];
+}
+
+// a, of which the upper half is given, becomes Cholesky's factor U, a = U'U; then p = a^{-1} e.
+template <typename T>
+void CholeskySolve(T* __restrict a, const T* __restrict e, T* __restrict p, int64_t d) {
+  std::copy(e, e + d, p);
+  for (int64_t k = 0; k < d; ++k) {
+    T* __restrict top = a + k * d;
+    const T scale = 1 / std::sqrt(top[k]);
+    for (int64_t j = k; j < d; ++j) top[j] *= scale;
+    p[k] *= scale;
+    for (int64_t i = k + 1; i < d; ++i) {
+      T* __restrict row = a + i * d;
+      const T factor = top[i];
+      for (int64_t j = i / kLanes * kLanes; j < d; ++j) row[j] -= factor * top[j];
+    }
+    for (int64_t j = k + 1; j < d; ++j) p[j] -= p[k] * top[j];
+  }
+  for (int64_t k = d - 1; k >= 0; --k)
+    p[k] = (p[k] - Dot(a + k * d + k + 1, p + k + 1, d - k - 1)) / a[k * d + k];
 }
 
 // The rules of the iteration, constants of oracles.py.
@@ -167,5 +188,43 @@ struct NewtonNode {
     if (safe)
       for (int64_t i = 0; i < d; ++i) x[i] -= p[i];
     past = {safe ? size : T(0), length, contraction, longest, gradients};
+  }
+
+  // Solves grad f(x) = z to rounding, starting at x, and returns the gradients that this took; e holds the gradient of
+  // the loss at x, `matrix` has room for d d numbers, `room` for 3 d. The limits are constants of newton.py.
+  int32_t SolveExactly(int64_t iterations, int64_t halvings, const T* z, T* x, T* e, T* matrix, T* room) const {
+    T *p = room, *trial = room + d, *e_trial = room + 2 * d;
+    const T ulp = std::numeric_limits<T>::epsilon();
+    std::fill(trial, trial + d, T(0));
+    sum(trial, e_trial);
+    const T cancelling = (Norm(z, d) + Norm(e_trial, d)) / L;
+    T before = Residual(x, z, e);
+    int32_t gradients = 1;
+    bool done = before == 0;
+    for (int64_t k = 0; k < iterations && !done; ++k) {
+      Hessian<T>(rows, weights, x, l2, matrix, m, d);
+      CholeskySolve<T>(matrix, e, p, d);
+      ++gradients;
+      const T length = Norm(p, d), size = Norm(x, d) + cancelling;
+      // If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
+      const bool hopeless = length <= std::sqrt(ulp) * size || before <= ulp * L * size;
+      bool accepted = false;
+      T t = 1;
+      for (int64_t h = 0; h < halvings && !accepted; ++h, t /= 2) {
+        for (int64_t i = 0; i < d; ++i) trial[i] = x[i] - t * p[i];
+        sum(trial, e_trial);
+        const T after = Residual(trial, z, e_trial);
+        ++gradients;
+        accepted = after <= (1 - t / 4) * before;
+        if (accepted) {
+          std::copy(trial, trial + d, x);
+          std::copy(e_trial, e_trial + d, e);
+          before = after;
+        }
+        if (hopeless) break;
+      }
+      done = !accepted || length <= ulp * size;
+    }
+    return gradients;
   }
 };

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,8 +20,6 @@ from .plan import SCALES, Scale, make_jobs, read_names
 from .runner import Runner, WorkUnit
 from .runs import PROTOCOLS, Job, Outcome, ReproductionPlan, read_outcome
 
-BATCH = 16
-"""Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
 TELL_SECONDS = 15.0
 """Seconds from one line of progress to the next where there is no terminal."""
 WIDTHS = {"a6a": 14, "w6a": 12, "ijcnn1": 22}
@@ -89,7 +86,8 @@ def reproduce(
     seeds : int, optional
         Draws of data and network that each panel is run on; by default 3, for a miniature 1.
     workers : int, optional
-        Processes of one thread each; by default one a core, or a single one with a GPU.
+        Processes of one thread each; by default one a core. A GPU is used where the environment asks for it
+        (``JAX_PLATFORMS=cuda``), then by a single process: these runs are small, and cores are faster.
     progress : bool, optional
         A progress bar; by default on a terminal, and otherwise a line from time to time.
     scale : Scale, optional
@@ -99,7 +97,7 @@ def reproduce(
     scale = scale or SCALES["quick" if quick else "full"]
     names = read_names(figures, scale.size)
     _check(protocols, seeds=seeds, workers=workers)
-    target, gpu = Path(folder), _gpu()
+    target = Path(folder)
     jobs = make_jobs(names, scale, protocols, seeds)
     plan = ReproductionPlan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
     (target / "results").mkdir(parents=True, exist_ok=True)
@@ -110,7 +108,7 @@ def reproduce(
     outcomes = [read_outcome(job, target, plan) for job in jobs]
     pending = [outcome.job for outcome in outcomes if outcome.to_do and not plan.reason_against(outcome.job)]
     units = [*work_units(pending), *_drawing(names, protocols, pending)]
-    runner = Runner(target, workers or default_workers(), scale.stages, BATCH if gpu else 1)
+    runner = Runner(target, workers or default_workers(), scale.stages, gpu_wanted())
     before = len([outcome for outcome in outcomes if not outcome.to_do])
     with JobProgress({job.key: seconds(job) for job in pending}, before, runner.workers, progress) as bar:
         _tell_missing(plan, bar)
@@ -187,15 +185,13 @@ def _cores() -> int:
 
 
 def default_workers() -> int:
-    """Return one process a core, or a single one with a GPU."""
-    return 1 if _gpu() else _cores()
+    """Return one process a core, or a single one for a GPU."""
+    return 1 if gpu_wanted() else _cores()
 
 
-def _gpu() -> bool:
-    """Return whether JAX would run on a GPU, without starting it here."""
-    if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
-        return False
-    return Path("/dev/nvidiactl").exists() and any(find_spec(f"jax_cuda{n}_plugin") for n in (12, 13))
+def gpu_wanted() -> bool:
+    """Return whether the environment asks JAX for a GPU. Many small runs are faster on cores, so it must be asked."""
+    return os.environ.get("JAX_PLATFORMS", "").startswith(("cuda", "gpu"))
 
 
 def work_units(jobs: Sequence[Job]) -> list[WorkUnit]:

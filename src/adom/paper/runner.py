@@ -20,6 +20,8 @@ from ..run.tuning import Stages
 ONE_THREAD = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process has one core; NPROC is the number of threads that XLA takes."""
 EIGEN = "--xla_cpu_multi_thread_eigen=false"
+BATCH = 16
+"""Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
 FORGET = 20
 """Units after which compiled programs are dropped: later ones have other shapes, and memory would fill up."""
 
@@ -47,8 +49,8 @@ class Runner:
     workers : int
     stages : sequence of (int, float)
         Of the searches.
-    batch : int
-        The most candidates of a search that run at the same time; more than one on a GPU.
+    gpu : bool
+        Whether the processes share a GPU; otherwise each has one core.
     do : callable
         (unit, folder, stages, batch) -> None, done in a process.
     """
@@ -58,10 +60,10 @@ class Runner:
         folder: Path,
         workers: int,
         stages: Stages = (),
-        batch: int = 1,
+        gpu: bool = False,
         do: "Callable[[WorkUnit, Path, Stages, int], None] | None" = None,
     ) -> None:
-        self.folder, self.workers, self.stages, self.batch = folder, workers, stages, batch
+        self.folder, self.workers, self.stages, self.gpu = folder, workers, stages, gpu
         self.do = do or do_unit
         self.lost: dict[str, str] = {}
         """Key of a job that could not be done -> how its process ended."""
@@ -116,7 +118,7 @@ class Runner:
         # New processes inherit the mask: Ctrl-C is for this one alone.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return executor.submit(self.do, unit, self.folder, self.stages, self.batch)
+            return executor.submit(self.do, unit, self.folder, self.stages, BATCH if self.gpu else 1)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -142,7 +144,7 @@ class Runner:
         """Start processes; they end with the block, however it ends, and with this process, even if it is killed."""
         context = get_context("spawn")
         ear, lifeline = context.Pipe(duplex=False)
-        with tempfile.NamedTemporaryFile("w+") as log, _environment(one_thread=self.batch == 1):
+        with tempfile.NamedTemporaryFile("w+") as log, _environment(self.gpu):
             executor = ProcessPoolExecutor(count, context, _begin, (ear, log.name))
             try:
                 yield executor, log
@@ -200,11 +202,14 @@ def _last_line(log: IO[str]) -> str:
 
 
 @contextmanager
-def _environment(*, one_thread: bool) -> Iterator[None]:
+def _environment(gpu: bool) -> Iterator[None]:
     """Set the environment that processes are started with."""
     before = dict(os.environ)
-    if one_thread:
-        os.environ.update(ONE_THREAD, XLA_FLAGS=f"{before.get('XLA_FLAGS', '')} {EIGEN}".strip())
+    if gpu:
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first one takes all its memory
+    else:
+        flags = f"{before.get('XLA_FLAGS', '')} {EIGEN}".strip()
+        os.environ.update(ONE_THREAD, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from .base import Array
 from .checks import LARGEST_DIM
 from .features import DenseFeatures
 from .linear_model import LinearModel, regulariser
+from .newton import DIRECT_DIM, HALVINGS, MAX_ITERATIONS
 from .nodes import Stacked, as_labels, check_features, stack
 from .weighting import sample_weight
 
@@ -156,9 +157,21 @@ class LogisticRegression(LinearModel):
 
     def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
         """Return the compiled kernel of the oracle `auto`, which takes all but the data; None if there is none."""
+        return self._kernel(native.logistic_newton, dtype)
+
+    def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
+        """Solve grad f_i(x_i) = z_i for every row as the base class does, by a compiled kernel where there is one."""
+        kernel = self._kernel(native.logistic_exact, z.dtype) if self.dim <= DIRECT_DIM else None
+        if kernel is None:
+            return super().exact_dual_gradient_rows(z, x)
+        solution, gradients = kernel(z, x, iterations=MAX_ITERATIONS, halvings=HALVINGS)
+        return solution, gradients
+
+    def _kernel(self, kernel: Callable[..., Any], dtype: Any) -> Callable[..., Any] | None:
+        """Return a kernel that has been given the data; None where these are sparse, or there are no kernels."""
         features = self.features
         if isinstance(features, DenseFeatures) and features.signed.dtype == dtype and native.usable():
-            return partial(native.logistic_newton, features.signed, features.weights, self.l2, self.L)
+            return partial(kernel, features.signed, features.weights, self.l2, self.L)
         return None
 
     def _slopes(self, margins: Array) -> Array:

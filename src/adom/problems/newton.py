@@ -15,8 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 Array = Any
-MAX_ITERATIONS = 60
+MAX_ITERATIONS = 500  # from far out, where the curvature is nearly 0, hundreds of shortened steps lead back
 HALVINGS = 30  # of the step: 2^-30 is beyond any step that a strongly convex function can need
+DIRECT_DIM = 128
+"""The largest dim for which the kernels, and the oracle `auto`, factor Hessians, at cubic cost."""
 
 
 class _Carry(NamedTuple):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .base import Array, Problem
-from .newton import conjugate_gradients
+from .newton import DIRECT_DIM, conjugate_gradients
 from .oracle_spec import OracleSpec
 
 ACCURACY = 0.01
@@ -27,10 +27,8 @@ NEAR_ROUNDING = 1e3
 """A residual below this multiple of its rounding is given up as soon as one whole step fails."""
 RULES = {"accuracy": ACCURACY, "decay": DECAY, "slow": SLOW, "shortest": SHORTEST, "near_rounding": NEAR_ROUNDING}
 """What a kernel of this oracle is told; where there is one, it does what `newton_steps` does, node by node."""
-INVERSE_DIM = 128
-"""The largest dim for which Hessians are inverted, at cubic cost; beyond, conjugate gradients solve the systems."""
 INVERSE_SIZE = 2**24
-"""The most numbers that the inverses of all nodes may hold together; beyond, conjugate gradients likewise."""
+"""The most numbers that the inverses of all nodes may hold together; beyond, conjugate gradients solve the systems."""
 
 
 class NewtonMemory(NamedTuple):
@@ -64,7 +62,7 @@ def start(zeros: Array, spec: OracleSpec) -> Memory:
     def nothing(*shape: int, dtype: Any = zeros.dtype) -> Array:
         return jnp.zeros(shape, dtype=dtype)  # each has its own memory, which a compiled loop may overwrite
 
-    direct = dim <= INVERSE_DIM and rows * dim * dim <= INVERSE_SIZE
+    direct = dim <= DIRECT_DIM and rows * dim * dim <= INVERSE_SIZE
     inverse = nothing(rows, dim, dim) if direct else None
     history = (nothing(rows), nothing(rows), nothing(rows), nothing(rows))
     clock = (nothing(dtype=jnp.int32), nothing(dtype=jnp.int32))

@@ -160,19 +160,19 @@ def verify(
         spectrum = jnp.asarray([network.lambda_min_plus, network.lambda_max])
         before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
         inner = plain(session.method)
-        start = _psi(session.problem, inner, before, fixed)
+        past = _Past(START, _first_gap(session.problem, before, fixed))
+        start = _psi(inner, before, fixed, past.gap)
         ratios: list[np.ndarray] = []
-        drift = START
         for chunk in chunks(session, Plan(rounds * network.window), least=CHUNK):
             count, (states, x) = min(chunk.records, chunk.end - chunk.begin), chunk.observed
             if not count:
                 break  # the rounds of a further window are not left
             befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
             numbers = chunk.begin + np.arange(CHUNK)
-            about = (session.problem, inner, spectrum, fixed, start, drift)
-            sides, drifts = _sides(*about, befores, states, x, numbers)
+            about = (session.problem, inner, spectrum, fixed, start, past)
+            sides, pasts = _sides(*about, befores, states, x, numbers)
             ratios.append(_ratios(_Sides(*(np.asarray(part)[:count] for part in sides))))
-            drift = Drift(*(part[count - 1] for part in drifts))
+            past = jax.tree.map(lambda part, last=count - 1: part[last], pasts)
             before = State(*(s[count - 1] for s in states))
             bar.update(chunk.end, f"error {float(((x[count - 1] - fixed.x) ** 2).sum()):.2e}")
     table = np.concatenate(ratios)
@@ -210,6 +210,13 @@ def _ratios(sides: _Sides) -> np.ndarray:
         return np.where(lost, np.inf, np.where(seen, ratio, np.nan))
 
 
+class _Past(NamedTuple):
+    """What a round's inequalities need of the rounds before."""
+
+    drift: Drift
+    gap: Array  # F*(z_f) - F*(z*)
+
+
 class _Fixed(NamedTuple):
     x: Array  # x*, one row per node
     z: Array  # z* = grad F(x*)
@@ -238,10 +245,19 @@ def _bregman(problem: Problem, y: Array, x: Array) -> Array:
 
 
 @jax.jit
-def _psi(problem: Problem, method: ADOM, state: State, fixed: _Fixed) -> Array:
-    z, z_f, m = state
-    x_f, _ = problem.exact_dual_gradient_rows(z_f, fixed.x)
-    gap = _bregman(problem, fixed.x, x_f)  # F*(z_f) - F*(z*): the linear term vanishes, x* being consensus
+def _first_gap(problem: Problem, state: State, fixed: _Fixed) -> Array:
+    x_f, _ = problem.exact_dual_gradient_rows(state.z_f, fixed.x)
+    return _gap(problem, x_f, fixed)
+
+
+def _gap(problem: Problem, x_f: Array, fixed: _Fixed) -> Array:
+    """Return F*(z_f) - F*(z*), given x_f = grad F*(z_f): the linear term vanishes, x* being consensus."""
+    return _bregman(problem, fixed.x, x_f)
+
+
+@jax.jit
+def _psi(method: ADOM, state: State, fixed: _Fixed, gap: Array) -> Array:
+    z, _, m = state
     weight = 2 * method.eta * (1 - method.eta * method.alpha) / method.tau
     return _square(z + _project(m) - fixed.z) + weight * gap + 6 * _square(_project(m))
 
@@ -253,19 +269,19 @@ def _sides(
     spectrum: Array,
     fixed: _Fixed,
     start: Array,
-    drift: Drift,
+    past: _Past,
     befores: State,
     afters: State,
     xs: Array,
     numbers: Array,
-) -> tuple[_Sides, Drift]:
-    """Return both sides of the five inequalities for a chunk of rounds, and the drift after each of them."""
+) -> tuple[_Sides, _Past]:
+    """Return both sides of the five inequalities for a chunk of rounds, and what the next round needs of each."""
 
-    def body(drift: Drift, observed: Any) -> tuple[Drift, tuple[_Sides, Drift]]:
-        sides, drift = _round_sides(problem, method, spectrum, fixed, start, drift, *observed)
-        return drift, (sides, drift)
+    def body(past: _Past, observed: Any) -> tuple[_Past, tuple[_Sides, _Past]]:
+        sides, past = _round_sides(problem, method, spectrum, fixed, start, past, *observed)
+        return past, (sides, past)
 
-    chunk: tuple[_Sides, Drift] = jax.lax.scan(body, drift, (befores, afters, xs, numbers))[1]
+    chunk: tuple[_Sides, _Past] = jax.lax.scan(body, past, (befores, afters, xs, numbers))[1]
     return chunk
 
 
@@ -275,12 +291,12 @@ def _round_sides(
     spectrum: Array,
     fixed: _Fixed,
     start: Array,
-    drift: Drift,
+    past: _Past,
     before: State,
     after: State,
     g: Array,
     k: Array,
-) -> tuple[_Sides, Drift]:
+) -> tuple[_Sides, _Past]:
     lambda_min_plus = spectrum[0]
     before = method.renewed(before, k)
     eta, theta, sigma, tau = method.eta, method.theta, method.sigma, method.tau
@@ -295,17 +311,18 @@ def _round_sides(
     descent = (_project(x_f) * (z_g - after.z_f)).sum() + _bregman(problem, x_f, g)
     promised = theta * lambda_min_plus / 2 * _square(Pg)
 
-    psi = _psi(problem, method, after, fixed)
-    psi_bound = (1 - tau) * _psi(problem, method, before, fixed)
+    gap = _gap(problem, x_f, fixed)
+    psi = _psi(method, after, fixed, gap)
+    psi_bound = (1 - tau) * _psi(method, before, fixed, past.gap)
 
     second = tau * (1 - tau) * problem.L / (eta * (1 - eta * method.alpha))
     bound = jnp.maximum(2 * tau, second) / problem.mu**2 * start * (1 - tau) ** k
 
-    added, drift = noise(problem, method, lambda_min_plus, drift, before, after, g, z_g)
+    added, drift = noise(problem, method, lambda_min_plus, past.drift, before, after, g, z_g)
     sides = _Sides(
         jnp.stack([passed, promised, passed, psi, _square(g - fixed.x)]),
         jnp.stack([(1 - s) * sent, descent, feedback, psi_bound, bound]),
         jnp.stack([sent, promised, feedback, psi_bound, bound]),
         added,
     )
-    return sides, drift
+    return sides, _Past(drift, gap)

@@ -9,7 +9,8 @@ import numpy as np
 from ...algorithms import Method
 from ...networks import LossyNetwork
 from ...problems.base import Problem
-from ...problems.oracles import INVERSE_DIM, INVERSE_SIZE
+from ...problems.newton import DIRECT_DIM
+from ...problems.oracles import INVERSE_SIZE
 from ..local.jitted import place
 from ..lossy import rested, with_ledgers
 from ..user_code import bare
@@ -120,7 +121,7 @@ class CanaryPilot(Pilot):
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
         problem, count = self._problem, len(self._policy.window)
         lowest, highest = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
-        if problem.dim <= INVERSE_DIM and problem.nodes * problem.dim**2 <= INVERSE_SIZE and np.isfinite(x).all():
+        if problem.dim <= DIRECT_DIM and problem.nodes * problem.dim**2 <= INVERSE_SIZE and np.isfinite(x).all():
             with jax.enable_x64(True):
                 values = np.linalg.eigvalsh(np.asarray(_hessians(problem, x)))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
