@@ -2,6 +2,7 @@ import os
 import signal
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,11 @@ QUICK = (
 )
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}".strip()
+# It takes a third of that if LLVM does not optimise at all, but the last bits are then not a user's. So it optimises in
+# the rooms that compare bits; no last bit decides what the others, and the examples in docstrings, look at.
+BITS = {"algorithms", "data", "native", "networks", "plot", "problems", "run", "study"}
+UNOPTIMISED = "jax_disable_most_optimizations"
+os.environ[UNOPTIMISED.upper()] = "true"
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +42,15 @@ def same_environment():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def forget_programs():
-    """Let go of what a module has compiled: no other has its shapes, and a process would grow to gigabytes."""
-    yield
-    if "jax" in sys.modules:
-        sys.modules["jax"].clear_caches()
+def programs(request):
+    """Compile as the room wants it, here and in processes that tests start; let go of what other modules compiled.
+
+    They had other shapes, and a process would grow to gigabytes.
+    """
+    bits = request.path.relative_to(Path(__file__).parent).parts[0] in BITS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(UNOPTIMISED.upper(), "false" if bits else "true")
+        if "jax" in sys.modules:
+            sys.modules["jax"].config.update(UNOPTIMISED, not bits)
+            sys.modules["jax"].clear_caches()
+        yield

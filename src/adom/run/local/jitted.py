@@ -377,11 +377,11 @@ class Session:
 def place(tree: Any, dtype: str) -> Any:
     """Put a tree of arrays on the device, floats cast to `dtype`."""
 
-    def put(leaf: Any) -> Array:
+    def cast(leaf: Any) -> np.ndarray:
         array = np.asarray(leaf)
-        return jax.device_put(array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
+        return array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
 
-    return jax.tree.map(put, tree)
+    return jax.device_put(jax.tree.map(cast, tree))  # all at once: a call costs more than a small array
 
 
 def _stack(trees: Sequence[Any], dtype: str, batched: bool) -> Any:
