@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adom.algorithms import Constants, method_class
-from adom.run.auto.rates import perfect_rate
+from adom.run.auto.rates import perfect_rates
 
 
 class Perfect:
@@ -42,7 +42,7 @@ def test_a_run_on_a_perfect_network_shrinks_at_the_perfect_rate(name, chi):
     oracle, state = Scalars(curvatures), method.init(start, Scalars(curvatures))
     if method.oracle == "primal":  # the mean moves too; what sums to zero does not change
         state = state._replace(x=start + 0.5) if name == "adom+" else method.init(start + 0.5, oracle)
-    rate = perfect_rate(method, curvatures, 1.0)
+    (rate,) = perfect_rates([method], curvatures, 1.0)
     seen = []
     span = int(8 / rate)
     for k in range(3 * span):

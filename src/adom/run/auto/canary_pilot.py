@@ -112,8 +112,8 @@ class CanaryPilot(Pilot):
         averaged, eps = np.asarray(state.mixed)[:, 0], float(np.finfo(self.session.dtype).eps)
         others = (averaged, -averaged, np.asarray(state.moved), np.abs(np.asarray(state.x)))
         own = np.append(np.asarray(state.greatest).max(axis=0), [part.max() for part in others])
-        nothing = place([np.zeros(part.shape) for part in (state.greatest, state.moved)], self.session.dtype)
-        self._keep(state._replace(greatest=nothing[0], moved=nothing[1]))
+        greatest, moved = (np.zeros(part.shape, self.session.dtype) for part in (state.greatest, state.moved))
+        self._keep(state._replace(greatest=greatest, moved=moved))
         tops, (highest, lowest, step, size) = np.split(self._greatest(own), [-len(others)])
         return tops, float(step), bool(step <= REST * eps * size), bool(highest + lowest <= FULLY * eps)
 
@@ -181,7 +181,7 @@ class CanaryPilot(Pilot):
         session = self.session
         session.reach()
         state: Any = session.carry.state
-        starts = place((seeds, slow), session.dtype)
+        starts = (seeds.astype(session.dtype), slow.astype(session.dtype))
         inner = planted(session.method, state, *starts, session.graphs, session.carry.clock)
         self._keep(state._replace(inner=jax.block_until_ready(inner)))  # before this rank sends anything else
 

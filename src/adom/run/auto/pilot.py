@@ -158,14 +158,14 @@ class Pilot:
         messages = links[order[(self._clock - int(graphs.first) + np.arange(rounds)) % len(order)]].sum()
         carry = self.session.carry
         sent = np.int64(int(carry.floats) + int(messages) * self.numbers)
-        self.session.carry = carry._replace(floats=place(sent, self.session.dtype))
+        self.session.carry = carry._replace(floats=sent)
         self._deciding = True
         return rounds
 
     def _stir(self) -> Array:
         """Start new columns that are only averaged; return the first."""
         columns = self._draw(self.session.carry.state.mixed.shape[1])
-        self._keep(self.session.carry.state._replace(mixed=place(columns, self.session.dtype)))
+        self._keep(self.session.carry.state._replace(mixed=columns.astype(self.session.dtype)))
         return columns[:, :1]
 
     def _draw(self, columns: int) -> Array:

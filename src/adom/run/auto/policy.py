@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algorithms import Constants, Method
-from .rates import perfect_rate
+from .rates import perfect_rates
 from .trials import LONGEST_TRIAL, Trials
 
 Array = np.ndarray
@@ -134,10 +134,15 @@ class Policy:
         self._begun = False  # whether the nodes have looked at all
         self._perfect = False  # whether all rounds so far seem to have averaged fully
         self._tries, self._trials = tries, Trials()
+        self._methods: dict[tuple[Constants, int], Method] = {}
 
     def method(self, power: int) -> Method:
         """Return the method that assumes chi = RATIO^power."""
-        return self._cls.unit(replace(self.constants, lambda_min_plus=self.constants.lambda_max / RATIO**power))
+        key = self.constants, power
+        if key not in self._methods:
+            constants = replace(self.constants, lambda_min_plus=self.constants.lambda_max / RATIO**power)
+            self._methods[key] = self._cls.unit(constants)
+        return self._methods[key]
 
     @property
     def chi(self) -> float:
@@ -238,9 +243,7 @@ class Policy:
     def _rates(self, flattest: float, steepest: float) -> _Seen:
         """Return the rates that the canaries of a block have shown."""
         tops, curvatures = self.block.tops, np.geomspace(flattest, steepest, 5)
-        perfect = np.array(
-            [perfect_rate(self.method(power), curvatures, self.constants.lambda_max) for power in self.window]
-        )
+        perfect = perfect_rates(list(map(self.method, self.window)), curvatures, self.constants.lambda_max)
         span = self.quarter * _quarters_between(tops)
         doubt = SLACK * np.maximum(0.0, 1 - perfect * span) / span
         rates = self._averaged(np.minimum(_shrinking(tops, span).min(axis=1) + doubt, perfect))
@@ -298,7 +301,7 @@ class Policy:
             self._least_step, self._progress = steps[-1], clock
         else:
             c = self.constants
-            slow = perfect_rate(self.method(self.power), np.geomspace(c.mu, c.L, 5), c.lambda_max)
+            (slow,) = perfect_rates([self.method(self.power)], np.geomspace(c.mu, c.L, 5), c.lambda_max)
             if clock - self._progress > max(PATIENCE / slow, self.block.rounds):
                 self._caution, self._progress = self._caution + 1, clock
         return self._caution

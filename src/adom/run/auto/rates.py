@@ -1,12 +1,13 @@
 """The rate of a method on a perfect network, which every node can compute by itself."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ...algorithms import Method
+from ..user_code import bare
 
 UNMOVED = 1e-9
 """The distance from 1 of an eigenvalue that belongs to a conserved sum."""
@@ -48,36 +49,41 @@ class _OneMode:
         return tuple(v if v.shape[-1] == 1 else self._m * v for v in vectors)  # weights of nodes stay at 1
 
 
-def perfect_rate(method: Method, curvatures: Iterable[float], lambda_max: float) -> float:
-    """Return the rate at which distances shrink in a round where every round averages fully, worst over curvatures.
+def perfect_rates(methods: Sequence[Method], curvatures: Sequence[float] | np.ndarray, lambda_max: float) -> np.ndarray:
+    """Return for settings of one method the rate at which distances shrink in a round where every round averages fully.
 
-    No network lets a method with these parameters go faster for long, so a canary that seems to is still at its start.
+    It is the worst over the curvatures. No network lets a method with these parameters go faster for long, so a canary
+    that seems to is still at its start.
 
     Examples
     --------
     >>> from adom.algorithms import Constants, method_class
     >>> careful, bold = (method_class("adom").unit(Constants(1.0, 100.0, 1 / chi, 1.0)) for chi in (40.0, 4.0))
-    >>> round(perfect_rate(careful, [1.0, 100.0], 1.0), 4), round(perfect_rate(bold, [1.0, 100.0], 1.0), 4)
-    (0.0032, 0.0303)
+    >>> perfect_rates([careful, bold], [1.0, 100.0], 1.0).round(4).tolist()
+    [0.0032, 0.0303]
     """
-    modes = (lambda_max,) if method.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
+    cls = type(methods[0])
+    modes = (lambda_max,) if cls.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
     pairs = np.array(list(product(curvatures, modes)))
-    start: Any = method.init(np.zeros((1, 1)), Scalars(1.0))
+    start: Any = methods[0].init(np.zeros((1, 1)), Scalars(1.0))
     moving = [number for number, part in enumerate(start) if not np.any(part)]  # all but weights of nodes
     size = len(moving)
-    h, mode = np.repeat(pairs, size, axis=0).T
-    units = np.tile(np.eye(size), len(pairs))[:, None]  # each part of the state by itself, for every pair
+    h, mode = np.tile(np.repeat(pairs, size, axis=0), (len(methods), 1)).T
+    units = np.tile(np.eye(size), len(methods) * len(pairs))[:, None]  # each part of the state by itself, for all pairs
     network: Any = _OneMode(mode, lambda_max)
     state = [*start]
     for number, unit in zip(moving, units, strict=True):
         state[number] = unit
-    after, _ = method.step(type(start)(*state), Scalars(h), network)
+    settings = [method.parameters() for method in methods]
+    columns = {name: np.repeat([values[name] for values in settings], len(pairs) * size) for name in settings[0]}
+    after, _ = bare(cls, columns.items()).step(type(start)(*state), Scalars(h), network)
     parts = [np.broadcast_to(after[number], (1, h.size))[0] for number in moving]
-    steps = np.stack(parts).reshape(size, len(pairs), size)
-    return min(map(_slowest, np.linalg.eigvals(steps.swapaxes(0, 1))))
+    steps = np.stack(parts).reshape(size, len(methods), len(pairs), size)
+    worst: np.ndarray = _slowest(np.linalg.eigvals(steps.transpose(1, 2, 0, 3))).min(axis=1)
+    return worst
 
 
-def _slowest(eigenvalues: Any) -> float:
-    """Return the rate of the slowest mode that moves at all."""
-    moving = np.abs(eigenvalues[np.abs(eigenvalues - 1) > UNMOVED])
-    return float(-np.log(np.maximum(moving.max(), 1e-300))) if moving.size else float("inf")
+def _slowest(eigenvalues: np.ndarray) -> np.ndarray:
+    """Return the rates of the slowest modes that move at all."""
+    sizes = np.where(np.abs(eigenvalues - 1) > UNMOVED, np.abs(eigenvalues), -1.0).max(axis=-1)
+    return np.where(sizes < 0, np.inf, -np.log(np.maximum(sizes, 1e-300)))

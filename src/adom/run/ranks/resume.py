@@ -73,7 +73,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
     for number, leaf in enumerate(leaves):
         array = _array(arrays, f"rows/{number}" if leaf.ndim else f"one/{number}", np.asarray(leaf), generation)
         # A number that began as one of Python's stays so: the compiled step takes no other.
-        restored.append(jnp.asarray(array.item() if leaf.weak_type else array.astype(leaf.dtype)))
+        restored.append(jnp.asarray(array.item() if jax.typeof(leaf).weak_type else array.astype(leaf.dtype)))
     (state, memory), found = jax.tree.unflatten(structure, restored)
     run.session.carry = carry._replace(
         state=state,
