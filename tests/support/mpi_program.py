@@ -121,8 +121,8 @@ def messages(folder):
         plain(self, clock, sends, receives)
 
     partition.RowTravel._swap = swap
-    _, problem, network, method, *_ = next(runs())
-    adom.solve(problem, network, method, "unit", ("gd", 1), rounds=30, engine="mpi", progress=False)
+    _, problem, network, method, *_ = next(runs())  # of which `methods` has the programs
+    adom.solve(problem, network, method, "unit", "auto", rounds=30, engine="mpi", progress=False)
     mudag = len(seen)
     adom.solve(problem, network, "mudag", {"K": 3, "protocol": "unit"}, rounds=12, engine="mpi", progress=False)
     rank = world().Get_rank()

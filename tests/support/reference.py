@@ -1,5 +1,6 @@
 """Independent, dense, plain transcriptions to compare with. Nothing here imports the package's numerics."""
 
+from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,6 +61,11 @@ class Gossip:
     def __init__(self, matrices):
         self.matrices, self.clock = matrices, 0
 
+    @cached_property
+    def top(self):
+        """The largest eigenvalue of all matrices."""
+        return max(np.linalg.eigvalsh(W)[-1] for W in self.matrices)
+
     def __call__(self, *vectors):
         W = self.matrices[self.clock % len(self.matrices)]
         self.clock += 1
@@ -67,11 +73,10 @@ class Gossip:
         return out[0] if len(out) == 1 else out
 
     def average(self, *vectors):
-        top = max(np.linalg.eigvalsh(W)[-1] for W in self.matrices)
         moved = self(*vectors)
         if len(vectors) == 1:
-            return vectors[0] - moved / top
-        return tuple(v - w / top for v, w in zip(vectors, moved, strict=True))
+            return vectors[0] - moved / self.top
+        return tuple(v - w / self.top for v, w in zip(vectors, moved, strict=True))
 
     def mix(self, v, rounds):
         for _ in range(int(rounds)):
@@ -80,10 +85,9 @@ class Gossip:
 
     def accelerated(self, v, rounds, chi):
         """AcceleratedGossip as Scaman et al. print it; W is scaled by its own lambda_max."""
-        top = max(np.linalg.eigvalsh(W)[-1] for W in self.matrices)
         if chi == 1:
             return v - self.mix(v, rounds)
-        c_2, c_3 = (chi + 1) / (chi - 1), 2 * chi / ((1 + chi) * top)
+        c_2, c_3 = (chi + 1) / (chi - 1), 2 * chi / ((1 + chi) * self.top)
         a_before, a, before, x = 1.0, c_2, v, c_2 * (v - c_3 * self(v))
         for _ in range(1, int(rounds)):
             a_before, a = a, 2 * c_2 * a - a_before

@@ -182,7 +182,7 @@ class LocalBackend:
     def measure(self, chunk: Chunk, members: list[int]) -> np.ndarray:
         """Return the records of all members."""
         if self.session.kept is not None:
-            *counters, error, consensus = chunk.observed
+            *counters, error, consensus = np.moveaxis(np.asarray(chunk.observed), -1, 0)
             rows = np.asarray(self.session.kept.rows)  # of the last record that counts
             chunk.observed = (np.moveaxis(rows, self.session.kind.axis, 0) if self.session.batched else rows)[None]
         else:

@@ -38,11 +38,11 @@ class Kept(NamedTuple):
 
 
 def watch(observe: Callable[..., Any], carry: Any, target: Target | None, kept: Kept | None) -> tuple[Any, Any]:
-    """Return what is observed after a step, and what is then kept if there is a target."""
+    """Return what is observed after a step, and what is then kept if there is a target: the numbers in one array."""
     if target is None or kept is None:
         return observe(carry), None
     seen = observe(carry, target)
-    return seen, kept.after(carry.x, seen, target)
+    return jnp.stack([number.astype(jnp.float64) for number in seen]), kept.after(carry.x, seen, target)
 
 
 def make_records(
