@@ -24,9 +24,11 @@ QUICK = (
 )
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = f"{QUICK} {os.environ.get('XLA_FLAGS', '')}".strip()
-# It takes a third of that if LLVM does not optimise at all, but the last bits are then not a user's. So it optimises in
-# the rooms that compare bits; no last bit decides what the others, and the examples in docstrings, look at.
-BITS = {"algorithms", "data", "native", "networks", "plot", "problems", "run", "study"}
+# It takes a third of that if LLVM does not optimise at all, but the last bits are then not a user's. So it optimises
+# where bits of different programs are compared; no last bit decides what the others, and the examples in docstrings,
+# look at.
+BITS = {"data", "native", "problems/test_logistic.py"}
+BITS |= {f"run/test_{name}.py" for name in ("auto", "checkpoints", "drift", "engines", "fit", "mpi", "solve", "ssh")}
 UNOPTIMISED = "jax_disable_most_optimizations"
 os.environ[UNOPTIMISED.upper()] = "true"
 
@@ -43,11 +45,12 @@ def same_environment():
 
 @pytest.fixture(autouse=True, scope="module")
 def programs(request):
-    """Compile as the room wants it, here and in processes that tests start; let go of what other modules compiled.
+    """Compile as the module wants it, here and in processes that tests start; let go of what other modules compiled.
 
     They had other shapes, and a process would grow to gigabytes.
     """
-    bits = request.path.relative_to(Path(__file__).parent).parts[0] in BITS
+    path = request.path.relative_to(Path(__file__).parent)
+    bits = not BITS.isdisjoint(map(str, (path, *path.parents)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(UNOPTIMISED.upper(), "false" if bits else "true")
         if "jax" in sys.modules:

@@ -27,8 +27,8 @@ def frame(name):
     return table
 
 
-def words(samples=100, features=4_000, each=30):
-    """Sparse rows like those of texts: few words are frequent, most are rare."""
+def words(samples=100, features=6_000, each=30):
+    """Sparse rows like those of texts: few words are frequent, most are rare, and more than a matrix is held for."""
     rng = np.random.default_rng(0)
     columns = np.minimum((3 * rng.pareto(0.6, (samples, each))).astype(np.int32), features - 1)
     rows = np.repeat(np.arange(samples, dtype=np.int32), each)
