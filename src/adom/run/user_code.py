@@ -1,6 +1,5 @@
 """Programs of methods that users have written, by which caches and stores notice a change of their code."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -8,17 +7,10 @@ import jax.numpy as jnp
 
 from ..algorithms import Method
 from ..util.programs import Program, program
+from .bare import bare
 from .windows import plain
 
 Array = Any
-
-
-def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
-    """Return a method with some values of its hyper-parameters, which are not checked: they may be tracers."""
-    method = object.__new__(cls)
-    for name, value in values:
-        object.__setattr__(method, name, value)
-    return method
 
 
 def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> Program:

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from ...algorithms import Gossip, Method, Oracle
+from ..bare import bare
 from ..local.gossip import Graphs
 from ..local.lossy import network_of
 from ..lossy import replanted
-from ..user_code import bare
 from ..windows import plain
 from .rates import Scalars
 

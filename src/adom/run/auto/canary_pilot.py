@@ -11,9 +11,9 @@ from ...networks import LossyNetwork
 from ...problems.base import Problem
 from ...problems.newton import DIRECT_DIM
 from ...problems.oracles import INVERSE_SIZE
+from ..bare import bare
 from ..local.jitted import place
 from ..lossy import rested, with_ledgers
-from ..user_code import bare
 from .canaries import WithCanaries, planted
 from .pilot import Pilot, Steered
 from .policy import FULLY, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, canary_curvatures

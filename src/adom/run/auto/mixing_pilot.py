@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
+from ..bare import bare
 from ..contract import Averaging, Turn
 from ..local.jitted import place
-from ..user_code import bare
 from .pilot import Pilot, Steered
 from .policy import RATIO, most_growth
 

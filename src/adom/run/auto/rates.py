@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...algorithms import Method
-from ..user_code import bare
+from ..bare import bare
 
 UNMOVED = 1e-9
 """The distance from 1 of an eigenvalue that belongs to a conserved sum."""

@@ -28,10 +28,11 @@ from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.programs import cached_for
+from ..bare import bare
 from ..contract import CountingOracle
 from ..driver import Chunk
 from ..recorder import Plan
-from ..user_code import bare, user_code
+from ..user_code import user_code
 from ..windows import wrapped
 from .gossip import Graphs
 from .graph_layout import FOREVER, GraphLayout
@@ -364,10 +365,9 @@ class Session:
 
     def keep(self, members: Sequence[int]) -> None:
         """Go on with some of the settings only; their order stays."""
-        chosen = np.asarray(members)
 
         def pick(axis: int | None, leaf: Array) -> Array:
-            return leaf if axis is None else jnp.take(leaf, chosen, axis=axis)
+            return leaf if axis is None else jnp.take(leaf, np.asarray(members), axis=axis)
 
         self.carry = _along(_carry_axes(self.carry, self.method, self.kind.axis), pick, self.carry)
         self.method, self.target = jax.tree.map(partial(pick, 0), (self.method, self.target))
