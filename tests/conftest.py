@@ -27,7 +27,7 @@ if version("jaxlib").startswith("0.10."):
 # It takes a third of that if LLVM does not optimise at all, but the last bits are then not a user's. So it optimises
 # where bits of different programs are compared; no last bit decides what the others, and the examples in docstrings,
 # look at.
-BITS = {"data", "native", "problems/test_logistic.py"}
+BITS = {"data", "problems/test_logistic.py"}
 BITS |= {f"run/test_{name}.py" for name in ("auto", "checkpoints", "drift", "engines", "fit", "mpi", "solve", "ssh")}
 UNOPTIMISED = "jax_disable_most_optimizations"
 os.environ[UNOPTIMISED.upper()] = "true"

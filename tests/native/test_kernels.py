@@ -31,6 +31,12 @@ def pure(features, x):
     return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
 
 
+def together(features, x, other):
+    """Return plain JAX's gradients, the kernel's, and something else, by one program."""
+    plain, ours = jax.vmap(lambda x: pure(features, x)), jax.vmap(features.logistic_gradient)
+    return map(np.asarray, jax.jit(lambda x: (plain(x), ours(x), other(x)))(x))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -38,9 +44,7 @@ def test_gradients(shape, sparse, dtype):
     with jax.enable_x64(True):
         features = cast(features_of(*shape, sparse), dtype)
         x = np.random.default_rng(1).standard_normal((6, shape[0], shape[2])).astype(dtype)
-        wanted = np.asarray(jax.jit(jax.vmap(lambda x: pure(features, x)))(x))
-        many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
-        one = np.asarray(jax.jit(features.logistic_gradient)(x[0]))
+        wanted, many, one = together(features, x, lambda x: features.logistic_gradient(x[0]))
     np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
     np.testing.assert_array_equal(many[0], one)  # few are done one by one
 
@@ -51,9 +55,7 @@ def test_gradients_for_many_settings(shape, dtype):
     with jax.enable_x64(True):
         features = cast(features_of(*shape, sparse=False), dtype)
         x = np.random.default_rng(1).standard_normal((41, shape[0], shape[2])).astype(dtype)
-        wanted = np.asarray(jax.jit(jax.vmap(lambda x: pure(features, x)))(x))
-        many = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x))
-        some = np.asarray(jax.jit(jax.vmap(features.logistic_gradient))(x[30:]))
+        wanted, many, some = together(features, x, lambda x: jax.vmap(features.logistic_gradient)(x[30:]))
     np.testing.assert_allclose(many, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
     np.testing.assert_array_equal(many[30:], some)  # what a member gets does not depend on the others
 
@@ -87,8 +89,9 @@ def test_gossip_is_a_product_with_the_matrix(dim):
     with jax.enable_x64(True):
         graphs = jax.device_put(GraphLayout(network, directed=False).window(0)[0])
         v = jnp.asarray(rng.standard_normal((4, 60, dim)))
+        times = jax.jit(lambda g, v: jax.vmap(lambda v: graphs.W.times(g, (v,))[0])(v))
         for g in range(3):
-            result = jax.jit(jax.vmap(lambda v, g=g: graphs.W.times(jnp.int32(g), (v,))[0]))(v)
+            result = times(np.int32(g), v)
             np.testing.assert_allclose(result, network.matrix(g) @ np.asarray(v), rtol=0, atol=1e-13)
 
 
@@ -97,6 +100,7 @@ def test_gossip_is_a_product_with_the_matrix(dim):
 def test_distances(shape, dtype):
     rng = np.random.default_rng(0)
     solution = rng.standard_normal((3, shape[1]))
+    distances, of_one = jax.jit(jax.vmap(native.distances)), jax.jit(native.distances)
     for size in (1.0, 1e-5, 1e-14):  # also where the rows nearly agree, and nearly are the solution
         rows = (solution[:, None] + size * rng.standard_normal((3, *shape))).astype(dtype)
         exact = rows.astype(np.longdouble)
@@ -104,8 +108,7 @@ def test_distances(shape, dtype):
         exact -= exact[:, :1]  # so that the mean is not rounded
         apart = ((exact - exact.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
         with jax.enable_x64(True):
-            many = np.asarray(jax.jit(jax.vmap(native.distances))(rows, solution))
-            one = np.asarray(jax.jit(native.distances)(rows[1], solution[1]))
+            many, one = np.asarray(distances(rows, solution)), np.asarray(of_one(rows[1], solution[1]))
         np.testing.assert_allclose(many[:, 0], error.astype(float), rtol=1e-12)
         np.testing.assert_allclose(many[:, 1], apart.astype(float), rtol=1e-12)
         np.testing.assert_array_equal(many[1], one)

@@ -1,6 +1,6 @@
 """The kernels of the oracles `auto` and `exact` do, node by node, what JAX does for all nodes in step."""
 
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +18,20 @@ from adom.run.local.jitted import place
 pytestmark = pytest.mark.skipif(not native.usable(), reason="there are no kernels here")
 
 
-def rounds(problem, dtype, points):
+@cache
+def step(kernels):
+    """Return a round as a program of its own with kernels and without, which problems of a shape share."""
+    return jax.jit(partial(oracles.newton_steps))
+
+
+def rounds(problem, dtype, points, kernels=True):
     """Return the memory after each of some rounds, the z of which are given."""
     with jax.enable_x64(True):
         placed = place(problem, dtype)
         memory = oracles.start(jnp.zeros((problem.nodes, problem.dim), dtype), OracleSpec("auto"))
-        step = jax.jit(partial(oracles.newton_steps))
         memories = []
         for z in points:
-            memory = step(placed, memory, jnp.asarray(z, dtype))
+            memory = step(kernels)(placed, memory, np.asarray(z, dtype))
             memories.append(jax.tree.map(np.asarray, memory))
     return memories
 
@@ -34,7 +39,7 @@ def rounds(problem, dtype, points):
 def both(monkeypatch, problem, dtype, points):
     ours = rounds(problem, dtype, points)
     monkeypatch.setattr(LogisticRegression, "newton_kernel", lambda self, dtype: None)
-    return ours, rounds(problem, dtype, points)
+    return ours, rounds(problem, dtype, points, kernels=False)
 
 
 def logistic(nodes, samples, dim, scale=1.0, seed=0):

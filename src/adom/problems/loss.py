@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
@@ -195,7 +194,8 @@ def _check_curvature(problem: LossProblem) -> None:
         i = int(np.argmax(problem.mu_nodes - problem.L_nodes))
         raise InputError(f"mu must be at most L, got {problem.mu_nodes[i]:.6g} and {problem.L_nodes[i]:.6g}")
     v = np.random.default_rng(0).standard_normal((problem.nodes, problem.dim))
-    product = np.asarray(problem.hessian_product_rows(jnp.zeros_like(v), jnp.asarray(v)))
+    products = jax.jit(lambda problem, x, v: problem.hessian_product_rows(x, v))  # one program, and no old one's trace
+    product = np.asarray(products(problem, np.zeros_like(v), v))
     quotient = (v * product).sum(-1) / (v * v).sum(-1)
     inside = (quotient >= problem.mu_nodes * (1 - 1e-9)) & (quotient <= problem.L_nodes * (1 + 1e-9))
     if not inside.all():

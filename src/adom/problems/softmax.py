@@ -73,8 +73,8 @@ class SoftmaxRegression(LinearModel):
         stacked = stack(data, weights, count)
         _check_labels(stacked.labels, classes)
         self.classes = int(classes)
-        self.labels = tuple(range(self.classes))
         self._build(stacked, l2, outputs=self.classes, longest=longest)
+        self.labels = tuple(range(self.classes))
         sums = stacked.summing(stacked.sample_weights(), stacked.labels.astype(np.int64), self.classes)
         self.targets = dense(sums @ stacked.features).reshape(self.nodes, self.dim)
 
