@@ -9,12 +9,15 @@ miniature those of one row do. Searches on real data take 50 samples a node.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
+from typing import TYPE_CHECKING
 
 from ..algorithms import method_class
 from ..errors import InputError, nearest
-from ..run.tuning import Stages
 from .panels import FIGURES, FULL, QUICK, Size, panels
 from .runs import PROTOCOLS, TUNE, VERIFY, Job, PaperPanel
+
+if TYPE_CHECKING:
+    from ..run.tuning import Stages
 
 OTHERS = "others"
 """The variant of methods that a figure does not have."""
@@ -41,7 +44,7 @@ class Scale:
     least: int  # the least rounds
     small: int  # the most rounds of figures complete and rates, whose problems are small
     records: int  # the most records of a run; rounds are a multiple of it
-    stages: Stages  # of a search
+    stages: "Stages"  # of a search
     search: int  # the most rounds of its candidates
     exact: int  # the most rounds with the exact oracle, which is run in the first panel of a row
     verified: int  # the most rounds of a verification

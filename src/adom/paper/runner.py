@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from ..run.tuning import Stages
+if TYPE_CHECKING:
+    from ..run.tuning import Stages
 
 ONE_THREAD = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process has one core; NPROC is the number of threads that XLA takes."""
@@ -59,7 +60,7 @@ class Runner:
         self,
         folder: Path,
         workers: int,
-        stages: Stages = (),
+        stages: "Stages" = (),
         gpu: bool = False,
         do: "Callable[[WorkUnit, Path, Stages, int], None] | None" = None,
     ) -> None:
@@ -154,7 +155,7 @@ class Runner:
                 ear.close()
 
 
-def do_unit(unit: WorkUnit, folder: Path, stages: Stages, batch: int) -> None:
+def do_unit(unit: WorkUnit, folder: Path, stages: "Stages", batch: int) -> None:
     """Do the jobs of a unit, or draw its page."""
     import jax
 
