@@ -32,7 +32,7 @@ def test_gradients_of_one_setting(shape, dtype):
     signed, weights, x = samples(*shape)
     wanted = gradient(signed, weights, x[:, 0])
     with jax.enable_x64(True):
-        found = native.logistic_dense(*(jnp.asarray(a, dtype) for a in (signed, weights, x[:, 0])))
+        found = native.logistic_dense([jnp.asarray(a, dtype) for a in (signed, weights)], jnp.asarray(x[:, 0], dtype))
     np.testing.assert_allclose(found, wanted, rtol=0, atol=TOLERANCE[dtype] * np.abs(wanted).max())
 
 
@@ -53,7 +53,7 @@ def test_margins_beyond_all_numbers(size):
     x = np.zeros((3, 4))
     x[1] = size
     with jax.enable_x64(True):
-        found = [native.logistic_dense(signed, weights, x), native.logistic_many(signed, weights, x[:, None])[:, 0]]
+        found = [native.logistic_dense((signed, weights), x), native.logistic_many(signed, weights, x[:, None])[:, 0]]
     for one in found:
         np.testing.assert_allclose(one, gradient(signed, weights, x), rtol=1e-12, atol=1e-280)
 

@@ -126,4 +126,4 @@ def test_numbers_of_different_types_are_refused():
         features = cast(features_of(2, 3, 2, sparse=False), "float64")
         x = jnp.zeros((2, 2), dtype="float32")
         with pytest.raises(Exception, match="different types"):
-            native.logistic_dense(features.signed, features.weights, x).block_until_ready()
+            native.logistic_dense(features.for_kernel(), x).block_until_ready()

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import adom
 from adom import native
@@ -42,11 +43,13 @@ def both(monkeypatch, problem, dtype, points):
     return ours, rounds(problem, dtype, points, kernels=False)
 
 
-def logistic(nodes, samples, dim, scale=1.0, seed=0):
+def logistic(nodes, samples, dim, scale=1.0, seed=0, sparse=False):
     rng = np.random.default_rng(seed)
     features = scale * rng.standard_normal((nodes * samples, dim))
+    if sparse:
+        features *= rng.random(features.shape) < 0.4
     labels = np.where(features @ rng.standard_normal(dim) + rng.standard_normal(nodes * samples) > 0, 1, -1)
-    return adom.LogisticRegression(features, labels, nodes=nodes, kappa=300.0)
+    return adom.LogisticRegression(sp.csr_array(features) if sparse else features, labels, nodes=nodes, kappa=300.0)
 
 
 def path(shape, steps, decay, size, seed=1):
@@ -55,10 +58,13 @@ def path(shape, steps, decay, size, seed=1):
     return np.cumsum([size * decay**k * rng.standard_normal(shape) for k in range(steps)], axis=0)
 
 
-@pytest.mark.parametrize("shape", [(5, 20, 3), (4, 7, 8), (3, 33, 13), (2, 50, 41)])
+@pytest.mark.parametrize(
+    ("shape", "sparse"),
+    [((5, 20, 3), False), ((4, 7, 8), False), ((3, 33, 13), False), ((2, 50, 41), False), ((3, 33, 13), True)],
+)
 @pytest.mark.parametrize(("steps", "decay", "size"), [(25, 0.9, 0.1), (25, 1.0, 0.01), (12, 0.5, 0.2)])
-def test_every_round_is_the_same(monkeypatch, shape, steps, decay, size):
-    problem = logistic(*shape)
+def test_every_round_is_the_same(monkeypatch, shape, sparse, steps, decay, size):
+    problem = logistic(*shape, sparse=sparse)
     ours, theirs = both(monkeypatch, problem, "float64", path((shape[0], shape[2]), steps, decay, size))
     for mine, other in zip(ours, theirs, strict=True):
         assert np.array_equal(mine.gradients, other.gradients)
@@ -109,10 +115,16 @@ def test_a_shifted_problem_has_the_kernel_of_its_own(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    ("shape", "kappa", "scale"), [((5, 20, 3), 10.0, 1.0), ((3, 33, 41), 1e4, 1.0), ((4, 9, 2), 1e5, 8.0)]
+    ("shape", "kappa", "scale", "sparse"),
+    [
+        ((5, 20, 3), 10.0, 1.0, False),
+        ((3, 33, 41), 1e4, 1.0, False),
+        ((4, 9, 2), 1e5, 8.0, False),
+        ((3, 33, 41), 1e4, 1.0, True),
+    ],
 )
-def test_the_exact_answer_is_the_same_and_costs_as_much(shape, kappa, scale, dtype):
-    problem = logistic(*shape, scale=scale).with_kappa(kappa)
+def test_the_exact_answer_is_the_same_and_costs_as_much(shape, kappa, scale, sparse, dtype):
+    problem = logistic(*shape, scale=scale, sparse=sparse).with_kappa(kappa)
     rng = np.random.default_rng(3)
     start, answer = (size * rng.standard_normal((shape[0], shape[2])) for size in (30.0, 1.0))  # far from each other
     ulp = np.finfo(dtype).eps

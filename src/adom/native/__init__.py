@@ -72,14 +72,20 @@ def usable(backend: str = "cpu") -> bool:
     return jax.default_backend() == backend and not problem(backend)
 
 
-def logistic_dense(signed: Array, weights: Array, x: Array) -> Array:
-    """Return the sum over each node's samples of weights * -1/(1 + e^margin) * row, shape (nodes, dim)."""
-    return _call("adom_logistic_dense", x, signed, weights, x)
+def logistic_dense(samples: Sequence[Array], x: Array) -> Array:
+    """Return the sum over each node's samples of weights * -1/(1 + e^margin) * row, shape (nodes, dim).
+
+    The samples are rows of shape (nodes, m, dim), multiplied by their labels, and their weights.
+    """
+    return _call("adom_logistic_dense", x, *samples, x)
 
 
-def logistic_sparse(value: Array, feature: Array, start: Array, node_start: Array, weights: Array, x: Array) -> Array:
-    """Return the same for samples in CSR form; node i has the samples from node_start[i] on."""
-    return _call("adom_logistic_sparse", x, value, feature, start, node_start, weights, x)
+def logistic_sparse(samples: Sequence[Array], x: Array) -> Array:
+    """Return the same for samples in CSR form: value, feature, start, node_start, weights.
+
+    Node i has the samples from node_start[i] on.
+    """
+    return _call("adom_logistic_sparse", x, *samples, x)
 
 
 def logistic_many(signed: Array, weights: Array, x: Array) -> Array:
@@ -88,8 +94,7 @@ def logistic_many(signed: Array, weights: Array, x: Array) -> Array:
 
 
 def logistic_newton(
-    signed: Array,
-    weights: Array,
+    samples: Sequence[Array],
     l2: Array,
     L: Array,
     z: Array,
@@ -98,21 +103,25 @@ def logistic_newton(
     memory: Sequence[Array],
     **rules: float,
 ) -> Sequence[Array]:
-    """Return the next memory of the oracle `auto`: x, residual, length, contraction, longest, gradients, inverse."""
+    """Return the next memory of the oracle `auto`: x, residual, length, contraction, longest, gradients, inverse.
+
+    The samples are what `logistic_dense` or `logistic_sparse` takes besides x.
+    """
     import jax
     import jax.numpy as jnp
 
     scalars = [jnp.asarray(scalar, z.dtype) for scalar in (l2, L)]
-    operands = (signed, weights, *scalars, z, z_past, due.astype(jnp.int32), *memory)
+    operands = (*scalars, z, z_past, due.astype(jnp.int32))
     out = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in memory]
-    aliases = {len(operands) - len(memory) + index: index for index in range(len(memory))}
+    aliases = {len(operands) + index: index for index in range(len(memory))}
     call = jax.ffi.ffi_call("adom_logistic_newton", out, vmap_method="sequential", input_output_aliases=aliases)
-    parts: Sequence[Array] = call(*operands, **{name: np.float64(rule) for name, rule in rules.items()})
+    numbers = {name: np.float64(rule) for name, rule in rules.items()}
+    parts: Sequence[Array] = call(*operands, *memory, *samples, **numbers)
     return parts
 
 
 def logistic_exact(
-    signed: Array, weights: Array, l2: Array, L: Array, z: Array, x: Array, **limits: int
+    samples: Sequence[Array], l2: Array, L: Array, z: Array, x: Array, **limits: int
 ) -> tuple[Array, Array]:
     """Return the solutions of grad f_i(x_i) = z_i, found from x on, and the gradients that each of them took."""
     import jax
@@ -121,7 +130,7 @@ def logistic_exact(
     scalars = [jnp.asarray(scalar, z.dtype) for scalar in (l2, L)]
     out = [jax.ShapeDtypeStruct(z.shape, z.dtype), jax.ShapeDtypeStruct(z.shape[:1], np.int32)]
     call = jax.ffi.ffi_call("adom_logistic_exact", out, vmap_method="sequential")
-    solution, gradients = call(signed, weights, *scalars, z, x, **limits)
+    solution, gradients = call(*scalars, z, x, *samples, **limits)
     return solution, gradients
 
 

@@ -696,35 +696,83 @@ void RunGossip(ffi::ThreadPool& pool, ffi::AnyBuffer graph, ffi::AnyBuffer start
   });
 }
 
-// One round of the oracle `auto`; the memory of every node is replaced in place where XLA allows.
-struct NewtonBuffers {
-  ffi::AnyBuffer rows, weights, l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse;
+// Samples of all nodes: sums over those of one of them.
+template <typename T>
+struct DenseSamples {
+  const T *rows, *weights;
+  int64_t m, d;
+
+  double Work() const { return 4.0 * m * d; }  // of a node's gradient
+  void Gradient(int64_t i, const T* x, T* out, bool from_afar = false) const {
+    DenseNode<T>(rows + i * m * d, weights + i * m, x, out, m, d, from_afar);
+  }
+  void Hessian(int64_t i, const T* x, T l2, T* out) const {
+    DenseHessian<T>(rows + i * m * d, weights + i * m, x, l2, out, m, d);
+  }
 };
 
 template <typename T>
-void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const NewtonBuffers& in, T* x,
+struct SparseSamples {
+  const T* value;
+  const int32_t *feature, *start, *node_start;
+  const T* weights;
+  int64_t n, d;
+
+  double Work() const { return 4.0 * start[node_start[n]] / n; }
+  void Gradient(int64_t i, const T* x, T* out, bool = false) const {
+    SparseNode<T>(value, feature, start, weights, x, out, node_start[i], node_start[i + 1], d);
+  }
+  void Hessian(int64_t i, const T* x, T l2, T* out) const {
+    SparseHessian<T>(value, feature, start, weights, x, l2, out, node_start[i], node_start[i + 1], d);
+  }
+};
+
+// run(samples): dense ones are two buffers (rows and weights), sparse ones five (those of `SparseSamples`).
+template <typename T, typename Run>
+ffi::Error WithSamples(const ffi::RemainingArgs& buffers, int64_t n, int64_t d, const Run& run) {
+  const bool dense = buffers.size() == 2;
+  const ffi::DataType type = sizeof(T) == 8 ? ffi::F64 : ffi::F32;
+  std::vector<ffi::AnyBuffer> parts;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const auto part = buffers.get<ffi::AnyBuffer>(i);
+    if (!part || part->element_type() != (!dense && i >= 1 && i <= 3 ? ffi::S32 : type))
+      return ffi::Error::InvalidArgument("adom: samples of an unknown type");
+    parts.push_back(*part);
+  }
+  const auto numbers = [&](int i) { return reinterpret_cast<const T*>(parts[i].untyped_data()); };
+  const auto indices = [&](int i) { return reinterpret_cast<const int32_t*>(parts[i].untyped_data()); };
+  if (dense)
+    run(DenseSamples<T>{numbers(0), numbers(1), Axis(parts[0], 2), d});
+  else
+    run(SparseSamples<T>{numbers(0), indices(1), indices(2), indices(3), numbers(4), n, d});
+  return ffi::Error::Success();
+}
+
+// One round of the oracle `auto`; the memory of every node is replaced in place where XLA allows.
+struct NewtonBuffers {
+  ffi::AnyBuffer l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse;
+};
+
+template <typename T, typename Samples>
+void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const Samples& samples, const NewtonBuffers& in, T* x,
                ffi::AnyBuffer residual, ffi::AnyBuffer length, ffi::AnyBuffer contraction, ffi::AnyBuffer longest,
                ffi::AnyBuffer gradients, ffi::AnyBuffer inverse) {
-  const int64_t n = Axis(in.rows, 3), m = Axis(in.rows, 2), d = Axis(in.rows, 1);
+  const int64_t n = Axis(in.x, 2), d = Axis(in.x, 1);
   const auto all = [](const ffi::AnyBuffer& buffer) { return reinterpret_cast<T*>(buffer.untyped_data()); };
   const auto take = [](auto* to, const auto* from, int64_t count) {
     if (to != from) std::copy(from, from + count, to);
   };
-  const T *rows = all(in.rows), *weights = all(in.weights), l2 = *all(in.l2), L = *all(in.L);
   const bool due = *reinterpret_cast<const int32_t*>(in.due.untyped_data());
   const int32_t* spent = reinterpret_cast<const int32_t*>(in.gradients.untyped_data());
-  Share(pool, n, 4.0 * n * m * d, [&](int64_t first, int64_t last) {
+  Share(pool, n, n * samples.Work(), [&](int64_t first, int64_t last) {
     std::vector<T> e((last - first) * d), room(4 * d);
     take(x + first * d, all(in.x) + first * d, (last - first) * d);
     take(all(inverse) + first * d * d, all(in.inverse) + first * d * d, (last - first) * d * d);
-    for (int64_t i = first; i < last; ++i)
-      DenseNode<T>(rows + i * m * d, weights + i * m, x + i * d, e.data() + (i - first) * d, m, d, true);
+    for (int64_t i = first; i < last; ++i) samples.Gradient(i, x + i * d, e.data() + (i - first) * d, true);
     for (int64_t i = first; i < last; ++i) {
-      const T *own = rows + i * m * d, *weight = weights + i * m;
-      const auto sum = [&](const T* at, T* out) { DenseNode<T>(own, weight, at, out, m, d, false); };
       NewtonMemory<T> memory{all(in.residual)[i], all(in.length)[i], all(in.contraction)[i], all(in.longest)[i],
                              spent[i]};
-      const NewtonNode<T, decltype(sum)> node{own, weight, l2, L, m, d, sum};
+      const NewtonNode<T, Samples> node{samples, i, *all(in.l2), *all(in.L), d};
       node.Solve(rules, due, all(in.z) + i * d, all(in.z_past) + i * d, x + i * d, e.data() + (i - first) * d,
                  all(inverse) + i * d * d, memory, room.data());
       all(residual)[i] = memory.residual;
@@ -736,21 +784,18 @@ void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const NewtonBuff
   });
 }
 
-template <typename T>
-void RunExact(ffi::ThreadPool& pool, int64_t iterations, int64_t halvings, ffi::AnyBuffer rows, ffi::AnyBuffer weights,
-              ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer start, T* x,
-              ffi::AnyBuffer gradients) {
-  const int64_t n = Axis(rows, 3), m = Axis(rows, 2), d = Axis(rows, 1);
+template <typename T, typename Samples>
+void RunExact(ffi::ThreadPool& pool, int64_t iterations, int64_t halvings, const Samples& samples, ffi::AnyBuffer l2,
+              ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer start, T* x, ffi::AnyBuffer gradients) {
+  const int64_t n = Axis(z, 2), d = Axis(z, 1);
   const auto all = [](const ffi::AnyBuffer& buffer) { return reinterpret_cast<const T*>(buffer.untyped_data()); };
   int32_t* spent = reinterpret_cast<int32_t*>(gradients.untyped_data());
   std::copy(all(start), all(start) + n * d, x);
-  Share(pool, n, 4.0 * n * m * d * d, [&](int64_t first, int64_t last) {
+  Share(pool, n, n * samples.Work() * d, [&](int64_t first, int64_t last) {
     std::vector<T> e(d), matrix(d * d), room(3 * d);
     for (int64_t i = first; i < last; ++i) {
-      const T *own = all(rows) + i * m * d, *weight = all(weights) + i * m;
-      const auto sum = [&](const T* at, T* out) { DenseNode<T>(own, weight, at, out, m, d, false); };
-      const NewtonNode<T, decltype(sum)> node{own, weight, *all(l2), *all(L), m, d, sum};
-      sum(x + i * d, e.data());
+      const NewtonNode<T, Samples> node{samples, i, *all(l2), *all(L), d};
+      samples.Gradient(i, x + i * d, e.data());
       spent[i] = node.SolveExactly(iterations, halvings, all(z) + i * d, x + i * d, e.data(), matrix.data(),
                                    room.data());
     }
@@ -795,30 +840,39 @@ ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer sta
 }
 
 ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, double slow, double shortest,
-                          double near_rounding, ffi::AnyBuffer rows, ffi::AnyBuffer weights, ffi::AnyBuffer l2,
-                          ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer z_past, ffi::AnyBuffer due,
-                          ffi::AnyBuffer x, ffi::AnyBuffer residual, ffi::AnyBuffer length,
-                          ffi::AnyBuffer contraction, ffi::AnyBuffer longest, ffi::AnyBuffer gradients,
-                          ffi::AnyBuffer inverse, ffi::Result<ffi::AnyBuffer> x_next,
-                          ffi::Result<ffi::AnyBuffer> residual_next, ffi::Result<ffi::AnyBuffer> length_next,
-                          ffi::Result<ffi::AnyBuffer> contraction_next, ffi::Result<ffi::AnyBuffer> longest_next,
-                          ffi::Result<ffi::AnyBuffer> gradients_next, ffi::Result<ffi::AnyBuffer> inverse_next) {
+                          double near_rounding, ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z,
+                          ffi::AnyBuffer z_past, ffi::AnyBuffer due, ffi::AnyBuffer x, ffi::AnyBuffer residual,
+                          ffi::AnyBuffer length, ffi::AnyBuffer contraction, ffi::AnyBuffer longest,
+                          ffi::AnyBuffer gradients, ffi::AnyBuffer inverse, ffi::RemainingArgs buffers,
+                          ffi::Result<ffi::AnyBuffer> x_next, ffi::Result<ffi::AnyBuffer> residual_next,
+                          ffi::Result<ffi::AnyBuffer> length_next, ffi::Result<ffi::AnyBuffer> contraction_next,
+                          ffi::Result<ffi::AnyBuffer> longest_next, ffi::Result<ffi::AnyBuffer> gradients_next,
+                          ffi::Result<ffi::AnyBuffer> inverse_next) {
   const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding};
-  const NewtonBuffers in{rows, weights,  l2,     L,           z,       z_past,    due,
-                         x,    residual, length, contraction, longest, gradients, inverse};
-  return ByType({rows, weights, l2, L, z, z_past, x, residual, length, contraction, longest, inverse},
-                {due, gradients}, x_next, [&](auto* to) {
-                  RunNewton(pool, rules, in, to, *residual_next, *length_next, *contraction_next, *longest_next,
-                            *gradients_next, *inverse_next);
-                });
+  const NewtonBuffers in{l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse};
+  ffi::Error outcome = ffi::Error::Success();
+  const ffi::Error types = ByType(
+      {l2, L, z, z_past, x, residual, length, contraction, longest, inverse}, {due, gradients}, x_next, [&](auto* to) {
+        outcome = WithSamples<std::remove_pointer_t<decltype(to)>>(
+            buffers, Axis(x, 2), Axis(x, 1), [&](const auto& samples) {
+              RunNewton(pool, rules, samples, in, to, *residual_next, *length_next, *contraction_next, *longest_next,
+                        *gradients_next, *inverse_next);
+            });
+      });
+  return types.failure() ? types : outcome;
 }
 
-ffi::Error LogisticExact(ffi::ThreadPool pool, int64_t iterations, int64_t halvings, ffi::AnyBuffer rows,
-                         ffi::AnyBuffer weights, ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z,
-                         ffi::AnyBuffer start, ffi::Result<ffi::AnyBuffer> x, ffi::Result<ffi::AnyBuffer> gradients) {
-  return ByType({rows, weights, l2, L, z, start}, {*gradients}, x, [&](auto* to) {
-    RunExact(pool, iterations, halvings, rows, weights, l2, L, z, start, to, *gradients);
+ffi::Error LogisticExact(ffi::ThreadPool pool, int64_t iterations, int64_t halvings, ffi::AnyBuffer l2,
+                         ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer start, ffi::RemainingArgs buffers,
+                         ffi::Result<ffi::AnyBuffer> x, ffi::Result<ffi::AnyBuffer> gradients) {
+  ffi::Error outcome = ffi::Error::Success();
+  const ffi::Error types = ByType({l2, L, z, start}, {*gradients}, x, [&](auto* to) {
+    outcome = WithSamples<std::remove_pointer_t<decltype(to)>>(
+        buffers, Axis(z, 2), Axis(z, 1), [&](const auto& samples) {
+          RunExact(pool, iterations, halvings, samples, l2, L, z, start, to, *gradients);
+        });
   });
+  return types.failure() ? types : outcome;
 }
 
 // Some rows of one graph, for a process that holds no others.
@@ -971,8 +1025,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_newton, LogisticNewton,
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
-                                  .Arg<ffi::AnyBuffer>()
-                                  .Arg<ffi::AnyBuffer>()
+                                  .RemainingArgs()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
@@ -990,8 +1043,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_exact, LogisticExact,
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
-                                  .Arg<ffi::AnyBuffer>()
-                                  .Arg<ffi::AnyBuffer>()
+                                  .RemainingArgs()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>());
 

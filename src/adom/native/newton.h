@@ -24,8 +24,8 @@ T Dot(const T* __restrict a, const T* __restrict b, int64_t d) {
 
 // out = sum over the samples of weight * s (1 - s) * row row', s = 1 / (1 + e^margin), plus l2 on the diagonal.
 template <typename T>
-void Hessian(const T* __restrict rows, const T* __restrict weights, const T* __restrict x, T l2, T* __restrict out,
-             int64_t m, int64_t d) {
+void DenseHessian(const T* __restrict rows, const T* __restrict weights, const T* __restrict x, T l2, T* __restrict out,
+                  int64_t m, int64_t d) {
   constexpr int kTogether = 4;  // samples added at a time: out is read and written once for all of them
   std::fill(out, out + d * d, T(0));
   for (int64_t first = 0; first < m; first += kTogether) {
@@ -42,6 +42,25 @@ void Hessian(const T* __restrict rows, const T* __restrict weights, const T* __r
       T* __restrict to = out + i * d;
       for (int64_t j = i / kLanes * kLanes; j < d; ++j)  // the upper half
         to[j] += a * row[0][j] + b * row[1][j] + c * row[2][j] + e * row[3][j];
+    }
+  }
+  for (int64_t i = 0; i < d; ++i) out[i * d + i] += l2;
+}
+
+// The same for the samples from `first` to `last` in CSR form.
+template <typename T>
+void SparseHessian(const T* value, const int32_t* feature, const int32_t* start, const T* weights, const T* x, T l2,
+                   T* out, int64_t first, int64_t last, int64_t d) {
+  std::fill(out, out + d * d, T(0));
+  for (int64_t j = first; j < last; ++j) {
+    T margin = 0;
+    for (int64_t k = start[j]; k < start[j + 1]; ++k) margin += value[k] * x[feature[k]];
+    const T e = std::exp(-std::abs(margin)), bend = weights[j] * e / ((1 + e) * (1 + e));
+    for (int64_t k = start[j]; k < start[j + 1]; ++k) {
+      T* to = out + static_cast<int64_t>(feature[k]) * d;
+      const T scaled = bend * value[k];
+      for (int64_t l = start[j]; l < start[j + 1]; ++l)
+        if (feature[l] >= feature[k]) to[feature[l]] += scaled * value[l];
     }
   }
   for (int64_t i = 0; i < d; ++i) out[i * d + i] += l2;
@@ -105,13 +124,14 @@ T Norm(const T* v, int64_t d) {
   return std::sqrt(Dot(v, v, d));
 }
 
-// One node's data: its gradients and its Hessian.
-template <typename T, typename Gradient>
+// One node's equation. Samples has Gradient(node, x, out), that of the mean loss without the penalty, and
+// Hessian(node, x, l2, out), the upper half with it.
+template <typename T, typename Samples>
 struct NewtonNode {
-  const T *rows, *weights;
+  const Samples& samples;
+  int64_t node;
   T l2, L;
-  int64_t m, d;
-  const Gradient& sum;  // sum(x, out): the gradient of the mean loss, without the penalty
+  int64_t d;
 
   // e = grad f(x) - z, given the gradient of the loss in e; returns its length.
   T Residual(const T* x, const T* z, T* e) const {
@@ -152,7 +172,7 @@ struct NewtonNode {
     bool active = expected() > enough, fresh = false, stale = active && (measured > slow || due);
     while (active) {
       if (stale) {
-        Hessian<T>(rows, weights, x, l2, inverse, m, d);
+        samples.Hessian(node, x, l2, inverse);
         Invert<T>(inverse, d, other);
         for (int64_t i = 0; i < d * d; ++i)
           if (!std::isfinite(inverse[i])) inverse[i] = i % (d + 1) == 0 ? 1 / L : T(0);
@@ -161,7 +181,7 @@ struct NewtonNode {
         fresh = true;
       }
       for (int64_t i = 0; i < d; ++i) trial[i] = x[i] - t * p[i];
-      sum(trial, e_trial);
+      samples.Gradient(node, trial, e_trial);
       const T size_trial = Residual(trial, z, e_trial);
       const bool better = size_trial <= (1 - t / 4) * size;
       gradients += 1 + stale;
@@ -196,13 +216,13 @@ struct NewtonNode {
     T *p = room, *trial = room + d, *e_trial = room + 2 * d;
     const T ulp = std::numeric_limits<T>::epsilon();
     std::fill(trial, trial + d, T(0));
-    sum(trial, e_trial);
+    samples.Gradient(node, trial, e_trial);
     const T cancelling = (Norm(z, d) + Norm(e_trial, d)) / L;
     T before = Residual(x, z, e);
     int32_t gradients = 1;
     bool done = before == 0;
     for (int64_t k = 0; k < iterations && !done; ++k) {
-      Hessian<T>(rows, weights, x, l2, matrix, m, d);
+      samples.Hessian(node, x, l2, matrix);
       CholeskySolve<T>(matrix, e, p, d);
       ++gradients;
       const T length = Norm(p, d), size = Norm(x, d) + cancelling;
@@ -212,7 +232,7 @@ struct NewtonNode {
       T t = 1;
       for (int64_t h = 0; h < halvings && !accepted; ++h, t /= 2) {
         for (int64_t i = 0; i < d; ++i) trial[i] = x[i] - t * p[i];
-        sum(trial, e_trial);
+        samples.Gradient(node, trial, e_trial);
         const T after = Residual(trial, z, e_trial);
         ++gradients;
         accepted = after <= (1 - t / 4) * before;

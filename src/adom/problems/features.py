@@ -56,10 +56,14 @@ class DenseFeatures(NamedTuple):
     def logistic_gradient(self, x: Array) -> Array:
         """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
         if x.dtype == self.signed.dtype and native.usable():
-            return native.logistic_dense(self.signed, self.weights, x)
+            return native.logistic_dense(self.for_kernel(), x)
         if x.dtype == self.signed.dtype and native.usable("gpu") and self.signed.shape[-1] <= native.GPU_COLUMNS:
             return _gpu_gradient(self.signed, self.weights, x)
         return _pure_gradient(self, x)
+
+    def for_kernel(self) -> tuple[Array, ...]:
+        """Return what kernels take of the samples."""
+        return self.signed, self.weights
 
     def gram(self, per_sample: Array) -> Array:
         """Return the mean over each node's samples of per_sample * a_ij a_ij', (nodes, dim, dim)."""
@@ -84,7 +88,7 @@ def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
     n, m, d = signed.shape
     few = n <= native.GPU_FEW_NODES and d <= native.GPU_FEW_COLUMNS and m * d <= native.GPU_WHOLE
     if few or signed.size >= LARGE:
-        return native.logistic_dense(signed, weights, x)
+        return native.logistic_dense((signed, weights), x)
     return _pure_gradient(DenseFeatures(signed, weights), x)
 
 
@@ -154,8 +158,12 @@ class SparseFeatures(NamedTuple):
     def logistic_gradient(self, x: Array) -> Array:
         """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
         if native.usable() and x.dtype == self.value.dtype:
-            return native.logistic_sparse(self.value, self.feature, self.start, self.node_start, self.weights, x)
+            return native.logistic_sparse(self.for_kernel(), x)
         return _pure_gradient(self, x)
+
+    def for_kernel(self) -> tuple[Array, ...]:
+        """Return what kernels take of the samples."""
+        return self.value, self.feature, self.start, self.node_start, self.weights
 
     def samples(self) -> "Samples":
         """Return the samples of all nodes on the host."""

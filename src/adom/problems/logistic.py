@@ -13,7 +13,6 @@ from ..errors import InputError
 from ..util.checks import check_whole
 from .base import Array
 from .checks import LARGEST_DIM
-from .features import DenseFeatures
 from .linear_model import LinearModel, regulariser
 from .newton import DIRECT_DIM, HALVINGS, MAX_ITERATIONS
 from .nodes import Stacked, as_labels, check_features, stack
@@ -168,11 +167,9 @@ class LogisticRegression(LinearModel):
         return solution, gradients
 
     def _kernel(self, kernel: Callable[..., Any], dtype: Any) -> Callable[..., Any] | None:
-        """Return a kernel that has been given the data; None where these are sparse, or there are no kernels."""
-        features = self.features
-        if isinstance(features, DenseFeatures) and features.signed.dtype == dtype and native.usable():
-            return partial(kernel, features.signed, features.weights, self.l2, self.L)
-        return None
+        """Return a kernel that has been given the data; None where there are no kernels for them."""
+        samples = self.features.for_kernel()
+        return partial(kernel, samples, self.l2, self.L) if samples[0].dtype == dtype and native.usable() else None
 
     def _slopes(self, margins: Array) -> Array:
         return -_sigmoid(-margins)
