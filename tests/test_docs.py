@@ -26,6 +26,7 @@ from support.ranks import ENVIRONMENT, command, needs_mpi
 WHOLE = ("quick-start.md", "own-data.md", "own-network.md", "apart.md")
 """Pages of which the commands are run as well, in the order of the page."""
 DATA = ROOT.parent / "shared" / "data"
+COMMAND = typer.main.get_command(app)
 
 
 def named(path):
@@ -136,14 +137,13 @@ def test_python_blocks_on_the_papers_data_run(monkeypatch):
 
 def accept(words):
     """Let the command line's own parser read a command, and run nothing; it refuses unknown commands and options."""
-    group = typer.main.get_command(app)
     if not words or words[0].startswith("-"):  # adom alone, and its own flags, which would act at once
-        flags = [flag for option in group.params for flag in option.opts]
+        flags = [flag for option in COMMAND.params for flag in option.opts]
         assert not words or words[0] in (*flags, "--help"), words
         return
-    assert words[0] in group.commands, words
+    assert words[0] in COMMAND.commands, words
     with suppress(typer.Exit):  # --help is no refusal
-        group.commands[words[0]].make_context(words[0], list(words[1:]))
+        COMMAND.commands[words[0]].make_context(words[0], list(words[1:]))
 
 
 def test_the_parser_refuses_what_there_is_not():
@@ -234,7 +234,7 @@ def test_the_page_of_methods_is_what_the_table_gives(generate):
 def test_the_page_of_commands_is_what_the_commands_have(generate):
     page = (ROOT / "docs" / "command-line.md").read_text()
     assert page == generate.command_page(page), "run `make docs`"
-    for name, one in typer.main.get_command(app).commands.items():
+    for name, one in COMMAND.commands.items():
         section = page.split(f"### adom {name}\n")[1].split("\n### ")[0]
         for option in one.params:
             if option.param_type_name == "option":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import adom as package
@@ -18,6 +19,7 @@ SMALL = ["--nodes", 8, "--samples", 6, "--dim", 5, "--kappa", 10, "--network", "
 
 
 HOME = str(Path(package.__file__).parents[1])
+COMMAND = typer.main.get_command(app)
 
 
 class Outcome(NamedTuple):
@@ -32,7 +34,9 @@ class Outcome(NamedTuple):
 
 def call(*arguments: object) -> Outcome:
     """Run the command in this process; an exception that is no refusal comes through."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", lambda _: COMMAND)  # or Typer would make it anew for every call
+        result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
     return Outcome(result.exit_code, result.stdout, result.stderr)
 
 

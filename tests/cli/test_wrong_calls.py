@@ -231,9 +231,10 @@ def test_one_line_says_what_is_wrong(line: str, words: str, refused: Any, elsewh
 
 def test_what_can_be_refused_early_is_refused_before_jax_is_loaded(python: Any) -> None:
     script = (
-        "import json, sys\n"
+        "import json, sys, typer\n"
         "from adom.cli.main import app\n"
-        "codes = [app(line.split(), standalone_mode=False) for line in json.loads(sys.argv[1])]\n"
+        "command = typer.main.get_command(app)\n"
+        "codes = [command(line.split(), standalone_mode=False) for line in json.loads(sys.argv[1])]\n"
         "print(json.dumps([codes, 'jax' in sys.modules, 'matplotlib' in sys.modules]))"
     )
     done = python("-c", script, json.dumps([line for line, _ in EARLY]))
