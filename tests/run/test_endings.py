@@ -38,6 +38,7 @@ CURVES = {
     "growth in ripples": (ripple(90, 2.0, -0.02), "growing"),
     "slow growth after the floor": (np.maximum(0.9**ROUNDS, 1e-24) * (1 + 1e-5 * ROUNDS**2.0) ** 6, "growing"),
     "plateau": (0.9**ROUNDS + 1e-3, "stalled"),
+    "plateau above the start": (50 * (1 - 0.9**ROUNDS) * (1 + 1e-15 * ROUNDS), "stalled"),
     "noisy plateau": (0.9**ROUNDS + 1e-3 * noise(0.1), "stalled"),
     "nothing happens": (np.ones(1000), "stalled"),
     "above the start": (30 + 20 * np.sin(ROUNDS / 7.0), "stalled"),

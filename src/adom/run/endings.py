@@ -185,7 +185,8 @@ class Curve:
     @property
     def grows(self) -> bool:
         """True if it ends high above the start and at its highest, or rises more than it has recovered from before."""
-        if self.logs[-1] > self.logs[0] + HIGH and self.tops[-1] >= self.tops.max():
+        moves = len(self.parts) < 2 or self.middles[-1] - self.middles[-2] > NOTHING  # more than rounding at a level
+        if self.logs[-1] > self.logs[0] + HIGH and self.tops[-1] >= self.tops.max() and moves:
             return True
         back = (self.before - np.minimum.accumulate(self.before)).max()
         rise = self.logs[-1] - self.before.min()
