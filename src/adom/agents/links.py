@@ -131,6 +131,7 @@ def zenoh_config(
             "retry": {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 1.5},
         },
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
+        "open": {"return_conditions": {"connect_scouted": False}},  # half a second, for peers that nobody looks for
         "transport": {
             "link": {"tx": {"lease": LEASE, "keep_alive": 4}, "rx": {"max_message_size": largest}},
             "shared_memory": {"enabled": False},
