@@ -12,6 +12,7 @@ import pytest
 import adom
 from adom.algorithms.base import Method
 from adom.errors import InputError
+from adom.problems import loss
 from adom.problems.shifted import Shifted
 from adom.run.ranks.solve import on_one_rank
 from adom.run.request import Request
@@ -149,6 +150,18 @@ def test_a_problem_keeps_its_own_copy_of_the_data():
     H *= 10
     c *= 10
     assert [problem.objective([1.0]) for problem in problems] == pytest.approx([1.5 - 6.0] * 2)
+
+
+def test_a_run_reads_a_loss_once(monkeypatch):
+    reads, read = [], loss._code
+    monkeypatch.setattr(loss, "_code", lambda problem: (reads.append(problem), read(problem))[1])
+    problem = adom.from_loss(lambda x, c: 0.5 * ((x - c) ** 2).sum(), CENTRES, mu=1.0, L=1.0)
+    for _ in range(2):
+        reads.clear()
+        np.testing.assert_allclose(adom.solve(problem, NETWORK, rounds=300, tol=1e-20).x[0], MEAN, rtol=1e-8)
+        assert len(reads) == 1
+    assert problem.solution() is problem.solution()  # which the run has remembered
+    assert len(reads) == 3
 
 
 class State(NamedTuple):

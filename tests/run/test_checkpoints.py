@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +31,14 @@ def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64"
     return Request(oracle, rounds, tol, record_every, "mpi", dtype, False, **more)
 
 
+@cache
+def network():
+    return adom.networks.geometric(13, 0.45, graphs=12, seed=3)
+
+
 def solved(rounds=100, kept=None, method="adom", oracle="gd:1", problem=None, parameters="unit", **more):
-    network = adom.networks.geometric(13, 0.45, graphs=12, seed=3)
     problem = problem or mpi_program.problems()["dense"]
-    return distributed.on_one_rank(problem, network, method, parameters, request(rounds, oracle=oracle, **more), kept)
+    return distributed.on_one_rank(problem, network(), method, parameters, request(rounds, oracle=oracle, **more), kept)
 
 
 def same(one, other):

@@ -2,15 +2,12 @@
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_diabetes, load_wine
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.preprocessing import StandardScaler
 
 from adom.data.node_shards import write_shard
 
 NODES = ("east", "north", "south", "west")
 SHARES = (0.1, 0.35, 0.7)
-LOADERS = {"cancer": load_breast_cancer, "wine": load_wine, "diabetes": load_diabetes}
+LOADERS = {"cancer": "load_breast_cancer", "wine": "load_wine", "diabetes": "load_diabetes"}
 SETTINGS = {
     "cancer": {"scale": True, "C": 0.02},
     "wine": {"scale": True, "C": 0.03},
@@ -21,7 +18,9 @@ TOL = 4 * 2e-7**2  # certainly; the error is less
 
 
 def frame(name):
-    table = LOADERS[name](as_frame=True).frame.sample(frac=1, random_state=0)
+    from sklearn import datasets  # here, since ranks read this file only for its settings
+
+    table = getattr(datasets, LOADERS[name])(as_frame=True).frame.sample(frac=1, random_state=0)
     if name == "wine":
         table["target"] = table["target"].map({0: "barbera", 1: "nebbiolo", 2: "grignolino"})
     return table
@@ -41,6 +40,8 @@ def words(samples=100, features=6_000, each=30):
 
 def write(name, folders):
     """Write one file and one shard a node, each into a folder of its own (or all into the only one)."""
+    from sklearn.datasets import dump_svmlight_file
+
     if name == "words":
         A, y = words()
     else:
@@ -60,6 +61,9 @@ def write(name, folders):
 
 def pooled(name):
     """Return the coefficients and the intercept of scikit-learn on the pooled, scaled data, as exactly as it gives."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.preprocessing import StandardScaler
+
     if name == "words":
         X, y = words()
     else:

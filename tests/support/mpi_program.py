@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ def data(nodes=NODES, dim=6, seed=0):
         yield features, labels
 
 
+@cache
 def problems():
     import scipy.sparse as sp
 
@@ -230,7 +232,7 @@ def apart(folder):
 
     from adom.data.model import score_of
     from adom.run.ranks.fit import sums_of_ranks
-    from support.apart import SETTINGS, TOL, frame
+    from support.apart import SETTINGS, TOL
 
     rank = world().Get_rank()
     network = adom.networks.complete(4)
@@ -243,7 +245,8 @@ def apart(folder):
         model = result.model()
         model.save(home / "model.json")
         if name == "diabetes":  # the score of all rows, though each rank has its own only
-            own, every = pd.read_csv(next(home.glob("*.csv"))), frame(name)
+            own, every = pd.read_csv(next(home.glob("*.csv"))), folder.glob(f"machine*/{name}/*.csv")
+            every = pd.concat(map(pd.read_csv, every))
             sums = sums_of_ranks(model.sums(own.drop(columns="target"), own["target"]))
             assert np.isclose(score_of(sums), model.score(every.drop(columns="target"), every["target"]))
     said = []

@@ -8,6 +8,7 @@ keep rows apart: row i depends on row i alone.
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import jax
@@ -61,6 +62,7 @@ class Problem(ABC):
     L_nodes: np.ndarray
     _program: Program | None = None  # of a copy made by JAX, whose code cannot change any more
     _solution: tuple[Minimum, Program] | None = None  # and the `user_code` that it belongs to
+    _origin: "Problem | None" = None  # of a problem `as_it_is`
 
     def __init_subclass__(cls) -> None:
         """Register the class as a pytree whose leaves are its arrays."""
@@ -251,9 +253,20 @@ class Problem(ABC):
         assert self._solution is not None
         return self._solution[0]
 
+    def as_it_is(self) -> Self:
+        """Return the problem with a user's code in it as it is now, which is not read again."""
+        code = self.user_code()
+        if code in (Program(), self._program):
+            return self
+        read = copy(self)
+        read._program, read._origin = code, self
+        return read
+
     def _remember(self, known: Minimum) -> Minimum:
         known.x.setflags(write=False)
         self._solution = (known, self.user_code())
+        if self._origin is not None:
+            self._origin._solution = self._solution
         return known
 
     def on_device(self) -> Self:
@@ -302,6 +315,12 @@ class Problem(ABC):
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, "minimise the sum of f_i over the nodes", self._facts())
+
+
+def as_they_are(problems: Sequence[Problem]) -> list[Problem]:
+    """Return each problem as it is now; one that occurs several times is one object still."""
+    known = {id(problem): problem.as_it_is() for problem in {id(problem): problem for problem in problems}.values()}
+    return [known[id(problem)] for problem in problems]
 
 
 def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:

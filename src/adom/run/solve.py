@@ -109,7 +109,7 @@ def solve(
         from .ranks.fit import fit_here
 
         return fit_here(source, network, method, parameters, request)
-    whole = problem if isinstance(problem, Problem) else source.whole()
+    whole = (problem if isinstance(problem, Problem) else source.whole()).as_it_is()
     chosen = make_method(whole, network, method, parameters)
     if isinstance(method, Method):
         return run_settings([chosen], [whole], network, "given", request)[0]

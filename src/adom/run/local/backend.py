@@ -16,7 +16,7 @@ import numpy as np
 
 from ...algorithms import Method
 from ...networks import DirectedNetwork, Network
-from ...problems.base import Problem, solutions
+from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
 from ...util.threads import one_thread
 from ..constants import check_pair
@@ -58,6 +58,7 @@ def run_settings(
     cls = type(methods[0])
     for problem in problems:
         check_pair(problem, network, directed=cls.directed, title=cls.title)
+    problems = as_they_are(problems)
     if pilot is None:
         methods = [as_run(method, network, problems[0].dim) for method in methods]
     oracle = request.oracle_for(cls)
