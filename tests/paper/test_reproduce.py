@@ -171,7 +171,9 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
 
 def test_without_data_sets_the_rest_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ADOM_DATA", str(tmp_path / "nothing"))
-    found = reproduce(["network", "real_networks/a6a-kappa10"], scale=TINY, folder=tmp_path / "out", progress=False)
+    found = reproduce(
+        ["network", "real_networks/a6a-kappa10"], scale=TINY, folder=tmp_path / "out", workers=1, progress=False
+    )
     said = capsys.readouterr().err
     assert said.count("left out") == 1
     assert "they need a6a, infectious: `adom data --download` fetches them, or set ADOM_DATA" in said
@@ -191,7 +193,13 @@ def test_with_data_sets_real_panels_run(tmp_path, monkeypatch):
         pytest.skip("the data sets are not beside this checkout")
     monkeypatch.setenv("ADOM_DATA", str(data))
     found = reproduce(
-        ["real_networks/a6a-kappa10"], protocols=["unit"], seeds=1, scale=TINY, folder=tmp_path, progress=False
+        ["real_networks/a6a-kappa10"],
+        protocols=["unit"],
+        seeds=1,
+        scale=TINY,
+        folder=tmp_path,
+        workers=1,
+        progress=False,
     )
     by_method = {one.job.method: one for one in found.outcomes}
     assert by_method["mudag"].reason.startswith("rounds must be at least")

@@ -6,13 +6,15 @@ import subprocess
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__, native
 from ..algorithms import Method
 from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem
 from ..problems.oracle_spec import OracleSpec
+
+if TYPE_CHECKING:
+    from ..problems.base import Problem
 
 CHI_NODES = 2000
 """Up to this many nodes chi of connected graphs is cheap, and recorded even if no parameter depends on it."""
@@ -43,7 +45,7 @@ def describe_method(method: Method) -> dict[str, Any]:
     return {"name": method.name, "title": method.title, "parameters": parameters}
 
 
-def describe_problem(problem: Problem) -> dict[str, Any]:
+def describe_problem(problem: "Problem") -> dict[str, Any]:
     """Return type, size and constants of a problem."""
     return {
         "type": type(problem).__name__,
