@@ -18,12 +18,12 @@ from .csv_files import write_tables
 from .pages import pages, pictures
 from .plan import SCALES, Scale, make_jobs, read_names
 from .runner import Runner, WorkUnit
-from .runs import PROTOCOLS, Job, Outcome, ReproductionPlan, read_outcome
+from .runs import PROTOCOLS, VERIFY, Job, Outcome, ReproductionPlan, read_outcome
 
 TELL_SECONDS = 15.0
 """Seconds from one line of progress to the next where there is no terminal."""
-WIDTHS = {"a6a": 14, "w6a": 12, "ijcnn1": 22}
-"""Features of a sample that are not 0, in the data sets."""
+SIZES = {"a6a": (14, 122), "w6a": (12, 300), "ijcnn1": (22, 22)}
+"""Features of a sample that are not 0, and all features, in the data sets."""
 
 
 @dataclass(frozen=True)
@@ -220,11 +220,13 @@ def _drawing(names: Sequence[str], protocols: Sequence[str], pending: Sequence[J
 def seconds(job: Job) -> float:
     """Return about how many seconds a job takes on one core: its rounds times the numbers that a round touches."""
     settings = job.panel.settings
-    nodes, width = int(settings["nodes"]), settings.get("dim") or WIDTHS[settings["data"]]
+    nodes, dim = int(settings["nodes"]), settings.get("dim")
+    width, dim = (dim, dim) if dim else SIZES[settings["data"]]
     entries = nodes * width * (settings["samples"] or 20_000 / nodes)
     kind, _, steps = job.oracle.partition(":")
-    gradients = width if kind == "exact" else float(steps or 1)
-    return 0.5 + max(1, job.candidates) * job.rounds * (2e-5 + 1e-10 * entries * gradients)
+    gradients = {"exact": 4.0 * dim, "auto": 2.0}.get(kind, float(steps or 1)) * (3 if job.variant == VERIFY else 1)
+    round_seconds = 2e-5 + 4e-9 * nodes * dim + 1e-10 * entries * gradients
+    return 0.5 + max(1, job.candidates) * job.rounds * round_seconds
 
 
 class JobProgress:
