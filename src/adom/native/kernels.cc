@@ -543,6 +543,18 @@ void DenseGroup(const T* rows, const T* weights, const T* x, T* out, int64_t far
 // ---------------------------------------------------------------- the gradient at one node, sparse
 constexpr int kSamples = 64;
 
+// The product of one row of a CSR matrix with x.
+template <typename T>
+inline T SparseMargin(const T* value, const int32_t* feature, int64_t k, int64_t end, const T* x) {
+  T even = 0, odd = 0;
+  for (; k + 1 < end; k += 2) {
+    even += value[k] * x[feature[k]];
+    odd += value[k + 1] * x[feature[k + 1]];
+  }
+  if (k < end) even += value[k] * x[feature[k]];
+  return even + odd;
+}
+
 // Samples first, ..., last - 1 of a CSR matrix; `out` has length d.
 template <typename T>
 void SparseNode(const T* value, const int32_t* feature, const int32_t* start, const T* weights, const T* x, T* out,
@@ -552,17 +564,8 @@ void SparseNode(const T* value, const int32_t* feature, const int32_t* start, co
   for (int64_t block = first; block < last; block += kSamples) {
     const int count = static_cast<int>(std::min<int64_t>(kSamples, last - block));
     alignas(kBytes) T slope[kSamples] = {};
-    for (int j = 0; j < count; ++j) {
-      T even = 0, odd = 0;
-      int64_t k = start[block + j];
-      const int64_t end = start[block + j + 1];
-      for (; k + 1 < end; k += 2) {
-        even += value[k] * x[feature[k]];
-        odd += value[k + 1] * x[feature[k + 1]];
-      }
-      if (k < end) even += value[k] * x[feature[k]];
-      slope[j] = even + odd;
-    }
+    for (int j = 0; j < count; ++j)
+      slope[j] = SparseMargin<T>(value, feature, start[block + j], start[block + j + 1], x);
     for (int j = 0; j < count; j += w) Store(slope + j, Complement(Load(slope + j)));
     for (int j = 0; j < count; ++j) {
       const T s = -weights[block + j] * slope[j];
@@ -709,6 +712,18 @@ struct DenseSamples {
   void Hessian(int64_t i, const T* x, T l2, T* out) const {
     DenseHessian<T>(rows + i * m * d, weights + i * m, x, l2, out, m, d);
   }
+  int64_t Most() const { return m; }  // samples of a node
+  void Bends(int64_t i, const T* x, T* out) const {
+    for (int64_t j = 0; j < m; ++j) out[j] = weights[i * m + j] * Bend(Dot(rows + (i * m + j) * d, x, d));
+  }
+  void Product(int64_t i, const T* bends, const T* v, T* out) const {
+    std::fill(out, out + d, T(0));
+    for (int64_t j = 0; j < m; ++j) {
+      const T* row = rows + (i * m + j) * d;
+      const T scale = bends[j] * Dot(row, v, d);
+      for (int64_t c = 0; c < d; ++c) out[c] += scale * row[c];
+    }
+  }
 };
 
 template <typename T>
@@ -724,6 +739,22 @@ struct SparseSamples {
   }
   void Hessian(int64_t i, const T* x, T l2, T* out) const {
     SparseHessian<T>(value, feature, start, weights, x, l2, out, node_start[i], node_start[i + 1], d);
+  }
+  int64_t Most() const {
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; ++i) most = std::max<int64_t>(most, node_start[i + 1] - node_start[i]);
+    return most;
+  }
+  void Bends(int64_t i, const T* x, T* out) const {
+    for (int64_t j = node_start[i]; j < node_start[i + 1]; ++j)
+      *out++ = weights[j] * Bend(SparseMargin<T>(value, feature, start[j], start[j + 1], x));
+  }
+  void Product(int64_t i, const T* bends, const T* v, T* out) const {
+    std::fill(out, out + d, T(0));
+    for (int64_t j = node_start[i]; j < node_start[i + 1]; ++j) {
+      const T scale = *bends++ * SparseMargin<T>(value, feature, start[j], start[j + 1], v);
+      for (int64_t k = start[j]; k < start[j + 1]; ++k) out[feature[k]] += scale * value[k];
+    }
   }
 };
 
@@ -764,17 +795,19 @@ void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const Samples& s
   };
   const bool due = *reinterpret_cast<const int32_t*>(in.due.untyped_data());
   const int32_t* spent = reinterpret_cast<const int32_t*>(in.gradients.untyped_data());
+  const int64_t kept = inverse.element_count() > 0 ? d * d : 0;  // of each node's inverse; none beyond some dim
+  const int64_t most = samples.Most();
   Share(pool, n, n * samples.Work(), [&](int64_t first, int64_t last) {
-    std::vector<T> e((last - first) * d), room(4 * d);
+    std::vector<T> e((last - first) * d), room(7 * d + most);
     take(x + first * d, all(in.x) + first * d, (last - first) * d);
-    take(all(inverse) + first * d * d, all(in.inverse) + first * d * d, (last - first) * d * d);
+    take(all(inverse) + first * kept, all(in.inverse) + first * kept, (last - first) * kept);
     for (int64_t i = first; i < last; ++i) samples.Gradient(i, x + i * d, e.data() + (i - first) * d, true);
     for (int64_t i = first; i < last; ++i) {
       NewtonMemory<T> memory{all(in.residual)[i], all(in.length)[i], all(in.contraction)[i], all(in.longest)[i],
                              spent[i]};
       const NewtonNode<T, Samples> node{samples, i, *all(in.l2), *all(in.L), d};
       node.Solve(rules, due, all(in.z) + i * d, all(in.z_past) + i * d, x + i * d, e.data() + (i - first) * d,
-                 all(inverse) + i * d * d, memory, room.data());
+                 kept ? all(inverse) + i * kept : nullptr, memory, room.data());
       all(residual)[i] = memory.residual;
       all(length)[i] = memory.length;
       all(contraction)[i] = memory.contraction;
@@ -840,7 +873,7 @@ ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer sta
 }
 
 ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, double slow, double shortest,
-                          double near_rounding, ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z,
+                          double near_rounding, double system, ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z,
                           ffi::AnyBuffer z_past, ffi::AnyBuffer due, ffi::AnyBuffer x, ffi::AnyBuffer residual,
                           ffi::AnyBuffer length, ffi::AnyBuffer contraction, ffi::AnyBuffer longest,
                           ffi::AnyBuffer gradients, ffi::AnyBuffer inverse, ffi::RemainingArgs buffers,
@@ -848,7 +881,7 @@ ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, d
                           ffi::Result<ffi::AnyBuffer> length_next, ffi::Result<ffi::AnyBuffer> contraction_next,
                           ffi::Result<ffi::AnyBuffer> longest_next, ffi::Result<ffi::AnyBuffer> gradients_next,
                           ffi::Result<ffi::AnyBuffer> inverse_next) {
-  const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding};
+  const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding, system};
   const NewtonBuffers in{l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse};
   ffi::Error outcome = ffi::Error::Success();
   const ffi::Error types = ByType(
@@ -1013,6 +1046,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_newton, LogisticNewton,
                                   .Attr<double>("slow")
                                   .Attr<double>("shortest")
                                   .Attr<double>("near_rounding")
+                                  .Attr<double>("system")
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()

@@ -22,6 +22,13 @@ T Dot(const T* __restrict a, const T* __restrict b, int64_t d) {
   return sum;
 }
 
+// s (1 - s) for s = 1 / (1 + e^margin), the same for both signs.
+template <typename T>
+T Bend(T margin) {
+  const T e = std::exp(-std::abs(margin));
+  return e / ((1 + e) * (1 + e));
+}
+
 // out = sum over the samples of weight * s (1 - s) * row row', s = 1 / (1 + e^margin), plus l2 on the diagonal.
 template <typename T>
 void DenseHessian(const T* __restrict rows, const T* __restrict weights, const T* __restrict x, T l2, T* __restrict out,
@@ -34,8 +41,7 @@ void DenseHessian(const T* __restrict rows, const T* __restrict weights, const T
     for (int k = 0; k < kTogether; ++k) {
       const int64_t j = std::min(first + k, m - 1);
       row[k] = rows + j * d;
-      const T e = std::exp(-std::abs(Dot(row[k], x, d)));  // s (1 - s) is the same for both signs
-      bend[k] = first + k < m ? weights[j] * e / ((1 + e) * (1 + e)) : T(0);
+      bend[k] = first + k < m ? weights[j] * Bend(Dot(row[k], x, d)) : T(0);
     }
     for (int64_t i = 0; i < d; ++i) {
       const T a = bend[0] * row[0][i], b = bend[1] * row[1][i], c = bend[2] * row[2][i], e = bend[3] * row[3][i];
@@ -55,7 +61,7 @@ void SparseHessian(const T* value, const int32_t* feature, const int32_t* start,
   for (int64_t j = first; j < last; ++j) {
     T margin = 0;
     for (int64_t k = start[j]; k < start[j + 1]; ++k) margin += value[k] * x[feature[k]];
-    const T e = std::exp(-std::abs(margin)), bend = weights[j] * e / ((1 + e) * (1 + e));
+    const T bend = weights[j] * Bend(margin);
     for (int64_t k = start[j]; k < start[j + 1]; ++k) {
       T* to = out + static_cast<int64_t>(feature[k]) * d;
       const T scaled = bend * value[k];
@@ -109,7 +115,7 @@ void CholeskySolve(T* __restrict a, const T* __restrict e, T* __restrict p, int6
 
 // The rules of the iteration, constants of oracles.py.
 struct NewtonRules {
-  double accuracy, decay, slow, shortest, near_rounding;
+  double accuracy, decay, slow, shortest, near_rounding, system;
 };
 
 // What a node remembers from round to round, besides x, the last z and the inverse Hessian.
@@ -124,8 +130,9 @@ T Norm(const T* v, int64_t d) {
   return std::sqrt(Dot(v, v, d));
 }
 
-// One node's equation. Samples has Gradient(node, x, out), that of the mean loss without the penalty, and
-// Hessian(node, x, l2, out), the upper half with it.
+// One node's equation. Samples has Gradient(node, x, out), that of the mean loss without the penalty;
+// Hessian(node, x, l2, out), the upper half with it; Bends(node, x, out), a number a sample, with which
+// Product(node, bends, v, out) is the Hessian without the penalty times v.
 template <typename T, typename Samples>
 struct NewtonNode {
   const Samples& samples;
@@ -145,10 +152,36 @@ struct NewtonNode {
       for (int64_t j = 0; j < d; ++j) p[j] += e[i] * inverse[i * d + j];
   }
 
-  // Moves x towards the solution of grad f(x) = z; e holds the gradient of the loss at x, `room` has 4 d numbers.
+  // p = H^{-1} e for the Hessian H at x, to `accuracy` by conjugate gradients, from p = 0; returns the products taken.
+  // `room` has 3 d numbers and one a sample.
+  int32_t ConjugateGradients(T accuracy, const T* x, const T* e, T* p, T* room) const {
+    T *r = room, *q = room + d, *Hq = room + 2 * d, *bends = room + 3 * d;
+    samples.Bends(node, x, bends);
+    std::fill(p, p + d, T(0));
+    std::copy(e, e + d, r);
+    std::copy(e, e + d, q);
+    T rr = Dot(r, r, d);
+    const T length = accuracy * std::sqrt(rr), target = length * length;
+    int32_t products = 0;
+    for (; products < 10 * d + 100 && rr > target; ++products) {
+      samples.Product(node, bends, q, Hq);
+      for (int64_t i = 0; i < d; ++i) Hq[i] += l2 * q[i];
+      const T alpha = rr / Dot(q, Hq, d);
+      for (int64_t i = 0; i < d; ++i) p[i] += alpha * q[i];
+      for (int64_t i = 0; i < d; ++i) r[i] -= alpha * Hq[i];
+      const T next = Dot(r, r, d), beta = next / rr;
+      for (int64_t i = 0; i < d; ++i) q[i] = r[i] + beta * q[i];
+      rr = next;
+    }
+    return products;
+  }
+
+  // Moves x towards the solution of grad f(x) = z; e holds the gradient of the loss at x. Without an `inverse` to keep,
+  // conjugate gradients solve the systems. `room` has 7 d numbers and one a sample.
   void Solve(const NewtonRules& rules, bool due, const T* z, const T* z_past, T* x, T* e, T* inverse,
              NewtonMemory<T>& past, T* room) const {
-    T *p = room, *trial = room + d, *e_trial = room + 2 * d, *other = room + 3 * d;
+    T *p = room, *trial = room + d, *e_trial = room + 2 * d, *other = room + 3 * d, *rest = room + 4 * d;
+    const bool direct = inverse != nullptr;
     const T slow = rules.slow;
     T size = Residual(x, z, e);
     for (int64_t i = 0; i < d; ++i) other[i] = z[i] - z_past[i];
@@ -162,14 +195,23 @@ struct NewtonNode {
     T contraction = std::max(measured, T(rules.decay) * past.contraction);
     T longest = std::max(known ? past.length : T(0), T(rules.decay) * past.longest);
 
-    Step(inverse, e, p);
+    int32_t gradients = past.gradients + 1;
+    const auto direction = [&] {
+      if (direct)
+        Step(inverse, e, p);
+      else
+        gradients += ConjugateGradients(rules.system, x, e, p, rest);
+    };
+    if (direct || size > rounding)
+      direction();
+    else
+      std::fill(p, p + d, T(0));
     T length = Norm(p, d), t = 1;
     const auto expected = [&] {
       if (!(longest > 0)) return 2 * slow * size;
       return 2 * std::min(contraction * std::max(T(1), length / longest), slow) * size;
     };
-    int32_t gradients = past.gradients + 1;
-    bool active = expected() > enough, fresh = false, stale = active && (measured > slow || due);
+    bool active = expected() > enough, fresh = !direct, stale = direct && active && (measured > slow || due);
     while (active) {
       if (stale) {
         samples.Hessian(node, x, l2, inverse);
@@ -186,17 +228,17 @@ struct NewtonNode {
       const bool better = size_trial <= (1 - t / 4) * size;
       gradients += 1 + stale;
       measured = size_trial / size;
-      stale = !(measured <= slow) && (better || !fresh);
+      stale = direct && !(measured <= slow) && (better || !fresh);
       if (better) {
         contraction = std::max(measured, contraction);
         longest = std::max(length, longest);
         std::copy(trial, trial + d, x);
         std::copy(e_trial, e_trial + d, e);
         size = size_trial;
-        Step(inverse, e, p);
+        direction();
         length = Norm(p, d);
         t = 1;
-        fresh = false;
+        fresh = !direct;
         active = expected() > enough;
       } else {
         t = !fresh ? T(1) : size <= T(rules.near_rounding) * rounding ? T(0) : t / 2;

@@ -25,7 +25,16 @@ SHORTEST = 2.0**-30
 """The shortest fraction of a step that is tried: if not even that reduces the residual, rounding is why."""
 NEAR_ROUNDING = 1e3
 """A residual below this multiple of its rounding is given up as soon as one whole step fails."""
-RULES = {"accuracy": ACCURACY, "decay": DECAY, "slow": SLOW, "shortest": SHORTEST, "near_rounding": NEAR_ROUNDING}
+SYSTEM = ACCURACY / 4
+"""The residual that conjugate gradients leave of a Newton step, relative to its right side."""
+RULES = {
+    "accuracy": ACCURACY,
+    "decay": DECAY,
+    "slow": SLOW,
+    "shortest": SHORTEST,
+    "near_rounding": NEAR_ROUNDING,
+    "system": SYSTEM,
+}
 """What a kernel of this oracle is told; where there is one, it does what `newton_steps` does, node by node."""
 INVERSE_SIZE = 2**24
 """The most numbers that the inverses of all nodes may hold together; beyond, conjugate gradients solve the systems."""
@@ -125,11 +134,12 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     past = memory.newton
     assert past is not None
     due = past.round >= past.refresh
-    kernel = problem.newton_kernel(z.dtype) if past.inverse is not None else None
+    kernel = problem.newton_kernel(z.dtype)
     if kernel is not None:
-        rows = (past.residual, past.length, past.contraction, past.longest, memory.gradients, past.inverse)
-        x, *rest = kernel(z, past.z, due, (memory.x, *rows), **RULES)
-        return _remember(past, due, z, x, rest)
+        kept = jnp.zeros((len(z), 0), dtype=z.dtype) if past.inverse is None else past.inverse
+        rows = (past.residual, past.length, past.contraction, past.longest, memory.gradients, kept)
+        x, *rest, kept = kernel(z, past.z, due, (memory.x, *rows), **RULES)
+        return _remember(past, due, z, x, (*rest, None if past.inverse is None else kept))
     e = problem.gradient_rows(memory.x) - z
     size = _norm(e)
     rounding = 4 * float(np.finfo(z.dtype).eps) * (size + _norm(z) + problem.L * _norm(memory.x))
@@ -208,7 +218,7 @@ def _direction(problem: Problem, x: Array, e: Array, inverse: Array | None, want
     if inverse is not None:
         return jnp.einsum("nde,ne->nd", inverse, e), jnp.zeros(len(e), dtype=jnp.int32)
     e = jnp.where(wanted[:, None], e, 0.0)
-    return conjugate_gradients(lambda v: problem.hessian_product_rows(x, v), e, ACCURACY / 4)
+    return conjugate_gradients(lambda v: problem.hessian_product_rows(x, v), e, SYSTEM)
 
 
 def _refresh(problem: Problem, s: _Iterate) -> tuple[Array, Array]:
