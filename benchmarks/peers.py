@@ -71,6 +71,7 @@ OURS = [
     ours("jax", "JAX script", "ADOM, one gradient", "jax_script.py"),
     ours("gd:1", "adom", "ADOM, one gradient", "adom_script.py", "--oracle", "gd:1"),
     ours("auto", "adom", "ADOM, oracle `auto`", "adom_script.py", "--oracle", "auto"),
+    ours("default", "adom", "ADOM, nothing given", "adom_script.py", "--oracle", "auto", "--parameters", "auto"),
     ours("exact", "adom", "ADOM, oracle `exact`", "adom_script.py", "--oracle", "exact"),
     Contender("solve", "`adom solve`", "its default", ("-m", "adom", "solve", "--out"), keeps=True),
 ]

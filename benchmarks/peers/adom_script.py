@@ -7,7 +7,11 @@ import adom
 
 
 def main():
-    asked = job.options(__doc__, oracle={"default": "gd:1", "help": "gd:1 (the default), auto or exact"})
+    asked = job.options(
+        __doc__,
+        oracle={"default": "gd:1", "help": "gd:1 (the default), auto or exact"},
+        parameters={"default": "theory", "help": "theory (the default) or auto"},
+    )
     kind, _, steps = asked.oracle.partition(":")
     features, labels = draw_samples(asked.nodes, asked.samples, asked.dim)
     problem = adom.LogisticRegression(
@@ -17,7 +21,7 @@ def main():
 
     def solve():
         chosen = (kind, int(steps)) if steps else kind
-        result = adom.solve(problem, network, "adom", "theory", chosen, rounds=asked.rounds)
+        result = adom.solve(problem, network, "adom", asked.parameters, chosen, rounds=asked.rounds)
         return result.last["error"], result.last["seconds"]
 
     job.run(asked, solve)
