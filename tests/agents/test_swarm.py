@@ -12,7 +12,7 @@ from adom.agents.swarm import Loopback, Swarm, random_links, write_samples
 from adom.errors import InputError
 from support.agents_made import free_ports
 
-QUICK = {"patience": 0.4, "gone": 1.5, "gather": 2.0, "pace": 0.005}
+QUICK = {"patience": 0.4, "gone": 1.5, "gather": 2.0}
 
 
 def swarm(folder, count, tls, extra=0.5):
@@ -28,21 +28,21 @@ def log(s):
 
 
 def test_faults_of_every_kind_with_tls(tmp_path):
-    with swarm(tmp_path, 6, tls=True, extra=0.75) as s:
-        for name in s.names[:5]:
+    with swarm(tmp_path, 8, tls=True, extra=0.75) as s:
+        for name in s.names[:7]:
             s.start(name)
-        assert s.wait(lambda: len(s.status) == 5, 60), log(s)
-        rng = np.random.default_rng(81)
-        for deed in (lambda: s.kill("n2"), lambda: s.pause("n4"), lambda: s.start("n5"), lambda: s.go_on("n4")):
+        assert s.wait(lambda: len(s.status) == 7, 60), log(s)
+        rng = np.random.default_rng(5)
+        for deed in (lambda: s.kill("n2"), lambda: s.pause("n5"), lambda: s.start("n7"), lambda: s.go_on("n5")):
             link = s.links[int(rng.integers(len(s.links)))]
             s.set_link(link, down=True)
             deed()
             s.wait(lambda: False, 0.5)
             s.set_link(link, down=False)
-        s.kill("n3")
+        s.kill("n4")
         s.wait(lambda: False, 0.5)
         s.start("n2")
-        left, right = ["n0", "n1", "n2"], ["n4", "n5"]
+        left, right = ["n0", "n1", "n2", "n3"], ["n5", "n6", "n7"]
         across = [link for link in s.links if len(set(link) & set(left)) == 1]
         for link in across:
             s.set_link(link, down=True)
