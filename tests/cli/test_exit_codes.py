@@ -159,6 +159,20 @@ def test_ctrl_c_asks_the_ranks_to_stop_and_their_code_is_handed_on(
     assert capfd.readouterr().out == said
 
 
+def test_a_launcher_keeps_its_files_where_no_other_ones_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = tmp_path / "mpirun"
+    launcher.write_text(
+        f"#!{sys.executable}\nimport os, sys\nprint('Open MPI')\n"
+        "open(os.environ['TMPDIR'] + '/seen', 'w').write(' '.join(sys.argv[1:4]))\n"
+    )
+    launcher.chmod(0o755)
+    monkeypatch.setattr(ranks, "_launcher", lambda: str(launcher))
+    monkeypatch.setattr(ranks, "find_spec", lambda name: name)
+    monkeypatch.setenv("TMPDIR", str(tmp_path.parent))
+    assert ranks.start(2, ["solve"], tmp_path) == 0
+    assert (tmp_path / "seen").read_text() == "-n 2 --bind-to"
+
+
 def test_a_rank_leaves_its_code_to_the_one_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ranks.leave(Exit.FAILED) == Exit.FAILED
     monkeypatch.setenv(ranks.CODE, str(tmp_path / "code"))

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("mpi_program.py")
+FILES = tempfile.TemporaryDirectory(prefix="adom-mpi-")  # killed launchers leave some, which stop later ones
 ENVIRONMENT = {
+    "TMPDIR": FILES.name,
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "NPROC": "1",

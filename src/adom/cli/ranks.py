@@ -87,7 +87,7 @@ def leave(code: Exit) -> Exit:
 
 
 def start(ranks: int, arguments: list[str], folder: Path) -> int:
-    """Run this command line on several ranks, with a folder for the exit code; return that code."""
+    """Run this command line on several ranks, with a folder for their files and the exit code; return that code."""
     if find_spec("mpi4py") is None:
         raise InputError(NEEDS_MPI)
     launcher = _launcher()
@@ -99,6 +99,8 @@ def start(ranks: int, arguments: list[str], folder: Path) -> int:
     if "Open MPI" in _version(launcher):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         command += ["--bind-to", "none"]
+        # What a killed launcher left, named by its number, stops a later one of that number: so each has its own place.
+        environment["TMPDIR"] = str(folder)
         command += ["--oversubscribe"] if ranks > cores else []
         if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is nobody else to be
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
