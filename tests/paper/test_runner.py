@@ -6,6 +6,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
+from adom.paper.reproduce import default_workers, gpu_wanted
 from adom.paper.runner import Runner, WorkUnit
 from adom.paper.runs import Job
 from support.deadly import do
@@ -87,3 +88,12 @@ def test_a_job_that_raises_is_given_up_at_once(tmp_path):
 def test_a_process_that_dies_while_drawing_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match=r"died while drawing \('deadly', 'unit'\): ended abruptly, as it does"):
         run(tmp_path, [unit(0), unit(page=("deadly", "unit"))])
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpu"), [(None, False), ("", False), ("cpu", False), ("cuda", True), ("rocm,cpu", True)]
+)
+def test_a_gpu_is_used_only_where_it_is_asked_for(monkeypatch, asked, gpu):
+    monkeypatch.delenv("JAX_PLATFORMS") if asked is None else monkeypatch.setenv("JAX_PLATFORMS", asked)
+    assert gpu_wanted() is gpu
+    assert default_workers() == 1 or not gpu

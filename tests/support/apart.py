@@ -26,7 +26,7 @@ def frame(name):
     return table
 
 
-def words(samples=100, features=6_000, each=30):
+def words(samples=100, features=20_000, each=30):
     """Sparse rows like those of texts: few words are frequent, most are rare, and more than a matrix is held for."""
     rng = np.random.default_rng(0)
     columns = np.minimum((3 * rng.pareto(0.6, (samples, each))).astype(np.int32), features - 1)

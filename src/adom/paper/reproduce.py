@@ -190,8 +190,9 @@ def default_workers() -> int:
 
 
 def gpu_wanted() -> bool:
-    """Return whether the environment asks JAX for a GPU. Many small runs are faster on cores, so it must be asked."""
-    return os.environ.get("JAX_PLATFORMS", "").startswith(("cuda", "gpu"))
+    """Return whether the environment asks JAX for something else than cores, on which many small runs are faster."""
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    return bool(platforms) and not platforms.startswith("cpu")
 
 
 def work_units(jobs: Sequence[Job]) -> list[WorkUnit]:
