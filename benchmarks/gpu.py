@@ -98,7 +98,7 @@ def measure() -> list[dict]:
             works = {
                 "one": rounds_of(one, 512),
                 "recorded": (lambda each=each: each.chunk(512, 1, 10**12), 512),
-                "batch": rounds_of(batch, 64),
+                "batch": rounds_of(batch, 512),
             }
             best = best_times(works, repeats=7)
             rows.append({"what": "paper's size, a round", "dtype": dtype, "us": 1e6 * best["one"]})
@@ -112,7 +112,7 @@ def measure() -> list[dict]:
             network = million(local)
             for dtype in ("float64", "float32"):
                 running = session(wide, network, [setting], dtype=dtype)
-                best = best_times({"one": rounds_of(running, 64)}, repeats=4)["one"]
+                best = best_times({"one": rounds_of(running, 512)}, repeats=4)["one"]
                 rows.append({"what": f"1,000,000 nodes, {name}, a round", "dtype": dtype, "us": 1e6 * best})
                 del running
         data = jax.device_put(wide.features.signed)

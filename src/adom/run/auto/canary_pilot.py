@@ -12,7 +12,7 @@ from ...problems.base import Problem
 from ...problems.newton import DIRECT_DIM
 from ...problems.oracles import INVERSE_SIZE
 from ..bare import bare
-from ..local.jitted import place
+from ..local.placing import place
 from ..lossy import rested, with_ledgers
 from .canaries import WithCanaries, planted
 from .pilot import Pilot, Steered

@@ -14,7 +14,7 @@ import numpy as np
 from ...algorithms import Gossip, Method, Oracle
 from ..bare import bare
 from ..contract import Averaging, Turn
-from ..local.jitted import place
+from ..local.placing import place
 from .pilot import Pilot, Steered
 from .policy import RATIO, most_growth
 

@@ -20,7 +20,8 @@ from ...problems.base import Problem
 from ..driver import Chunk
 from ..floods import flood_estimate
 from ..local.graph_layout import FOREVER
-from ..local.jitted import Carry, Session, place, register
+from ..local.jitted import Carry, Session
+from ..local.placing import place, register
 from ..recorder import Plan
 
 Array = np.ndarray

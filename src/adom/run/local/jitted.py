@@ -28,7 +28,6 @@ from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.programs import cached_for
-from ..bare import bare
 from ..contract import CountingOracle
 from ..driver import Chunk
 from ..recorder import Plan
@@ -37,6 +36,7 @@ from ..windows import wrapped
 from .gossip import Graphs
 from .graph_layout import FOREVER, GraphLayout
 from .lossy import network_of
+from .placing import place, register, stack, stack_problems
 from .records import Kept, Target, make_records, watch
 
 Array = Any
@@ -47,8 +47,10 @@ BATCH_AXIS = {"cpu": 0}
 else it comes second, since products with the data want a node's settings together."""
 KEPT_BYTES = 2**27
 """The most bytes of graphs on the device that are kept for a network's next run."""
-STATIC_STEPS = 64
-"""The smallest chunk of steps for which an accelerator gets a program of its own."""
+STATIC_STEPS = 512
+"""Steps of the smallest chunk for which an accelerator may get a program of its own, up to ten times as fast."""
+PATIENCE = 2**16
+"""Steps that a run makes before it gets one: until then, compiling it would take longer than it saves."""
 
 
 class Carry(NamedTuple):
@@ -62,23 +64,7 @@ class Carry(NamedTuple):
     floats: Array  # numbers sent over links
 
 
-def register(cls: type[Method]) -> None:
-    """Make a method's hyper-parameters visible to JAX without running its checks on tracers."""
-    if cls in _registered:
-        return
-
-    def unflatten(names: tuple[str, ...], values: Any) -> Method:
-        return bare(cls, zip(names, values, strict=True))
-
-    def flatten(method: Method) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        parameters = method.parameters()
-        return tuple(parameters.values()), tuple(parameters)
-
-    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
-    _registered.add(cls)
-
-
-_registered: set[type[Method]] = set()
+_prepared: set[Any] = set()
 _laid_out: WeakKeyDictionary[Network | DirectedNetwork, dict[Any, Graphs]] = WeakKeyDictionary()
 
 
@@ -248,8 +234,8 @@ class Session:
         list(map(register, wrapped(methods[0])))
         each = [problems] * len(methods) if isinstance(problems, Problem) else list(problems)
         self.batched, self.on_cpu = len(methods) > 1, jax.default_backend() == "cpu"
-        stacked, shared = _stack_problems(each)
-        self.problem, self.method = place(stacked, dtype), _stack(methods, dtype, self.batched)
+        stacked, shared = stack_problems(each)
+        self.problem, self.method = place(stacked, dtype), stack(methods, dtype, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
         code = user_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
         self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
@@ -322,30 +308,40 @@ class Session:
         begin = self.iteration
         records, steps = plan.next_chunk(begin, min(pace, self.reach()), self.kind.slots)
         records, steps = self.fit(records, steps)
-        self.prepare(records, steps)
         began = perf_counter()
         observed = self.chunk(records, steps, plan.rounds)
         seconds = perf_counter() - began
         return Chunk(begin, self.iteration, seconds, records, observed)
 
     def fit(self, records: int, steps: int) -> tuple[int, int]:
-        """Round a chunk to one of the few sizes for which an accelerator has a program."""
-        if self.on_cpu or records * steps < STATIC_STEPS or records < 8:
+        """Round a chunk to a size for which an accelerator has a program of its own, or gets one in a long run."""
+        if self.on_cpu:
             return records, steps
-        return 8 ** int(np.log2(records) // 3), steps
+        rounded = records if records < 8 else 8 ** int(np.log2(records) // 3)
+        if self.iteration >= PATIENCE:
+            self.prepare(rounded, steps)
+        return (rounded, steps) if self._program(rounded, steps) in _prepared else (records, steps)
 
     def prepare(self, records: int, steps: int) -> None:
-        """Compile the program of a chunk of this size, so that its time does not contain it."""
-        if self._fixed(records, steps):
-            with self._reading():
-                _advance_fixed().lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
+        """Compile a program for chunks of this size alone, where that pays; it is used from then on."""
+        program = self._program(records, steps)
+        if self.on_cpu or self._varies or records * steps < STATIC_STEPS or program in _prepared:
+            return
+        with self._reading():
+            _advance_fixed().lower(*self._arguments(0), records=records, steps=steps, kind=self.kind).compile()
+        _prepared.add(program)
+
+    def _program(self, records: int, steps: int) -> Any:
+        """Return the key of the program for chunks of this size alone."""
+        leaves, structure = jax.tree.flatten(self._arguments(0))
+        return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), records, steps, self.kind
 
     def chunk(self, records: int, steps: int, budget: int) -> Any:
         """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
         assert self.layout.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
         arguments = self._arguments(min(budget, self.end))
         with self._reading():
-            if self._fixed(records, steps):
+            if not self.on_cpu and self._program(records, steps) in _prepared:
                 outcome = _advance_fixed()(*arguments, records=records, steps=steps, kind=self.kind)
             else:
                 outcome = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
@@ -356,9 +352,6 @@ class Session:
         """Set the bounds of the error beyond which the rows are kept."""
         assert self.target is not None
         self.target = self.target._replace(low=np.asarray(low), high=np.asarray(high))
-
-    def _fixed(self, records: int, steps: int) -> bool:
-        return not (self.on_cpu or self._varies or records * steps < STATIC_STEPS)
 
     def _arguments(self, budget: int) -> tuple[Any, ...]:
         return self.carry, self.method, self.problem, self.graphs, np.int64(budget), self.target
@@ -372,29 +365,3 @@ class Session:
         self.carry = _along(_carry_axes(self.carry, self.method, self.kind.axis), pick, self.carry)
         self.method, self.target = jax.tree.map(partial(pick, 0), (self.method, self.target))
         self.problem = _along(_problem_axes(self.problem, self.kind), pick, self.problem)
-
-
-def place(tree: Any, dtype: str) -> Any:
-    """Put a tree of arrays on the device, floats cast to `dtype`."""
-
-    def cast(leaf: Any) -> np.ndarray:
-        array = np.asarray(leaf)
-        return array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
-
-    return jax.device_put(jax.tree.map(cast, tree))  # all at once: a call costs more than a small array
-
-
-def _stack(trees: Sequence[Any], dtype: str, batched: bool) -> Any:
-    return place(jax.tree.map(lambda *leaves: np.asarray(leaves if batched else leaves[0], dtype=dtype), *trees), dtype)
-
-
-def _stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
-    """Return one problem of shared or stacked arrays, and the axis of the stack for each: None where it is shared."""
-    trees = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
-    columns = zip(*(trees[id(problem)][0] for problem in problems), strict=True)
-    leaves, shared = [], []
-    for column in columns:
-        alike = all(leaf is column[0] or np.array_equal(leaf, column[0]) for leaf in column)
-        leaves.append(column[0] if alike else np.stack(column))
-        shared.append(None if alike else 0)
-    return jax.tree.unflatten(trees[id(problems[0])][1], leaves), tuple(shared)
