@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.cards import card
-from ..util.compile_cache import kept_programs
+from ..util.compile_cache import double_precision, kept_programs
 from ..util.programs import Program, program
 from .checks import EXTREME
 from .minimiser import DENSE, Minimum, minimum
@@ -156,6 +156,11 @@ class Problem(ABC):
             batch_size=self._columns_at_once(),
         )
         return jnp.moveaxis(columns, 0, -1)
+
+    def own_hessians(self, x: np.ndarray) -> np.ndarray:
+        """Return the same on the host, in float64."""
+        with double_precision():
+            return np.asarray(_hessian_rows(self, x))
 
     def _columns_at_once(self) -> int:
         """Return how many columns of the Hessians to compute together: each takes as much memory as the data."""
@@ -331,6 +336,11 @@ def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:
 
 def _spread(problem: Problem, x: Array) -> Array:
     return jnp.broadcast_to(x, (problem.nodes, problem.dim))
+
+
+@jax.jit
+def _hessian_rows(problem: Problem, x: Array) -> Array:
+    return problem.hessian_rows(x)
 
 
 @jax.jit

@@ -111,6 +111,14 @@ class LinearModel(Problem):
             return super().hessian_rows(x)
         return self.features.gram(self._curvatures(self._margins(x))) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
+    def own_hessians(self, x: np.ndarray) -> np.ndarray:
+        """Return the same on the host; dense features need no compiled program."""
+        if isinstance(self.features, SparseFeatures):
+            return super().own_hessians(x)
+        signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features)
+        bends = weights * self._curvatures((signed @ x[..., None])[..., 0])
+        return np.asarray((signed * bends[..., None]).swapaxes(1, 2) @ signed + self.l2 * np.eye(self.dim))
+
     def _columns(self, x: np.ndarray) -> np.ndarray:
         """Return one common x as the samples of all nodes multiply it."""
         return x

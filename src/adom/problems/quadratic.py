@@ -71,6 +71,10 @@ class Quadratic(Problem):
         """Return the H_i."""
         return jnp.asarray(self.H)
 
+    def own_hessians(self, x: np.ndarray) -> np.ndarray:
+        """Return the H_i on the host."""
+        return np.asarray(self.H, dtype=np.float64)
+
     @property
     def closed_form(self) -> bool:
         """Whether grad F* has a formula: it has."""

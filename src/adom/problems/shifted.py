@@ -104,6 +104,10 @@ class Shifted(Problem):
         """Return the Hessians of the f_i at c + u_i."""
         return self.inner.hessian_rows(self.centre + u)
 
+    def own_hessians(self, u: np.ndarray) -> np.ndarray:
+        """Return the same on the host."""
+        return self.inner.own_hessians(np.asarray(self.centre) + u)
+
     def mean_gradient(self, u: np.ndarray) -> np.ndarray:
         """Return the mean of the grad g_i(u)."""
         return np.asarray(self.inner.mean_gradient(self.centre[0] + u) - self.tilt.mean(axis=0))

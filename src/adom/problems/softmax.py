@@ -119,7 +119,7 @@ class SoftmaxRegression(LinearModel):
         losses = self.features.mean(jax.nn.logsumexp(self._margins(x), axis=-1))
         return losses + ((self.l2 / 2 * x - self.targets) * x).sum(axis=-1)
 
-    hessian_rows = Problem.hessian_rows  # the classes are coupled
+    hessian_rows, own_hessians = Problem.hessian_rows, Problem.own_hessians  # the classes are coupled
 
     def mean_gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the gradients at one common x."""

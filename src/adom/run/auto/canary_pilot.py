@@ -8,7 +8,6 @@ import numpy as np
 
 from ...algorithms import Method
 from ...networks import LossyNetwork
-from ...problems.base import Problem
 from ...problems.newton import DIRECT_DIM
 from ...problems.oracles import INVERSE_SIZE
 from ..bare import bare
@@ -122,8 +121,7 @@ class CanaryPilot(Pilot):
         problem, count = self._problem, len(self._policy.window)
         lowest, highest = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
         if problem.dim <= DIRECT_DIM and problem.nodes * problem.dim**2 <= INVERSE_SIZE and np.isfinite(x).all():
-            with jax.enable_x64(True):
-                values = np.linalg.eigvalsh(np.asarray(_hessians(problem, x)))
+            values = np.linalg.eigvalsh(problem.own_hessians(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
         return canary_curvatures(lowest, highest, self._cls, count), (-float(ends[0]), float(ends[1]))
@@ -184,8 +182,3 @@ class CanaryPilot(Pilot):
         starts = (seeds.astype(session.dtype), slow.astype(session.dtype))
         inner = planted(session.method, state, *starts, session.graphs, session.carry.clock)
         self._keep(state._replace(inner=jax.block_until_ready(inner)))  # before this rank sends anything else
-
-
-@jax.jit
-def _hessians(problem: Problem, x: Any) -> Any:
-    return problem.hessian_rows(x)
