@@ -1,6 +1,8 @@
+import gc
 import os
 import signal
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -43,8 +45,30 @@ def same_environment():
         os.environ.update(before)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Load all modules without collections of garbage, and spare the later ones a walk over what was loaded."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture(scope="session")
+def folder_of_programs():
+    """Return JAX's settings for a folder of programs of this process alone.
+
+    Adom's own folder is for many processes and stays small: JAX locks it and reads through it for every program, which
+    takes as long as to compile one when two workers fill it. Processes that tests start use that one.
+    """
+    with tempfile.TemporaryDirectory(prefix="adom-programs-") as folder:
+        yield {"jax_compilation_cache_dir": folder, "jax_persistent_cache_min_compile_time_secs": 0.0}
+
+
 @pytest.fixture(autouse=True, scope="module")
-def programs(request):
+def programs(request, folder_of_programs):
     """Compile as the module wants it, here and in processes that tests start; let go of what other modules compiled.
 
     They had other shapes, and a process would grow to gigabytes.
@@ -54,6 +78,8 @@ def programs(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(UNOPTIMISED.upper(), "false" if bits else "true")
         if "jax" in sys.modules:
-            sys.modules["jax"].config.update(UNOPTIMISED, not bits)
-            sys.modules["jax"].clear_caches()
+            jax = sys.modules["jax"]
+            for name, value in {**folder_of_programs, UNOPTIMISED: not bits}.items():
+                jax.config.update(name, value)
+            jax.clear_caches()
         yield
