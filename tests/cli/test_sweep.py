@@ -55,15 +55,18 @@ def test_it_reports_what_the_library_computes(swept: Any) -> None:
     from sklearn.datasets import make_classification
 
     folder, said = swept
-    A, b = make_classification(n_samples=24, n_features=4, random_state=0)
-    problem = package.LogisticRegression(A, b, 6, kappa=8.0)
+
+    def problem(seed: int) -> package.LogisticRegression:
+        A, b = make_classification(n_samples=24, n_features=4, random_state=seed)
+        return package.LogisticRegression(A, b, 6, kappa=8.0)
+
     network = package.networks.geometric(6, 0.5, graphs=5, seed=0)
     expected = package.sweep(
         *(problem, network, ["adom", "diging"]),
         factors={"eta": [0.5, 1]},
         oracles="gd:2",
         kappas=[4, 8],
-        seeds=[0, 1],
+        seeds=2,
         rounds=300,
         rtol=1e-6,
     )
@@ -154,6 +157,8 @@ def test_settings_read_back(file: Path) -> None:
     assert settings.sweep.seeds == [0, 1]
     write_toml(settings, Path("again.toml"), "sweep")
     assert settle(Path("again.toml"), {}, USUAL) == settings
+    file.write_text(FILE.replace("seeds = [0, 1]", "seeds = 2") + more)
+    assert settle(file, {}, USUAL) == settings
     plain = settle(None, {}, USUAL)
     write_toml(plain, Path("plain.toml"))
     assert "[sweep]" not in Path("plain.toml").read_text()
@@ -164,6 +169,7 @@ def test_settings_read_back(file: Path) -> None:
     [
         ("kappas = ['x']", "kappas must be a list of numbers, got 'x'; e.g. kappas = [0.5, 1, 2]"),
         ("seeds = [1.5]", "seeds must be a list of whole numbers, got 1.5"),
+        ("seeds = 0", "seeds must be a list of whole numbers, got 0"),
         ("factors = 3", "factors must be a table of lists, got 3"),
         ("settings = [3]", "settings must be a list of tables of numbers, got 3"),
         ("methods = ['adm']", "unknown method 'adm'; did you mean 'adom'?"),

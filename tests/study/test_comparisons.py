@@ -1,6 +1,8 @@
 """A comparison over seeds, problems and networks: its parts, what it tunes on, what it keeps and what it prints."""
 
 import re
+import shutil
+import subprocess
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -347,14 +349,21 @@ def check_latex(text):
     }
 
 
-def test_latex_is_whole_and_says_what_the_table_says(both):
+def test_latex_is_whole_and_says_what_the_table_says(both, tmp_path):
     odd = r"50% of my_method & $co^2$ \o/ #1"
     found = many(**{odd: [made([0.5, 1e-7]), made([0.5, 0.4, 1e-7])], "slow": [made([0.5]), made([0.5])]})
-    for text in (
+    tables = (
         found.to_latex(), found.to_latex(ranks=True), found.to_latex("gradients", caption="", label="tab:x"),
         both.to_latex(), Comparison({odd: made([0.5, 0.1]), "b": made([0.5, np.inf], status="diverged")}).to_latex(),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for text in tables:
         check_latex(text)
+    if shutil.which("pdflatex"):
+        whole = ["\\documentclass{article}\\usepackage{booktabs}\\begin{document}", *tables, "\\end{document}"]
+        (tmp_path / "tables.tex").write_text("\n".join(whole))
+        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout
     (row,) = re.findall(r"50.*\\\\$", found.to_latex(), re.MULTILINE)
     assert r"$\mathbf{2.5}$ [$2$, $3$] & $2/2$ & $10^{-7}$ \\" in row
     assert r"slow & -- & $0/2$ & $0.5$ \\" in found.to_latex()

@@ -8,6 +8,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
+from adom.page import groups
 from adom.study import sweep as module
 from support.reference import close, logistic_data, quadratics
 
@@ -173,10 +174,37 @@ def test_networks_are_drawn_again_or_given(problem):
     found = adom.sweep(problem, nets, "diging", rounds=5)
     assert found.table["network"].tolist() == [0, 1]
     assert found.table["chi"].tolist() == [one.chi for one in nets]
-    with pytest.raises(InputError, match="nothing in it is random; leave seeds out"):
+    with pytest.raises(InputError, match="the seeds draw nothing of 'LogisticRegression' on 'ring'"):
         adom.sweep(problem, nets[0], seeds=[1, 2])
     with pytest.raises(InputError, match="seeds must be a whole number of at least 0, got -1"):
         adom.sweep(problem, adom.networks.geometric(5, 0.5), seeds=[-1])
+
+
+def test_a_seed_draws_what_is_a_function_of_it(tmp_path):
+    def drawn(seed):
+        features, labels = logistic_data(5, 6, 3, seed)
+        return adom.LogisticRegression.from_nodes(list(zip(features, labels, strict=True)), l2=0.1)
+
+    network = adom.networks.geometric(5, 0.5, graphs=4, seed=0)
+    found = adom.sweep(drawn, [network, adom.networks.ring(5)], "diging", factors={"a": [1, 2]}, seeds=3, rounds=5)
+    assert found.table["seed"].tolist() == [0, 0, 1, 1, 2, 2] * 2
+    assert found.table["kappa"].nunique() == 3
+    assert found.varied == ["factor_a", "seed"]  # kappa is whatever the seed draws
+    for row in found.table.to_dict("records"):
+        net = network.reseeded(row["seed"]) if row["network"] < 3 else adom.networks.ring(5)
+        member = found.members[row["member"]]
+        close(found.results[row["member"]], adom.solve(drawn(row["seed"]), net, member.method, rounds=5))
+    lines = groups.runs_by_line(list(found.results.values()), ["diging"] * 12)
+    assert sorted(map(sorted, lines)) == [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]]
+    conditioned = adom.sweep(drawn, network, "diging", kappas=[5, 20], seeds=[4, 9], rounds=5)
+    assert conditioned.table["kappa"].tolist() == [5, 5, 20, 20]
+    assert conditioned.varied == ["kappa", "seed"]
+    lines = groups.runs_by_line(list(conditioned.results.values()), ["diging"] * 4)
+    assert lines == [[0, 1], [2, 3]]
+    with pytest.raises(InputError, match="is a function of a seed, and there are no seeds; give some"):
+        adom.sweep(drawn, network)
+    with pytest.raises(TypeError, match="a sweep has one problem, got 2 by name"):
+        adom.sweep({"one": drawn, "other": drawn}, network, seeds=2)
 
 
 @pytest.mark.parametrize(

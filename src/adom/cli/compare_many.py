@@ -8,14 +8,12 @@ from ..errors import InputError, nearest
 from .compare_output import end, print_latex
 from .config import settle, write_toml
 from .defaults import belonging, common, kinds
+from .drawn import networks_by_seed, problem_by_seed
 from .members import MEMBERS, old_members
 from .settings import USUAL, Config, Tables, splits
 
 if TYPE_CHECKING:
     from ..study.comparisons import Comparisons
-
-DRAWN = ("shuffled", "dirichlet")
-"""Splits that a seed draws."""
 
 
 def compare_many(
@@ -86,19 +84,11 @@ def _run(
 ) -> "Comparisons":
     from .. import Comparisons
     from .. import compare as compare_methods
-    from . import build, output
+    from . import build
 
     run, given, count = settings.run, settings.problem, settings.compare.seeds
-    with output.busy("building the networks"):
-        by_name = {name: _network(own, drawn=bool(count)) for name, own in networks.items()}
-        first = next(iter(by_name.values()))
-        nodes = (first(given.seed) if callable(first) else first).nodes
-
-    def make(seed: int, split: str | None = given.split) -> Any:
-        return build.problem(replace(settings, problem=replace(given, seed=seed, split=split)), nodes)
-
-    drawn = given.own is not None or (given.data is None and given.shards is None) or given.split in DRAWN
-    problem: Any = make if ways or (drawn and count) else make(given.seed)
+    by_name = networks_by_seed(networks, drawn=bool(count))
+    problem = problem_by_seed(settings, next(iter(by_name.values())), drawn=bool(count), ways=bool(ways))
     found = compare_methods(
         {given.own or Path(given.data or given.shards or "synthetic").stem: problem},
         by_name,
@@ -116,12 +106,3 @@ def _run(
     )
     assert isinstance(found, Comparisons)
     return found
-
-
-def _network(config: Config, *, drawn: bool) -> Any:
-    """Return a network, as a function of the seed where it is drawn and has no seed of its own."""
-    from . import build
-
-    if not drawn or config.network.seed is not None:
-        return build.network(config)
-    return lambda seed: build.network(replace(config, network=replace(config.network, seed=seed)))

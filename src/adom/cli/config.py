@@ -17,6 +17,8 @@ from .settings import KINDS, SETTINGS, TABLES, Config, Tables
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
 
+MOST_SEEDS = 10**6
+
 RIVALS = {
     ("problem", "kappa"): ("l2", "C", "alpha"),
     ("problem", "l2"): ("kappa", "C", "alpha"),
@@ -102,14 +104,19 @@ def _mistake(file: Path, error: Exception) -> str:
 
 
 def _read_lists(compare: dict[str, Any], sweep: dict[str, Any]) -> None:
-    """Take methods as a list or as text with commas in both tables, and a single value for a sweep's list."""
+    """Take methods as a list or as text with commas in both tables, and a single value for a sweep's list.
+
+    A number of seeds stands for that many, as in a comparison.
+    """
     methods = compare.get("methods")
     if isinstance(methods, list) and all(isinstance(name, str) for name in methods):
         compare["methods"] = ",".join(methods)
     for name, value in sweep.items():
         if name in ("methods", "oracles") and isinstance(value, str):
             sweep[name] = [part.strip() for part in value.split(",") if part.strip()]
-        elif name in ("parameters", "kappas", "seeds") and isinstance(value, str | int | float):
+        elif name == "seeds" and type(value) is int and 0 < value <= MOST_SEEDS:
+            sweep[name] = list(range(value))
+        elif name in ("parameters", "kappas") and isinstance(value, str | int | float):
             sweep[name] = [value]
 
 

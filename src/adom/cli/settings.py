@@ -306,7 +306,7 @@ class SweepTable:
     parameters: list[str] | None = None
     oracles: list[str] | None = None
     kappas: list[float] | None = None
-    seeds: list[int] | None = None  # to draw the network with
+    seeds: list[int] | None = None  # which draw what `adom compare --seeds` draws
     grid: dict[str, Any] | None = None  # lists of values, by parameter
     factors: dict[str, Any] | None = None  # lists of multiples of the base's values, by parameter
     assume: dict[str, Any] | None = None  # lists of multiples of mu, L and chi

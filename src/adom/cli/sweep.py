@@ -42,14 +42,14 @@ def sweep(
     sweep.png, config.toml and one file per member in members/.
     """
     from ..problems.weighting import weighting_text
-    from . import build, output
+    from . import output
     from .config import settle, write_toml
 
     settings = settle(config, flags, BASE)
     _check(settings, config)
     output.folder(out)
     old = old_members(settings, out, fresh, "sweep")
-    network, problem = build.both(settings)
+    problem, network = _sources(settings)
     for path in old:
         path.unlink(missing_ok=True)
     write_toml(settings, out / "config.toml", "sweep")  # which says whose members the folder holds
@@ -62,7 +62,8 @@ def sweep(
         result.save(out)
     kinds = {"table": "table.csv", "figure": "sweep.png"} if result.results else {}
     files = {kind: str(out / name) for kind, name in {**kinds, "config": "config.toml", "members": "members"}.items()}
-    about = {"nodes": problem.nodes, "dim": problem.dim, "members": len(result.members), "done": len(result.results)}
+    first = result.members[0].problem
+    about = {"nodes": first.nodes, "dim": first.dim, "members": len(result.members), "done": len(result.results)}
     if json:
         rows = result.ranking().to_dict("records") if result.results else []
         table = result.table
@@ -72,7 +73,7 @@ def sweep(
         if result.results:
             _print(result, about, files["table"])
         output.wrote(*files.values())
-    for text in (weighting_text(problem.weighting()), *(str(warning.message) for warning in caught)):
+    for text in (weighting_text(first.weighting()), *(str(warning.message) for warning in caught)):
         if text:
             output.note(text)
     if result.refused:
@@ -104,6 +105,18 @@ def _check(settings: Config, config: Path | None) -> None:
 
 def _methods(settings: Config) -> list[str]:
     return [settings.run.method] if settings.sweep.methods is None else settings.sweep.methods
+
+
+def _sources(settings: Config) -> tuple[Any, Any]:
+    """Return the problem and the network, as functions of the seed where there are seeds that draw them."""
+    from . import build
+    from .drawn import networks_by_seed, problem_by_seed
+
+    if settings.sweep.seeds is None:
+        network, problem = build.both(settings)
+        return problem, network
+    networks = networks_by_seed({"network": settings}, drawn=True)
+    return problem_by_seed(settings, networks["network"], drawn=True), networks["network"]
 
 
 def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) -> "Sweep":

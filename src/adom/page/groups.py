@@ -22,8 +22,8 @@ def place_of(result: Result) -> Place | None:
 
 def seed_of(result: Result) -> int | None:
     """Return the seed that a run was drawn with."""
-    at = result.provenance.get("compare") or result.provenance.get("network") or {}
-    seed = at.get("seed")
+    compared, swept, network = (result.provenance.get(part) or {} for part in ("compare", "sweep", "network"))
+    seed = (compared or network).get("seed") if swept.get("seed") is None else swept["seed"]
     return None if seed is None else int(seed)
 
 
@@ -50,10 +50,13 @@ def same_but_seed(result: Result, label: str) -> str:
     if (place := place_of(result)) is not None:
         about += place
     else:
-        recipe = provenance.get("network") or {}
-        given = (provenance.get("sweep") or {}).get("network")  # the number of the network, as the sweep was given it
+        recipe, swept = provenance.get("network") or {}, provenance.get("sweep") or {}
+        given = swept.get("network")  # the number of the network, as the sweep was given it
         about.append(_seedless({**recipe, "chi": None}) if given is None else given)
-        about.append(f"{(provenance.get('problem') or {}).get('kappa') or 0:.6g}")
+        kappa = swept.get("kappa")  # the one asked for: that of a problem which the seed draws is its own
+        if kappa is None and swept.get("seed") is None:
+            kappa = (provenance.get("problem") or {}).get("kappa")
+        about.append(f"{kappa or 0:.6g}")
     return json.dumps(about, sort_keys=True, default=str)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..problems.oracle_spec import parse_oracle
 from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
 from ..run.request import AUTO, TUNED, check_budget, method_from
 from ..run.result import protocol_text
-from ..util.checks import check_whole
+from .instances import read_instances
 from .methods import LabelledMethod, check_names, read_methods, with_settings
 
 Axes = dict[str, list[float]]
@@ -44,9 +44,14 @@ class Member:
     oracle : str, optional
         Oracle of a dual method.
     problem, network
-        `place` is the index of the network in the sweep, `given` that of the network it was drawn from.
+        `place` is the index of the network in the sweep, or of problem and network where a seed draws both; `given`
+        is that of the network it was drawn from.
     refused : str
         Why it cannot run; empty where it can.
+    seed : int, optional
+        What problem and network were drawn with; None where the sweep draws nothing.
+    kappa : float, optional
+        The condition number asked for; None for the problem as it was given.
     """
 
     number: int
@@ -63,6 +68,8 @@ class Member:
     place: int = 0
     refused: str = ""
     given: int = 0
+    seed: int | None = None
+    kappa: float | None = None
 
     @property
     def base(self) -> str:
@@ -103,16 +110,15 @@ class SweepSpec:
     seeds: Any = None
 
 
-def expand(problem: Problem, network: Any, spec: SweepSpec, rounds: int) -> list[Member]:
+def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Member]:
     """Return all members; those that a method's own rules or the budget refuse say so."""
-    networks, draws = _networks(problem, network, spec.seeds)
-    problems = _problems(problem, spec.kappas)
+    places = _places(problem, network, spec)
     entries = _entries(spec)
     points = _points(spec, entries)
     oracles = [str(parse_oracle(oracle)) for oracle in _list(spec.oracles, tuple)]
     members: list[Member] = []
-    for entry, own_problem, (place, net) in product(entries, problems, enumerate(networks)):
-        cls = entry.cls
+    for entry, kappa, (place, at) in product(entries, places[0].problems, enumerate(places)):
+        cls, own_problem, net = entry.cls, at.problems[kappa], at.network
         check_pair(own_problem, net, directed=cls.directed, title=cls.title)
         base = make_method(own_problem, net, entry.method, entry.parameters)
         true = constants(own_problem, net) if spec.assume is not None else None  # chi of a large network takes long
@@ -127,7 +133,7 @@ def expand(problem: Problem, network: Any, spec: SweepSpec, rounds: int) -> list
                 refused = str(error)
             for oracle in oracles if cls.oracle == "dual" else [None]:
                 settings = (protocol, values, factors, assume, oracle)
-                place_of = (own_problem, net, place, refused, place // draws)
+                place_of = (own_problem, net, place, refused, at.given, at.seed, kappa)
                 members.append(Member(len(members), entry.label, cls, method, *settings, *place_of))
     return members
 
@@ -143,30 +149,38 @@ def _varied(base: Method, values: dict[str, float], factors: dict[str, float], r
     return method
 
 
-def _networks(problem: Problem, network: Any, seeds: Any) -> tuple[list[Network | DirectedNetwork], int]:
-    """Return the networks, and how many were drawn from each that was given."""
-    networks = list(network) if isinstance(network, list | tuple) else [network]
-    if not networks:
-        raise InputError("got no networks; give one, or a list of them")
-    for net in networks:
-        check_pair(problem, net, directed=True)
-    if seeds is None:
-        return networks, 1
-    for seed in _list(seeds):
-        check_whole("seeds", seed, 0, "e.g. seeds=range(5)")
-    return [net.reseeded(int(seed)) for net, seed in product(networks, _list(seeds))], len(_list(seeds))
+class _Place(NamedTuple):
+    """What members run on."""
+
+    problems: dict[float | None, Problem]  # by the kappa asked for
+    network: Network | DirectedNetwork
+    given: int  # index of the network that it was drawn from
+    seed: int | None
 
 
-def _problems(problem: Problem, kappas: Any) -> list[Problem]:
+def _places(problem: Any, network: Any, spec: SweepSpec) -> list[_Place]:
+    """Return every network with every seed, and the problems on it."""
+    if isinstance(problem, Mapping):
+        raise InputTypeError(
+            f"a sweep has one problem, got {len(problem)} by name; sweep each by itself, or adom.compare takes several"
+        )
+    instances = read_instances(problem, network, spec.seeds, None, None)
+    built, _ = instances.build()
+    numbers = {name: number for number, name in enumerate(instances.networks)}
+    by_seed = {at.seed: _problems(own, spec.kappas) for at, (own, _) in built.items()}
+    return [_Place(by_seed[at.seed], drawn, numbers[at.network], at.seed) for at, (_, drawn) in built.items()]
+
+
+def _problems(problem: Problem, kappas: Any) -> dict[float | None, Problem]:
     if kappas is None:
-        return [problem]
+        return {None: problem}
     with_kappa: Callable[[float], Problem] | None = getattr(problem, "with_kappa", None)
     if with_kappa is None:
         raise InputError(
             f"kappas needs a problem whose regulariser can be chosen, got {problem!r}; "
             "take adom.LogisticRegression, or sweep each problem by itself"
         )
-    return [with_kappa(number("kappas", kappa)) for kappa in _list(kappas)]
+    return {kappa: with_kappa(kappa) for kappa in (number("kappas", kappa) for kappa in _list(kappas))}
 
 
 def _entries(spec: SweepSpec) -> list[LabelledMethod]:

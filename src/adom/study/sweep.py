@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import InputError
-from ..problems.base import Problem, solutions
+from ..problems.base import solutions
 from ..run.endings import FINISHED
 from ..run.local.backend import batches
 from ..run.progress import Progress
@@ -21,7 +21,7 @@ from .sweep_result import Sweep
 
 
 def sweep(
-    problem: Problem,
+    problem: Any,
     network: Any,
     methods: Any = "adom",
     parameters: Any = "unit",
@@ -50,8 +50,10 @@ def sweep(
 
     Parameters
     ----------
-    problem
-    network : Network or list of Network
+    problem : Problem or function
+        A function is called with each of the seeds and returns the problem for it.
+    network : Network, function, or list of them
+        A function likewise.
     methods : str, Method or list
         Names, `Method` instances, or pairs (label, name or instance).
     parameters : str, dict or list
@@ -72,8 +74,9 @@ def sweep(
         Dual oracles as in `adom.solve`, for dual methods.
     kappas : list of float, optional
         The same data with the regulariser that gives each condition number.
-    seeds : list of int, optional
-        The network, and nothing else, drawn anew with each seed.
+    seeds : int or list of int, optional
+        How many, counted from 0, or which: everything is run with each. A seed draws anew networks that adom has drawn
+        and what is given as a function; give a function of the seed for a problem that is to change as well.
     rounds, tol, record_every, dtype
         As in `adom.solve`, for every member.
     rtol : float, optional
@@ -190,4 +193,5 @@ def _described(member: Member, key: str, result: Result) -> Result:
         protocol = {**(protocol if isinstance(protocol, dict) else {"protocol": protocol}), **changed}
     settings = {"values": member.values, "factors": member.factors, "assume": member.assume}
     sweep = {"key": key, "label": member.label, "base": member.protocol, "network": member.given, **settings}
+    sweep |= {"seed": member.seed, "kappa": member.kappa}
     return replace(result, provenance={**result.provenance, "protocol": protocol, "sweep": sweep})

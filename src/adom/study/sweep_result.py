@@ -89,6 +89,8 @@ class Sweep:
         for member in self.members:
             axes |= dict.fromkeys([*member.values, *_factors(member)])
         axes |= dict.fromkeys(("kappa", "oracle", "protocol", "seed", "network", "label"))
+        if all(member.kappa is None for member in self.members):
+            del axes["kappa"]  # of problems that seeds draw
         counts = self.table[list(axes)].nunique()
         varied = [name for name in axes if counts[name] > 1]
         return [name for name in varied if name != "network" or "seed" not in varied]
@@ -217,10 +219,10 @@ def _about(member: Member) -> dict[str, Any]:
         "label": member.label,
         "protocol": member.base,
         "oracle": member.oracle,
-        "kappa": member.problem.kappa,
+        "kappa": member.problem.kappa if member.kappa is None else member.kappa,
         "chi": recorded_chi(network),
         "network": member.place,
-        "seed": network.recipe.get("seed"),
+        "seed": network.recipe.get("seed") if member.seed is None else member.seed,
     }
 
 
