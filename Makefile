@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-links bench-loss bench-peers clean
+.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-estimators bench-links bench-loss bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ bench-agents: $(READY)  ## 2, 8 and 32 agents: rounds a second, bytes, memory; t
 
 bench-drift: $(READY)  ## ADOM and ADOM+ for a million rounds: do they stay at their floor? (ten minutes)
 	@$(BIN)/python benchmarks/drift.py
+
+bench-estimators: $(READY)  ## fits of the estimators by several methods, on networks that change and that do not (ten minutes)
+	@$(BIN)/python benchmarks/estimators.py
 
 bench-links: $(READY)  ## every method with late, coarse, partial and noisy messages (a quarter of an hour)
 	@$(BIN)/python benchmarks/links.py

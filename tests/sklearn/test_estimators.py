@@ -51,7 +51,8 @@ def test_history_counts_everything():
 
 
 def test_floats_sent_are_those_of_runs_and_of_averaging():
-    model = DecentralizedRidge(network="complete", nodes=4, parameters="theory").fit(X, TARGETS)  # 12 ways to send
+    # 12 ways to send
+    model = DecentralizedRidge(network="complete", nodes=4, method="adom+", parameters="theory").fit(X, TARGETS)
     runs = model.history_["stage"].iloc[-1]
     rounds = model.history_["iteration"].iloc[-1]
     numbers = 2 * 4 * rounds + (4 + 2) + 2 * (runs - 1) * 4  # two vectors a round; means; rows and gradients
@@ -113,21 +114,31 @@ def test_reaching_the_budget_is_warned_of():
 
 def test_where_unit_parameters_diverge_those_found_on_the_way_do_not():
     # On a ring that does not change, ADOM+ with unit's parameters diverges.
-    bold = DecentralizedLogisticRegression(network="ring", parameters="unit")
+    bold = DecentralizedLogisticRegression(network="ring", method="adom+", parameters="unit")
     with pytest.warns(ConvergenceWarning, match="diverged with parameters='unit'.*parameters='theory'"):
         bold.fit(X, Y)
     assert bold.result_.status == "diverged"
     assert not bold.coef_.any()  # nothing came of it
-    auto = DecentralizedLogisticRegression(network="ring").fit(X, Y)
+    auto = DecentralizedLogisticRegression(network="ring", method="adom+").fit(X, Y)
     assert auto.result_.status == "converged"
     assert auto.result_.provenance["protocol"] == "auto"
-    theory = DecentralizedLogisticRegression(network="ring", parameters="theory").fit(X, Y)
+    theory = DecentralizedLogisticRegression(network="ring", method="adom+", parameters="theory").fit(X, Y)
     assert auto.n_iter_ < theory.n_iter_
     np.testing.assert_allclose(auto.coef_, theory.coef_, rtol=1e-7)
 
 
+def test_the_default_serves_networks_that_hardly_change_too():
+    features, labels = make_classification(300, 6, random_state=1)
+    for network in ("ring", adom.networks.alternate([adom.networks.ring(20), adom.networks.star(20)], every=20)):
+        model = DecentralizedLogisticRegression(nodes=20, network=network, C=10.0).fit(features, labels)
+        assert model.result_.status == "converged"
+        assert model.n_iter_ < 20_000
+        central = LogisticRegression(C=10.0, solver="newton-cholesky", tol=1e-12).fit(features, labels)
+        np.testing.assert_allclose(model.coef_, central.coef_, rtol=1e-6)
+
+
 def test_a_budget_that_ends_while_the_error_grows_is_not_advised_to_be_larger():
-    bold = DecentralizedLogisticRegression(network="ring", parameters="unit", max_rounds=450)
+    bold = DecentralizedLogisticRegression(network="ring", method="adom+", parameters="unit", max_rounds=450)
     with pytest.warns(ConvergenceWarning, match="growing with parameters='unit'.*parameters='theory'") as said:
         bold.fit(X, Y)
     assert "more rounds" not in str(said[0].message)

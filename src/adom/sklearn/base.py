@@ -30,7 +30,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     nodes: int | None = None
     split: str = "shuffled"
     network: Any = "expander"
-    method: Any = "adom+"
+    method: Any = "acc-gt"
     parameters: Any = "auto"
     oracle: Any = "auto"
     tol: float = 1e-10
