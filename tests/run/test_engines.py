@@ -1,6 +1,7 @@
 """Every method, oracle and kind of problem by both engines: the same curves, the same bits on any number of ranks."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -110,10 +111,8 @@ def test_programs_of_xla_as_it_is_by_default_give_the_same_bits(runs, monkeypatc
 
     Here all runs by the local engine and some by a rank, above some on 4 ranks.
     """
-    start = default_xla.jit(jitted._start.__wrapped__, static_argnames="kind")
-    monkeypatch.setattr(jitted, "_start", start)
-    advance = default_xla.jit(jitted._advance, static_argnames="kind", donate_argnames="carry")
-    monkeypatch.setattr(jitted, "_advance_freely", advance)
+    monkeypatch.setattr(jitted, "compiled", lambda function, quick, **how: default_xla.jit(function, **how))
+    monkeypatch.setattr(jitted, "_programs", cache(jitted._programs.__wrapped__))
     for name, (how, local, rank) in runs.items():
         if name == "acc-gt-multi-quadratic":  # sums of two products, which a processor can round in two ways
             np.testing.assert_allclose(locally(*how).history["error"], local.history["error"], rtol=1e-11)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 FRESH = 60_000
 """The most objects in a process that has done little but start."""
+_PROCESS = {"fresh": True}
 
 
 @contextmanager
@@ -19,7 +20,7 @@ def loading() -> Iterator[None]:
     if not gc.isenabled():  # inside another `loading`, or switched off by the user
         yield
         return
-    fresh = len(gc.get_objects()) <= FRESH
+    fresh = _still_fresh()
     gc.disable()
     try:
         yield
@@ -27,3 +28,9 @@ def loading() -> Iterator[None]:
         if fresh:
             gc.freeze()
         gc.enable()
+
+
+def _still_fresh() -> bool:
+    """Return whether the process holds few objects; one that has held many is not counted again, which takes long."""
+    _PROCESS["fresh"] = _PROCESS["fresh"] and len(gc.get_objects()) <= FRESH
+    return _PROCESS["fresh"]

@@ -7,12 +7,13 @@ its own part of it. Hyper-parameters become arrays of one value a column, and th
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from ...algorithms import Gossip, Method, Oracle
+from ...util.compiling import compiled
 from ..bare import bare
 from ..local.gossip import Graphs
 from ..local.lossy import network_of
@@ -123,7 +124,12 @@ class WithCanaries(Method):
         return CanaryState(inner, x, answers, network.mixed, greatest, moved), x
 
 
-@jax.jit
+@cache
+def planting() -> Any:
+    """Return the program of `planted`."""
+    return compiled(planted, quick=True)
+
+
 def planted(method: Any, state: CanaryState, seeds: Array, slow: Array, graphs: Graphs, clock: Array) -> Any:
     """Return the state with new canaries: they start from seeds, and from rows `slow` that sum to zero already.
 

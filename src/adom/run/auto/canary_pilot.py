@@ -13,7 +13,7 @@ from ...problems.oracles import INVERSE_SIZE
 from ..bare import bare
 from ..local.placing import place
 from ..lossy import rested, with_ledgers
-from .canaries import WithCanaries, planted
+from .canaries import WithCanaries, planting
 from .pilot import Pilot, Steered
 from .policy import FULLY, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, canary_curvatures
 
@@ -138,7 +138,8 @@ class CanaryPilot(Pilot):
         if self._cls.plain and (decision.rest or self._waiting):
             state: Any = self.session.carry.state
             method: Any = self.session.method
-            self._keep(state._replace(inner=rested(method.inner, state.inner)))
+            inner = jax.tree.map(np.asarray, state.inner) if self.session.on_cpu else state.inner  # without a program
+            self._keep(state._replace(inner=rested(method.inner, inner)))
         self._curvature = self._ends[0]
         self._go_on(seeds, slow)
         self._tell(decision.why)
@@ -180,5 +181,5 @@ class CanaryPilot(Pilot):
         session.reach()
         state: Any = session.carry.state
         starts = (seeds.astype(session.dtype), slow.astype(session.dtype))
-        inner = planted(session.method, state, *starts, session.graphs, session.carry.clock)
+        inner = planting()(session.method, state, *starts, session.graphs, session.carry.clock)
         self._keep(state._replace(inner=jax.block_until_ready(inner)))  # before this rank sends anything else

@@ -27,6 +27,7 @@ from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
+from ...util.compiling import compiled
 from ...util.programs import cached_for
 from ..contract import CountingOracle
 from ..driver import Chunk
@@ -49,6 +50,8 @@ KEPT_BYTES = 2**27
 """The most bytes of graphs on the device that are kept for a network's next run."""
 STATIC_STEPS = 512
 """Steps of the smallest chunk for which an accelerator may get a program of its own, up to ten times as fast."""
+SMALL = 2**16
+"""Numbers of a run's rows up to which its program is compiled quickly: a step of more takes longer than its loops."""
 PATIENCE = 2**16
 """Steps that a run makes before it gets one: until then, compiling it would take longer than it saves."""
 
@@ -122,7 +125,6 @@ def _problem_axes(problem: Problem, kind: Kind) -> Any:
     return jax.tree.unflatten(jax.tree.structure(problem), kind.shared)
 
 
-@partial(jax.jit, static_argnames="kind")
 def _start(method: Method, problem: Problem, zeros: Array, *, kind: Kind) -> Carry:
     begin = partial(_begin, zeros=zeros, spec=kind.spec)
     if not kind.batched:
@@ -200,15 +202,19 @@ def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
     return chosen
 
 
-_advance_freely = jax.jit(_advance, static_argnames="kind", donate_argnames="carry")
+@cache
+def _programs(quick: bool) -> tuple[Any, Any]:
+    """Return what starts a run and what advances it by chunks of any size."""
+    start = compiled(_start, quick=quick, static_argnames="kind")
+    return start, compiled(_advance, quick=quick, static_argnames="kind", donate_argnames="carry")
 
 
 @cache
 def _advance_fixed() -> Any:
     """Return the program of chunks of a fixed size; a GPU runs kernels that do not wait for each other side by side."""
     options = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"} if jax.default_backend() == "gpu" else None
-    compiled = partial(jax.jit, donate_argnames="carry", compiler_options=options)
-    return compiled(_advance, static_argnames=("kind", "records", "steps"))
+    sizes = ("kind", "records", "steps")
+    return jax.jit(_advance, static_argnames=sizes, donate_argnames="carry", compiler_options=options)
 
 
 class Session:
@@ -240,8 +246,10 @@ class Session:
         code = user_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
         self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
+        quick = not self.batched and network.nodes * each[0].dim <= SMALL  # the same on any number of ranks
+        start, self._advance = _programs(quick)
         with self._reading():
-            self.carry: Carry = _start(self.method, self.problem, zeros, kind=self.kind)
+            self.carry: Carry = start(self.method, self.problem, zeros, kind=self.kind)
         self.dtype, self.target = dtype, target
         self.kept: Kept | None = None
         self.layout = layout or GraphLayout(network, methods[0].directed)
@@ -344,7 +352,7 @@ class Session:
             if not self.on_cpu and self._program(records, steps) in _prepared:
                 outcome = _advance_fixed()(*arguments, records=records, steps=steps, kind=self.kind)
             else:
-                outcome = _advance_freely(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
+                outcome = self._advance(*arguments, np.int64(records), np.int64(steps), kind=self.kind)
         self.carry, observed, self.kept = outcome
         return jax.block_until_ready(observed)
 
