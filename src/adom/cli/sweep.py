@@ -77,8 +77,8 @@ def sweep(
         if text:
             output.note(text)
     if result.refused:
-        first, reason = next(iter(result.refused.items()))
-        output.note(f"{len(result.refused)} members did not run, the first ({result.members[first].text}): {reason}")
+        number, reason = next(iter(result.refused.items()))
+        output.note(f"{len(result.refused)} members did not run, the first ({result.members[number].text}): {reason}")
     if result.interrupted:
         output.note("interrupted; what was done is saved, and the same command goes on from there")
     return Exit.INTERRUPTED if result.interrupted else Exit.DONE

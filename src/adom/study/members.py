@@ -133,8 +133,9 @@ def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Mem
                 refused = str(error)
             for oracle in oracles if cls.oracle == "dual" else [None]:
                 settings = (protocol, values, factors, assume, oracle)
-                place_of = (own_problem, net, place, refused, at.given, at.seed, kappa)
-                members.append(Member(len(members), entry.label, cls, method, *settings, *place_of))
+                run_on = (own_problem, net, place, refused, at.given)
+                about = (len(members), entry.label, cls, method, *settings, *run_on)
+                members.append(Member(*about, seed=at.seed, kappa=kappa))
     return members
 
 
