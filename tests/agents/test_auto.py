@@ -2,6 +2,7 @@
 
 import pytest
 
+from adom.agents.auto import START, Auto
 from support.agents_made import World, exact, make_agent, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]
@@ -35,3 +36,23 @@ def test_a_newcomer_takes_over_the_settings():
     assert len({agent.settings.chi for agent in w.agents.values()}) == 1
     w.run(400)
     assert w.error(exact(list(FUNCTIONS.values()))) < 1e-6
+
+
+def test_agents_at_rest_assume_what_the_network_needs_again(monkeypatch):
+    """After rounds in which canaries grew, too: agents that run for days must not become slower and slower."""
+    look = Auto.look
+
+    def look_disturbed(auto, wide, number):
+        wide = wide.copy()
+        if 150 <= number < 900:
+            wide[auto._dim :] *= 1.0 + (number - auto._now[START]) ** 8
+        look(auto, wide, number)
+
+    monkeypatch.setattr(Auto, "look", look_disturbed)
+    functions = dict(zip(NAMES[:3], quadratics(3, 4, kappa=10.0), strict=True))
+    agents = [make_agent(n, functions[n], [o for o in functions if o != n], "adom", patience=0.05) for n in functions]
+    w = World(agents, ring(list(functions)))
+    while min(agent.round for agent in agents) < 2300:
+        w.tick()
+    assert max(agent.settings.chi for agent in agents) < 6
+    assert w.error(exact(list(functions.values()))) < 1e-12

@@ -16,7 +16,17 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..run.auto.policy import FIRST_BLOCK, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, canary_curvatures
+from ..run.auto.policy import (
+    FIRST_BLOCK,
+    LONGEST_BLOCK,
+    MOST,
+    NOISE,
+    RATIO,
+    ROUNDS_PER_CHI,
+    STIFFNESS,
+    Policy,
+    canary_curvatures,
+)
 from ..run.auto.policy import START as BOLD
 from ..run.auto.rates import Scalars
 from .functions import Function, Oracle
@@ -145,9 +155,14 @@ class Auto:
         return self._policy.careful if self.cls.plain else self._most
 
     @property
+    def _usual(self) -> int:
+        """The greatest power that a connected network of so many nodes needs."""
+        return ceil(log(safe_chi(self._nodes), RATIO)) + SPARE
+
+    @property
     def _most(self) -> int:
-        """The greatest power: more than connected networks need, and more still after blocks in which all grew."""
-        return min(MOST, ceil(log(safe_chi(self._nodes), RATIO)) + SPARE * (1 + self._grew))
+        """The greatest power: the usual one, and more after blocks in which all canaries grew."""
+        return min(MOST, self._usual + SPARE * self._grew)
 
     def method(self, mu: float, L: float, nodes: int) -> Method:
         """Return the method, each column with parameters of its own."""
@@ -266,7 +281,9 @@ class Auto:
         look = self._numbers[self._looks * size : (self._looks + 1) * size]
         self._looks += 1
         step, length, _ = look[-LOOK:]
-        return self._policy.see(look[: self.canaries], step, bool(step <= REST * np.finfo(float).eps * length))
+        return self._policy.see(
+            look[: self.canaries], step, self._policy.rests(step, length, float(np.finfo(float).eps))
+        )
 
     def _decide(self, number: int) -> None:
         if not self._numbers[:-2].any():
@@ -285,10 +302,15 @@ class Auto:
         if decision.good:
             self._good_step = step
         most, centre = self._most, self._policy.centre
-        self._grew += centre > most and self._now[ROUNDS] >= SHORT_BLOCK
+        if centre > most and self._now[ROUNDS] >= SHORT_BLOCK:
+            self._grew += 1
+        elif centre <= most - 2 * SPARE:  # what made them grow is over
+            self._grew = max(0, self._grew - 1)
         power = decision.power if decision.power != centre else min(centre, most)
         rest = self.cls.plain and (decision.rest or self._waiting)
-        about = (power, min(centre, most), self._policy.block.rounds, number + self._agreement)
+        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual)  # or a wild guess would last for minutes
+        rounds = min(self._policy.block.rounds, int(longest))
+        about = (power, min(centre, most), rounds, number + self._agreement)
         self._next = (self._now[0] + 1, *about, int(decision.good), back, int(rest))
         self.why = decision.why
 

@@ -157,8 +157,11 @@ def test_every_number_sent_is_counted(problem, network, found):
     assert 0 <= agreeing <= (CANARIES + 4) * 2 * NODES * links.max()
 
 
-def test_a_run_at_its_floor_of_rounding_does_not_become_more_and_more_careful(problem, network):
-    result = adom.solve(problem, network, "diging", "auto", rounds=20_000, record_every=200)
+@pytest.mark.parametrize("method", ["diging", "adom"])
+def test_a_run_at_its_floor_of_rounding_does_not_become_more_and_more_careful(problem, network, method):
+    """The floor of a dual method is kappa times as high."""
+    steeper = problem.with_kappa(3000.0) if method == "adom" else problem
+    result = adom.solve(steeper, network, method, "auto", rounds=20_000, record_every=200)
     assert result.message.startswith("at the floor of rounding")
     late = result.settings["chi"][result.settings["round"] > 5000]
     assert late.max() <= 2 * late.min()

@@ -15,7 +15,7 @@ from ..local.placing import place
 from ..lossy import rested, with_ledgers
 from .canaries import WithCanaries, planting
 from .pilot import Pilot, Steered
-from .policy import FULLY, MOST, NOISE, RATIO, REST, STIFFNESS, Policy, canary_curvatures
+from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy, canary_curvatures
 
 Array = np.ndarray
 MIXED = 1e-6
@@ -114,7 +114,7 @@ class CanaryPilot(Pilot):
         greatest, moved = (np.zeros(part.shape, self.session.dtype) for part in (state.greatest, state.moved))
         self._keep(state._replace(greatest=greatest, moved=moved))
         tops, (highest, lowest, step, size) = np.split(self._greatest(own), [-len(others)])
-        return tops, float(step), bool(step <= REST * eps * size), bool(highest + lowest <= FULLY * eps)
+        return tops, float(step), self._policy.rests(step, size, eps), bool(highest + lowest <= FULLY * eps)
 
     def _curvatures(self, x: Array) -> tuple[Array, tuple[float, float]]:
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""

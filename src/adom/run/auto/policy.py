@@ -54,6 +54,8 @@ NOISE = 0.03
 """Share of random numbers in the seeds of new canaries."""
 REST = 100.0
 """Steps of a run that has come to rest, relative to its answer, in units of rounding."""
+REST_OF_DUAL = 50.0
+"""What a dual method has in addition, over kappa: its answers are gradients of conjugates, known to L / mu units."""
 GROWN = 30.0
 """Growth of the run's own steps, against the smallest of a quarter, that is no oscillation."""
 RISEN = 1.2
@@ -178,6 +180,11 @@ class Policy:
         self._before = {int(power): float(rate) for power, rate in facts["before"]}
         self._begun, self._perfect = facts["first"]
         self._trials = Trials(**facts["trials"])
+
+    def rests(self, step: float, size: float, eps: float) -> bool:
+        """Return whether the longest step is rounding, for answers of this size."""
+        units = REST + REST_OF_DUAL * self.constants.kappa * (self._cls.oracle == "dual")
+        return bool(step <= units * eps * size)
 
     @property
     def quarter(self) -> int:
