@@ -311,7 +311,7 @@ def test_methods_are_a_list_or_text_in_both_tables() -> None:
         assert str(config.compare.methods).replace(" ", "") == "adom,pngd"
         assert config.sweep.methods == ["adom", "pngd"]
     one = settled('[sweep]\nparameters = "unit,eta=1"\noracles = "exact, gd:1"\nkappas = 10\nseeds = 3\n').sweep
-    assert (one.parameters, one.oracles, one.kappas, one.seeds) == (["unit,eta=1"], ["exact", "gd:1"], [10], [3])
+    assert (one.parameters, one.oracles, one.kappas, one.seeds) == (["unit,eta=1"], ["exact", "gd:1"], [10], [0, 1, 2])
 
 
 def test_a_path_that_config_toml_cannot_hold_is_refused() -> None:
