@@ -25,7 +25,6 @@ from ..run.auto.policy import (
     ROUNDS_PER_CHI,
     STIFFNESS,
     Policy,
-    canary_curvatures,
 )
 from ..run.auto.policy import START as BOLD
 from ..run.auto.rates import Scalars
@@ -330,8 +329,7 @@ class Auto:
         if self._dim <= INVERSE_DIM and np.isfinite(self._x).all():
             values = np.linalg.eigvalsh(function.hessian(self._x))
             low, high = (float(np.clip(value, low, high)) for value in (values[0], values[-1]))
-        count = self.canaries // len(STIFFNESS)
-        rows.oracle.curvature = canary_curvatures(np.array([low]), np.array([high]), self.cls, count)
+        rows.oracle.curvature = self._policy.curvatures(np.array([low]), np.array([high]))
         self._numbers[-2:] = np.maximum(self._numbers[-2:], [-low, high]) if self._numbers[-1] else [-low, high]
         ended = np.nan_to_num(self._answers, nan=0.0, posinf=0.0, neginf=0.0)
         seeds = ended / max(np.abs(ended).max(), 1e-290) + NOISE * self._random.standard_normal(self.canaries)

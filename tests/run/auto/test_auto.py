@@ -76,6 +76,15 @@ def test_momentum_starts_afresh_at_every_decision(problem, network):
     np.testing.assert_allclose(rest.z.sum(axis=0), 0, atol=1e-12)
 
 
+def test_a_method_that_fails_where_functions_are_flat_is_watched_there():
+    """ADOM+ grew a billion times here when its canaries were steep, as those of other primal methods are."""
+    draws = np.random.default_rng(0)
+    H = [np.diag([1.0, 100.0, draws.uniform(1, 100)]) for _ in range(6)]
+    problem = adom.Quadratic(np.array(H), draws.standard_normal((6, 3)))
+    result = adom.solve(problem, adom.networks.path(6), "adom+", rounds=3000)
+    assert result.last["error"] < 1e-3 * result.provenance["start_error"]
+
+
 def test_nobody_computes_the_networks_spectrum(problem, monkeypatch):
     network = adom.networks.geometric(NODES, 0.6, graphs=5, seed=1)
 

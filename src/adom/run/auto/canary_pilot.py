@@ -15,7 +15,7 @@ from ..local.placing import place
 from ..lossy import rested, with_ledgers
 from .canaries import WithCanaries, planting
 from .pilot import Pilot, Steered
-from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy, canary_curvatures
+from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 
 Array = np.ndarray
 MIXED = 1e-6
@@ -118,13 +118,13 @@ class CanaryPilot(Pilot):
 
     def _curvatures(self, x: Array) -> tuple[Array, tuple[float, float]]:
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
-        problem, count = self._problem, len(self._policy.window)
+        problem = self._problem
         lowest, highest = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
         if problem.dim <= DIRECT_DIM and problem.nodes * problem.dim**2 <= INVERSE_SIZE and np.isfinite(x).all():
             values = np.linalg.eigvalsh(problem.own_hessians(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
-        return canary_curvatures(lowest, highest, self._cls, count), (-float(ends[0]), float(ends[1]))
+        return self._policy.curvatures(lowest, highest), (-float(ends[0]), float(ends[1]))
 
     def _decide(self) -> None:
         policy = self._policy

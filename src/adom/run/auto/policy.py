@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algorithms import Constants, Method
-from .rates import perfect_rates
+from .rates import fails_where_flat, perfect_rates
 from .trials import LONGEST_TRIAL, Trials
 
 Array = np.ndarray
@@ -124,6 +124,7 @@ class Policy:
     def __init__(self, cls: type[Method], constants: Constants, plain: bool = False, tries: bool = False) -> None:
         self._cls = cls
         self.constants = constants
+        self._flat = fails_where_flat(cls, constants)
         self._plain = [MOST] if plain else []
         self.power, self.centre = self.careful if plain else START, START
         self.window = [*FIRST, *self._plain]
@@ -155,6 +156,12 @@ class Policy:
     def careful(self) -> int:
         """The power that is safe anywhere."""
         return MOST if self._plain else CAREFUL
+
+    def curvatures(self, flattest: Array, steepest: Array) -> Array:
+        """Return the curvatures of each node's canaries for all assumptions; plain descent comes last."""
+        some = [STIFFNESS] * (len(self.window) - len(self._plain)) + [THROUGHOUT] * len(self._plain)
+        each = [curvatures_between(flattest, steepest, self._flat, stiffness) for stiffness in some]
+        return np.concatenate(each, axis=1)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -344,23 +351,14 @@ def _shrinking(tops: Sequence[Array], span: int) -> Array:
     return rates
 
 
-def curvatures_between(flattest: Array, steepest: Array, dual: bool, stiffness: Sequence[float] = STIFFNESS) -> Array:
-    """Return the curvatures of each node's canaries for one assumption: (nodes, canaries).
-
-    A dual method loses stability first where functions are flattest, any other where they are steepest.
+def curvatures_between(flattest: Array, steepest: Array, flat: bool, stiffness: Sequence[float] = STIFFNESS) -> Array:
+    """Return the curvatures of each node's canaries for one assumption: (nodes, canaries), from the flat end or not.
 
     Examples
     --------
-    >>> curvatures_between(np.array([1.0]), np.array([1e4]), dual=True).round(2).tolist()
+    >>> curvatures_between(np.array([1.0]), np.array([1e4]), flat=True).round(2).tolist()
     [[1.0, 3.98, 15.85]]
     """
     spread = np.log(steepest / flattest)[:, None] * np.array(stiffness)
-    curvatures: Array = flattest[:, None] * np.exp(spread) if dual else steepest[:, None] * np.exp(-spread)
+    curvatures: Array = flattest[:, None] * np.exp(spread) if flat else steepest[:, None] * np.exp(-spread)
     return curvatures
-
-
-def canary_curvatures(flattest: Array, steepest: Array, cls: type[Method], assumptions: int) -> Array:
-    """Return the curvatures of each node's canaries for all assumptions; plain descent, if it is one, is the last."""
-    some = [STIFFNESS] * (assumptions - cls.plain) + [THROUGHOUT] * cls.plain
-    each = [curvatures_between(flattest, steepest, cls.oracle == "dual", stiffness) for stiffness in some]
-    return np.concatenate(each, axis=1)

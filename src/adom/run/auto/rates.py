@@ -1,16 +1,21 @@
 """The rate of a method on a perfect network, which every node can compute by itself."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ...algorithms import Method
+from ...algorithms import Constants, Method
 from ..bare import bare
 
 UNMOVED = 1e-9
 """The distance from 1 of an eigenvalue that belongs to a conserved sum."""
+TRIED, MODES = (5.0, 50.0), (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 1e4)
+"""Assumed chis, and lambda_max over eigenvalues of W, for which `fails_where_flat` looks how fast a method grows."""
+GROWS = 1e-6
+"""Growth in a round that is no rounding."""
 
 
 class Scalars:
@@ -62,8 +67,35 @@ def perfect_rates(methods: Sequence[Method], curvatures: Sequence[float] | np.nd
     >>> perfect_rates([careful, bold], [1.0, 100.0], 1.0).round(4).tolist()
     [0.0032, 0.0303]
     """
-    cls = type(methods[0])
-    modes = (lambda_max,) if cls.oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is always zero
+    modes = (lambda_max,) if type(methods[0]).oracle == "dual" else (0.0, lambda_max)  # the mean of dual rows is zero
+    worst: np.ndarray = _slowest(_eigenvalues(methods, curvatures, modes, lambda_max)).min(axis=1)
+    return worst
+
+
+def fails_where_flat(cls: type[Method], constants: Constants) -> bool:
+    """Return whether a method that assumes too small a chi grows fastest where functions are flattest, not steepest.
+
+    Where no single eigenvalue of W tells, nodes that differ make it fail: a dual method where they are flattest, any
+    other where they are steepest.
+
+    Examples
+    --------
+    >>> from adom.algorithms import method_class
+    >>> [fails_where_flat(method_class(name), Constants(1.0, 100.0, 1.0, 1.0)) for name in ("adom", "adom+", "acc-gt")]
+    [True, True, False]
+    """
+    top = constants.lambda_max
+    methods = [cls.unit(replace(constants, lambda_min_plus=top / chi)) for chi in TRIED]
+    ends, modes = (constants.mu, constants.L), [top / mode for mode in MODES]
+    rates = _slowest(_eigenvalues(methods, ends, modes, top)).reshape(len(TRIED), len(ends), len(MODES))
+    flat, steep = -rates.min(axis=(0, 2))
+    return bool(flat > steep) if max(flat, steep) > GROWS else cls.oracle == "dual"
+
+
+def _eigenvalues(
+    methods: Sequence[Method], curvatures: Sequence[float] | np.ndarray, modes: Sequence[float], lambda_max: float
+) -> np.ndarray:
+    """Return the eigenvalues of a step for each method, and each pair of a curvature and an eigenvalue of W."""
     pairs = np.array(list(product(curvatures, modes)))
     start: Any = methods[0].init(np.zeros((1, 1)), Scalars(1.0))
     moving = [number for number, part in enumerate(start) if not np.any(part)]  # all but weights of nodes
@@ -76,11 +108,10 @@ def perfect_rates(methods: Sequence[Method], curvatures: Sequence[float] | np.nd
         state[number] = unit
     settings = [method.parameters() for method in methods]
     columns = {name: np.repeat([values[name] for values in settings], len(pairs) * size) for name in settings[0]}
-    after, _ = bare(cls, columns.items()).step(type(start)(*state), Scalars(h), network)
+    after, _ = bare(type(methods[0]), columns.items()).step(type(start)(*state), Scalars(h), network)
     parts = [np.broadcast_to(after[number], (1, h.size))[0] for number in moving]
     steps = np.stack(parts).reshape(size, len(methods), len(pairs), size)
-    worst: np.ndarray = _slowest(np.linalg.eigvals(steps.transpose(1, 2, 0, 3))).min(axis=1)
-    return worst
+    return np.linalg.eigvals(steps.transpose(1, 2, 0, 3))
 
 
 def _slowest(eigenvalues: np.ndarray) -> np.ndarray:
