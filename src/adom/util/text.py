@@ -25,7 +25,7 @@ def format_number(value: Any, digits: int = 3) -> str:
     number = float(value)
     if math.isnan(number):
         return "–"
-    return f"{number:,.0f}" if 1000 <= abs(number) < 10**7 else f"{number:.{digits}g}"
+    return f"{number:,.0f}" if 999.5 <= abs(number) < 10**7 else f"{number:.{digits}g}"
 
 
 def format_short(value: float) -> str:
@@ -37,13 +37,16 @@ def format_short(value: float) -> str:
     ('987', '12.3k', '1.23G', '7.25')
     >>> format_short(1e-10), format_short(3.21e-11), format_short(float("nan"))
     ('1e-10', '3.2e-11', '-')
+    >>> format_short(1412.5), format_short(999.6), format_short(9999.9), format_short(999_950), format_short(-0.5)
+    ('1412', '1000', '10k', '1M', '-0.5')
     """
     if not math.isfinite(value):
         return "-"
     if 0 < abs(value) < 1e-3:
         return f"{value:.1e}".replace(".0e", "e")
-    if abs(value) < 1e4:
-        return f"{value:.4g}" if value == int(value) else f"{value:.3g}"
+    if abs(value) < 9999.5:
+        return f"{value:.0f}" if value == int(value) or abs(value) >= 999.5 else f"{value:.3g}"
+    value = float(f"{value:.3g}")
     factor, unit = next(pair for pair in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= pair[0])
     return f"{value / factor:.3g}{unit}"
 

@@ -30,9 +30,10 @@ function shown(value) {
   const size = Math.abs(value);
   if (value === 0 || (Number.isInteger(value) && size < 1e4)) return String(value);
   if (size < 1e-3 || size >= 1e15) return value.toExponential(1).replace(".0e", "e").replace(/e([+-])(\d)$/, "e$10$2");
-  if (size < 9999.5) return String(Number(value.toPrecision(3)));
-  const power = Math.min(4, Math.floor(Math.log10(size) / 3));
-  return `${Number((value / 1000 ** power).toPrecision(3))}${["", "k", "M", "G", "T"][power]}`;
+  if (size < 9999.5) return String(Number(size < 999.5 ? value.toPrecision(3) : value.toFixed(0)));
+  const rounded = Number(value.toPrecision(3));
+  const power = Math.min(4, Math.floor(Math.log10(Math.abs(rounded)) / 3));
+  return `${Number((rounded / 1000 ** power).toPrecision(3))}${["", "k", "M", "G", "T"][power]}`;
 }
 
 const dark = () => document.documentElement.dataset.theme === "dark";
