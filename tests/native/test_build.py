@@ -10,17 +10,20 @@ import pytest
 from adom.native import build
 
 SOLVE = """
-import adom, numpy as np
+import adom, numpy as np, sys
 rng = np.random.default_rng(0)
 problem = adom.LogisticRegression(rng.standard_normal((40, 3)), np.arange(40) % 2, nodes=8, kappa=10.0)
-result = adom.solve(problem, adom.networks.ring(8), parameters="unit", oracle=("gd", 2), rounds=50)
+request = dict(parameters="unit", oracle=("gd", 2), rounds=50, dtype=sys.argv[1])
+result = adom.solve(problem, adom.networks.ring(8), **request)
 print(result.provenance["native"], repr(float(result.history["error"].iloc[-1])))
 """
 
 
-def solve(tmp_path, **environment):
+def solve(tmp_path, dtype="float64", **environment):
     variables = {**os.environ, "ADOM_CACHE": str(tmp_path), **environment}
-    done = subprocess.run([sys.executable, "-c", SOLVE], env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SOLVE, dtype], env=variables, capture_output=True, text=True, check=True
+    )
     used, error = done.stdout.split()
     return used == "True", float(error), done.stderr
 
@@ -55,6 +58,10 @@ def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path, pure):
     assert "compiling" not in messages
     assert again == error
     assert pure == pytest.approx(error, rel=1e-9)
+    _, single, messages = solve(tmp_path, "float32", CXX=str(hasty))  # whose kernels nobody has asked for so far
+    assert "compiling" in messages
+    assert single == pytest.approx(error, rel=1e-3)
+    assert single != error
 
 
 def test_a_compiler_that_refuses_is_quoted(tmp_path):

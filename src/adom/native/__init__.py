@@ -43,7 +43,7 @@ PLATFORMS = {"cpu": "cpu", "gpu": "CUDA"}
 
 
 @cache
-def problem(backend: str) -> str:
+def problem(backend: str, dtype: str = "float64") -> str:
     """Load the kernels for "cpu" or "gpu", building them if need be; return why they cannot be used, or nothing."""
     if switched_off():
         return "switched off by ADOM_NATIVE=0"
@@ -52,17 +52,23 @@ def problem(backend: str) -> str:
     import jax
 
     try:
-        loaded = _loaded(backend)
+        loaded = _loaded(backend, dtype)
         for name in TARGETS[backend]:
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform=PLATFORMS[backend])
+            handler = jax.ffi.pycapsule(getattr(loaded, name))
+            jax.ffi.register_ffi_target(_target(name, dtype), handler, platform=PLATFORMS[backend])
     except (BuildError, OSError, AttributeError) as error:
         return str(error)
     return ""
 
 
 @cache
-def _loaded(backend: str) -> Any:
-    return ctypes.CDLL(str(library(backend)))
+def _loaded(backend: str, dtype: str) -> Any:
+    return ctypes.CDLL(str(library(backend, dtype)))
+
+
+def _target(name: str, dtype: str) -> str:
+    """Return the name by which XLA knows a kernel for numbers of one type."""
+    return f"{name}_float32" if dtype == "float32" else name
 
 
 def usable(backend: str = "cpu") -> bool:
@@ -70,6 +76,17 @@ def usable(backend: str = "cpu") -> bool:
     import jax
 
     return jax.default_backend() == backend and not problem(backend)
+
+
+def _kernel(name: str, dtype: Any) -> str:
+    """Return the name by which XLA calls a kernel; a processor's for float32 are built when they are first called."""
+    import jax
+
+    if jax.default_backend() != "cpu":
+        return name
+    if reason := problem("cpu", str(dtype)):
+        raise BuildError(f"{reason}; ADOM_NATIVE=0 does without kernels")
+    return _target(name, str(dtype))
 
 
 def logistic_dense(samples: Sequence[Array], x: Array) -> Array:
@@ -114,7 +131,9 @@ def logistic_newton(
     operands = (*scalars, z, z_past, due.astype(jnp.int32))
     out = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in memory]
     aliases = {len(operands) + index: index for index in range(len(memory))}
-    call = jax.ffi.ffi_call("adom_logistic_newton", out, vmap_method="sequential", input_output_aliases=aliases)
+    call = jax.ffi.ffi_call(
+        _kernel("adom_logistic_newton", z.dtype), out, vmap_method="sequential", input_output_aliases=aliases
+    )
     numbers = {name: np.float64(rule) for name, rule in rules.items()}
     parts: Sequence[Array] = call(*operands, *memory, *samples, **numbers)
     return parts
@@ -129,7 +148,7 @@ def logistic_exact(
 
     scalars = [jnp.asarray(scalar, z.dtype) for scalar in (l2, L)]
     out = [jax.ShapeDtypeStruct(z.shape, z.dtype), jax.ShapeDtypeStruct(z.shape[:1], np.int32)]
-    call = jax.ffi.ffi_call("adom_logistic_exact", out, vmap_method="sequential")
+    call = jax.ffi.ffi_call(_kernel("adom_logistic_exact", z.dtype), out, vmap_method="sequential")
     solution, gradients = call(*scalars, z, x, *samples, **limits)
     return solution, gradients
 
@@ -139,7 +158,7 @@ def distances(rows: Array, solution: Array) -> Array:
     import jax
 
     two = jax.ShapeDtypeStruct((2,), np.float64)
-    return jax.ffi.ffi_call("adom_distances", two, vmap_method="expand_dims")(rows, solution)
+    return jax.ffi.ffi_call(_kernel("adom_distances", rows.dtype), two, vmap_method="expand_dims")(rows, solution)
 
 
 def gossip(graph: Array, start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
@@ -194,7 +213,7 @@ def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: A
         np.add.at(total, receiver, weight[:, None] * (v[sender] - v[receiver]))
         return np.asarray(row_sum[:, None] * own + total)
     v, out = np.ascontiguousarray(v), np.empty(own.shape, dtype=own.dtype)
-    function = getattr(_loaded("cpu"), f"adom_gossip_rows_{v.dtype}")
+    function = _loaded("cpu", str(v.dtype)).adom_gossip_rows
     function(*(address(a) for a in (v, start, sender, weight, row_sum, out)), *map(whole, own.shape))
     return out
 
@@ -204,4 +223,4 @@ def _call(name: str, like: Array, *operands: Array) -> Array:
 
     out = jax.ShapeDtypeStruct(like.shape, jax.dtypes.canonicalize_dtype(like.dtype))  # as JAX takes the operands
     # Under vmap an operand that all settings share keeps a leading axis of length 1: the data is not repeated.
-    return jax.ffi.ffi_call(name, out, vmap_method="expand_dims")(*operands)
+    return jax.ffi.ffi_call(_kernel(name, out.dtype), out, vmap_method="expand_dims")(*operands)

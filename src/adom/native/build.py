@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,27 +49,47 @@ class Recipe(NamedTuple):
     called_by_xla: bool = True  # then it needs the headers that jaxlib brings
 
 
-def library(backend: str) -> Path:
-    """Return the compiled kernels for "cpu" or "gpu", or those for "graphs"; they are built if not in the cache."""
-    recipe = _recipe(backend)
+def library(backend: str, dtype: str = "float64") -> Path:
+    """Return the compiled kernels for "cpu" or "gpu", or those for "graphs"; they are built if not in the cache.
+
+    Those for "cpu" are for numbers of one type; the others do not depend on it.
+    """
+    recipe = _recipe(backend, dtype)
     try:
         file = cache_dir() / f"{recipe.source.stem}-{_digest(recipe)}.so"
     except RuntimeError as error:
         raise BuildError(f"there is no folder to keep them in: {error}") from None
     if kind(file) != "file":
-        if recipe.called_by_xla:  # the others take less than a second
-            print("adom: compiling its kernels for this machine, once (some seconds)", file=sys.stderr, flush=True)
-        build(recipe, file)
+        with _alone(file):
+            if kind(file) != "file":  # nobody else has built them meanwhile
+                if recipe.called_by_xla:  # the others take less than a second
+                    print(
+                        "adom: compiling its kernels for this machine, once (ten seconds)", file=sys.stderr, flush=True
+                    )
+                build(recipe, file)
     return file
 
 
-def _recipe(backend: str) -> Recipe:
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Let one process build at a time, where the folder allows locks: ranks would all compile the same."""
+    from filelock import FileLock
+
+    with ExitStack() as held:
+        with suppress(OSError, NotImplementedError):
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            held.enter_context(FileLock(file.with_suffix(".lock"), timeout=LIMIT))
+        yield
+
+
+def _recipe(backend: str, dtype: str) -> Recipe:
     here = Path(__file__)
     if backend in ("cpu", "graphs"):
         compiler = _find("C++", os.environ.get("CXX"), "c++", "g++", "clang++")
         if backend == "graphs":
             return Recipe(here.with_name("graphs.cc"), compiler, GRAPH_FLAGS, "-march=native", called_by_xla=False)
-        return Recipe(here.with_name("kernels.cc"), compiler, HOST_FLAGS, "-march=native")
+        flags = (*HOST_FLAGS, "-DADOM_FLOAT32") if dtype == "float32" else HOST_FLAGS
+        return Recipe(here.with_name("kernels.cc"), compiler, flags, "-march=native")
     home = os.environ.get("CUDA_HOME")
     compiler = _find("CUDA", "nvcc", f"{home}/bin/nvcc" if home else None, "/usr/local/cuda/bin/nvcc")
     return Recipe(here.with_name("kernels.cu"), compiler, GPU_FLAGS, "-arch=native")
@@ -82,7 +104,7 @@ def _find(language: str, *names: str | None) -> str:
 
 
 def build(recipe: Recipe, file: Path) -> None:
-    """Compile into `file`; another process may be doing the same, and the last one wins."""
+    """Compile into `file`; where two processes do the same, the last one wins."""
     include = []
     if recipe.called_by_xla:
         import jax

@@ -7,6 +7,8 @@
 // They are called by XLA inside its compiled loop (adom.native registers them). A leading axis, if there is one,
 // is a batch of settings: the loop over it is innermost, so that all settings share one pass over the data.
 // Results do not depend on the number of threads: every row is summed by one thread in one order.
+//
+// One compilation is for numbers of one type, float64 or, with ADOM_FLOAT32, float32: half the time to wait for.
 
 #include <algorithm>
 #include <atomic>
@@ -33,6 +35,14 @@ namespace ffi = xla::ffi;
 #define INLINE inline __attribute__((always_inline))
 
 namespace {
+
+#ifdef ADOM_FLOAT32
+using Number = float;
+constexpr ffi::DataType kNumber = ffi::F32;
+#else
+using Number = double;
+constexpr ffi::DataType kNumber = ffi::F64;
+#endif
 
 // ---------------------------------------------------------------- vectors
 // One register of the machine. Longer vectors would do as well, but compilers keep them in memory.
@@ -762,11 +772,10 @@ struct SparseSamples {
 template <typename T, typename Run>
 ffi::Error WithSamples(const ffi::RemainingArgs& buffers, int64_t n, int64_t d, const Run& run) {
   const bool dense = buffers.size() == 2;
-  const ffi::DataType type = sizeof(T) == 8 ? ffi::F64 : ffi::F32;
   std::vector<ffi::AnyBuffer> parts;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const auto part = buffers.get<ffi::AnyBuffer>(i);
-    if (!part || part->element_type() != (!dense && i >= 1 && i <= 3 ? ffi::S32 : type))
+    if (!part || part->element_type() != (!dense && i >= 1 && i <= 3 ? ffi::S32 : kNumber))
       return ffi::Error::InvalidArgument("adom: samples of an unknown type");
     parts.push_back(*part);
   }
@@ -835,41 +844,36 @@ void RunExact(ffi::ThreadPool& pool, int64_t iterations, int64_t halvings, const
   });
 }
 
-// run(out) with the right type of number, after a look at the types of everything.
+// run(out), after a look at the types of everything.
 template <typename Run>
-ffi::Error ByType(std::initializer_list<ffi::AnyBuffer> numbers, std::initializer_list<ffi::AnyBuffer> indices,
-                  ffi::Result<ffi::AnyBuffer> out, const Run& run) {
-  const ffi::DataType type = out->element_type();
+ffi::Error Checked(std::initializer_list<ffi::AnyBuffer> numbers, std::initializer_list<ffi::AnyBuffer> indices,
+                   ffi::Result<ffi::AnyBuffer> out, const Run& run) {
   for (const ffi::AnyBuffer& buffer : numbers)
-    if (buffer.element_type() != type) return ffi::Error::InvalidArgument("adom: numbers of different types");
+    if (buffer.element_type() != kNumber) return ffi::Error::InvalidArgument("adom: numbers of another type");
   for (const ffi::AnyBuffer& buffer : indices)
     if (buffer.element_type() != ffi::S32) return ffi::Error::InvalidArgument("adom: indices must be int32");
-  if (type == ffi::F64)
-    run(reinterpret_cast<double*>(out->untyped_data()));
-  else if (type == ffi::F32)
-    run(reinterpret_cast<float*>(out->untyped_data()));
-  else
-    return ffi::Error::InvalidArgument("adom: numbers must be float64 or float32");
+  if (out->element_type() != kNumber) return ffi::Error::InvalidArgument("adom: results of another type");
+  run(reinterpret_cast<Number*>(out->untyped_data()));
   return ffi::Error::Success();
 }
 
 ffi::Error LogisticDense(ffi::ThreadPool pool, ffi::AnyBuffer rows, ffi::AnyBuffer weights, ffi::AnyBuffer x,
                          ffi::Result<ffi::AnyBuffer> out) {
-  return ByType({rows, weights, x}, {}, out, [&](auto* to) { RunDense(pool, rows, weights, x, to); });
+  return Checked({rows, weights, x}, {}, out, [&](Number* to) { RunDense(pool, rows, weights, x, to); });
 }
 
 ffi::Error LogisticSparse(ffi::ThreadPool pool, ffi::AnyBuffer value, ffi::AnyBuffer feature, ffi::AnyBuffer start,
                           ffi::AnyBuffer node_start, ffi::AnyBuffer weights, ffi::AnyBuffer x,
                           ffi::Result<ffi::AnyBuffer> out) {
-  return ByType({value, weights, x}, {feature, start, node_start}, out,
-                [&](auto* to) { RunSparse(pool, value, feature, start, node_start, weights, x, to); });
+  return Checked({value, weights, x}, {feature, start, node_start}, out,
+                [&](Number* to) { RunSparse(pool, value, feature, start, node_start, weights, x, to); });
 }
 
 ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer start, ffi::AnyBuffer sender,
                   ffi::AnyBuffer weight, ffi::AnyBuffer row_sum, ffi::AnyBuffer v,
                   ffi::Result<ffi::AnyBuffer> out) {
-  return ByType({weight, row_sum, v}, {graph, start, sender}, out,
-                [&](auto* to) { RunGossip(pool, graph, start, sender, weight, row_sum, v, to); });
+  return Checked({weight, row_sum, v}, {graph, start, sender}, out,
+                [&](Number* to) { RunGossip(pool, graph, start, sender, weight, row_sum, v, to); });
 }
 
 ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, double slow, double shortest,
@@ -884,9 +888,9 @@ ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, d
   const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding, system};
   const NewtonBuffers in{l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse};
   ffi::Error outcome = ffi::Error::Success();
-  const ffi::Error types = ByType(
-      {l2, L, z, z_past, x, residual, length, contraction, longest, inverse}, {due, gradients}, x_next, [&](auto* to) {
-        outcome = WithSamples<std::remove_pointer_t<decltype(to)>>(
+  const ffi::Error types = Checked(
+      {l2, L, z, z_past, x, residual, length, contraction, longest, inverse}, {due, gradients}, x_next, [&](Number* to) {
+        outcome = WithSamples<Number>(
             buffers, Axis(x, 2), Axis(x, 1), [&](const auto& samples) {
               RunNewton(pool, rules, samples, in, to, *residual_next, *length_next, *contraction_next, *longest_next,
                         *gradients_next, *inverse_next);
@@ -899,8 +903,8 @@ ffi::Error LogisticExact(ffi::ThreadPool pool, int64_t iterations, int64_t halvi
                          ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer start, ffi::RemainingArgs buffers,
                          ffi::Result<ffi::AnyBuffer> x, ffi::Result<ffi::AnyBuffer> gradients) {
   ffi::Error outcome = ffi::Error::Success();
-  const ffi::Error types = ByType({l2, L, z, start}, {*gradients}, x, [&](auto* to) {
-    outcome = WithSamples<std::remove_pointer_t<decltype(to)>>(
+  const ffi::Error types = Checked({l2, L, z, start}, {*gradients}, x, [&](Number* to) {
+    outcome = WithSamples<Number>(
         buffers, Axis(z, 2), Axis(z, 1), [&](const auto& samples) {
           RunExact(pool, iterations, halvings, samples, l2, L, z, start, to, *gradients);
         });
@@ -974,13 +978,9 @@ void RunDistances(ffi::ThreadPool& pool, ffi::AnyBuffer rows, ffi::AnyBuffer sol
 
 ffi::Error Distances(ffi::ThreadPool pool, ffi::AnyBuffer rows, ffi::AnyBuffer solution,
                      ffi::Result<ffi::Buffer<ffi::F64>> out) {
-  const ffi::DataType type = rows.element_type();
-  if (solution.element_type() != ffi::F64 || (type != ffi::F64 && type != ffi::F32))
-    return ffi::Error::InvalidArgument("adom: rows must be float64 or float32, the solution float64");
-  if (type == ffi::F64)
-    RunDistances<double>(pool, rows, solution, out->typed_data());
-  else
-    RunDistances<float>(pool, rows, solution, out->typed_data());
+  if (solution.element_type() != ffi::F64 || rows.element_type() != kNumber)
+    return ffi::Error::InvalidArgument("adom: rows of another type, or a solution that is not float64");
+  RunDistances<Number>(pool, rows, solution, out->typed_data());
   return ffi::Error::Success();
 }
 
@@ -1008,15 +1008,9 @@ ffi::Error Exchange(ffi::BufferR0<ffi::S64> fetch, ffi::BufferR0<ffi::S64> clock
 
 }  // namespace
 
-extern "C" void adom_gossip_rows_float64(const double* v, const int32_t* start, const int32_t* sender,
-                                         const double* weight, const double* row_sum, double* out, int64_t rows,
-                                         int64_t d) {
-  GossipRows<double>(v, start, sender, weight, row_sum, out, rows, d);
-}
-extern "C" void adom_gossip_rows_float32(const float* v, const int32_t* start, const int32_t* sender,
-                                         const float* weight, const float* row_sum, float* out, int64_t rows,
-                                         int64_t d) {
-  GossipRows<float>(v, start, sender, weight, row_sum, out, rows, d);
+extern "C" void adom_gossip_rows(const Number* v, const int32_t* start, const int32_t* sender, const Number* weight,
+                                 const Number* row_sum, Number* out, int64_t rows, int64_t d) {
+  GossipRows<Number>(v, start, sender, weight, row_sum, out, rows, d);
 }
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_dense, LogisticDense,
