@@ -3,6 +3,7 @@
 import pytest
 
 from adom.agents.auto import START, Auto
+from adom.run.auto.policy import Policy
 from support.agents_made import World, exact, make_agent, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]
@@ -56,3 +57,32 @@ def test_agents_at_rest_assume_what_the_network_needs_again(monkeypatch):
         w.tick()
     assert max(agent.settings.chi for agent in agents) < 6
     assert w.error(exact(list(functions.values()))) < 1e-12
+
+
+def test_all_forget_what_was_good_when_one_says_that_others_are_there():
+    """One that went on going back to its half's answer kept the others from ever leaving it."""
+    told, learning = (made(name, "adom") for name in NAMES[:2])
+    w = World([told, learning], [("n0", "n1")])
+    w.start()
+    w.run(200)
+    settings = learning.settings
+    settings._good, settings._good_step, settings._grew = (1, learning.rows.state, {}), 1e-15, 3
+    told.settings._changed = True  # others are there than before, which the other one has not noticed
+    w.run(30)
+    assert told.settings._now == settings._now
+    assert settings._grew == 0
+    assert settings._good is None or settings._good[0] >= settings._now[0]
+
+
+def test_a_run_that_grows_again_and_again_stops_going_back(monkeypatch):
+    """The state that it goes back to may be of another network than the present one."""
+    w = World([made(name, "adom") for name in NAMES], LINKS)
+    w.start()
+    w.run(100)
+    for agent in w.agents.values():
+        settings = agent.settings
+        settings._good, settings._good_step = (1, agent.rows.state, dict(agent.rows.entries)), 0.0
+    decide = Policy.decide
+    monkeypatch.setattr(Policy, "decide", lambda *given: decide(*given)._replace(back=True, good=False))
+    w.run(4000)
+    assert all(agent.settings._good is None for agent in w.agents.values())

@@ -2,7 +2,8 @@
 
 All use the settings (block, power, centre, rounds, start, keep, back, rest) that are greatest in this order of those
 they have heard of; canaries try assumptions around the centre, `keep` says whether the state at their start is one to
-go back to, `back` which such state to go on from, `rest` whether momentum starts afresh. A block has four quarters. At
+go back to, or that no earlier one is, `back` which such state to go on from, `rest` whether momentum starts afresh. A
+block has four quarters. At
 the end of each, an agent notes what it saw of the canaries, and for some rounds all repeat the greatest they have
 heard; then each takes the same decision from the same numbers, and tells it for as long before it comes into force. One
 that has not heard all, since it came late or messages were lost, waits for the others' decision and takes it over. So
@@ -38,8 +39,10 @@ LOOK = 3
 """Numbers of a look beside those of canaries: the run's longest step, the size of its answer, whether f_i changed."""
 HEAD = 8
 """Numbers that name the settings."""
-POWER, CENTRE, ROUNDS, START = 1, 2, 3, 4
+POWER, CENTRE, ROUNDS, START, KEEP, BACK = 1, 2, 3, 4, 5, 6
 """Places in them."""
+GOOD, ANEW = 1, 2
+"""Values of `keep`: a state to go back to; one from which on others are there than before, so that none before is."""
 SPARE = 2
 """Powers beyond that of a path."""
 SHORT_BLOCK = 64
@@ -55,6 +58,8 @@ FAR = 10**7
 """The most rounds of a block that is believed, and the most rounds ahead at which it may begin."""
 LATE = 4
 """Agreement times after which an agent that lacks numbers decides with what it has."""
+TIMES = 3
+"""Times that a run goes back to one state; where it grows again all the same, it was good for another network."""
 SEED = 17
 
 
@@ -114,7 +119,7 @@ class Auto:
         self._whole = self._fresh = True  # whether this agent was there for all of the block; whether it has just begun
         self._waiting = self._changed = self._altered = False
         self._good: tuple[int, Any, dict[str, Array]] | None = None  # a block, and the state at its start
-        self._good_step, self._grew = np.inf, 0
+        self._good_step, self._grew, self._times = np.inf, 0, 0
         self._x, self._answers = np.zeros(self._dim), np.zeros(self.canaries)
         self._greatest, self._moved = np.zeros(self.canaries), 0.0
         self._key: tuple[Any, ...] = ()
@@ -253,9 +258,12 @@ class Auto:
         assert self._next is not None
         whole = self._next[START] == number
         self._now, self._next, self._whole = self._next, None, whole
-        if self._now[POWER:START] == self._opening:
+        opening, anew = self._now[POWER:START] == self._opening, self._now[KEEP] == ANEW
+        if anew:
+            self._changed, self._good, self._good_step, self._grew = False, None, np.inf, 0
+        if opening or anew:
             self._policy = Policy(self.cls, self._policy.constants, self.cls.plain)
-        else:
+        if not opening:
             self._policy.begin(self._now[CENTRE], self._now[ROUNDS])
         self._policy.power = self._now[POWER]
         self._window = self._policy.window
@@ -267,12 +275,11 @@ class Auto:
         self._greatest, self._moved = np.zeros(self.canaries), 0.0
 
     def _begin_anew(self, number: int) -> None:
-        """Forget what was seen of a network of others than those who are there now; look again soon."""
+        """Let all forget what was seen of a network of others than those who are there now, and look again soon."""
         early = self._now[ROUNDS] < SHORT_BLOCK
         opening = self._opening if early else (*self._now[POWER:ROUNDS], SHORT_BLOCK)
-        self._changed, self._policy = False, Policy(self.cls, self._policy.constants, self.cls.plain)
-        self._good, self._good_step, self._grew, self.why = None, np.inf, 0, "others are there than before"
-        self._next = (self._now[0] + 1, *opening, number + self._agreement, 0, 0, 0)
+        self._changed, self.why = False, "others are there than before"
+        self._next = (self._now[0] + 1, *opening, number + self._agreement, ANEW, 0, 0)
 
     def _see(self) -> bool:
         """Give the policy the next look; return whether the block is over."""
@@ -296,8 +303,11 @@ class Auto:
             self._good, self._good_step = None, np.inf
         decision = self._policy.decide(number, flattest, steepest)
         step = self._numbers[(self._looks - 1) * (self.canaries + LOOK) + self.canaries]
-        grown = decision.back and self._good is not None and step > MUCH * self._good_step
+        grown = decision.back and step > MUCH * self._good_step
         back = self._good[0] if grown and self._good is not None else 0
+        self._times = self._times + 1 if back and back == self._now[BACK] else 0
+        if self._times >= TIMES:
+            back, self._good, self._good_step = 0, None, np.inf
         if decision.good:
             self._good_step = step
         most, centre = self._most, self._policy.centre
@@ -310,7 +320,7 @@ class Auto:
         longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual)  # or a wild guess would last for minutes
         rounds = min(self._policy.block.rounds, int(longest))
         about = (power, min(centre, most), rounds, number + self._agreement)
-        self._next = (self._now[0] + 1, *about, int(decision.good), back, int(rest))
+        self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why
 
     def plant(self, rows: Rows, function: Function) -> None:
@@ -321,7 +331,7 @@ class Auto:
         block, *_, keep, back, rest = self._now
         if back and self._good is not None and self._good[0] == back:
             rows.state, rows.entries = self._good[1], dict(self._good[2])
-        elif keep:
+        elif keep == GOOD:
             self._good = (block, rows.state, dict(rows.entries))
         if rest:
             rows.rest()
