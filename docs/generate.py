@@ -27,8 +27,9 @@ of f_i at x_i in row i, grad F*(z) the solution of grad f_i(x) = z_i. One use of
 vectors travel in it. Everything starts at 0.
 
 The column "network" has what a method's proof asks for: {needs}. A run on a network outside of it is made all the
-same; `Result.outside` says so, and the commands print it. Where one round does not connect the nodes, steps are of
-windows of rounds that do, whatever the method.
+same; `Result.outside` says so, and the commands print it. No proof speaks of links that are late, coarse, partial or
+noisy, or of lost messages. Where one round does not connect the nodes, steps are of windows of rounds that do; with
+`auto`, and by Push-Pull and Push-DIGing, a step is one round all the same.
 
 """
 

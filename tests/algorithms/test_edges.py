@@ -10,7 +10,9 @@ import adom
 from adom.algorithms import METHODS, Constants, method_class
 from support.reference import Gossip, Oracle, quadratics
 
-SAFE = [(name, "theory") for name in METHODS] + [(name, "unit") for name in ("adom", "pngd", "adom+", "acc-gt")]
+SAFE = [(name, "theory") for name in METHODS] + [
+    (name, "unit") for name in ("adom", "pngd", "adom+", "acc-gt", "acc-dngd")
+]
 
 
 def nearly_complete(nodes, missing):
@@ -70,3 +72,4 @@ def test_beyond_the_edges_the_formulas_are_those_of_the_methods_page():
     assert (unit.eta, unit.tau) == pytest.approx((2 * 10 / 32, 0.2 / 32), rel=1e-14)
     assert method_class("adom+").unit(c).sigma_2 == pytest.approx(0.2 / 32, rel=1e-14)
     assert method_class("acc-gt").unit(c).a == pytest.approx(1 / (50 * 32**3), rel=1e-14)
+    assert method_class("acc-dngd").unit(Constants(2.0, 2.0, 0.5)).eta == pytest.approx(1 / (2 * 8), rel=1e-14)

@@ -247,6 +247,22 @@ def test_wrong_values_of_a_method_are_refused_in_flags(refused: Any) -> None:
     assert "tau must lie in (0, 1), got 2.0; --parameters theory gives a valid one" in message
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("solve --bits 8 --noise 0.1", "copies that feedback keeps at both ends; give --no-feedback"),
+        ("solve --bits 8 --one-way 0.1", "differ for ever; give --no-feedback, or no loss"),
+        ("solve --delay 1 --one-way 0.1", "come late or with noise; give --no-healing"),
+        ("solve --bits 8", "--parameters auto measures on links that carry ... take 'theory', 'unit' or 'tuned'"),
+        ("verify --bits 8", "got a quantised network; leave --delay, --bits, --keep, --noise, --one-way"),
+    ],
+)
+def test_what_links_cannot_do_is_refused_in_flags(line: str, words: str, refused: Any) -> None:
+    message = refused(*line.split(), "--nodes", 4, "--samples", 5, "--dim", 4, "--network", "ring")
+    for fragment in words.split(" ... "):
+        assert fragment in message
+
+
 def test_a_flag_of_the_relative_tolerance_wins_over_the_files_absolute_one(adom: Any) -> None:
     Path("tight.toml").write_text("[run]\ntol = 1e-12\nrtol = 1e-10\n")
     small = ["--nodes", 4, "--samples", 5, "--dim", 4, "--kappa", 10, "--network", "ring", "--oracle", "gd:1", "--json"]

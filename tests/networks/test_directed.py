@@ -264,6 +264,7 @@ def test_description():
         "nodes": 4,
         "graphs": 2,
         "period": 3,
+        "window": 1,
         "arcs_min": 4,
         "arcs_mean": pytest.approx(14 / 3),
         "arcs_max": 6,
@@ -287,15 +288,61 @@ def test_a_network_never_changes():
     assert network.recipe["nodes"] == 6
 
 
-def test_error_names_the_first_broken_round_and_its_strong_components():
-    fine = nx.cycle_graph(5, create_using=nx.DiGraph)
-    broken = nx.DiGraph([(3, 0), (0, 3), (1, 2), (2, 1), (2, 4), (4, 1), (0, 1)])
+def digraph(nodes, arcs):
+    graph = nx.empty_graph(nodes, create_using=nx.DiGraph)
+    graph.add_edges_from(arcs)
+    return graph
+
+
+def test_error_names_the_strong_components_of_all_rounds_together():
+    one = digraph(5, [(3, 0), (1, 2), (2, 4), (0, 1)])
+    other = digraph(5, [(0, 3), (2, 1), (4, 1)])
     with pytest.raises(InputError) as caught:
-        from_digraphs([fine, fine, fine, broken, nx.path_graph(5, create_using=nx.DiGraph)])
+        from_digraphs([one, other])
     assert str(caught.value) == (
-        "the graph of round 3 is not strongly connected: 2 components, {0, 3} and {1, 2, 4}; "
-        "Push-Pull needs a directed path from every node to every other: add arcs between them"
+        "the arcs of all 2 rounds together are not strongly connected: 2 components, {0, 3} and {1, 2, 4}; "
+        "some nodes never hear of some others: add arcs between them"
     )
+    with pytest.raises(InputError, match=r"the graph of round 0 is not strongly connected: 3 components, .*; some"):
+        from_digraphs([nx.path_graph(3, create_using=nx.DiGraph)] * 2)
+    assert from_digraphs([one, other, digraph(5, [(1, 0)])]).window == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=6), min_size=1))
+def test_the_window_is_the_least_and_chi_that_of_the_worst_windows_product(nodes, rounds):
+    graphs = [digraph(nodes, {(a % nodes, b % nodes) for a, b in arcs if (a - b) % nodes}) for arcs in rounds[:6]]
+    period = len(graphs)
+
+    def joined(length):
+        unions = (nx.compose_all([graphs[(s + i) % period] for i in range(length)]) for s in range(period))
+        return all(map(nx.is_strongly_connected, unions))
+
+    if not joined(period):
+        with pytest.raises(InputError, match="not strongly connected"):
+            from_digraphs(graphs)
+        return
+    network, rho = from_digraphs(graphs), 0.0
+    assert network.window == next(length for length in range(1, period + 1) if joined(length))
+    assert network.connected == (network.window == 1)
+    for start in range(period):
+        for matrix in (network.row_stochastic, network.column_stochastic):
+            product = np.eye(nodes)
+            for k in range(start, start + network.window):
+                product = matrix(k) @ product
+            rho = max(rho, np.sort(np.abs(np.linalg.eigvals(product)))[-2])
+    # Where eigenvalues meet, they are known to the root of rounding only; windows take a further root of them.
+    assert 1 - 1 / network.chi == pytest.approx(rho ** (1 / network.window), rel=1e-3, abs=0.01)
+
+
+def test_dense_and_sparse_windows_have_the_same_chi(monkeypatch):
+    arcs = [(i, (i + 1) % 120) for i in range(120)] + [(i, (7 * i + 3) % 120) for i in range(120) if i != 59]
+    halves = [digraph(120, [arc for arc in arcs[part::2] if arc[0] != arc[1]]) for part in (0, 1)]
+    dense = from_digraphs(halves)
+    assert dense.window == 2
+    assert dense.describe()["chi"] == dense.chi
+    monkeypatch.setattr("adom.networks.spectra.DENSE", 100)
+    assert from_digraphs(halves).chi == pytest.approx(dense.chi, rel=1e-6)
 
 
 def test_the_remedy_for_self_loops_works():

@@ -48,6 +48,7 @@ def test_recipes_make_the_same_network_again():
         (lambda: sparsified(ring(5), 0.0), "keep must be a finite number above 0"),
         (lambda: sparsified(ring(5), 0.5, "best"), "choice must be one of largest, random"),
         (lambda: noisy(ring(5), -1.0), "std must be a finite number at least 0"),
+        (lambda: noisy(ring(5), 1e200), r"at most 1e\+150, got 1e\+200; the squares of larger numbers overflow"),
         (lambda: delayed(delayed(ring(5), 1), 1), "1 rounds late already"),
         (lambda: noisy(noisy(ring(5), 1.0), 1.0), "noise of 1 already"),
         (lambda: quantised(sparsified(ring(5), 0.5), feedback=False), "give both wrappers the same"),

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import adom
-from adom.algorithms import method_class
-from adom.networks import delayed, geometric, lossy, noisy, quantised, sparsified
+from adom.algorithms import METHODS, method_class
+from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, sparsified
 from adom.networks.channel import Channel, Quantised, Sparsified
+from adom.run.auto.choice import pilot_for
+from adom.run.constants import make_method
 from adom.run.local.channel import link_channel
+from adom.run.lossy import as_run
 from adom.util.compile_cache import double_precision
 
 NODES, DIM = 12, 3
@@ -80,6 +83,8 @@ def test_floats_are_counted_as_bits_of_whole_messages(problem, network):
         sparsified(network, 0.3): -(-2 * (64 + 2) // 64),  # the place of one of three takes two bits
         sparsified(network, 0.3, "random"): 2,
         quantised(sparsified(network, 0.6), 4): -(-2 * (2 * (4 + 2) + 64) // 64),
+        sparsified(network, 1.0): 2 * 3,  # nothing is left out, and no place is sent
+        quantised(quantised(network, 8), 20): -(-2 * (3 * 20 + 64) // 64),  # one scale: what is sent is sent once
     }
     with double_precision():
         for imperfect, size in sizes.items():
@@ -184,3 +189,61 @@ def test_what_imperfect_links_cannot_carry(problem, network):
             solved(problem, delayed(network, 2), method)
     with pytest.raises(adom.InputError, match=r"measures on links that carry what was sent"):
         adom.solve(problem, quantised(network), "adom", "auto", rounds=10)
+    with pytest.raises(adom.InputError, match=r"got a quantised network; verify on the one that it was made of"):
+        adom.verify(problem, quantised(network), rounds=10)
+
+
+WRAPPED = {
+    "lossy": lambda network: lossy(network, 0.1),
+    "late": lambda network: delayed(network, 1),
+    "coarse": quantised,
+    "noisy": lambda network: noisy(network, 1e-3),
+    "late windows": lambda network: delayed(failing(network, 0.9, graphs=40), 1),
+}
+
+
+def refusal(problem, network, name, parameters):
+    """Return why a run would be refused; "" if it would not be."""
+    try:
+        method = make_method(problem, network, name, parameters)
+        if parameters != "auto" or pilot_for(problem, network, type(method)) is None:
+            as_run(method, network, DIM)
+    except adom.InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("links", WRAPPED)
+@pytest.mark.parametrize("parameters", ["auto", "unit"])
+def test_no_refusal_has_a_remedy_that_is_refused_too(problem, network, parameters, links):
+    imperfect, refused = WRAPPED[links](network), []
+    for name in METHODS:
+        message = refusal(problem, imperfect, name, parameters)
+        remedies = [(name, word) for word in ("theory", "unit") if f"'{word}'" in message]
+        remedies += [("nids", parameters)] * ("NIDS" in message)
+        if message:
+            refused.append(name)
+            assert remedies or "take the network without delay, or use repair=True" in message, name
+        for method, given in remedies:
+            assert refusal(problem, imperfect, method, given) == "", (name, method, given)
+    assert {"msda", "opapc", "pngd", "push-pull", "push-diging"} <= set(refused)
+    assert ("nids" in refused) == (links == "late windows")
+
+
+def test_no_proof_speaks_of_imperfect_links(problem, network):
+    fixed = geometric(NODES, 0.7, seed=1)
+    whole = "links that carry every message, whole and at once"
+    for imperfect in (
+        delayed(fixed, 1),
+        quantised(fixed),
+        sparsified(fixed, 0.5),
+        noisy(fixed, 0.1),
+        lossy(fixed, 0.1),
+    ):
+        for method in ("adom", "nids"):
+            assert solved(problem, imperfect, method, 2).outside == f"proved for {whole}"
+    assert solved(problem, delayed(network, 1), "nids", 2).outside == (
+        f"proved for networks that do not change, and for {whole}"
+    )
+    assert solved(problem, lossy(fixed, leaving={2: 1}), "adom", 2).outside == "proved for nodes that stay"
+    assert solved(problem, lossy(fixed), "adom", 2).outside == ""

@@ -3,13 +3,24 @@
 from dataclasses import replace
 
 import jax
+import networkx as nx
 import numpy as np
 import pytest
 
 import adom
 from adom.algorithms import method_class
 from adom.errors import InputError
-from adom.networks import Network, bounded, failing, from_contacts, ring, waypoint, windowed
+from adom.networks import (
+    DirectedNetwork,
+    Network,
+    bounded,
+    failing,
+    from_contacts,
+    from_digraphs,
+    ring,
+    waypoint,
+    windowed,
+)
 from adom.run.ranks.solve import on_one_rank
 from adom.run.request import Request
 
@@ -112,6 +123,58 @@ def test_engines_batches_and_replay_agree(problem, network):
     assert both[1].last["round"] == alone.last["round"]
     motion = adom.replay(alone, problem, network)
     assert motion.rounds[1] == network.window
+
+
+@pytest.fixture(scope="module")
+def by_turns() -> DirectedNetwork:
+    """Two directed paths, a circle together; in every round some nodes hear nobody, and some are heard by nobody."""
+    halves = [nx.DiGraph([(0, 1), (1, 2), (2, 3)]), nx.DiGraph([(3, 4), (4, 5), (5, 0)])]
+    for half in halves:
+        half.add_nodes_from(range(NODES))
+    return from_digraphs(halves)
+
+
+def test_directed_rounds_need_not_be_strongly_connected_each(problem, by_turns):
+    """Push-DIGing by hand, round by round; ranks and batches do the same."""
+    method = method_class("push-diging")(a=0.01)
+    result = adom.solve(problem, by_turns, method, rounds=30)
+    gradient = ExactOracle(problem).gradient
+    with jax.enable_x64(True):
+        x, v = np.zeros((NODES, DIM)), np.ones((NODES, 1))
+        s = g = gradient(x)
+        for k in range(30):
+            C = by_turns.column_stochastic(k)
+            v, x, s, before = C @ v, C @ (v * x - 0.01 * s), C @ s, g
+            x = x / v
+            g = gradient(x)
+            s = s + g - before
+    np.testing.assert_allclose(result.x, x, rtol=1e-10)
+    assert result.last["floats_sent"] == 30 * 3 * (2 * DIM + 1)
+    assert result.provenance["window"] == 1
+    ranks = on_one_rank(problem, by_turns, "push-diging", {"a": 0.01}, Request(rounds=30))
+    np.testing.assert_allclose(ranks.x, result.x, rtol=1e-12)
+    both = adom.solve_many(problem, by_turns, [method, replace(method, a=0.005)], rounds=30)
+    np.testing.assert_allclose(both[0].x, result.x, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("parameters", "rounds"), [("unit", 20_000), ("auto", 3000)])
+@pytest.mark.parametrize("name", ["push-diging", "push-pull"])
+def test_directed_methods_converge_on_windows(problem, by_turns, name, parameters, rounds):
+    result = adom.solve(problem, by_turns, name, parameters, rounds=rounds, tol=1e-10, record_every=10)
+    assert result.status == "converged"
+    assert result.outside == ("" if name == "push-diging" else "proved for networks that do not change")
+
+
+def test_rounds_that_are_not_connected_are_outside_of_some_proofs(problem, network):
+    """With windows for steps they are not; with `auto`, steps are rounds."""
+    for name, parameters, outside in (
+        ("adom", "auto", "proved for graphs that are connected in every round"),
+        ("adom", "unit", ""),
+        ("diging", "auto", ""),
+        ("nids", "unit", "proved for networks that do not change"),
+    ):
+        assert adom.solve(problem, network, name, parameters, rounds=50).outside == outside, (name, parameters)
+    assert adom.solve(problem, ring(NODES), "adom", "auto", rounds=5).outside == ""
 
 
 @pytest.mark.parametrize("method", ["adom", "adom+"])

@@ -73,8 +73,11 @@ class AccDNGD(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """eta = (mu / L)^(3/7) / (L chi^3)."""
-        return cls._with_step(constants, constants.kappa ** (-3 / 7) / (constants.L * constants.chi**3))
+        """eta = (mu / L)^(3/7) / (L chi^3), but no more than 1 / (4 L).
+
+        Longer steps can diverge where a round averages nearly fully.
+        """
+        return cls._with_step(constants, min(constants.kappa ** (-3 / 7) / constants.chi**3, 1 / 4) / constants.L)
 
     @classmethod
     def _with_step(cls, constants: Constants, eta: float) -> Self:

@@ -25,7 +25,8 @@ class PushPull(Method):
     R keeps a consensus a consensus, C keeps the sum: the rows of ``s`` sum to those of grad F(x) throughout. Both are
     built from the same directed graph, R_ij = 1 / (1 + in-degree of i) and C_ij = 1 / (1 + out-degree of j) where j
     sends to i or i = j, so no node needs to know more than its own neighbours. An undirected graph is one in which
-    every link goes both ways.
+    every link goes both ways. The source proves it on graphs that do not change, and for random gossip; a
+    close relative, TV-AB, is proved where graphs change (arXiv:1810.07393).
 
     Parameters
     ----------
@@ -49,6 +50,7 @@ class PushPull(Method):
     title = "Push-Pull"
     oracle = "primal"
     vectors_per_round = 2
+    needs = "fixed"
     directed = True
     complexity = "linear; directed graphs, no closed form in chi"
     reference = "Pu, Shi, Xu and Nedic 2020, arXiv:1810.06653"

@@ -22,7 +22,7 @@ def end(skipped: dict[str, str], outside: str, interrupted: bool) -> int:
     for reason, labels in reasons.items():
         output.note(f"{', '.join(labels)} did not run: {reason}")
     if outside:
-        output.note(f"warning: this network changes; {outside}")
+        output.note(f"warning: outside of their proofs: {outside}")
     if interrupted:
         output.note("interrupted; what was done so far is saved")
     return Exit.INTERRUPTED if interrupted else Exit.DONE

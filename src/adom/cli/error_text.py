@@ -43,8 +43,16 @@ PYTHON = (
     (r"or a dict of values, got", "or values as in eta=0.1, got"),
     (r"give parameters='tuned'", "give tuned alone"),
     (r"give parameters='auto'", "give auto alone"),
+    (r"tell the two apart by pairs \(label, method\) such as .*", "give `name` in your own class another value"),
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave that number out", "leave --dim out"),
+    (r"take feedback=False", "give --no-feedback"),
+    (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
+    (r"^parameters='(\w+)'", r"--parameters \1"),
+    (
+        r"verify on the one that it was made of",
+        "leave --delay, --bits, --keep, --noise, --one-way, --leaving and --joining out",
+    ),
     (r"^alpha=", "--alpha "),
     (
         r"give a problem or a network that depends on the seed, e\.g\. .*",

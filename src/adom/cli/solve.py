@@ -59,7 +59,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     elif result.status == "interrupted":
         output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved")
     if result.outside:
-        output.note(f"warning: {result.label} is {result.outside}; this one changes")
+        output.note(f"warning: outside of its proof: {result.label} is {result.outside}")
     return ranks.leave(code)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..native import graphs as compiled
-from .links import Bools, Ints, Links, Longs
+from .links import Bools, Ints, Longs
 
 NAMED = 6
 """Nodes of a component, and components, that an error message names."""
@@ -40,18 +39,6 @@ def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int,
     count, labels = raw_labels(nodes, pairs, strong)
     first = np.unique(labels, return_index=True)[1]
     return count, np.argsort(np.argsort(first)).astype(np.int32)[labels]
-
-
-def require_strong(links: Links, order: Ints) -> None:
-    """Refuse a directed network that falls apart; name the first round in which it does, and the components."""
-    used, first = np.unique(order, return_index=True)
-    for k, g in sorted(zip(first.tolist(), used.tolist(), strict=True)):
-        count, labels = component_labels(links.nodes, links.edges[links.rows(g)], strong=True)
-        if count > 1:
-            raise InputError(
-                f"the graph of round {k} is not strongly connected: {name_components(count, labels)}; "
-                "Push-Pull needs a directed path from every node to every other: add arcs between them"
-            )
 
 
 def name_components(count: int, labels: Ints) -> str:

@@ -1,10 +1,11 @@
-"""Directed, possibly changing networks for Push-Pull: messages travel along arcs, from sender to receiver.
+"""Directed, possibly changing networks: messages travel along arcs, from sender to receiver.
 
 One directed graph gives two averaging matrices, with self-weights always positive. A receiver can weigh the
 messages it gets, so R is row-stochastic: ``R_ij = 1 / (1 + in-degree of i)`` for j = i and every j that sends to i. A
 sender can split its own value, so C is column-stochastic: ``C_ij = 1 / (1 + out-degree of j)`` for i = j and
 every i that j sends to. On a strongly connected graph both are primitive: 1 is a simple eigenvalue, and every
-other one is smaller in modulus.
+other one is smaller in modulus. So are the products of the R, and of the C, of a window of rounds whose arcs together
+are strongly connected, as every node keeps a part of its own.
 
 Reference: S. Pu, W. Shi, J. Xu, A. Nedic, "Push-Pull gradient methods for distributed optimization in
 networks", IEEE Transactions on Automatic Control, 2020; arXiv:1810.06653.
@@ -12,7 +13,8 @@ networks", IEEE Transactions on Automatic Control, 2020; arXiv:1810.06653.
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -23,14 +25,15 @@ from ..util.checks import check_real
 from . import spectra
 from .checks import graph_count, link_count, node_count, seed_number
 from .classic import circle
-from .connect import raw_labels, require_strong
+from .connect import component_labels, raw_labels
 from .from_data import as_list, distinct_graphs, label_index, node_positions
 from .lazy import Batch, Graph, Pool, pool_of
 from .links import Ints, Links, Longs, distinct_codes
 from .near import spanning_tree
 from .random import random_pairs, random_stream
 from .recipes import generator
-from .sequence import GraphSequence
+from .sequence import QUICK, GraphSequence
+from .windows import require_joined, smallest_window
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
 FARTHEST = 3.0
@@ -38,7 +41,7 @@ FARTHEST = 3.0
 
 
 class DirectedNetwork(GraphSequence):
-    """A directed network that changes from round to round; every graph of it is strongly connected.
+    """A directed network that changes from round to round, strongly connected over every `window` of rounds.
 
     Round k uses the graph ``order[k % period]``: the matrices R(k) and C(k) are pure functions of k.
 
@@ -62,6 +65,8 @@ class DirectedNetwork(GraphSequence):
     def __init__(self, pool: Pool, order: Any, recipe: dict[str, Any], rho: float | None = None) -> None:
         super().__init__(pool, order, recipe, given=rho is not None)
         self._rho = rho
+        if pool.held and not pool.connected:
+            require_joined(pool, self._order, strong=True)
 
     def arcs(self, g: int) -> Ints:
         """Return the (sender, receiver) rows of graph g: int32, sorted by (receiver, sender), read-only."""
@@ -86,25 +91,45 @@ class DirectedNetwork(GraphSequence):
         self._add_positions(graph, g)
         return graph
 
+    @property
+    def connected(self) -> bool:
+        """Whether every graph is known to be strongly connected."""
+        return self._pool.connected
+
+    @cached_property
+    def window(self) -> int:
+        """The fewest rounds whose arcs together are strongly connected wherever they start.
+
+        1 where every graph is. A step of a method is one round nevertheless, as Push-DIGing's proof has it.
+        """
+        return 1 if self._pool.connected else smallest_window(self._pool, self._order, strong=True)
+
     @cached_property
     def chi(self) -> float:
-        """How slowly the network mixes: ``1 / (1 - rho)``.
+        """How slowly the network mixes, by the round: ``1 / (1 - rho)``.
 
-        rho is the largest second-largest modulus of the eigenvalues of R(k) and C(k) over all rounds. For a
+        rho is the largest second-largest modulus of the eigenvalues of R(k) and C(k) over all rounds; with windows of
+        B rounds, that of the products of their R(k) and of their C(k), and its B-th root. For a
         symmetric averaging matrix ``I - W / lambda_max`` this is the undirected chi. It is a measure to compare
         networks by, not a theorem's constant: a product of different R(k) may contract more slowly than each
         alone. Infinite where rho is 1 to rounding. See `examined` for the graphs that it is computed from.
         """
         rho = self._rho
         if rho is None:
-            used = self._examined.tolist()
-            rho = max(spectra.second_modulus(self._matrix(g, end)) for g in used for end in (RECEIVER, SENDER))
+            ends = (RECEIVER, SENDER)
+            worst = max(spectra.second_modulus(self._product(w, end)) for w in self._windows() for end in ends)
+            rho = worst ** (1 / self.window)
         return 1.0 / (1.0 - rho) if rho < 1.0 else math.inf
 
     @property
     def chi_known(self) -> bool:
         """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
         return self._rho is not None or "chi" in self.__dict__
+
+    @property
+    def chi_quick(self) -> bool:
+        """Whether `chi` takes a fraction of a second."""
+        return super().chi_quick if self.connected else self.nodes**3 * self.period * self.window <= QUICK
 
     def describe(self) -> dict[str, int | float]:
         """Return the network's vital figures; the mean is over the rounds of one period."""
@@ -115,6 +140,7 @@ class DirectedNetwork(GraphSequence):
             "nodes": self.nodes,
             "graphs": self.graphs,
             "period": self.period,
+            "window": self.window,
             "arcs_min": int(sizes.min()),
             "arcs_mean": float((sizes * times).sum() / times.sum()),
             "arcs_max": int(sizes.max()),
@@ -132,6 +158,23 @@ class DirectedNetwork(GraphSequence):
     def _degrees(self, g: int, end: int) -> Longs:
         """Return every node's in-degree (end=RECEIVER) or out-degree (end=SENDER) in graph g."""
         return np.bincount(self.arcs(g)[:, end], minlength=self.nodes)
+
+    def _windows(self) -> list[list[int]]:
+        """Return the graphs of every window, each once; where every graph is connected, those that are examined."""
+        if self.window == 1:
+            return [[g] for g in self._examined.tolist()]
+        rounds = np.arange(self.period)[:, None] + np.arange(self.window)
+        windows: list[list[int]] = np.unique(self._order[rounds % self.period], axis=0).tolist()
+        return windows
+
+    def _product(self, graphs: list[int], end: int) -> Any:
+        """Return the product of the matrices of some graphs, the first of them applied first."""
+        matrices = [self._matrix(g, end) for g in reversed(graphs)]
+        if len(graphs) > 1 and self.nodes > spectra.DENSE:
+            from scipy.sparse.linalg import aslinearoperator
+
+            matrices = [aslinearoperator(matrix) for matrix in matrices]
+        return reduce(matmul, matrices)
 
     def _matrix(self, g: int, end: int) -> Any:
         """Return R (end=RECEIVER) or C (end=SENDER) of graph g: the node at that end divides evenly."""
@@ -262,7 +305,8 @@ def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> Graph:
 def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     """Return the directed network that goes through the given graphs in order, again and again.
 
-    They have the same nodes and are strongly connected. An edge (a, b) says that a sends to b; an undirected
+    They have the same nodes, and all of them together are strongly connected; a single one may not be: see
+    `DirectedNetwork.window`. An edge (a, b) says that a sends to b; an undirected
     `networkx.Graph` stands for arcs both ways; parallel edges count once, and graphs that are alike are held
     once. Weights are not read: R and C divide evenly. Node i of the network is the i-th label of the first
     graph, sorted if they can be sorted, otherwise in the graph's own order.
@@ -273,6 +317,10 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     >>> network = from_digraphs([nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), nx.Graph(["ab", "bc"])])
     >>> network.arcs(0).tolist(), network.arcs(1).tolist()
     ([[2, 0], [0, 1], [1, 2]], [[1, 0], [0, 1], [2, 1], [1, 2]])
+    >>> there, back = nx.DiGraph([(0, 1), (1, 2)]), nx.DiGraph([(2, 0)])
+    >>> back.add_node(1)
+    >>> from_digraphs([there, back]).window
+    2
     """
     import networkx as nx
 
@@ -282,10 +330,10 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
         Graph(_read_arcs(graph, k, index), positions=node_positions(graph, index)) for k, graph in enumerate(members)
     ]
     links, ones, positions, order = distinct_graphs(len(index), parts)
-    require_strong(links, order)
+    apart = np.array([component_labels(len(index), arcs, strong=True)[0] > 1 for arcs in links.each()])
     recipe = {"generator": "from_digraphs", "nodes": len(index), "graphs": len(members)}
     recipe["sha256"] = links.digest(ones, order)
-    return DirectedNetwork(Batch(links, positions=positions), order, recipe)
+    return DirectedNetwork(Batch(links, positions=positions, apart=apart), order, recipe)
 
 
 def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:

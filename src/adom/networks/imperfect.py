@@ -15,6 +15,8 @@ LATEST = 1000
 """The most rounds by which a message may be late."""
 FINEST = 32
 """The most bits of a coarse number."""
+LOUDEST = 1e150
+"""The largest standard deviation of noise."""
 CHOICES = ("largest", "random")
 
 
@@ -132,7 +134,8 @@ def noisy(network: Network, std: float, seed: int = 0) -> LossyNetwork:
     >>> noisy(ring(4), std=1e-3).channel.noise
     0.001
     """
-    std, seed = check_real("std", std, 0, 1e300, "e.g. std=1e-3"), seed_number(seed)
+    std = check_real("std", std, 0, LOUDEST, "the squares of larger numbers overflow; e.g. std=1e-3")
+    seed = seed_number(seed)
     channel = _channel("noisy", network)
     if channel.noise:
         raise InputError(f"messages have noise of {channel.noise:g} already; give noisy(...) the root of both squares")

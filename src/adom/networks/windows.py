@@ -5,6 +5,8 @@ P = M(k + B - 1) ... M(k). It keeps the mean and lengthens nothing: a vector of 
 constant on the components of every graph of the window, so never where their union is connected. Its norm on such
 vectors is 1 - 1 / chi, where chi is that of the window: one graph's lambda_max / lambda_min_plus where B is 1. Then
 W = I - P is what the methods' analyses ask of a gossip matrix, |W x - x|^2 <= (1 - 1 / chi) |x|^2, if not symmetric.
+
+Directed graphs are connected together where their arcs lead from every node to every other (`strong` below).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,28 +18,35 @@ from ..util.threads import one_thread
 from . import spectra
 from .connect import component_labels, name_components
 from .lazy import Pool
-from .links import Floats, Ints, Longs
+from .links import Floats, Ints, Longs, distinct_codes
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int32)
 
 
-def require_joined(pool: Pool, order: Ints, first: int = 0, rounds: int | None = None) -> None:
+def require_joined(pool: Pool, order: Ints, first: int = 0, rounds: int | None = None, *, strong: bool = False) -> None:
     """Refuse rounds, all of a period by default, whose links together do not connect the nodes; name the components."""
     count = len(order) if rounds is None else rounds
     used = np.unique(order[np.arange(first, first + count) % len(order)]).tolist()
-    parts, labels = component_labels(pool.nodes, np.concatenate([NO_PAIRS, *(pool.graph(g).edges for g in used)]))
+    together = np.concatenate([NO_PAIRS, *(pool.graph(g).edges for g in used)])
+    parts, labels = component_labels(pool.nodes, together, strong)
     if parts == 1:
         return
-    together = f"all links of rounds {first} to {first + count - 1} together leave"
+    named = name_components(parts, labels)
+    if strong:
+        which = f"the graph of round {first} is" if len(used) == 1 else f"the arcs of all {count} rounds together are"
+        raise InputError(
+            f"{which} not strongly connected: {named}; some nodes never hear of some others: add arcs between them"
+        )
+    whole = f"all links of rounds {first} to {first + count - 1} together leave"
     remedy = "no message ever gets from one to another: add edges or use repair=True"
     if rounds is not None:
         remedy = "take a longer window"
     elif len(used) == 1:
-        together = f"the graph of round {first} is disconnected:"
-    raise InputError(f"{together} {name_components(parts, labels)}; {remedy}")
+        whole = f"the graph of round {first} is disconnected:"
+    raise InputError(f"{whole} {named}; {remedy}")
 
 
-def smallest_window(pool: Pool, order: Ints) -> int:
+def smallest_window(pool: Pool, order: Ints, *, strong: bool = False) -> int:
     """Return the least number of rounds that connect the nodes together wherever they start.
 
     A queue of rounds as two stacks: those that leave next have their unions, from each to the last of them, at hand;
@@ -53,22 +62,23 @@ def smallest_window(pool: Pool, order: Ints) -> int:
     (2, 3)
     """
     nodes, period = pool.nodes, len(order)
-    forests = {g: _forest(nodes, pool.graph(g).edges) for g in np.unique(order).tolist()}
+    reduced, spans = (_distinct, _strong) if strong else (_forest, _spans)
+    parts = {g: reduced(nodes, pool.graph(g).edges) for g in np.unique(order).tolist()}
     leaving: list[Ints] = []
     arrived: list[int] = []
     union = NO_PAIRS
     longest, begin = 0, 0
     for end in range(2 * period):
         arrived.append(int(order[end % period]))
-        union = _forest(nodes, np.concatenate([union, forests[arrived[-1]]]))
+        union = reduced(nodes, np.concatenate([union, parts[arrived[-1]]]))
         while begin < period:
-            if not leaving and _spans(nodes, union):
+            if not leaving and spans(nodes, union):
                 later = NO_PAIRS
                 for g in reversed(arrived):
-                    later = _forest(nodes, np.concatenate([later, forests[g]]))
+                    later = reduced(nodes, np.concatenate([later, parts[g]]))
                     leaving.append(later)
                 arrived, union = [], NO_PAIRS
-            if not leaving or not _spans(nodes, _forest(nodes, np.concatenate([leaving[-1], union]))):
+            if not leaving or not spans(nodes, reduced(nodes, np.concatenate([leaving[-1], union]))):
                 break
             longest = max(longest, end - begin + 1)
             leaving.pop()
@@ -88,6 +98,16 @@ def _forest(nodes: int, pairs: Ints) -> Ints:
 
 def _spans(nodes: int, forest: Ints) -> bool:
     return len(forest) == nodes - 1
+
+
+def _distinct(nodes: int, arcs: Ints) -> Ints:
+    """Return the arcs, each once."""
+    codes = distinct_codes(arcs[:, 0].astype(np.int64) * nodes + arcs[:, 1])
+    return np.stack([codes // nodes, codes % nodes], axis=1, dtype=np.int32, casting="same_kind")
+
+
+def _strong(nodes: int, arcs: Ints) -> bool:
+    return component_labels(nodes, arcs, strong=True)[0] == 1
 
 
 def window_chis(pool: Pool, order: Ints, window: int, starts: Longs, scale: float) -> Floats:

@@ -48,15 +48,23 @@ def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) 
     return replace(true, mu=true.mu * mu, L=true.L * L, lambda_min_plus=true.lambda_min_plus / chi)
 
 
-def outside(cls: type[Method], network: Network | DirectedNetwork) -> str:
+def outside(cls: type[Method], network: Network | DirectedNetwork, window: int = 1) -> str:
     """Return in words what a method's proof asks of the network and this one lacks; "" where it lacks nothing.
 
-    Where one round does not connect the nodes, steps are of windows, which do (`adom.run.windows`).
+    A step is of a window of so many rounds, if not of one: where these connect the nodes (`adom.run.windows`), single
+    rounds need not. No proof speaks of links that are not perfect.
     """
-    changes = isinstance(network, LossyNetwork) or (network.order != network.order[0]).any()
-    if cls.needs != "fixed" or not changes:
-        return ""
-    return f"proved for {NEEDS[cls.needs]}"
+    lacks = {
+        "fixed": bool((network.order != network.order[0]).any()),
+        "connected": window == 1 and not network.connected,
+    }
+    asked = [NEEDS[cls.needs]] if lacks.get(cls.needs) else []
+    if isinstance(network, LossyNetwork):
+        if network.loss.one_way or not network.channel.perfect:
+            asked.append("links that carry every message, whole and at once")
+        if network.loss.changing:
+            asked.append("nodes that stay")
+    return f"proved for {', and for '.join(asked)}" if asked else ""
 
 
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:

@@ -86,14 +86,14 @@ def healing(method: Method, lambda_max: float = 1.0) -> Healing:
     >>> healing(method_class("apm").unit(constants)).parts
     0
     """
-    count = _Probe(lambda_max)
+    count = _Probe(lambda_max, title=method.title)
     state: Any = method.init(np.zeros((1, 1)), count)
     count.oracle = count.network = 0
     method.step(state, count, count)
     fields = sum(np.ndim(f) == 2 for f in state)
     units = np.eye(fields + count.oracle + count.network)[:, :, None]
     own, gradients, exchanges = np.split(units, [fields, fields + count.oracle])
-    probe = _Probe(lambda_max, gradients, exchanges)
+    probe = _Probe(lambda_max, gradients, exchanges, method.title)
     after, _ = method.step(_filled(state, own), probe, probe)
     inputs = np.moveaxis(_stacked(after), 0, 2)  # (fields, columns, inputs)
     A, B, C = np.split(inputs, [fields, fields + count.oracle], axis=2)
@@ -105,8 +105,10 @@ def healing(method: Method, lambda_max: float = 1.0) -> Healing:
 class _Probe:
     """An oracle and a network in one, whose answers are given: units, or zeros that are only counted."""
 
-    def __init__(self, lambda_max: float, gradients: Array = None, exchanges: Array = None) -> None:
-        self.lambda_max, self._gradients, self._exchanges = lambda_max, gradients, exchanges
+    def __init__(
+        self, lambda_max: float, gradients: Array = None, exchanges: Array = None, title: str = "a method"
+    ) -> None:
+        self.lambda_max, self._gradients, self._exchanges, self._title = lambda_max, gradients, exchanges, title
         self.oracle = self.network = 0  # answers so far
 
     def gradient(self, x: Array) -> Array:
@@ -134,7 +136,10 @@ class _Probe:
         return self  # an exchange is then what all rounds of a window take
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
-        raise InputError("accelerated averaging is for networks that do not change, not for lossy ones; take e.g. NIDS")
+        raise InputError(
+            f"{self._title} accelerates its averaging, for which links have to carry every message, whole and at once; "
+            "take e.g. NIDS, which does not"
+        )
 
     def push(self, *vectors: Array) -> Any:
         return tuple(v - self._exchange(v) for v in vectors)
@@ -143,12 +148,15 @@ class _Probe:
         return pulled - self._exchange(pulled), pushed - self._exchange(pushed)
 
     def project(self, v: Array) -> Array:
-        raise InputError("full averaging goes over no links that could be imperfect; take another method than PNGD")
+        raise InputError(
+            f"full averaging goes over no links that could be imperfect, and {self._title} takes it; take e.g. NIDS"
+        )
 
 
 def _conserved(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array, Array]:
     """Return L, A_L, L C and the lift, for one column."""
-    L, pivots = _reduced(_untouched(A, B))
+    known = all(np.isfinite(part).all() for part in (A, B, C))  # a step without numbers conserves nothing
+    L, pivots = _reduced(_untouched(A, B) if known else np.zeros((0, len(A))))
     steps = C / np.maximum(np.abs(C).max(axis=0), 1e-300)
     reach = L @ steps
     # Where exchanges reach all of L state, a difference is applied as one that comes late: in ADOM, to z and to m.

@@ -162,23 +162,35 @@ def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: 
     return with_ledgers(in_windows(method, network), network, dim, first, end)
 
 
+def rule_on(method: Method, network: LossyNetwork) -> Healing:
+    """Return what a method conserves; refuse one that does not run on such links, whatever its parameters are."""
+    inner, late = plain(method), network.channel.delay
+    if late and network.window > 1:
+        raise InputError(
+            f"steps are windows of {network.window} rounds here, since single ones do not connect the nodes, and each "
+            "would wait for messages that are late; take the network without delay, or use repair=True"
+        )
+    if inner.directed:
+        raise InputError(
+            f"{inner.title} pushes shares along directed links, for which there is no rule where they are not perfect; "
+            "take e.g. NIDS"
+        )
+    rule = healing(inner, network.lambda_max)
+    if late and inner.rounds_per_step != 1:
+        raise InputError(
+            f"{inner.title} averages several times a step, each time what came of the last, and would wait for "
+            "messages that are late; take a method whose steps are single rounds, e.g. NIDS"
+        )
+    return rule
+
+
 def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
     """Return the method with all that the links of own nodes keep, if they are not perfect."""
     if not isinstance(network, LossyNetwork):
         return method
-    if plain(method).directed:
-        raise InputError(
-            f"{plain(method).title} pushes shares along directed links, for which there is no rule where they are not "
-            "perfect; take e.g. DIGing"
-        )
-    rule, channel = healing(plain(method), network.lambda_max), network.channel
+    rule, channel = rule_on(method, network), network.channel
     if not network.loss.healing:
         rule = Healing(rule.kept[:0], rule.onward[:0, :0], rule.taken[:0], rule.lift[:, :0])
-    if channel.delay and method.rounds_per_step != 1:
-        raise InputError(
-            f"{plain(method).title} averages several times a step, each time what came of the last; with late messages "
-            "it would wait for them: take the network without delay and count its rounds as more"
-        )
     links = len(own_pairs(network, first, network.nodes if end < 0 else end))
     vectors = rule.taken.shape[1]
     size = 2 * links * (rule.parts + 2 * channel.feedback * vectors) * dim * 8

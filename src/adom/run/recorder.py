@@ -206,13 +206,13 @@ def describe(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the provenance of a member: method, problem, network, environment and plan."""
-    method = plain(history.method)
+    method, window = plain(history.method), getattr(history.method, "window", 1)
     return {
         "method": describe_method(method),
         "problem": problem,
         **describe_run(network, type(method), oracle, protocol, engine),
-        "outside": outside(type(method), network),
-        "window": getattr(history.method, "window", 1),
+        "outside": outside(type(method), network, window),
+        "window": window,
         **asdict(history.plan),
         **more,
     }

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ..algorithms import Constants, Method, method_class
+from ..algorithms.base import check_class
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..util.checks import check_whole
@@ -70,6 +71,7 @@ def method_type(method: Any) -> type[Method]:
     if isinstance(method, Method):
         return type(method)
     if isinstance(method, type) and issubclass(method, Method):
+        check_class(method)
         return method
     if isinstance(method, str):
         return method_class(method)

@@ -147,7 +147,10 @@ def verify(
     """
     check_pair(problem, network)
     if isinstance(network, LossyNetwork):
-        raise InputError("the theorem is about networks that lose no messages; verify on the one without lossy(...)")
+        raise InputError(
+            "the theorem is about links that carry every message, whole and at once, and nodes that stay, got a "
+            f"{network.recipe['generator']} network; verify on the one that it was made of"
+        )
     check_whole("rounds", rounds)
     method = method or ADOM.theory(constants(problem, network))
     begin = partial(Session, slots=CHUNK, observe=_observe_state)

@@ -1,12 +1,14 @@
 """Programs of methods that users have written, by which caches and stores notice a change of their code."""
 
+from dataclasses import fields
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..algorithms import Method
-from ..util.programs import Program, program
+from ..errors import InputError
+from ..util.programs import Program, cached_for, program
 from .bare import bare
 from .windows import plain
 
@@ -19,19 +21,48 @@ def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> P
     JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
     changed. Hyper-parameters are arguments of the program.
     """
-    method = plain(method)
-    cls = type(method)
+    cls = type(plain(method))
     if cls.__module__.partition(".")[0] == "adom":
         return Program()
+    return code_of_class(cls, nodes, dim, dtype)
+
+
+def code_of_class(cls: type[Method], nodes: int, dim: int, dtype: str = "float64") -> Program:
+    """Return the program of a method's class, whatever its hyper-parameters are."""
+    return program(*_first_step(cls, nodes, dim, dtype))
+
+
+def try_steps(cls: type[Method], nodes: int = 4, dim: int = 3) -> None:
+    """Begin and make a step without numbers; what a user's own method raises comes through.
+
+    A step that returns something else than the next state and an iterate is refused.
+    """
+    function, *arguments = _first_step(cls, nodes, dim, "float64")
+    with jax.enable_x64(True), cached_for(object()):
+        state, after, _ = jax.eval_shape(function, *arguments)
+    fine = isinstance(after, tuple) and len(after) == 2 and _shapes(after[0]) == _shapes(state)
+    if not fine or getattr(after[1], "shape", None) != (nodes, dim):
+        raise InputError(
+            f"{cls.__name__}.step must return the next state, with the shapes that init's has, and an iterate of "
+            "shape (rows, dim), and returns something else; change it"
+        )
+
+
+def _shapes(state: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf.shape, state), jax.tree.structure(state)
+
+
+def _first_step(cls: type[Method], nodes: int, dim: int, dtype: str) -> tuple[Any, ...]:
+    """Return a function that begins and makes a step, and shapes and types of its arguments."""
 
     def begin_and_step(zeros: Array, k: Array, values: dict[str, Array]) -> Any:
         copy, oracle = bare(cls, values.items()), _Oracle()
         state = copy.init(zeros, oracle)
         return state, copy.step(state, oracle, _Gossip()), copy.rounds_of_step(k)
 
-    values = {name: jax.ShapeDtypeStruct((), dtype) for name in method.parameters()}
+    values = {field.name: jax.ShapeDtypeStruct((), dtype) for field in fields(cls)}  # type: ignore[arg-type]  # a dataclass
     zeros, k = jax.ShapeDtypeStruct((nodes, dim), dtype), jax.ShapeDtypeStruct((), "int64")
-    return program(begin_and_step, zeros, k, values)
+    return begin_and_step, zeros, k, values
 
 
 class _Oracle:

@@ -98,7 +98,7 @@ class CanaryPilot(Pilot):
             self._stop = self._clock + self._policy.quarter
             return
         self._ends = self._curvatures(np.asarray(self.session.carry.x))
-        rounds = self._agreement()
+        self._policy.agreement = rounds = self._agreement()
         self._stop = self._clock + rounds
         if rounds > self._policy.block.rounds and self._policy.power < self._policy.careful:
             self._waiting = True

@@ -9,6 +9,7 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..constants import unspectral
+from ..lossy import rule_on
 from .pilot import Greatest, Pilot, Steered
 
 
@@ -36,12 +37,16 @@ def pilot_for(
 
 def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> None:
     """Refuse a method whose parameters cannot be found on a network."""
-    if isinstance(network, LossyNetwork) and not network.channel.perfect:
+    some = Constants(mu=1.0, L=10.0)
+    if not isinstance(network, LossyNetwork) or not _uses_chi(cls, some):
+        return
+    rule_on(cls.unit(some), network)
+    if not network.channel.perfect:
         raise InputError(
             f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
-            "take 'theory', 'unit' or 'tuned'"
+            "take 'theory', 'unit' or 'tuned', or a method without chi in its formulas, e.g. NIDS"
         )
-    if cls.rounds_per_step != 1 and isinstance(network, LossyNetwork):
+    if cls.rounds_per_step != 1:
         raise InputError(
             f"parameters='auto' cannot measure for {cls.title} how averaging works where messages are lost; "
             "take 'theory' or 'unit'"

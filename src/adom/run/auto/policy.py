@@ -129,6 +129,7 @@ class Policy:
         self.power, self.centre = self.careful if plain else START, START
         self.window = [*FIRST, *self._plain]
         self.block = _Block(FIRST_BLOCK, [], [])
+        self.agreement = 0  # rounds that the nodes took to agree on what they saw of the last block
         self._caution = 0
         self._least_step = self._good_step = np.inf
         self._rested = 0  # the round in which momentum started last
@@ -174,6 +175,7 @@ class Policy:
             "numbers": [self._caution, self._least_step, self._good_step, self._progress, self._rested],
             "before": list(self._before.items()),
             "first": [self._begun, self._perfect],
+            "agreement": self.agreement,
             "trials": asdict(self._trials),
         }
 
@@ -186,6 +188,7 @@ class Policy:
         self._caution, self._least_step, self._good_step, self._progress, self._rested = facts["numbers"]
         self._before = {int(power): float(rate) for power, rate in facts["before"]}
         self._begun, self._perfect = facts["first"]
+        self.agreement = int(facts.get("agreement", 0))
         self._trials = Trials(**facts["trials"])
 
     def rests(self, step: float, size: float, eps: float) -> bool:
@@ -240,7 +243,9 @@ class Policy:
         old = not self._perfect and (clock - self._rested) * seen.perfect.get(self.power, 0.0) >= LASTS
         rest = back or self.power == MOST or old
         alarmed = len(block.tops) < 4 and not self._perfect
-        self.begin(min(max(0, power), MOST), block.rounds // 2 if alarmed else 2 * block.rounds)
+        # Not so short that more rounds would go into agreeing than into looking, time and again.
+        rounds = max(block.rounds // 2, self.agreement) if alarmed else 2 * block.rounds
+        self.begin(min(max(0, power), MOST), rounds)
         if not back and seen.plain > max(PLAIN_AHEAD * seen.rates.max(), PLAIN_SHOWN / seen.span):
             self.power, why = MOST, "plain descent is faster than any momentum"
         if not self._tries or self._perfect or self.power == MOST or self.block.rounds > LONGEST_TRIAL:

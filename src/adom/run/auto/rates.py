@@ -14,6 +14,8 @@ UNMOVED = 1e-9
 """The distance from 1 of an eigenvalue that belongs to a conserved sum."""
 TRIED, MODES = (5.0, 50.0), (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 1e4)
 """Assumed chis, and lambda_max over eigenvalues of W, for which `fails_where_flat` looks how fast a method grows."""
+GREATEST = 1e150
+"""The eigenvalue of a step that is not made of numbers."""
 GROWS = 1e-6
 """Growth in a round that is no rounding."""
 
@@ -111,7 +113,9 @@ def _eigenvalues(
     after, _ = bare(type(methods[0]), columns.items()).step(type(start)(*state), Scalars(h), network)
     parts = [np.broadcast_to(after[number], (1, h.size))[0] for number in moving]
     steps = np.stack(parts).reshape(size, len(methods), len(pairs), size)
-    return np.linalg.eigvals(steps.transpose(1, 2, 0, 3))
+    known = np.isfinite(steps).all(axis=(0, 3))[..., None]  # a step that overflows grows without bound
+    found = np.linalg.eigvals(np.where(known[..., None], steps.transpose(1, 2, 0, 3), 0.0))
+    return np.where(known, found, GREATEST)
 
 
 def _slowest(eigenvalues: np.ndarray) -> np.ndarray:

@@ -46,9 +46,9 @@ class Quantiser(NamedTuple):
         """Return the bound for dithering: min(d / levels^2, sqrt(d) / levels)."""
         return 0 if self.key is None else jnp.minimum(columns / self.levels**2, columns**0.5 / self.levels)
 
-    def sizes(self, sizes: Sizes, columns: int, width: int) -> Sizes:
-        """Return the sizes of coded rows: numbers of a few bits, and the largest as it is."""
-        return Sizes(sizes.numbers, self.bits, sizes.more + width)
+    def sizes(self, sizes: Sizes, columns: int) -> Sizes:
+        """Return the sizes of coded rows: numbers of a few bits."""
+        return Sizes(sizes.numbers, self.bits, sizes.more)
 
 
 class Sparsifier(NamedTuple):
@@ -66,10 +66,10 @@ class Sparsifier(NamedTuple):
         """Return 0: what is left out is smaller than the whole."""
         return 0
 
-    def sizes(self, sizes: Sizes, columns: int, width: int) -> Sizes:
+    def sizes(self, sizes: Sizes, columns: int) -> Sizes:
         """Return the sizes of coded rows: some of the numbers, and their places if nobody can know them."""
         numbers = self._count(columns)
-        place = (columns - 1).bit_length() if self.key is None else 0
+        place = jnp.where(numbers < columns, (columns - 1).bit_length(), 0) if self.key is None else 0
         return Sizes(numbers, sizes.each, sizes.more + numbers * place)
 
     def _count(self, columns: int) -> Array:
@@ -96,10 +96,14 @@ class LinkChannel(NamedTuple):
         return sum(coder.spread(columns) for coder in self.coders)
 
     def floats(self, vectors: int, columns: int, width: int) -> Array:
-        """Return the whole floats, of `width` bits, that a message of coded rows takes."""
-        sizes = Sizes(columns, width, 0)
+        """Return the whole floats, of `width` bits, that a message of coded rows takes.
+
+        A row of coarse numbers has its largest as it is, once, however many coders made it coarse.
+        """
+        coarse = any(isinstance(coder, Quantiser) for coder in self.coders)
+        sizes = Sizes(columns, width, width if coarse else 0)
         for coder in self.coders:
-            sizes = coder.sizes(sizes, columns, width)
+            sizes = coder.sizes(sizes, columns)
         bits = vectors * (sizes.numbers * sizes.each + sizes.more)
         return -(-bits // width)
 
