@@ -48,11 +48,15 @@ def test_it_reports_what_the_library_computes(compared: Any) -> None:
 def test_methods_outside_of_their_proofs_are_named_once(adom: Any) -> None:
     changing = [*SMALL[:-4], "--network", "ring,star", "--rounds", 3]
     said = adom("compare", *changing, "--methods", "extra,nids,diging").err
-    assert said.count("warning: this network changes; EXTRA, NIDS: proved for networks that do not change") == 1
+    assert said.count("warning: outside of their proofs: EXTRA, NIDS: proved for networks that do not change") == 1
     assert (
-        "warning: NIDS is proved for networks that do not change; this one"
+        "warning: outside of its proof: NIDS is proved for networks that do not change"
         in adom("solve", *changing, "--method", "nids").err
     )
+    late = [*SMALL[:-4], "--network", "ring", "--delay", 1, "--parameters", "unit", "--rounds", 3]
+    said = adom("compare", *late, "--methods", "nids,adom").err
+    assert "their proofs: NIDS, ADOM: proved for links that carry every message, whole and at once" in said
+    assert "change" not in said
 
 
 def test_it_leaves_files_that_can_be_used_again(compared: Any, adom: Any) -> None:
@@ -114,7 +118,7 @@ def test_interrupting_keeps_what_was_done(adom: Any, monkeypatch: pytest.MonkeyP
     assert outcome.code == 130
     assert [row["status"] for row in outcome.json["rows"]] == ["interrupted"]
     assert outcome.err == (
-        "adom did not run: interrupted before it began\ninterrupted; what was done so far is saved\n"
+        "adom did not run: the comparison was interrupted\ninterrupted; what was done so far is saved\n"
     )
     assert load("out/compare/pngd.npz").status == "interrupted"
 
@@ -144,7 +148,7 @@ def mine() -> None:
 
 
 @pytest.mark.usefixtures("mine")
-def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any) -> None:
+def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any, refused: Any) -> None:
     said = adom("compare", *SEEDS, "--json").json
     assert [(row["method"], row["seed"], row["problem"]) for row in said["rows"]] == [
         (method, seed, "own_method:make") for seed in (0, 1) for method in ("mine", "diging")
@@ -162,7 +166,20 @@ def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any) -> No
     assert "Mine & " in text.out
     again = adom("compare", "out/compare/config.toml")
     assert "2 seeds, which draw the problem" in again.out
-    assert len(list(Path(said["files"]["members"]).glob("*.npz"))) == 4
+    members = {path: path.stat().st_mtime_ns for path in Path(said["files"]["members"]).glob("*.npz")}
+    assert len(members) == 4
+
+    more = ["--seeds", 3, "--methods", "diging,own_method:Mine,nids"]
+    longer = adom("compare", *SEEDS, *more, "--json").json
+    assert [(row["method"], row["seeds"]) for row in longer["summary"]] == [("diging", 3), ("mine", 3), ("nids", 3)]
+    assert len(list(Path("out/compare/members").iterdir())) == 9
+    assert {path: path.stat().st_mtime_ns for path in members} == members  # found, not run
+    config = Path("out/compare/config.toml").read_text()
+    for fewer in ([], [*more, "--seeds", 2], [*more, "--splits", "label"], [*more, "--rounds", 41]):
+        assert "out/compare holds 9 runs of another comparison; take another --out" in refused(
+            "compare", *SEEDS, *fewer
+        )
+    assert Path("out/compare/config.toml").read_text() == config
 
 
 @pytest.mark.usefixtures("mine")
@@ -176,6 +193,9 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
     assert "--splits names 'lable', which is no split; did you mean 'label'" in refused(
         "compare", *TWO, "--splits", "lable", "--out", "x"
     )
+    for option, name in {"--splits": "label", "--networks": "ring", "--methods": "dgd"}.items():
+        message = refused("compare", *TWO, option, f"{name},{name}", "--out", "x")
+        assert f"{option} names '{name}' twice; leave one out" in message
     Path("few.csv").write_text("".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(12)))
     same = refused("compare", "--data", "few.csv", "--nodes", 4, "--network", "ring", "--seeds", 2, "--out", "x")
     assert "the seeds draw nothing of 'few' on 'ring': all runs would be the same; take --split shuffled" in same

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -71,14 +72,19 @@ def test_it_reports_what_the_library_computes(swept: Any) -> None:
         rtol=1e-6,
     )
     assert (said["members"], said["done"], said["interrupted"], said["refused"]) == (12, 12, False, [])
+    table = pd.read_csv(folder / "table.csv")  # a row for each member
+    for name in ("label", "status", "rounds", "seed"):
+        assert table[name].tolist() == expected.table[name].tolist()
+    assert table["error"].tolist() == pytest.approx(expected.table["error"].tolist(), rel=1e-6)
     assert [row["member"] for row in said["rows"]] == expected.ranking()["member"].tolist()
-    for row in said["rows"]:
-        true = expected.table.iloc[row["member"]]
-        for name in ("label", "status", "rounds", "seed"):
-            assert row[name] == true[name]
-        assert row["error"] == pytest.approx(true["error"], rel=1e-6)
-    table = pd.read_csv(folder / "table.csv")
-    assert table["rounds"].tolist() == expected.table["rounds"].tolist()
+    for row in said["rows"]:  # one for each setting
+        pair = table.iloc[[row["member"], row["member"] + 2 - (row["label"] == "diging")]]
+        assert (pair["seed"].tolist(), row["seed"], row["seeds"]) == ([0, 1], None, 2)
+        rounds = pair["rounds_to_target"].fillna(np.inf)
+        spread = [rounds.median(), rounds.min(), rounds.max()]
+        expected_row = [value if np.isfinite(value) else None for value in spread]
+        assert [row[f"rounds_to_target{end}"] for end in ("", "_low", "_high")] == expected_row
+        assert row["reached"] == np.isfinite(rounds).sum()
 
 
 def test_it_leaves_files_that_can_be_used_again(swept: Any, adom: Any) -> None:
@@ -97,8 +103,11 @@ def test_it_leaves_files_that_can_be_used_again(swept: Any, adom: Any) -> None:
 def test_the_same_command_resumes_and_another_sweep_is_refused(file: Path, adom: Any, refused: Any) -> None:
     first = adom("sweep", file)
     assert first.code == 0
-    for text in ("6 nodes, dim 4; 12 of 12 members done, best first", "diging", "converged", "out/sweep/table.csv"):
+    over = "medians, and [least, greatest] rounds, over 2 seeds"
+    for text in ("6 nodes, dim 4; 12 of 12 members done, best first", over, "diging", "out/sweep/table.csv"):
         assert text in first.out
+    assert first.out.count("  adom ") == 4  # a row for each setting
+    assert first.out.count("2/2") >= 4
     members = sorted(Path("out/sweep/members").iterdir())
     members[0].unlink()
     members[1].write_bytes(b"broken")
@@ -110,8 +119,17 @@ def test_the_same_command_resumes_and_another_sweep_is_refused(file: Path, adom:
     assert again.err.count("\n") == 1
     assert sorted(Path("out/sweep/members").iterdir()) == members
     assert {path: path.stat().st_mtime_ns for path in members[2:]} == kept
+    file.write_text(FILE.replace("seeds = [0, 1]", "seeds = [0]"))
+    assert "out/sweep holds 12 members of another sweep" in refused("sweep", file)  # whose seed 1 would go
+    file.write_text(FILE.replace("eta = [0.5, 1]", "eta = [0.5, 1, 2]").replace("seeds = [0, 1]", "seeds = 2"))
+    more = adom("sweep", file, "--rounds", 300)
+    assert "16 of 16 members done, best first" in more.out
+    longer = sorted(Path("out/sweep/members").iterdir())
+    assert {path: path.stat().st_mtime_ns for path in members[2:]} == kept
+    assert set(members) < set(longer)
+    members = longer
     message = refused("sweep", file, "--rounds", 20)
-    assert "out/sweep holds 12 members of another sweep; take another --out, or --fresh" in message
+    assert "out/sweep holds 16 members of another sweep; take another --out, or --fresh" in message
     assert sorted(Path("out/sweep/members").iterdir()) == members
     fresh = adom("sweep", file, "--rounds", 20, "--fresh")
     assert fresh.code == 0
@@ -169,7 +187,8 @@ def test_settings_read_back(file: Path) -> None:
     [
         ("kappas = ['x']", "kappas must be a list of numbers, got 'x'; e.g. kappas = [0.5, 1, 2]"),
         ("seeds = [1.5]", "seeds must be a list of whole numbers, got 1.5"),
-        ("seeds = 0", "seeds must be a list of whole numbers, got 0"),
+        ("seeds = 0", "seeds must be a whole number from 1 to 1000000, or a list of them, got 0; e.g. seeds = 3 or"),
+        ("seeds = 'x'", "seeds must be a whole number from 1 to 1000000, or a list of them, got 'x'"),
         ("factors = 3", "factors must be a table of lists, got 3"),
         ("settings = [3]", "settings must be a list of tables of numbers, got 3"),
         ("methods = ['adm']", "unknown method 'adm'; did you mean 'adom'?"),

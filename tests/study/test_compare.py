@@ -11,7 +11,7 @@ import pytest
 
 import adom
 from adom.algorithms import COMPARED, METHODS, method_class
-from adom.errors import InputError
+from adom.errors import InputError, InputTypeError
 from adom.run.progress import Progress
 from adom.study import compare as module
 from adom.study.compare import Comparison, file_names
@@ -79,21 +79,29 @@ def test_targets_on_histories_made_up():
 
 
 @pytest.mark.parametrize(
-    ("error", "start", "target"),
+    ("error", "start", "target", "rounds", "said"),
     [
-        ([1e-9], 1.0, 1e-9),
-        ([1.0000001e-9], 1.0, 1e-8),
-        ([0.0], 1.0, 1e-30),
-        ([1.5, np.nan], 1.0, math.nan),
-        ([0.5], 0.0, math.nan),
-        ([np.nan, np.inf], 1.0, math.nan),
+        ([1e-9], 1.0, 1e-9, 1, "a relative error of 1e-09"),
+        ([1.0000001e-9], 1.0, 1e-8, 1, "a relative error of 1e-08"),
+        ([0.0], 1.0, 1e-30, 1, "a relative error of 1e-30"),
+        ([0.5], 1.0, 0.1, math.nan, "a relative error of 0.1, which no run reached"),  # never 1, which is the start
+        ([1.5, np.nan], 1.0, 0.1, math.nan, "a relative error of 0.1, which no run reached"),
+        ([np.nan, np.inf], 1.0, 0.1, math.nan, "a relative error of 0.1, which no run reached"),
+        ([0.5], 0.0, math.nan, 0, "the start, which is the solution"),
     ],
 )
-def test_targets_at_the_edge(error, start, target):
+def test_targets_at_the_edge(error, start, target, rounds, said):
     found = Comparison({"a": made(error, start=start)})
     np.testing.assert_equal(found.target, target)
-    assert found.table["rounds_to_target"].isna().all() == math.isnan(target)
+    np.testing.assert_equal(found.table["rounds_to_target"].tolist(), [rounds])
+    assert str(found).startswith(f"cost to reach {said}\n")
     assert "a" in repr(found)
+
+
+def test_a_start_that_is_good_enough_costs_nothing():
+    found = Comparison({"a": made([0.9, 0.2], start=1.0)}, tol=1.0)
+    assert found.table[[f"{cost}_to_target" for cost in COSTS]].to_numpy().tolist() == [[0.0] * 4]
+    assert Comparison({"a": made([0.9, 0.2], start=1.0)}, tol=0.5).table["rounds_to_target"].tolist() == [2]
 
 
 def test_the_tolerance_stops_each_and_is_the_target(problem, network):
@@ -204,7 +212,7 @@ def test_ctrl_c_itself(problem, network, monkeypatch):
     assert list(found.results) == ["adom", "pngd"]
     assert found.results["adom"].status == "max_rounds"
     assert found.results["pngd"].status == "interrupted"
-    assert found.skipped == {"late": "interrupted before it began"}
+    assert found.skipped == {"late": "the comparison was interrupted"}
     assert found.interrupted
 
 
@@ -245,6 +253,10 @@ def test_ctrl_c_outside_the_loop_keeps_what_there_is(problem, network, monkeypat
         ({"rounds": 0}, "rounds must be a whole number of at least 1"),
         ({"tol": -1.0}, "tol must be a positive number"),
         ({"dtype": "float16"}, "dtype must be one of"),
+        ({"rtol": "a"}, "rtol must be a number, got 'a'"),
+        ({"rtol": True}, "rtol must be a number, got True"),
+        ({"rtol": math.nan}, "rtol must be finite, got nan"),
+        ({"rtol": 0.0}, r"rtol must lie in \(0, 1\] and excludes tol, got 0.0"),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(problem, network, monkeypatch, given, message):
@@ -276,6 +288,16 @@ def test_saved_files_are_the_results_the_table_and_a_picture(everything, tmp_pat
     assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_saved_comparison_makes_room_for_the_next(tmp_path):
+    run = made([0.5, 0.1])
+    (tmp_path / "mine.npz").write_bytes(b"mine")
+    (tmp_path / "notes.txt").touch()
+    Comparison({"a": run, "b": run, "c": run}).save(tmp_path)
+    Comparison({"c": run, "d": run}).save(tmp_path)
+    mine = {"mine.npz", "notes.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {"c.npz", "d.npz", "table.csv", "comparison.png", *mine}
+
+
 def test_file_names_are_safe_and_distinct():
     labels = ["adom", "ADOM", "../up/adom", "a/b\\c:d", "...", "été", "π", "x" * 300, "adom-2"]
     names = list(file_names(labels).values())
@@ -296,6 +318,8 @@ def test_plots_show_every_method(everything):
     assert labelled.legends[0].get_texts()[0].get_text() == "mine"
     with pytest.raises(InputError, match="unknown axis 'time'"):
         everything.plot("time")
+    with pytest.raises(InputTypeError, match=r"ax must be the axes of one panel, got int; e.g. ax=axes\[0\]"):
+        everything.plot(ax=3)
 
 
 def test_it_shows_itself():

@@ -13,8 +13,9 @@ import pytest
 
 import adom
 from adom.algorithms.base import Array, Method, Number
-from adom.errors import InputError
+from adom.errors import InputError, InputTypeError
 from adom.plot.medians import over_seeds
+from adom.run.progress import Interrupt
 from adom.run.tuning import transferred
 from adom.study import compare as module
 from adom.study import comparison_runs
@@ -112,6 +113,12 @@ def test_splits_are_drawn_with_the_seed(drawn):
         ({"network": {}}, "got no networks to compare on"),
         ({"problem": lambda seed: 3, "seeds": 2}, "problem must be an adom problem .* got int"),
         ({"networks": {"more": adom.networks.ring(4)}}, "the problem has 5 nodes and the network 4"),
+        (
+            {"problem": quadratic, "splits": ["label"]},
+            r"'quadratic' is called with a seed and a split",
+        ),
+        ({"problem": lambda seed, split: quadratic(seed), "seeds": 2}, r"'problem' is called with a seed, and "),
+        ({"problem": lambda seed, split: quadratic(seed), "splits": ["label"] * 2}, "splits names 'label' twice"),
         ({"rtol": 2.0}, r"rtol must lie in \(0, 1\] and excludes tol, got 2.0"),
         ({"folder": "somewhere"}, "folder='somewhere' keeps the runs of several seeds; give seeds"),
         ({"problem": quadratic, "seeds": 2, "batch": 0}, "batch must be a whole number of at least 1"),
@@ -176,6 +183,8 @@ def test_runs_are_kept_and_found_again(tmp_path, drawn, monkeypatch):
     )
     adom.compare(quadratic, drawn, [("other", "diging")], **{**arguments, "parameters": "unit"})
     assert len(ran) == 1  # a label is not part of a run
+    kept = [adom.load(path).provenance["compare"]["label"] for path in tmp_path.glob("*.npz")]
+    assert sorted(kept) == ["diging", "diging", "other", "other"]  # and a file has the one that was asked for last
     adom.compare(quadratic, drawn, methods, **{**arguments, "rounds": 61})
     assert len(ran) == 5
 
@@ -195,8 +204,11 @@ def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
     assert found.interrupted
     first, second = found.parts.values()
     assert list(first.results) == ["diging", "same"]
-    assert second.skipped == dict.fromkeys(["diging", "same"], "interrupted before it began")
-    assert "diging did not run: interrupted before it began" in str(found)
+    assert second.skipped == dict.fromkeys(["diging", "same"], "the comparison was interrupted")
+    assert found.skipped == {}  # both did run
+    assert "did not run" not in str(found)
+    assert "\ninterrupted: 2 of 4 runs are done\n" in str(found)
+    assert set(found.ranks()["instances"]) == {1}  # what was not run is no failure
     del count[:]
     apart = {"one": drawn, "other": drawn}
     half = adom.compare(quadratic, None, ["diging"], "unit", rounds=60, tol=1e-9, seeds=2, networks=apart)
@@ -208,6 +220,27 @@ def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
     count.append(1)
     with pytest.raises(KeyboardInterrupt):
         adom.compare(quadratic, drawn, methods, "unit", rounds=60, seeds=2)
+
+
+def test_a_run_that_ctrl_c_ends_is_no_run(drawn, tmp_path, monkeypatch):
+    arguments = {"parameters": "unit", "rounds": 60, "seeds": 2, "folder": tmp_path / "members"}
+    entered, calls = Interrupt.__enter__, []
+
+    def third(self):
+        calls.append(1)
+        entered(self).asked = len(calls) == 3
+        return self
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "__enter__", third)
+        found = adom.compare(quadratic, drawn, ["diging", "nids"], **arguments)
+    assert found.interrupted
+    assert list(found.results) == [(Instance("quadratic", "geometric", 0), name) for name in ("diging", "nids")]
+    assert found.summary["seeds"].tolist() == [1, 1]
+    assert len(list((found.save(tmp_path) / "members").iterdir())) == 2
+    adom.compare(quadratic, drawn, ["diging", "nids"], **arguments).save(tmp_path)
+    kept = [adom.load(path) for path in (tmp_path / "members").iterdir()]
+    assert [run.status for run in kept] == ["max_rounds"] * 4
 
 
 def test_methods_that_cannot_run_somewhere_are_left_out_there(monkeypatch):
@@ -289,6 +322,10 @@ def test_figures_show_medians_bands_and_what_was_lost():
     assert found.plot_profile(ax=other.add_subplot()) is other
     with pytest.raises(InputError, match="unknown axis 'time'"):
         found.plot("time")
+    with pytest.raises(InputTypeError, match="ax must be the axes of one panel, got ndarray"):
+        found.plot(ax=np.array([ax, ax]))
+    with pytest.raises(InputTypeError, match="ax must be the axes of one panel, got int"):
+        found.plot_profile(ax=3)
     with pytest.raises(InputError, match="name 0 of the comparisons; there are 'p' on 'n'"):
         found.plot(problem="q")
     single = Comparison({"mine": made([1.0, 0.1])})
@@ -384,6 +421,47 @@ def test_saved_files_hold_everything(both, tmp_path):
     }
     assert pd.read_csv(folder / "table.csv")["rounds"].tolist() == both.table["rounds"].tolist()
     assert (folder / "table.tex").read_text() == both.to_latex() + "\n"
+
+
+def test_saving_replaces_what_was_saved_and_nothing_else(both, tmp_path):
+    first = next(iter(both.parts))
+    run = both.parts[first].results["diging"]
+    search = {"compare": {**run.provenance["compare"], "search": True}}
+    both.save(tmp_path)
+    members = tmp_path / "members"
+    mine = {"own.npz", "searched.npz", "notes.txt"}
+    replace(run, provenance={**run.provenance, "compare": None}).save(members / "own.npz")
+    replace(run, provenance={**run.provenance, **search}).save(members / "searched.npz")
+    (members / "notes.txt").touch()
+    assert len(list(members.iterdir())) == 6 + 3
+    replace(both, parts={first: both.parts[first]}).save(tmp_path)
+    left = {path.name for path in members.iterdir()}
+    assert mine <= left
+    kept = [adom.load(members / name).provenance["compare"] for name in left - mine]
+    assert sorted((at["label"], at["seed"]) for at in kept) == [("bold", 0), ("diging", 0)]
+    assert not (tmp_path / "profile.png").exists()  # of one instance there is none
+    both.parts[first].save(tmp_path)  # one comparison in place of several
+    assert {path.name for path in members.iterdir()} == mine
+    names = {"diging.npz", "bold.npz", "table.csv", "comparison.png", "members"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_seeds_whose_start_is_the_solution_are_solved_there():
+    runs = {
+        "a": [made([0.5, 1e-4]), made([0.1, 0.0], start=0.0)],
+        "b": [made([0.5, 0.2, 1e-4]), made([0.1, 1.0], start=0.0)],
+    }
+    found = many(**runs)
+    assert found.targets == {("p", "n"): 1e-4}
+    summary = found.summary.set_index("method")
+    assert summary["reached"].tolist() == [2, 2]
+    assert summary["rounds_low"].tolist() == [0, 0]
+    assert summary["rounds"].tolist() == [1, 1.5]
+    assert found.ranks()["mean_rank"].tolist() == [1.25, 1.75]
+    assert "to the start, which is the solution" in str(many(**{name: each[1:] for name, each in runs.items()}))
+    worse = many(a=[made([2.0, 0.9]), made([2.0, 0.9])])
+    assert worse.targets == {("p", "n"): 0.1}
+    assert "to a relative error of 0.1, which no run reached" in str(worse)
 
 
 class State(NamedTuple):

@@ -68,6 +68,18 @@ def test_what_went_the_wrong_way_and_what_is_missing_failed():
     assert alone.shape == (1, 3)
 
 
+def test_at_no_cost_only_those_that_took_none_are_the_best():
+    table = long_table({("p", "n", 0): (0, 20, NONE), ("p", "n", 1): (30, 10, NONE), ("p", "n", 2): (0, 0, 5)})
+    profile = performance_profile(table)
+    assert profile.index.tolist() == [1.0, 3.0]
+    assert profile["a"].tolist() == [2 / 3, 1.0]
+    assert profile["b"].tolist() == [2 / 3, 2 / 3]  # 20 is no multiple of 0
+    assert profile["c"].tolist() == [0.0, 0.0]
+    ranks = rank_table(table).set_index("method")
+    assert ranks["first"].to_dict() == {"a": 2, "b": 2, "c": 0}
+    assert ranks["over_best"].to_dict() == {"a": 1.0, "b": 1.0, "c": np.inf}
+
+
 def test_tables_that_cannot_be_read_are_refused():
     table = long_table()
     with pytest.raises(InputError, match="no column 'gradients_to_target'; it has problem, network, seed"):

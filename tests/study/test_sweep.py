@@ -10,6 +10,9 @@ import adom
 from adom.errors import InputError
 from adom.page import groups
 from adom.study import sweep as module
+from adom.study.members import Member
+from adom.study.sweep_result import Sweep
+from support.drawn import made
 from support.reference import close, logistic_data, quadratics
 
 
@@ -262,6 +265,57 @@ def test_saved_files(wide, tmp_path):
     assert list(again.columns) == list(wide.table.columns)
     np.testing.assert_array_equal(again["error"], wide.table["error"])
     assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_saving_replaces_an_earlier_sweep(wide, tmp_path):
+    wide.save(tmp_path)
+    (tmp_path / "members" / "notes.txt").touch()
+    replace(wide, members=wide.members[:1], results={0: wide.results[0]}, tols={0: None}).save(tmp_path)
+    key = wide.results[0].provenance["sweep"]["key"]
+    assert {path.name for path in (tmp_path / "members").iterdir()} == {f"{key}.npz", "notes.txt"}
+    assert len(pd.read_csv(tmp_path / "table.csv")) == 1
+
+
+def settings_made_up(seeds):
+    """Made-up sweep of the settings "steady" and "lucky" over seeds, and one that most seeds refuse."""
+    refused = ["", "no", "no"]
+    network = adom.networks.ring(3)
+    problem = adom.Quadratic(*quadratics(3, 2, 10.0))
+    method = adom.DIGing(0.1)
+    runs = {
+        "steady": [made([0.5] * 19 + [1e-3]), made([0.5] * 21 + [1e-3]), made([0.5] * 20 + [1e-3])],
+        "lucky": [made([0.5, 1e-3]), made([0.5] * 30), made([0.5, 1e-3, 1e9], status="diverged")],
+        "refused": [made([1e-3]), None, None],
+    }
+    members, results = [], {}
+    for label, of_label in runs.items():
+        for seed in seeds:
+            about = (len(members), label, adom.DIGing, method, "unit", {}, {}, {}, None, problem, network, seed)
+            if of_label[seed] is not None:
+                results[len(members)] = of_label[seed]
+            said = refused[seed] if label == "refused" else ""
+            members.append(Member(*about, refused=said, seed=seed))
+    return Sweep(tuple(members), results, dict.fromkeys(range(len(members)), 1e-3))
+
+
+def test_the_best_is_a_setting_by_its_median_over_seeds_and_no_lucky_run():
+    found = settings_made_up([0, 1, 2])
+    assert found.table["rounds_to_target"].min() == 1
+    ranked = found.ranking()
+    assert ranked["label"].tolist() == ["steady", "refused", "lucky"]
+    best = found.best().iloc[0]
+    assert best[["rounds_to_target", "rounds_to_target_low", "rounds_to_target_high"]].tolist() == [21, 20, 22]
+    assert (best["seeds"], best["reached"], best["member"]) == (3, 3, 0)
+    assert np.isnan(best["seed"])
+    lucky = ranked.set_index("label").loc["lucky"]
+    assert np.isnan([lucky["rounds_to_target"], lucky["rounds_to_target_high"]]).all()
+    assert (lucky["rounds_to_target_low"], lucky["reached"]) == (2, 1)  # one diverged later, one missed it
+    assert lucky["status"] == "2 max_rounds, 1 diverged"
+    assert found.best(each="seed")["label"].tolist() == ["refused", "steady", "steady"]
+    assert "21 rounds to 0.001, the median of 3 seeds" in repr(found)
+    alone = settings_made_up([0])
+    assert alone.best()[["label", "rounds_to_target", "seed"]].to_numpy().tolist() == [["refused", 1, 0]]
+    assert "median" not in repr(alone)
 
 
 def test_progress_counts_members(problem, network, capfd):

@@ -1,23 +1,21 @@
 """`adom compare`: run several methods on the same problem and network, side by side."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..algorithms import COMPARED, METHODS
 from ..errors import InputError
+from . import compare_lists
 from .compare_output import end, print_latex
 from .members import refuse_members
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
-from .own_code import method_of, name_of
+from .own_code import method_of
 from .settings import USUAL, Config, Tables
 
 if TYPE_CHECKING:
     from ..study.comparison import Comparison
 
 
-ALL = "all"
 Latex = Annotated[
     bool, switch("--latex", "Print the table as LaTeX, and write it to table.tex.", rich_help_panel=OUTPUT)
 ]
@@ -69,7 +67,7 @@ def _compare_one(settings: Config, methods: list[Any] | str | None, out: Path, *
     network, problem = build.both(settings)
 
     from ..problems.weighting import weighting_text
-    from ..study.comparison import file_names
+    from ..study.saved import file_names
 
     parameters, budget = build.parameters(settings.run.parameters), build.budget(settings, problem)
     comparison = compare_methods(problem, network, methods, parameters, settings.run.oracle, **budget)
@@ -104,17 +102,10 @@ def _check(settings: Config) -> list[Any] | str | None:
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot compare methods; take engine local")
     text = settings.compare.methods
-    if text is None or text.strip().lower() == ALL:
-        build.check_run(settings, [method_of(name) for name in (COMPARED if text is None else METHODS)])
-        return None if text is None else ALL
-    names = [name_of(part.strip()) for part in text.split(",") if part.strip()]
-    if not names:
-        raise InputError(f"--methods {text!r} names no method; known: {', '.join(METHODS)}")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"--methods names {twice!r} twice; leave one out")
-    methods = [method_of(name) for name in names]
+    methods = [method_of(name) for name in compare_lists.methods(text)]
     build.check_run(settings, methods)
+    if text is None or text.strip().lower() == compare_lists.ALL:
+        return None if text is None else compare_lists.ALL
     return methods
 
 
@@ -133,7 +124,6 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
     from ..util.text import format_short
     from .output import number, steps_of, table
 
-    target = "any lower error" if math.isnan(comparison.target) else f"{comparison.target:.3g}"
     used = {result.provenance["oracle"] for result in comparison.results.values()} - {None}
     oracle = ", ".join(sorted(used)) or settings.run.oracle
     ends = ("error", "rounds", "gradients", "floats", "seconds")
@@ -145,7 +135,7 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "
         f"chi {number(about['chi'])}{steps_of(about['window'])}; "
         f"parameters {settings.run.parameters}, dual oracle {oracle}\n"
-        f"final relative error; cost to reach {target}",
+        f"final relative error; cost to reach {comparison.aim}",
         ("method", "status", *ends),
         rows,
         numbers=ends,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, nearest
+from .compare_lists import once, parts
 from .compare_output import end, print_latex
 from .config import settle, write_toml
 from .defaults import belonging, common, kinds
@@ -30,7 +31,7 @@ def compare_many(
     """Run the methods on every draw, split and network; return the exit code."""
     from . import output
 
-    ways, networks = _ways(settings), _networks(settings, flags, config)
+    ways, networks = ways_of(settings), networks_of(settings, flags, config)
     for path in old_members(settings, out, fresh, "compare"):
         path.unlink(missing_ok=True)
     write_toml(settings, out / "config.toml", "compare")  # which says whose runs the folder holds
@@ -56,9 +57,9 @@ def compare_many(
     return end({} if printed else found.skipped, "" if printed else found.outside, found.interrupted)
 
 
-def _ways(settings: Config) -> list[str]:
+def ways_of(settings: Config) -> list[str]:
     """Return the splits to compare on."""
-    ways = [part.strip() for part in (settings.compare.splits or "").split(",") if part.strip()]
+    ways = once("--splits", parts(settings.compare.splits))
     for way in ways:
         if way not in splits():
             raise InputError(f"--splits names {way!r}, which is no split; {nearest(way, splits())}")
@@ -67,12 +68,12 @@ def _ways(settings: Config) -> list[str]:
     return ways
 
 
-def _networks(settings: Config, flags: Tables, config: Path | None) -> dict[str, Config]:
+def networks_of(settings: Config, flags: Tables, config: Path | None) -> dict[str, Config]:
     """Return the settings of each network: those of its kind, without those of the others."""
     if settings.compare.networks is None:
         return {str(settings.network.kind): settings}
     found = {}
-    for kind in kinds(settings.compare.networks):
+    for kind in once("--networks", kinds(settings.compare.networks)):
         allowed = common() | belonging(kind)
         own = {name: value for name, value in flags.get("network", {}).items() if name in allowed}
         found[kind] = settle(config, {**flags, "network": {**own, "kind": kind}}, USUAL)

@@ -84,7 +84,7 @@ def read_toml(file: Path) -> Tables:
             raise InputError(
                 f"{file}: {table} must be a table, got {shown(values)}; write [{table}] on a line of its own"
             )
-    _read_lists(content.get("compare", {}), content.get("sweep", {}))
+    _read_lists(file, content.get("compare", {}), content.get("sweep", {}))
     for table, name in PATHS:
         value = content.get(table, {}).get(name)
         if isinstance(value, str) and value not in SAMPLES:
@@ -103,7 +103,7 @@ def _mistake(file: Path, error: Exception) -> str:
     return f"{error}; {'a line reads `name = value`, text in quotes' if file.suffix == '.toml' else _remedy(file)}"
 
 
-def _read_lists(compare: dict[str, Any], sweep: dict[str, Any]) -> None:
+def _read_lists(file: Path, compare: dict[str, Any], sweep: dict[str, Any]) -> None:
     """Take methods as a list or as text with commas in both tables, and a single value for a sweep's list.
 
     A number of seeds stands for that many, as in a comparison.
@@ -114,7 +114,12 @@ def _read_lists(compare: dict[str, Any], sweep: dict[str, Any]) -> None:
     for name, value in sweep.items():
         if name in ("methods", "oracles") and isinstance(value, str):
             sweep[name] = [part.strip() for part in value.split(",") if part.strip()]
-        elif name == "seeds" and type(value) is int and 0 < value <= MOST_SEEDS:
+        elif name == "seeds" and not isinstance(value, list):
+            if type(value) is not int or not 1 <= value <= MOST_SEEDS:
+                raise InputError(
+                    f"{file}, [sweep]: seeds must be a whole number from 1 to {MOST_SEEDS}, or a list of them, got "
+                    f"{shown(value)}; e.g. seeds = 3 or seeds = [0, 1, 2]"
+                )
             sweep[name] = list(range(value))
         elif name in ("parameters", "kappas") and isinstance(value, str | int | float):
             sweep[name] = [value]

@@ -1,10 +1,11 @@
 """Runs that a command keeps in a folder, one file each, to go on where it was ended."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import InputError
-from .settings import Config
+from .settings import USUAL, Config
 
 MEMBERS = "members"
 """Folder of the runs, beside the table and config.toml."""
@@ -16,19 +17,26 @@ def kept(out: Path) -> list[Path]:
 
 
 def old_members(settings: Config, out: Path, fresh: bool, command: str) -> list[Path]:
-    """Return the runs in the folder to remove; refuse a folder that holds those of other settings."""
-    from .config import toml_text
-
-    file, members = out / "config.toml", kept(out)
+    """Return the runs in the folder to remove; refuse a folder with runs that are not all among those asked for."""
+    members = kept(out)
     if fresh:
         return members
-    try:
-        same = not members or file.read_text(encoding="utf-8") == toml_text(settings, file, command)
-    except (OSError, UnicodeDecodeError):
-        same = False
-    if not same:
+    if members and not _extends(settings, out / "config.toml", command):
         raise _another(out, len(members), command)
     return []
+
+
+def _extends(settings: Config, file: Path, command: str) -> bool:
+    """Return whether settings are those of a file, but for lists that are longer."""
+    from .compare_lists import covers
+    from .config import settle, toml_text
+
+    try:
+        earlier, text = getattr(settle(file, {}, USUAL), command), file.read_text(encoding="utf-8")
+    except InputError:  # it is no file of settings
+        return False
+    same = text == toml_text(replace(settings, **{command: earlier}), file, command)
+    return same and covers(getattr(settings, command), earlier)
 
 
 def refuse_members(out: Path, fresh: bool) -> None:

@@ -1,6 +1,5 @@
 """`adom sweep`: every combination of the lists in a file's [sweep] table, resumed where it was left."""
 
-import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -147,26 +146,33 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
 
 
 def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
+    from ..study.metrics import aim
+    from ..study.tables import spread
     from ..util.text import format_short
     from .output import lines, table
 
     ranked = result.ranking()
-    target = float(ranked["target"].iloc[0])
+    target, reached = float(ranked["target"].iloc[0]), bool(ranked["reached"].any())
+    words = [name.replace("_", " ") for name in result.axes]  # which may be wrapped
+    seeds = int(ranked["seeds"].max())
     ends = ("error", "rounds", "gradients")
-    varied = [name for name in result.varied if name != "label"]
-    words = [name.replace("_", " ") for name in varied]  # which may be wrapped
+    over = "" if seeds == 1 else f"medians, and [least, greatest] rounds, over {seeds} seeds\n"
     rows = []
     for row in ranked.head(SHOWN).to_dict("records"):
-        costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients")]
-        cells = [format_short(row[name]) if isinstance(row[name], float | int) else row[name] or "-" for name in varied]
-        rows.append((row["label"], *cells, row["status"], format_short(row["relative_error"]), *costs))
+        rounds = spread(*(row[f"rounds_to_target{end}"] for end in ("", "_low", "_high")))
+        costs = [format_short(row["relative_error"]), rounds, format_short(row["gradients_to_target"])]
+        state = row["status"] if seeds == 1 else f"{row['reached']}/{row['seeds']}"
+        cells = [
+            format_short(row[name]) if isinstance(row[name], float | int) else row[name] or "-" for name in result.axes
+        ]
+        rows.append((row["label"], *cells, state, *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}; "
         f"{about['done']} of {about['members']} members done, best first\n"
-        f"final relative error; cost to reach {'any lower error' if math.isnan(target) else f'{target:.3g}'}",
-        ("method", *words, "status", *ends),
+        f"{over}final relative error; cost to reach {aim(target, reached)}",
+        ("method", *words, "status" if seeds == 1 else "reached", *ends),
         rows,
         numbers=(*words, *ends),
     )
     if len(ranked) > SHOWN:
-        lines(f"  and {len(ranked) - SHOWN} more in {file}")
+        lines(f"  and {len(ranked) - SHOWN} more; {file} has every member")

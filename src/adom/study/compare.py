@@ -15,11 +15,13 @@ from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.solve import solve
 from ..util.checks import check_whole
-from .comparison import INTERRUPTED, Comparison, file_names
+from .comparison import INTERRUPTED, Comparison
 from .comparison_runs import Run, Runner, read_run
 from .comparisons import Comparisons
 from .instances import Instance, Instances, read_instances
+from .members import check_rtol
 from .methods import LabelledMethod, read_methods, with_settings
+from .saved import file_names
 from .store import Store
 
 ALL = "all"
@@ -106,8 +108,7 @@ def compare(
     for entry in entries:
         Request(entry.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(entry.cls)
     request = Request("auto", rounds, tol, record_every, "local", dtype, progress)
-    if rtol is not None and (tol is not None or not 0 < rtol <= 1):
-        raise InputError(f"rtol must lie in (0, 1] and excludes tol, got {rtol!r} and tol={tol!r}; give one")
+    check_rtol(rtol, tol)
     several = isinstance(problem, dict) or isinstance(network, dict | list | tuple) or callable(problem)
     if several or callable(network) or any(given is not None for given in (seeds, splits, networks)):
         instances = read_instances(problem, network, seeds, splits, networks)

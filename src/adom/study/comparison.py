@@ -1,10 +1,7 @@
 """The result of a comparison: its runs, a table of them, a figure, and files."""
 
 import os
-import re
 import textwrap
-import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import InputTypeError
 from ..run.endings import LOST
 from ..run.result import Result
 from ..util.cards import bold, bounds, card, curve, grid
 from ..util.files import atomic
 from ..util.text import format_short
-from .metrics import COSTS, metrics, relative, smallest_target
+from .metrics import COSTS, aim, metrics, relative, smallest_target
+from .saved import file_names, replaced
 from .tables import WIDTH, latex_number, latex_table, latex_text, text_table
 
 if TYPE_CHECKING:
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 
     from ..plot.display import Figure
 
-INTERRUPTED = "interrupted before it began"
+INTERRUPTED = "the comparison was interrupted"
+"""Why a method did not run, or not to its end."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Comparison:
         """The relative error by which the methods are compared.
 
         It is the error `tol` to stop at, over the error at the start; without a `tol` it is the smallest power of ten
-        that at least one method reached, and NaN where all of them stayed above 1.
+        that at least one method reached, and 0.1 where none of them came so far. It is NaN where the start is the
+        solution and has no relative error.
         """
         runs = list(self.results.values())
         return smallest_target(runs) if self.tol is None else relative(self.tol, runs[0])
@@ -70,7 +71,7 @@ class Comparison:
         The columns are label, oracle, protocol, status, rounds, gradients (per node), floats_sent, seconds,
         error, relative_error (the error over that of the rows at 0), target, and rounds_to_target,
         gradients_to_target, floats_sent_to_target, seconds_to_target: those of the first record whose relative
-        error is at most the target, NaN where there is none.
+        error is at most the target, NaN where there is none, and 0 where the start is the solution.
         """
         import pandas as pd
 
@@ -95,6 +96,7 @@ class Comparison:
         """
         from ..plot.curves import convergence
 
+        check_axes(ax)
         runs = list(self.results.values())
         return convergence(runs, axis=axis, consensus=False, labels=self._titles, ax=ax, style=style)
 
@@ -129,17 +131,24 @@ class Comparison:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write a .npz file per method, table.csv and comparison.png into `folder`; return the folder.
 
-        `file_names` names the files of the methods.
+        What an earlier comparison or sweep has saved there goes; other files stay.
         """
         from ..plot.style import save
 
         target = Path(folder)
-        for label, name in file_names(self.results).items():
-            self.results[label].save(target / name)
-        with atomic(target / "table.csv") as partial:
-            self.table.to_csv(partial, index=False)
-        save(self.plot("all"), target / "comparison.png")
+        with replaced(target) as written:
+            for label, name in file_names(self.results).items():
+                written.append(self.results[label].save(target / name))
+            with atomic(target / "table.csv") as partial:
+                self.table.to_csv(partial, index=False)
+            save(self.plot("all"), target / "comparison.png")
+            written.append(target / "comparison.png")
         return target
+
+    @property
+    def aim(self) -> str:
+        """The target in words."""
+        return aim(self.target, bool(self.table["rounds_to_target"].notna().any()))
 
     @property
     def _weighting(self) -> str:
@@ -158,11 +167,10 @@ class Comparison:
         for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
             costs = [format_short(row[f"{cost}_to_target"]) for cost in COSTS]
             rows.append([name, row["status"], *costs, format_short(row["relative_error"])])
-        aim = "any lower error" if np.isnan(self.target) else f"a relative error of {self.target:.3g}"
         heads = ["method", "status", "rounds", "gradients", "numbers", "seconds", "last error"]
         notes = [f"{label} did not run: {reason}" for label, reason in self.skipped.items()]
         notes += [remark for remark in (self.outside, self._weighting) if remark]
-        lines = [f"cost to reach {aim}", text_table(heads, rows), *(textwrap.fill(note, WIDTH) for note in notes)]
+        lines = [f"cost to reach {self.aim}", text_table(heads, rows), *(textwrap.fill(note, WIDTH) for note in notes)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -188,32 +196,21 @@ class Comparison:
         notes = {f"{label} skipped": reason for label, reason in self.skipped.items()}
         notes |= {"outside of their proofs": self.outside} if self.outside else {}
         notes |= {"weights": self._weighting} if self._weighting else {}
-        about = f"cost to reach a relative error of {self.target:.3g}, the least in bold"
+        about = f"cost to reach {self.aim}; the least in bold"
         return card("Comparison", about, notes, below=grid(heads, rows))
+
+
+def check_axes(ax: "Axes | None") -> None:
+    """Refuse to draw into anything but the axes of one panel."""
+    if ax is not None:
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes):
+            raise InputTypeError(
+                f"ax must be the axes of one panel, got {type(ax).__name__}; e.g. ax=axes[0] of plt.subplots(1, 2)"
+            )
 
 
 def title(label: str, result: Result) -> str:
     """Return the name of a method in figures and tables: its label, or its title where the label is its name."""
     return result.label if label == result.provenance["method"]["name"] else label
-
-
-def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a file name for each label: safe on every system, and no two the same even where case is ignored.
-
-    Examples
-    --------
-    >>> file_names(["adom+", "ADOM, eta = 1/2", "../adom", "adom"])
-    {'adom+': 'adom+.npz', 'ADOM, eta = 1/2': 'adom-eta-1-2.npz', '../adom': 'adom.npz', 'adom': 'adom-2.npz'}
-    """
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for label in labels:
-        plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
-        stem = re.sub(r"[^a-z0-9+_]+", "-", plain).strip("-")[:60] or "method"
-        name, number = stem, 1
-        while name in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name)
-        names[label] = f"{name}.npz"
-    return names

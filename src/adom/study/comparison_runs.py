@@ -107,24 +107,32 @@ class Runner:
         return replace(run, method=method, oracle=searched.provenance["oracle"], tuning=account)
 
     def results(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Result]]:
-        """Yield the result of every run, those found in the folder first; an interrupted one is the last."""
+        """Yield the result of every run that comes to its end, those found in the folder first.
+
+        An interrupted one ends them with KeyboardInterrupt, and leaves nothing.
+        """
         keys = {id(run): self.key(run) for run in runs}
         pending = []
         for run in runs:
             stored = self.store.find(keys[id(run)])
             if stored is None:
                 pending.append(run)
-            else:  # under a name that may have changed since
-                yield run, _described(run, keys[id(run)], stored)
+            else:
+                described = _described(run, keys[id(run)], stored)
+                if (
+                    described.provenance["compare"] != stored.provenance["compare"]
+                ):  # under a name that has changed since
+                    self.store.keep(keys[id(run)], described)
+                yield run, described
         for part in self._parts(pending):
             made = self._made(part)
             for run, result in zip(part, made, strict=True):
-                described = _described(run, keys[id(run)], result)
                 if result.status in FINISHED:
+                    described = _described(run, keys[id(run)], result)
                     self.store.keep(keys[id(run)], described)
-                yield run, described
+                    yield run, described
             if any(result.status not in FINISHED for result in made):
-                return
+                raise KeyboardInterrupt
 
     def _parts(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
         """Yield runs that can be one batch: of one method and network, on problems of one shape."""

@@ -15,10 +15,11 @@ from ..run.result import Result
 from ..util.cards import card, grid
 from ..util.files import atomic
 from ..util.text import format_count, format_short
-from .comparison import Comparison, file_names, title
+from .comparison import INTERRUPTED, Comparison, check_axes, title
 from .instances import Instance
-from .metrics import COSTS, metrics, relative, relative_errors, smallest_of
+from .metrics import COSTS, aim, least_error, metrics, relative, smallest_of, start_error
 from .profiles import performance_profile, rank_table
+from .saved import MEMBERS, file_names, replaced
 from .tables import WIDTH, latex_number, latex_spread, latex_table, latex_text, spread, text_table
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ Place = tuple[str, str]
 """Names of a problem and a network."""
 MOST_ACROSS = 4
 """Networks whose panels fit side by side."""
-MEMBERS = "members"
-"""Folder of the results of single runs, beside the table of all."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +65,12 @@ class Comparisons:
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Label -> reason, for the methods that did not run on some instance; the first reason."""
+        """Label -> reason, for the methods that cannot run on some instance; the first reason."""
         reasons: dict[str, str] = {}
         for part in self.parts.values():
             for label, reason in part.skipped.items():
-                reasons.setdefault(label, reason)
+                if reason != INTERRUPTED:
+                    reasons.setdefault(label, reason)
         return reasons
 
     @property
@@ -117,19 +117,18 @@ class Comparisons:
         """(problem, network) -> the relative error by which the methods are compared there.
 
         It is that at which runs stop; without one, the smallest power of ten that one method at least reached on every
-        seed, and NaN where none did better than 1.
+        seed, and 0.1 where none did. Seeds whose start is the solution do not count.
         """
         found = {}
         for place in self.places:
-            runs = self.runs(*place)
+            runs = [[run for run in many if start_error(run)] for many in self.runs(*place).values()]
             if self.rtol is not None:
                 found[place] = self.rtol
             elif self.tol is not None:
-                starts = [relative(self.tol, run) for many in runs.values() for run in many]
+                starts = [relative(self.tol, run) for many in runs for run in many]
                 found[place] = float(np.median(starts)) if starts else np.nan
             else:
-                worst = [max(_least(run) for run in many) for many in runs.values()]
-                found[place] = smallest_of(worst)
+                found[place] = smallest_of(max(map(least_error, many)) for many in runs if many)
         return found
 
     @cached_property
@@ -174,19 +173,27 @@ class Comparisons:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    @cached_property
+    def _ranked(self) -> "pd.DataFrame":
+        """The rows of the table by which methods are ranked: of instances on which all are done, if there are any."""
+        done = self.table[[not self.parts[at].interrupted for at, _ in self.results]]
+        return self.table if done.empty else done
+
     def ranks(self, cost: str = "rounds") -> "pd.DataFrame":
         """Return how the methods rank over all instances, best first; see `adom.study.profiles.rank_table`.
+
+        After Ctrl-C, over those on which all methods are done; so do profiles.
 
         Parameters
         ----------
         cost : str
             "rounds", "gradients", "floats_sent" or "seconds" to the target.
         """
-        return rank_table(self.table, _column(cost))
+        return rank_table(self._ranked, _column(cost))
 
     def profile(self, cost: str = "rounds") -> "pd.DataFrame":
         """Return the performance profile over all instances; see `adom.study.profiles.performance_profile`."""
-        return performance_profile(self.table, _column(cost))
+        return performance_profile(self._ranked, _column(cost))
 
     def plot(
         self,
@@ -215,6 +222,7 @@ class Comparisons:
         """
         from ..plot.medians import ACROSS, median_figure
 
+        check_axes(ax)
         if ax is not None or problem is not None or network is not None:
             place = self._place(problem, network)
             panels = {"": self._named(place)}
@@ -233,6 +241,7 @@ class Comparisons:
         """Draw the performance profile of all instances; see `profile`."""
         from ..plot.profiles import profile_figure
 
+        check_axes(ax)
         return profile_figure(
             self.profile(cost).rename(columns=self._titles), cost=cost.replace("_", " "), ax=ax, style=style
         )
@@ -257,7 +266,7 @@ class Comparisons:
         """
         words = latex_text(cost.replace("_", " "))
         if ranks:
-            usual, (heads, ranked) = f"Ranks by {words} over {len(self.parts)} instances.", self._rank_rows(cost)
+            usual, (heads, ranked) = f"Ranks by {words} over {self._instances}.", self._rank_rows(cost)
             cells = [
                 [latex_text(name), *("--" if n == "-" else f"${n}$" for n in numbers)] for name, *numbers in ranked
             ]
@@ -282,7 +291,10 @@ class Comparisons:
         """Return the rows of the summary for each problem and network."""
         _column(cost)
         rows: list[dict[str, Any]] = self.summary.to_dict("records")  # type: ignore[assignment]  # columns are named
-        return [(place, [row for row in rows if (row["problem"], row["network"]) == place]) for place in self.places]
+        by_place: dict[Place, list[dict[str, Any]]] = {}
+        for row in rows:
+            by_place.setdefault((row["problem"], row["network"]), []).append(row)
+        return list(by_place.items())
 
     def _rank_rows(self, cost: str = "rounds") -> tuple[list[str], list[list[str]]]:
         """Return the heads and the rows of the table of ranks."""
@@ -293,6 +305,11 @@ class Comparisons:
         return ["method", "mean rank", "first", "reached", f"{cost.replace('_', ' ')} over the best's"], rows
 
     @property
+    def _instances(self) -> str:
+        """How many instances the methods are ranked over."""
+        return format_count(int(self.ranks()["instances"].iloc[0]), "instance")
+
+    @property
     def _seeds(self) -> str:
         return format_count(len({at.seed for at in self.parts}), "seed")
 
@@ -300,29 +317,33 @@ class Comparisons:
         """Write the table of all runs, the summary, LaTeX, figures, and every run; return the folder.
 
         The files are table.csv, summary.csv, table.tex, comparison.png, with several instances profile.png, and
-        members/ with a file for each run. `adom report` reads the folder.
+        members/ with a file for each run. `adom report` reads the folder. What an earlier comparison or sweep has saved
+        there goes; other files stay.
         """
         from ..plot.style import save
 
         target = Path(folder)
         names = file_names(" ".join(map(str, (label, *at))) for at, label in self.results)
-        for name, run in zip(names.values(), self.results.values(), strict=True):
-            if not (target / MEMBERS / f"{run.provenance['compare']['key']}.npz").exists():  # kept there already
-                run.save(target / MEMBERS / name)
-        for name, table in (("table.csv", self.table), ("summary.csv", self.summary)):
-            with atomic(target / name) as partial:
-                table.to_csv(partial, index=False)
-        with atomic(target / "table.tex") as partial:
-            partial.write_text(self.to_latex() + "\n", encoding="utf-8")
-        save(self.plot(), target / "comparison.png")
-        if len(self.parts) > 1:
-            save(self.plot_profile(), target / "profile.png")
+        with replaced(target) as written:
+            for name, run in zip(names.values(), self.results.values(), strict=True):
+                kept = target / MEMBERS / f"{run.provenance['compare']['key']}.npz"
+                written.append(kept if kept.exists() else run.save(target / MEMBERS / name))
+            for name, table in (("table.csv", self.table), ("summary.csv", self.summary)):
+                with atomic(target / name) as partial:
+                    table.to_csv(partial, index=False)
+            with atomic(target / "table.tex") as partial:
+                partial.write_text(self.to_latex() + "\n", encoding="utf-8")
+            figures = {"comparison.png": self.plot()}
+            figures |= {"profile.png": self.plot_profile()} if len(self.parts) > 1 else {}
+            for name, figure in figures.items():
+                save(figure, target / name)
+            written += [target / name for name in ("summary.csv", "table.tex", *figures)]
         return target
 
     def __str__(self) -> str:
         parts = [self._about, *(self._text(*part) for part in self._rows_by_place())]
         if len(self.places) > 1:
-            parts.append(f"all {len(self.parts)} instances\n{text_table(*self._rank_rows())}")
+            parts.append(f"all {self._instances}\n{text_table(*self._rank_rows())}")
         return "\n\n".join(parts)
 
     @property
@@ -333,15 +354,18 @@ class Comparisons:
             parts.append(f"tuned on seed {self.tuning_seed}, which is not among them")
         parts.append("medians, and [least, greatest] rounds")
         parts += [textwrap.fill(f"outside of their proofs: {self.outside}", WIDTH)] if self.outside else []
+        if self.interrupted:
+            left = sum(reason == INTERRUPTED for part in self.parts.values() for reason in part.skipped.values())
+            done = len(self.results)
+            parts.append(f"interrupted: {done} of {format_count(done + left, 'run')} are done")
         parts += [textwrap.fill(f"{label} did not run: {reason}", WIDTH) for label, reason in self.skipped.items()]
         return "\n".join(parts)
 
     def _text(self, place: Place, rows: list[dict[str, Any]]) -> str:
         """Return the medians on one problem and network, as text."""
-        target = self.targets[place]
-        aim = "any lower error" if np.isnan(target) else f"a relative error of {target:.3g}"
+        reached = any(row["reached"] for row in rows)
         heads = ["method", "rounds", "reached", "gradients", "numbers", "seconds", "last error"]
-        heading = textwrap.fill(f"{' on '.join(place)}, to {aim}", WIDTH)
+        heading = textwrap.fill(f"{' on '.join(place)}, to {aim(self.targets[place], reached)}", WIDTH)
         return f"{heading}\n{text_table(heads, self._cells(rows))}"
 
     def _cells(self, rows: list[dict[str, Any]]) -> list[list[str]]:
@@ -368,9 +392,3 @@ def _column(cost: str) -> str:
     if cost not in COSTS:
         raise InputError(f"cost must be one of {', '.join(COSTS)}, got {cost!r}")
     return f"{cost}_to_target"
-
-
-def _least(run: Result) -> float:
-    """Return the least relative error of a run; infinite where none is known."""
-    errors = relative_errors(run)
-    return float(np.nanmin(np.where(np.isnan(errors), np.inf, errors), initial=np.inf))

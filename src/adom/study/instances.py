@@ -4,6 +4,7 @@ What a seed draws is one rule for problems and networks: a function is called wi
 is drawn again by its recipe; anything else is the same for all seeds. Where a seed would draw nothing, it is refused.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -101,6 +102,22 @@ def _is_function(source: Any) -> bool:
     return callable(source) and not isinstance(source, Problem | Network | DirectedNetwork)
 
 
+def _check_call(name: str, source: Any, *given: Any) -> None:
+    """Refuse a function that does not take a seed, or a seed and a split."""
+    if _is_function(source):
+        what, names = ("a seed", "seed") if len(given) == 1 else ("a seed and a split", "seed, split")
+        try:
+            takes = inspect.signature(source)
+        except ValueError:  # of some functions that are not written in Python
+            return
+        try:
+            takes.bind(*given)
+        except TypeError as error:
+            raise InputTypeError(
+                f"{name!r} is called with {what}, and its arguments are {takes}: {error}; write {name}({names})"
+            ) from None
+
+
 def _drawn(source: Any, seed: int | None) -> Any:
     if seed is None or not is_drawn(source):
         return source
@@ -142,6 +159,7 @@ def read_instances(problem: Any, network: Any, seeds: Any, splits: Any, networks
     for name, source in (*problems.items(), *many.items()):
         if read is None and _is_function(source):
             raise InputError(f"{name!r} is a function of a seed, and there are no seeds; give some, e.g. seeds=5")
+        _check_call(name, source, 0)
     return Instances({str(name): source for name, source in problems.items()}, many, read)
 
 
@@ -188,6 +206,9 @@ def _seeds(seeds: Any) -> list[int] | None:
 def _split_up(problems: dict[Any, Any], splits: Any) -> dict[Any, Any]:
     """Return every problem under every split, as functions of the seed alone."""
     ways = [splits] if isinstance(splits, str) or not isinstance(splits, Iterable) else list(splits)
+    twice = next((way for number, way in enumerate(ways) if way in ways[:number]), None)
+    if twice is not None:
+        raise InputError(f"splits names {twice!r} twice; leave one out")
     if not ways:
         raise InputError("got no splits to compare on; e.g. splits=['shuffled', 'label'], or leave splits out")
     for name, source in problems.items():
@@ -197,6 +218,7 @@ def _split_up(problems: dict[Any, Any], splits: Any) -> dict[Any, Any]:
                 "e.g. problem=lambda seed, split: adom.LogisticRegression.from_nodes("
                 "adom.data.split(features, labels, nodes, split, seed=seed), kappa=100)"
             )
+        _check_call(name, source, 0, ways[0])
     alone = len(problems) == 1
 
     def at(make: Callable[..., Any], way: Any) -> Callable[[int], Any]:

@@ -301,3 +301,9 @@ def number(argument: str, value: Any, *, positive: bool = True) -> float:
     if not np.isfinite(value) or (positive and value <= 0):
         raise InputError(f"{argument} must be {'positive and ' if positive else ''}finite, got {value!r}; e.g. 0.5")
     return float(value)
+
+
+def check_rtol(rtol: Any, tol: Any) -> None:
+    """Refuse an error relative to the start that is no number in (0, 1], or stands beside a tolerance."""
+    if rtol is not None and (tol is not None or not 0 < number("rtol", rtol, positive=False) <= 1):
+        raise InputError(f"rtol must lie in (0, 1] and excludes tol, got {rtol!r} and tol={tol!r}; give one")

@@ -11,6 +11,8 @@ COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sen
 """Columns of costs in a table, and the column of a history that each is read from."""
 LEAST = 1e-30
 """The smallest target: below it a relative squared error is rounding."""
+FIRST = 0.1
+"""The largest target: the first power of ten below the start."""
 
 
 def start_error(result: Result) -> float:
@@ -28,26 +30,41 @@ def relative(tol: float, result: Result) -> float:
     return tol / (start_error(result) or np.nan)
 
 
+def least_error(run: Result) -> float:
+    """Return the least relative error of a run; infinite where none is known."""
+    errors = relative_errors(run)
+    return float(np.min(np.where(np.isnan(errors), np.inf, errors), initial=np.inf))
+
+
 def smallest_target(results: Iterable[Result]) -> float:
-    """Return the smallest power of ten that the relative error of some run reached; NaN where all stayed above 1."""
-    return smallest_of(np.concatenate([[np.nan], *map(relative_errors, results)]))
+    """Return the smallest power of ten that the relative error of some run reached; see `smallest_of`."""
+    return smallest_of(least_error(run) for run in results if start_error(run))
 
 
 def smallest_of(errors: Iterable[float]) -> float:
-    """Return the smallest power of ten that some of the relative errors reach; NaN where all are above 1."""
-    return _power_of_ten(np.nanmin(np.asarray(list(errors), dtype=float), initial=np.inf))
+    """Return the smallest power of ten that one of the relative errors reaches, 0.1 where none comes so far.
+
+    It is NaN where there are none: all runs start from the solution.
+    """
+    known = list(errors)
+    return _power_of_ten(min(known)) if known else float("nan")
 
 
 def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
     """Return how a run ended, its costs, and its costs up to the target.
 
     The target is the error `tol` where one is given, otherwise the relative error `target`. The costs are those of the
-    first record at the target, NaN where there is none.
+    first record at the target, NaN where there is none, and 0 where the start is at the target or is the solution.
     """
-    history, errors = result.history, relative_errors(result)
+    history, errors, start = result.history, relative_errors(result), start_error(result)
     last = history.iloc[-1]
     reached = history["error"].to_numpy(dtype=float) <= tol if tol is not None else errors <= target
-    first = history.iloc[int(np.argmax(reached))] if reached.any() else None
+    costs = dict.fromkeys(COSTS, np.nan)
+    if start == 0 or (target >= 1 if tol is None else start <= tol):
+        costs = dict.fromkeys(COSTS, 0.0)
+    elif reached.any():
+        first = history.iloc[int(np.argmax(reached))]
+        costs = {cost: float(first[column]) for cost, column in COSTS.items()}
     return {
         "status": result.status,
         "rounds": int(last["round"]),
@@ -57,20 +74,33 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
         "error": float(last["error"]),
         "relative_error": float(errors[-1]),
         "target": target,
-        **{f"{cost}_to_target": np.nan if first is None else float(first[column]) for cost, column in COSTS.items()},
+        **{f"{cost}_to_target": spent for cost, spent in costs.items()},
     }
 
 
-def _power_of_ten(value: float) -> float:
-    """Return the smallest power of ten that is not below `value`; NaN above 1.
+def aim(target: float, reached: bool) -> str:
+    """Say up to which relative error costs are counted; it is NaN where the start is the solution.
 
     Examples
     --------
-    >>> [_power_of_ten(value) for value in (3e-9, 1e-9, 0.2, 0.0, 1.5)]
-    [1e-08, 1e-09, 1.0, 1e-30, nan]
+    >>> aim(1e-6, True), aim(0.1, False), aim(float("nan"), True)
+    ('a relative error of 1e-06', 'a relative error of 0.1, which no run reached', 'the start, which is the solution')
     """
-    if not value <= 1:
-        return float("nan")
+    if np.isnan(target):
+        return "the start, which is the solution"
+    return f"a relative error of {target:.3g}{'' if reached else ', which no run reached'}"
+
+
+def _power_of_ten(value: float) -> float:
+    """Return the smallest power of ten below 1 that is not below `value`; 0.1 where there is none.
+
+    Examples
+    --------
+    >>> [_power_of_ten(value) for value in (3e-9, 1e-9, 0.2, 0.0, float("inf"))]
+    [1e-08, 1e-09, 0.1, 1e-30, 0.1]
+    """
+    if not value <= FIRST:
+        return FIRST
     exponent = int(np.ceil(np.log10(max(value, LEAST))))
     powers = (float(f"1e{candidate}") for candidate in range(exponent - 1, exponent + 2))
     return next(power for power in powers if value <= power and power >= LEAST)

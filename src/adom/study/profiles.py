@@ -60,11 +60,13 @@ def costs_by_instance(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame"
 
 
 def ratios_to_best(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
-    """Return `costs_by_instance` over the least cost of each instance; infinite where a method, or all, failed."""
+    """Return `costs_by_instance` over the least cost of each instance; infinite where a method, or all, failed.
+
+    Where the best solved an instance at no cost, all others are infinitely dear.
+    """
     costs = costs_by_instance(table, cost)
-    best = costs.min(axis=1)
-    ratios = costs.div(best.replace(np.inf, 1.0).replace(0.0, np.nan), axis=0)
-    return ratios.fillna(1.0)  # 0 / 0: solved at no cost, as the best
+    ratios = costs.div(costs.min(axis=1), axis=0)
+    return ratios.mask(costs == 0, 1.0).fillna(np.inf)  # 0 / 0 is the best, inf / inf where all failed
 
 
 def rank_table(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":

@@ -15,7 +15,7 @@ from ..run.request import Request
 from ..run.result import Result
 from ..run.solve import solve_many
 from ..util.checks import check_whole
-from .members import Member, SweepSpec, expand, number
+from .members import Member, SweepSpec, check_rtol, expand
 from .store import Keys, Store
 from .sweep_result import Sweep
 
@@ -102,8 +102,7 @@ def sweep(
     """
     request = Request("auto", rounds, tol, record_every, "local", dtype, progress)
     check_whole("batch", batch)
-    if rtol is not None and (tol is not None or not 0 < number("rtol", rtol) <= 1):
-        raise InputError(f"rtol must lie in (0, 1] and excludes tol, got {rtol!r} and tol={tol!r}; give one")
+    check_rtol(rtol, tol)
     spec = SweepSpec(methods, parameters, grid, factors, assume, settings, oracles, kappas, seeds)
     members = expand(problem, network, spec, rounds)
     runnable = [member for member in members if not member.refused]

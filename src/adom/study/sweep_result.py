@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..run.endings import LOST
 from ..run.provenance import recorded_chi
 from ..run.result import Result
 from ..util.cards import card, grid
 from ..util.files import atomic
 from .members import Member
 from .metrics import COSTS, metrics, relative, smallest_target
+from .saved import MEMBERS, replaced
+from .settings_over_seeds import over_seeds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,36 +96,52 @@ class Sweep:
         varied = [name for name in axes if counts[name] > 1]
         return [name for name in varied if name != "network" or "seed" not in varied]
 
-    def best(self, each: str | Sequence[str] | None = None, by: str = "rounds_to_target") -> "pd.DataFrame":
-        """Return the best row, or the best for each value of some columns, best first.
+    @property
+    def axes(self) -> list[str]:
+        """The columns, beside the label, that tell settings apart."""
+        axes = [name for name in self.varied if name not in ("label", "seed")]
+        several = len({member.given for member in self.members}) > 1
+        return [*axes, *(["network"] if several and "network" not in axes else [])]
 
-        Fewest rounds (or the cost `by`) to the target come first; ties, and members that did not reach it, are ranked
-        by their last error. Runs that diverged or were growing come last, even if they met the target on their way.
+    def best(self, each: str | Sequence[str] | None = None, by: str = "rounds_to_target") -> "pd.DataFrame":
+        """Return the best setting, or the best for each value of some columns, best first; see `ranking`.
 
         Parameters
         ----------
         each : str or list of str, optional
-            Columns such as "label" or ["label", "kappa"].
+            Columns such as "label" or ["label", "kappa"]; "seed": the best for each seed by itself.
         by : str
             A column of costs to reach the target.
         """
-        ranked = self.ranking(by)
         columns = [each] if isinstance(each, str) else list(each or [])
         for name in columns:
-            if name not in ranked:
-                raise InputError(f"the table has no column {name!r}; it has {', '.join(ranked.columns)}")
+            if name not in self.table:
+                raise InputError(f"the table has no column {name!r}; it has {', '.join(self.table.columns)}")
+        ranked = self._ranked(by, columns)
         return ranked.groupby(columns, dropna=False, sort=False).head(1) if columns else ranked.head(1)
 
     def ranking(self, by: str = "rounds_to_target") -> "pd.DataFrame":
-        """Return the rows of members with a result, best first."""
+        """Return one row a setting, best first: the columns of the table, and the median of each over the seeds.
+
+        Fewest rounds (or the cost `by`) to the target come first; ties, and settings that did not reach it, are ranked
+        by their last error. Those that diverged or were growing, on most seeds, come last. A seed on which a setting
+        missed the target, diverged, was growing or was refused counts as infinitely dear, so that a setting has a
+        median cost only where most seeds have one.
+
+        ``seeds`` says on how many a setting was judged, ``reached`` on how many it met the target, and
+        ``rounds_to_target_low`` and ``rounds_to_target_high`` (likewise for all costs) are the least and the greatest;
+        NaN where the target was missed. ``member`` is the first of its members, and ``seed`` is NaN where there were
+        several.
+        """
+        return self._ranked(by, [])
+
+    def _ranked(self, by: str, apart: list[str]) -> "pd.DataFrame":
+        """Return the settings, best first; members that differ in the columns `apart` are not put together."""
         known = [f"{cost}_to_target" for cost in COSTS]
         if by not in known:
             raise InputError(f"by must be one of {', '.join(known)}, got {by!r}")
-        done = self.table[self.table["member"].isin(list(self.results))]
-        lost = done["status"].isin(LOST)
-        finite = done["relative_error"].where(done["status"] != "diverged", np.inf)
-        ranked = done.assign(_lost=lost, _last=finite).sort_values(["_lost", by, "_last", "member"])
-        return ranked.drop(columns=["_lost", "_last"])
+        keys = [_setting(member) for member in self.members]
+        return over_seeds(self.table, [keys, *(self.table[name] for name in apart)], by)
 
     def plot(
         self,
@@ -159,18 +176,20 @@ class Sweep:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write table.csv, sweep.png and a file for each member in members/; return the folder.
 
-        `adom report` reads it. Members that ``sweep(folder=)`` has saved there are not written again.
+        `adom report` reads it. Members that ``sweep(folder=)`` has saved there are not written again. What an earlier
+        comparison or sweep has saved there goes; other files stay.
         """
         from ..plot.style import save
 
         target = Path(folder)
-        for result in self.results.values():
-            file = target / "members" / f"{result.provenance['sweep']['key']}.npz"
-            if not file.exists():
-                result.save(file)
-        with atomic(target / "table.csv") as partial:
-            self.table.to_csv(partial, index=False)
-        save(self.plot(), target / "sweep.png")
+        with replaced(target) as written:
+            for result in self.results.values():
+                file = target / MEMBERS / f"{result.provenance['sweep']['key']}.npz"
+                written.append(file if file.exists() else result.save(file))
+            with atomic(target / "table.csv") as partial:
+                self.table.to_csv(partial, index=False)
+            save(self.plot(), target / "sweep.png")
+            written.append(target / "sweep.png")
         return target
 
     @property
@@ -189,7 +208,7 @@ class Sweep:
         ranked = self.ranking()
         best = ranked.head(SHOWN)
         costs = [f"{cost}_to_target" for cost in COSTS]
-        columns = ["member", "label", *(name for name in self.varied if name != "label"), "status", *costs]
+        columns = ["member", "label", *self.axes, "status", *costs]
         table = grid([name.replace("_", " ") for name in columns], best[columns].to_numpy(dtype=object).tolist())
         reached = int((ranked["rounds_to_target"].notna()).sum())
         facts = {
@@ -205,9 +224,17 @@ class Sweep:
             return f"Sweep({self._states})"
         first = self.best().iloc[0]
         rounds = first["rounds_to_target"]
-        took = "target not reached" if np.isnan(rounds) else f"{int(rounds)} rounds to {first['target']:.3g}"
+        took = "target not reached" if np.isnan(rounds) else f"{rounds:g} rounds to {first['target']:.3g}"
+        took += f", the median of {first['seeds']} seeds" if first["seeds"] > 1 else ""
         extra = f"; {self._weighting}" if self._weighting else ""
         return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took}{extra})"
+
+
+def _setting(member: Member) -> str:
+    """Return what members share that differ in nothing but the seed, and one without a seed with no other."""
+    alone = member.number if member.seed is None else None
+    scaled = (member.values, member.factors, member.assume)
+    return repr((alone, member.label, member.base, *scaled, member.oracle, member.given, member.kappa))
 
 
 def _about(member: Member) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 
 from ..util.text import format_short
@@ -11,6 +12,8 @@ WIDTH = 80
 GAP = "  "
 LEAST_NAME = 12
 """Columns that a name has at least."""
+GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau phi chi psi omega"
+"""Letters as Unicode calls them, which LaTeX does but for one."""
 SPECIAL = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -18,8 +21,10 @@ SPECIAL = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    **{unicodedata.lookup(f"GREEK SMALL LETTER {name}"): f"$\\{name}$" for name in GREEK.split()},
+    "\N{GREEK SMALL LETTER LAMDA}": r"$\lambda$",
 }
-"""Signs that LaTeX reads as commands, and how they are written."""
+"""Signs that LaTeX reads as commands or does not know, and how they are written."""
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -31,17 +36,25 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     method  rounds
     ADOM      1069
     DIGing       -
+    >>> print(text_table(["method", "rounds"], [["方法", "7"]]))
+    method  rounds
+    方法         7
     """
     columns = list(zip(heads, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(_columns, column)) for column in columns]
     room = max(LEAST_NAME, WIDTH - sum(len(GAP) + width for width in widths[1:]))
     widths[0] = min(widths[0], room)
     lines = []
     for name, *cells in (heads, *rows):
         first, *rest = textwrap.wrap(name, widths[0]) or [""]
         numbers = "".join(f"{GAP}{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
-        lines += [f"{first:<{widths[0]}}{numbers}".rstrip(), *rest]
+        lines += [f"{first}{' ' * (widths[0] - _columns(first))}{numbers}".rstrip(), *rest]
     return "\n".join(lines)
+
+
+def _columns(text: str) -> int:
+    """Return how many columns a terminal takes for a text: two for a sign of Chinese, Japanese or Korean."""
+    return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
 def latex_table(
@@ -86,8 +99,8 @@ def latex_text(text: str) -> str:
 
     Examples
     --------
-    >>> print(latex_text("50% of my_method & co"))
-    50\% of my\_method \& co
+    >>> print(latex_text("50% of my_method & co, κ = 3"))
+    50\% of my\_method \& co, $\kappa$ = 3
     """
     return "".join(SPECIAL.get(sign, sign) for sign in text)
 

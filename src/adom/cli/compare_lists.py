@@ -1,0 +1,70 @@
+"""What a comparison or a sweep runs over, as lists: methods, splits, networks, seeds and settings."""
+
+from typing import Any
+
+from ..algorithms import COMPARED, METHODS
+from ..errors import InputError
+from .own_code import name_of
+from .settings import CompareTable, SweepTable
+
+ALL = "all"
+NAMES = ("splits", "networks")
+"""Settings of a comparison that are names with commas."""
+
+
+def parts(text: str | None) -> list[str]:
+    """Return the names in a text with commas."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def once(flag: str, names: list[str]) -> list[str]:
+    """Return names; refuse one that is given twice."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{flag} names {twice!r} twice; leave one out")
+    return names
+
+
+def methods(text: str | None) -> list[str]:
+    """Return the names of a comparison's methods."""
+    if text is None or text.strip().lower() == ALL:
+        return [*(COMPARED if text is None else METHODS)]
+    names = once("--methods", [name_of(part) for part in parts(text)])
+    if not names:
+        raise InputError(f"--methods {text!r} names no method; known: {', '.join(METHODS)}")
+    return names
+
+
+def covers(table: CompareTable | SweepTable, earlier: CompareTable | SweepTable) -> bool:
+    """Return whether everything that an earlier table asks for is asked for by this one too.
+
+    Examples
+    --------
+    >>> few, many = CompareTable(methods="adom", seeds=2), CompareTable(methods="adom,apm", seeds=3)
+    >>> covers(many, few), covers(few, many), covers(few, few)
+    (True, False, True)
+    >>> half, two = SweepTable(factors={"eta": 0.5}), SweepTable(factors={"eta": [0.5, 1]})
+    >>> covers(two, half), covers(SweepTable(factors={"eta": 0.5, "tau": 1}), half)
+    (True, False)
+    """
+    return _covers(_axes(table), _axes(earlier))
+
+
+def _axes(table: CompareTable | SweepTable) -> dict[str, Any]:
+    """Return the lists of a table; None for those that were not given."""
+    if isinstance(table, SweepTable):
+        return vars(table)
+    given = {name: None if text is None else parts(text) for name, text in vars(table).items() if name in NAMES}
+    return {**given, "methods": methods(table.methods), "seeds": list(range(table.seeds or 1))}
+
+
+def _covers(axes: Any, earlier: Any) -> bool:
+    if isinstance(axes, dict) and isinstance(earlier, dict):
+        return axes.keys() == earlier.keys() and all(_covers(axes[name], earlier[name]) for name in axes)
+    if axes is None or earlier is None:
+        return axes is earlier
+    return all(value in _list(axes) for value in _list(earlier))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
