@@ -1,8 +1,12 @@
 """The benchmark: the suite, the file of results, a run that goes on, methods of one's own, the page."""
 
+import importlib
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +16,12 @@ from adom.bench import records, suite
 from adom.bench import run as running
 from adom.bench.page import content, tables
 from adom.bench.records import Record, Submission
-from adom.bench.work import Job, code_of, do_job, outcome
+from adom.bench.work import Job, check_own, code_of, do_job, outcome
 
 PAIR = ("quadratic-10", "geometric")
+COSTS = ("rounds_to_target", "gradients_to_target", "floats_sent_to_target")
+REFUSED = {"status": "refused", "rounds": 0, "relative_error": None, **dict.fromkeys(COSTS)}
+MINE = Path(__file__).parents[1] / "support" / "own_method.py"
 
 
 def record(**changes):
@@ -43,7 +50,7 @@ def test_the_suite_is_twelve_problems_and_networks_twice_each():
 
 
 def test_a_file_of_results_is_read_as_it_was_written(tmp_path):
-    given = submission(record(), record(method="other", status="refused", rounds=0, rounds_to_target=None))
+    given = submission(record(), record(method="other", **REFUSED))
     assert records.read(records.write(given, tmp_path / "results.json")) == given
     assert json.loads(records.schema())["properties"]["runs"]["items"]
 
@@ -77,6 +84,19 @@ def test_other_files_are_refused(tmp_path, change, message):
         ({"rounds_to_target": None}, "has reached the target"),
         ({"relative_error": float("nan")}, "finite"),
         ({"status": "fine"}, "Input should be"),
+        ({"rounds": 5000, "rounds_to_target": 5000.0}, "rounds 5000 exceeds the budget of 1000"),
+        ({**REFUSED, "rounds_to_target": 1.0}, "refused has no rounds, no error and no costs"),
+        ({**REFUSED, "rounds": 1}, "refused has no rounds, no error and no costs"),
+        ({"relative_error": 10.0}, "rounds_to_target is given, and the error at the end is 10.0, not 1e-06"),
+        ({"relative_error": None}, "the error at the end is None"),
+        ({"status": "stalled", **dict.fromkeys(COSTS)}, "the error at the end is 1e-07, and rounds_to_target is miss"),
+        ({"status": "stalled", "rounds_to_target": None}, "floats_sent_to_target is given and rounds_to_target is not"),
+        ({"gradients_to_target": None}, "rounds_to_target is given and gradients_to_target is not"),
+        ({"status": "diverged"}, "a run that ended as diverged has not reached the target"),
+        ({"method": " "}, "must be a line of text, without blanks around it, got ' '"),
+        ({"method": "a\nb"}, "must be a line of text"),
+        ({"rounds_to_target": 0.0}, "greater than or equal to 1"),
+        ({"floats_sent_to_target": 0.0}, "greater than or equal to 1"),
     ],
 )
 def test_runs_that_cannot_be_are_refused(change, message):
@@ -87,6 +107,8 @@ def test_runs_that_cannot_be_are_refused(change, message):
 def test_names_that_are_taken_are_told_apart():
     both = records.together(submission(), [("theirs", submission()), ("more", submission(record(method="new")))])
     assert [each.method for each in both] == ["mine", "mine (theirs)", "new"]
+    thrice = records.together(submission(), [("theirs", submission())] * 2)
+    assert [each.method for each in thrice] == ["mine", "mine (theirs)", "mine (theirs 2)"]
     with pytest.raises(ValueError, match="two runs"):
         submission(record(), record())
 
@@ -112,12 +134,98 @@ def test_a_job_is_a_run_of_solve_and_its_file_is_found_again(tmp_path):
     assert not path.exists()  # so that it is made again
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Write the example of a method with other words in some places, and give its name anew each time."""
+    monkeypatch.syspath_prepend(tmp_path)
+    made = []
+
+    def write(*changes, helper=""):
+        text = MINE.read_text()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "changed.py").write_text(text)
+        (tmp_path / "helper.py").write_text(helper)
+        for name in ("changed", "helper"):
+            sys.modules.pop(name, None)
+            made.append(name)
+        importlib.invalidate_caches()
+        return "changed:Mine"
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("return cls(a=1 ", "return cls(a=scale() "), ("self.a * state.y", "scale() * self.a * state.y")],
+    ids=["theory", "step"],
+)
+def test_runs_of_a_method_are_not_found_again_where_a_file_that_it_imports_has_changed(own, change, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    use = ("import adom\n", "import adom\nfrom helper import scale\n")
+    codes = [
+        code_of(own(use, change, helper=f"def scale():\n    return {value}\n{comment}"))
+        for value, comment in ((1.0, ""), (0.1, ""), (1.0, "# as at first"))
+    ]
+    assert codes[0] == codes[2] != codes[1]
+
+
+def test_a_method_that_fails_is_refused_before_anything_runs(own):
+    with pytest.raises(ZeroDivisionError):
+        check_own(own(("        x, y = gossip", "        1 / 0\n        x, y = gossip")), ["theory"])
+    with pytest.raises(KeyError):
+        check_own(own(("        return cls(", "        raise KeyError\n        return cls(")), ["auto"])
+    with pytest.raises(adom.InputError, match="needs of the method Mine must be one of fixed, connected"):
+        check_own(own(("complexity, reference", 'needs = "banana"\n    complexity, reference')), ["theory"])
+    with pytest.raises(adom.InputError, match="step must return the next state"):
+        check_own(own(("return State(x, y + g - state.g, g), x", "return x")), ["theory"])
+    check_own(own(), ["auto", "theory", "unit"])
+
+
+def test_a_method_that_fails_on_a_pair_is_one_that_did_not_run_there(own, tmp_path):
+    (tmp_path / "results").mkdir()
+    broken = own(("        return cls(", "        [0][int(constants.chi > 1)]\n        return cls("))
+    job = Job(*PAIR, broken, "theory", 100, 1e-6)
+    do_job(job, tmp_path)
+    assert outcome(job, tmp_path).record.reason.startswith(
+        "changed:Mine fails: IndexError: list index out of range (ch"
+    )
+
+
+def test_a_method_without_numbers_diverges_also_where_messages_are_lost(own, tmp_path):
+    (tmp_path / "results").mkdir()
+    lost = own(("return State(x, y + g - state.g, g), x", 'x = x * float("nan")\n        return State(x, y, g), x'))
+    job = Job("softmax", "lossy", lost, "theory", 100, 1e-6)
+    do_job(job, tmp_path)
+    assert outcome(job, tmp_path).record.status == "diverged"
+
+
+def test_what_no_table_could_tell_apart_is_refused_at_once(tmp_path):
+    asked = {"quick": True, "folder": tmp_path / "none"}
+    with pytest.raises(adom.InputError, match="the protocols name 'auto' twice; leave one out"):
+        running.bench(["nids"], protocols=["auto", "theory", "auto"], **asked)
+    with pytest.raises(adom.InputError, match="one:Mine and two:Mine are both called 'Mine'; leave one out, or rename"):
+        running.bench(["one:Mine", "two:Mine"], **asked)
+    other = records.write(submission(), tmp_path / "other.json")
+    with pytest.raises(adom.InputError, match="other is of the quick version, and these runs are not"):
+        running.bench(["nids"], quick=False, folder=tmp_path / "none", add=[other])
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_job_that_cannot_run_says_why(tmp_path):
     (tmp_path / "results").mkdir()
     job = Job("softmax", "lossy", "mudag", "auto", 100, 1e-6)
     do_job(job, tmp_path)
     assert outcome(job, tmp_path).record.status == "refused"
-    assert "messages are lost" in outcome(job, tmp_path).record.reason
+    found = outcome(job, tmp_path)
+    assert "messages are lost" in found.record.reason
+    shown = content([found.record], [found], suite.SCALES["quick"], [])
+    (run,) = shown.runs
+    assert (run.cells["method"], run.cells["status"], run.details["message"]) == ("Mudag", "refused", found.reason)
+    assert f"mudag did not run: softmax on lossy. {found.reason}" in unescape(shown.ledgers[0])
 
 
 def test_the_benchmark_goes_on_where_it_was_left_and_ranks_others_too(tmp_path, monkeypatch):
@@ -127,15 +235,15 @@ def test_the_benchmark_goes_on_where_it_was_left_and_ranks_others_too(tmp_path, 
     first = running.bench(["nids"], **asked)
     (run,) = (tmp_path / "results").iterdir()
     written = run.stat().st_mtime_ns
-    theirs = record(method="theirs", protocol="theory", rounds=1, rounds_to_target=1.0)
+    theirs = record(method="$x^{$", protocol="theory", rounds=1, rounds_to_target=1.0)
     other = records.write(submission(theirs), tmp_path / "other.json")
     again = running.bench(["nids"], add=[other], **asked)
     assert run.stat().st_mtime_ns == written
     assert first.ranks["theory"].rows[0][0] == "nids"
-    assert [row[0] for row in again.ranks["theory"].rows] == ["theirs", "nids"]
+    assert [row[0] for row in again.ranks["theory"].rows] == ["$x^{$", "nids"]
     assert [each.method for each in records.read(tmp_path / "results.json").runs] == ["nids"]  # one's own alone
     text = (tmp_path / "bench.html").read_text()
-    for words in ("Ranks", "data:image/svg+xml;base64", "quadratic-10 on geometric", "made by x 1", "theirs"):
+    for words in ("Ranks", "data:image/svg+xml;base64", "quadratic-10 on geometric", "made by x 1", "$x^{$"):
         assert words in text
     made = content(submission(theirs).runs, again.outcomes, small, again.notes)
     assert page.render(made).count("<img") == 2  # rounds and floats

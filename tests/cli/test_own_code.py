@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import adom as package
+from adom.cli import own_code
 
 MINE = Path(__file__).parents[1] / "support" / "own_method.py"
 SMALL = ["--nodes", 5, "--network", "ring", "--parameters", "unit", "--rounds", 40]
@@ -23,7 +24,8 @@ def mine() -> Iterator[None]:
     before = list(sys.path)
     yield
     sys.path[:] = before
-    for name in ("own_method", "broken", "typo", "needy"):
+    own_code._loaded.clear()  # as a process of its own would start
+    for name in ("own_method", "broken", "typo", "needy", "faulty"):
         sys.modules.pop(name, None)
 
 
@@ -75,6 +77,70 @@ def test_a_method_and_a_problem_run_as_in_python(adom: Any) -> None:
 )
 def test_what_cannot_be_loaded_is_refused_in_one_line(refused: Any, words: str, message: str) -> None:
     assert message in refused("solve", *words.split(), *SMALL)
+
+
+STEP = "        x, y = gossip"
+THEORY = "        return cls("
+ENDS = "return State(x, y + g - state.g, g), x"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (STEP, f"        1 / 0\n{STEP}", "fails: ZeroDivisionError: division by zero (faulty.py, line 44); mend it"),
+        (
+            THEORY,
+            f"        [][0]\n{THEORY}",
+            "fails: IndexError: list index out of range (faulty.py, line 33); mend it",
+        ),
+        (
+            'name, title, oracle, vectors_per_round = "mine",',
+            "title, oracle, vectors_per_round =",
+            "Mine has no name; w",
+        ),
+        ("@dataclass(frozen=True)\n", "", "the method Mine is no dataclass; write @dataclass(frozen=True) above its"),
+        (
+            "complexity, ref",
+            'needs = "banana"\n    complexity, ref',
+            "must be one of fixed, connected, windows, comple",
+        ),
+        (
+            '"primal", 2',
+            '"primal", 0',
+            "vectors_per_round of the method Mine must be a whole number of at least 1, got",
+        ),
+        ("unit = theory", "", "the method Mine has no unit(cls, constants); docs/add-a-method has an example of one"),
+        ("oracle, gossip", "oracle", "Mine.step takes (self, state, oracle), and is called with (self, state, oracle,"),
+        (ENDS, "return x", "Mine.step must return the next state, with the shapes that init's has"),
+    ],
+    ids=["step", "theory", "name", "dataclass", "needs", "vectors", "unit", "signature", "returned"],
+)
+@pytest.mark.parametrize("command", [["solve", "--method"], ["compare", "--methods"]], ids=["solve", "compare"])
+def test_a_method_that_fails_is_refused_in_one_line(
+    refused: Any, command: list[str], old: str, new: str, message: str
+) -> None:
+    text = MINE.read_text()
+    assert old in text
+    Path("faulty.py").write_text(text.replace(old, new))
+    sys.modules.pop("faulty", None)
+    small = [*SMALL, "--dim", 4, "--samples", 6]
+    assert message in refused(*command, "faulty:Mine", *small)
+
+
+def test_a_fault_that_is_not_the_users_stays_a_bug(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **more: Any) -> None:
+        raise ValueError("of ours")
+
+    monkeypatch.setattr(package, "solve", broken)
+    with pytest.raises(ValueError, match="of ours"):
+        adom("solve", "--problem", "own_method:make", "--method", "own_method:Mine", *SMALL)
+
+
+def test_two_methods_of_one_name_are_told_what_to_change(refused: Any) -> None:
+    Path("faulty.py").write_text(MINE.read_text().replace('"mine", "Mine"', '"adom", "Mine"'))
+    sys.modules.pop("faulty", None)
+    line = refused("compare", "--methods", "adom,faulty:Mine", *SMALL)
+    assert "the label 'adom' occurs twice; leave one out, or give `name` in your own class another value" in line
 
 
 def test_ranks_load_it_too(adom: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,36 @@ def test_a_comparison_and_a_sweep(adom: Any) -> None:
     assert len({line["label"] for line in second["pages"][""][0]["lines"]}) == 4
     assert stored(Path("report.html"))["motion"]["title"].startswith("ADOM, parameters auto")
     assert adom("report", "many", "--json").json["frames"] > 1  # one of its members has the kappa of the settings
+
+
+@pytest.mark.parametrize(
+    ("words", "titles"),
+    [
+        (
+            "--seeds 2 --seed 4 --networks ring,star",
+            [f"{name}; synthetic on {name}, seed {seed}" for name in ("ring", "star") for seed in (4, 5)],
+        ),
+        (
+            "--networks geometric,ring --graphs 2 --radius 0.9",
+            ["geometric; synthetic on geometric", "ring; synthetic on ring"],
+        ),
+        ("--splits shuffled,label --network ring", ["ring; label on ring, seed 0", "ring; shuffled on ring, seed 0"]),
+    ],
+    ids=["seeds", "networks", "splits"],
+)
+def test_of_a_comparison_over_several_the_right_network_is_in_motion(adom: Any, words: str, titles: list[str]) -> None:
+    small = ["--nodes", 6, "--samples", 6, "--dim", 5, "--kappa", 10, "--rounds", 30, "--parameters", "unit"]
+    adom("compare", *small, *words.split(), "--methods", "diging", "--out", "many")
+    seen = []
+    for file in Path("many/members").glob("*.npz"):  # so that each has its turn
+        shutil.rmtree("alone", ignore_errors=True)
+        Path("alone/members").mkdir(parents=True)
+        shutil.copy("many/config.toml", "alone")
+        shutil.move(file, "alone/members")
+        outcome = adom("report", "alone")
+        assert (outcome.code, outcome.err) == (0, "")
+        seen.append(stored(Path("report.html"))["motion"]["title"].partition("6 nodes, ")[2])
+    assert sorted(seen) == titles
 
 
 def test_refusals(refused: Any, done: Any, monkeypatch: pytest.MonkeyPatch) -> None:

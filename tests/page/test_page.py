@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adom import page
+from adom.algorithms import METHODS
 from adom.errors import InputError
 from adom.page.content import Content, Figure, Line, Panel, Run
 from adom.page.curves import DECADE, FLOOR, LETTERS, coded, letters
@@ -109,6 +110,10 @@ def test_colours_are_those_of_the_methods_and_variants_differ_in_the_dash():
     alike = looks([line("a", "adom", 0.1), line("b", "adom", 0.1)])
     assert alike[0][0] != alike[1][0]
     assert len({COLOURS[one[0]] for one in looks([line("", "", 0.1)] * 11)}) == 11
+    every = looks([line("", name, 0.1) for name in METHODS])
+    assert len({(colour, dash) for colour, dash, _ in every}) == len(METHODS)
+    split = looks([line("", name, 0.1, variant=kind) for name in METHODS for kind in ("", "split")])
+    assert len({(colour, dash) for colour, dash, _ in split}) == 2 * len(METHODS)
     assert len(DARK) == len(COLOURS) == len(set(DARK))
 
 

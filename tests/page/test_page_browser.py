@@ -331,3 +331,5 @@ def test_what_is_not_there_is_said(opened, tmp_path):
     one.run("click('#tab-network')")
     assert one.run("document.querySelector('#motionless').innerText") == f"no config {EVIL}"
     assert one.run("document.querySelector('#moving').hidden")
+    never = page.write(replace(whole, motion=None, motionless=""), tmp_path / "never.html")
+    assert opened(path=never).run("document.querySelector('#tab-network').hidden")

@@ -79,6 +79,17 @@ def test_members_of_a_sweep_are_told_apart_by_what_was_varied(folders):
     assert all(label.startswith("DIGing, unit with a=") for label in labels)
 
 
+def test_lines_of_a_sweep_are_in_the_order_of_its_settings(pair, tmp_path):
+    factors = {"a": [2.0, 1.0, 0.5]}
+    adom.sweep(*pair, ["diging", "dgd"], factors=factors, rounds=20, folder=tmp_path / "members").save(tmp_path)
+    results = [line.runs[0] for line in only(read([tmp_path])).lines]
+    swept = [run.provenance["sweep"] for run in results]
+    assert [(at["label"], at["factors"]["a"]) for at in swept] == [
+        *(("diging", factor) for factor in (0.5, 1.0, 2.0)),
+        *(("dgd", factor) for factor in (0.5, 1.0, 2.0)),
+    ]
+
+
 def test_seeds_of_a_sweep_are_one_line_each(folders):
     assert kind(folders / "seeds") == "sweep"
     content = read([folders / "seeds"])

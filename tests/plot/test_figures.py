@@ -1,19 +1,24 @@
 """Figures: what is drawn is what the results say, whatever is in them."""
 
 from collections.abc import Callable
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import adom
 from adom.errors import InputError
 from adom.plot.curves import AXES, convergence
 from adom.plot.graphs import network_picture
+from adom.plot.medians import median_figure
+from adom.plot.profiles import profile_figure
 from adom.plot.style import save
-from support.drawn import legend, made
+from adom.plot.sweeps import sweep_figure
+from support.drawn import legend, made, table
 
 
 @pytest.mark.parametrize(("axis", "step"), [("round", 1), ("gradients", 3), ("floats_sent", 1000), ("seconds", 0.1)])
@@ -222,3 +227,26 @@ def test_a_long_period_keeps_its_worst_round() -> None:
     assert len(curve) <= 1001
     assert curve.max() == pytest.approx(network.chi)
     assert "worst of every 5" in chi.get_xlabel()
+
+
+NAMES = ("cost $5 and $x", "$x^{$")
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda runs: convergence(runs, labels=NAMES),
+        lambda runs: convergence(runs, labels=NAMES, consensus=False, axis="all"),
+        lambda runs: median_figure({name: {name: runs} for name in NAMES}),
+        lambda runs: profile_figure(pd.DataFrame({name: [0.5, 1.0] for name in NAMES}, index=[1.0, 2.0])),
+        lambda runs: sweep_figure(table(factor_a=[1, 2], label=list(NAMES), rounds_to_target=[5, 6]), "factor_a"),
+        lambda runs: sweep_figure(table(network=list(NAMES), rounds_to_target=[5, 6]), "network"),
+    ],
+    ids=["curves", "axes", "medians", "profile", "sweep", "names"],
+)
+def test_names_with_dollars_are_drawn_as_they_are(draw, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    file = save(draw([made([1.0, 0.1]), made([1.0, 0.2])]), tmp_path / "drawn.svg")
+    words = unescape(file.read_text())  # text is drawn as outlines, each word with a comment that says it
+    for name in NAMES:
+        assert name in words
+        assert name.replace("$", "\\$") not in words

@@ -9,10 +9,11 @@ clock) reaches the step through two arguments that the engine owns: an `Oracle` 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from inspect import signature
 from math import ceil, log, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
-from ..errors import InputError
+from ..errors import InputError, shown
 
 Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
 Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch
@@ -201,20 +202,20 @@ class Method:
     @classmethod
     def theory(cls, constants: Constants) -> Self:
         """Return the method with the hyper-parameters that its own theorem proves."""
-        raise NotImplementedError
+        raise _missing(cls, "theory(cls, constants)")
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
         """Return the method with the same formulas, their absolute constants set to 1."""
-        raise NotImplementedError
+        raise _missing(cls, "unit(cls, constants)")
 
     def init(self, zeros: Array, oracle: Oracle) -> Any:
         """Return the state that the first step starts from; `zeros` is a zero array of (rows, dim)."""
-        raise NotImplementedError
+        raise _missing(type(self), "init(self, zeros, oracle)")
 
     def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
         """Return the next state and the iterate that this step reports."""
-        raise NotImplementedError
+        raise _missing(type(self), "step(self, state, oracle, gossip)")
 
     def renewed(self, state: Any, k: Number) -> Any:
         """Return the state that step k = 0, 1, ... starts from; a method may drop parts that only gather rounding."""
@@ -257,3 +258,49 @@ class Method:
         rows = {"rounds to epsilon": "complexity", "reference": "reference"}
         about = {title: getattr(self, name) for title, name in rows.items() if hasattr(self, name)}
         return card(self.title, f"a {self.oracle} method", {**values, **about})
+
+
+SAID = {"name": "'mine'", "title": "'Mine'", "oracle": "'primal'", "vectors_per_round": "1"}
+"""What the class of every method says of itself, with an example."""
+ORACLES = ("dual", "primal")
+
+
+def check_class(cls: type[Method]) -> None:
+    """Refuse the class of a method that lacks what every method has, or says what none may say of itself."""
+    if not hasattr(cls, "__dataclass_fields__"):
+        raise InputError(f"the method {cls.__name__} is no dataclass; write @dataclass(frozen=True) above its class")
+    for name, example in SAID.items():
+        if not hasattr(cls, name):
+            raise InputError(f"the method {cls.__name__} has no {name}; write e.g. {name} = {example} into its class")
+    plain = "must be a line of text"
+    whole = "must be a whole number of at least 1"
+    for name, holds, rule in (
+        ("name", _is_line(cls.name), plain),
+        ("title", _is_line(cls.title), plain),
+        ("oracle", cls.oracle in ORACLES, f"must be one of {', '.join(ORACLES)}"),
+        ("needs", cls.needs in NEEDS, f"must be one of {', '.join(NEEDS)}"),
+        ("vectors_per_round", _is_count(cls.vectors_per_round), whole),
+        ("rounds_per_step", cls.rounds_per_step is None or _is_count(cls.rounds_per_step), f"{whole}, or None"),
+    ):
+        if not holds:
+            raise InputError(f"{name} of the method {cls.__name__} {rule}, got {shown(getattr(cls, name))}; change it")
+    for name in ("theory", "unit", "init", "step", "renewed", "at_rest", "rounds_of_step"):
+        wanted, own = (signature(getattr(each, name)).parameters for each in (Method, cls))
+        try:
+            signature(getattr(cls, name)).bind(*wanted)
+        except TypeError:
+            raise InputError(
+                f"{cls.__name__}.{name} takes ({', '.join(own)}), and is called with ({', '.join(wanted)}); change it"
+            ) from None
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 1
+
+
+def _missing(cls: type[Method], function: str) -> InputError:
+    return InputError(f"the method {cls.__name__} has no {function}; docs/add-a-method has an example of one")

@@ -16,7 +16,7 @@ from ..util.cards import escaped
 from ..util.text import format_short
 from . import suite
 from .records import Record
-from .work import Outcome
+from .work import Outcome, loaded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +57,7 @@ def _section(protocol: str, table: "pd.DataFrame") -> list[str]:
     for cost, column in COSTS.items():
         parts += [_picture(performance_profile(table, column), cost, protocol)]
         parts += [_rank_table(table, cost).html(f"Ranks by {cost}, {protocol}", row_heads=True)]
+    parts += _refused(table)
     costs = costs_by_instance(table)
     rows = [
         [" on ".join(map(str, pair)), *map(format_short, row)]
@@ -64,6 +65,17 @@ def _section(protocol: str, table: "pd.DataFrame") -> list[str]:
     ]
     parts.append(f"<h4>Rounds on every pair, {escaped(protocol)}</h4>")
     return [*parts, Table(["pair", *costs.columns], rows).html(f"Rounds on every pair, {protocol}", row_heads=True)]
+
+
+def _refused(table: "pd.DataFrame") -> list[str]:
+    """Return which methods did not run on which pairs, and why."""
+    lines = []
+    for (method, reason), rows in table[table["status"] == "refused"].groupby(["method", "reason"], sort=False):
+        pairs = ", ".join(
+            f"{problem} on {network}" for problem, network in zip(rows["problem"], rows["network"], strict=True)
+        )
+        lines.append(f"<li>{escaped(f'{method} did not run: {pairs}. {reason}')}</li>")
+    return ["<p>Runs that were refused count as failed:</p>", "<ul>", *lines, "</ul>"] if lines else []
 
 
 def _rank_table(table: "pd.DataFrame", cost: str) -> Table:
@@ -105,8 +117,11 @@ def _figures(outcomes: Sequence[Outcome]) -> list[Figure]:
 def _runs(outcomes: Sequence[Outcome]) -> list[Run]:
     rows: list[Run] = []
     for o in outcomes:
+        more: dict[str, Any] = {"figure": "suite", "panel": f"{o.job.problem} on {o.job.network}"}
+        more["protocol"] = o.job.protocol
         if o.result is not None:
-            more: dict[str, Any] = {"figure": "suite", "panel": f"{o.job.problem} on {o.job.network}"}
-            file = ResultFile(Path(f"{o.job.key}.npz"), o.result, o.job.label)
-            rows.append(run_row(file, "suite", protocol=o.job.protocol, **more))
+            rows.append(run_row(ResultFile(Path(f"{o.job.key}.npz"), o.result, o.job.label), "suite", **more))
+        elif o.reason:
+            cells = {"source": "suite", **more, "method": loaded(o.job.method).title, "status": "refused"}
+            rows.append(Run(cells, {"message": o.reason}))
     return rows

@@ -1,19 +1,32 @@
 """The file of results that a benchmark leaves, and that others submit: what it holds, and what is refused."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from ..errors import InputError
+from ..run.endings import LOST
 from ..util.files import atomic
 from . import suite
 
 STATUSES = Literal["converged", "max_rounds", "diverged", "growing", "stalled", "refused"]
-Name = Annotated[str, Field(min_length=1, max_length=80)]
-Cost = Annotated[FiniteFloat, Field(ge=0)] | None
+NEARLY = 1 + 1e-9
+"""What rounding may add to an error at the target."""
+
+
+def _line(name: str) -> str:
+    if not name.isprintable() or name != name.strip():
+        raise ValueError(f"must be a line of text, without blanks around it, got {name!r}")
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_line)]
+Number = Annotated[FiniteFloat, Field(ge=0)] | None
+Cost = Annotated[FiniteFloat, Field(ge=1)] | None
 
 
 class Record(BaseModel):
@@ -27,21 +40,43 @@ class Record(BaseModel):
     protocol: Name = Field(description="auto, theory, or how else the parameters were chosen")
     status: STATUSES
     rounds: Annotated[int, Field(ge=0, description="communication rounds in all")]
-    relative_error: Cost = Field(description="squared error at the end, over that at the start")
+    relative_error: Number = Field(description="squared error at the end, over that at the start")
     rounds_to_target: Cost
-    gradients_to_target: Cost = Field(description="per node")
+    gradients_to_target: Number = Field(description="per node")
     floats_sent_to_target: Cost = Field(description="over all links")
-    seconds_to_target: Cost = Field(None, description="of the loop, where they mean something")
+    seconds_to_target: Number = Field(None, description="of the loop, where they mean something")
     reason: str = Field("", max_length=2000, description="why it did not run")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         suite.check_pair(self.problem, self.network)
-        if self.rounds_to_target is not None and self.rounds_to_target > self.rounds:
-            raise ValueError(f"rounds_to_target {self.rounds_to_target:g} exceeds rounds {self.rounds}")
+        costs = {name: value for name, value in self if name.endswith("_to_target") and value is not None}
+        if self.status == "refused" and (costs or self.rounds or self.relative_error is not None):
+            raise ValueError("a run that was refused has no rounds, no error and no costs to the target")
+        if self.status in LOST and costs:
+            raise ValueError(f"a run that ended as {self.status} has not reached the target, got {min(costs)}")
         if self.status == "converged" and self.rounds_to_target is None:
             raise ValueError("a run that converged has reached the target: rounds_to_target is missing")
+        if self.rounds_to_target is None and costs:
+            raise ValueError(f"{min(costs)} is given and rounds_to_target is not; give all of them or none")
+        if self.rounds_to_target is not None:
+            for name in ("gradients_to_target", "floats_sent_to_target"):
+                if name not in costs:
+                    raise ValueError(f"rounds_to_target is given and {name} is not; give all of them or none")
+            if self.rounds_to_target > self.rounds:
+                raise ValueError(f"rounds_to_target {self.rounds_to_target:g} exceeds rounds {self.rounds}")
         return self
+
+    def check(self, rounds: int, target: float) -> None:
+        """Refuse a run that contradicts the budget and the target; one that has reached the target keeps to it."""
+        where = f"{self.method} with {self.protocol} on {self.problem} on {self.network}"
+        error, reached = self.relative_error, self.rounds_to_target is not None
+        if self.rounds > rounds:
+            raise ValueError(f"{where}: rounds {self.rounds} exceeds the budget of {rounds}")
+        if reached and (error is None or error > NEARLY * target):
+            raise ValueError(f"{where}: rounds_to_target is given, and the error at the end is {error}, not {target:g}")
+        if not reached and error is not None and error <= target:
+            raise ValueError(f"{where}: the error at the end is {error:g}, and rounds_to_target is missing")
 
 
 class Submission(BaseModel):
@@ -67,6 +102,8 @@ class Submission(BaseModel):
             raise ValueError(f"the budget is {scale.rounds} rounds and the target {scale.target:g}, got others")
         if outside := next((r for r in self.runs if (r.problem, r.network) not in scale.pairs), None):
             raise ValueError(f"{outside.problem} on {outside.network} is not in this version")
+        for run in self.runs:
+            run.check(scale.rounds, scale.target)
         names = [(r.problem, r.network, r.method, r.protocol) for r in self.runs]
         if len(set(names)) < len(names):
             raise ValueError("a method has two runs of one protocol on one pair")
@@ -100,16 +137,27 @@ def schema() -> str:
     return json.dumps(Submission.model_json_schema(), indent=2)
 
 
+def check_alike(quick: bool, others: Sequence[tuple[str, Submission]]) -> None:
+    """Refuse results of the other version of the suite."""
+    for source, submission in others:
+        if submission.quick != quick:
+            version = "quick" if submission.quick else "full"
+            raise InputError(f"{source} is of the {version} version, and these runs are not; they do not compare")
+
+
 def together(own: Submission, others: Sequence[tuple[str, Submission]]) -> list[Record]:
     """Return the records of all files; a method whose name is taken is called after its file too."""
     records, taken = list(own.runs), {record.method for record in own.runs}
     for source, submission in others:
-        if submission.quick != own.quick:
-            raise InputError(
-                f"{source} is of the {'quick' if submission.quick else 'full'} version; they do not compare"
-            )
-        names = {record.method for record in submission.runs}
-        called = {name: f"{name} ({source})" if name in taken else name for name in names}
+        called: dict[str, str] = {}
+        for name in dict.fromkeys(record.method for record in submission.runs):
+            called[name] = next(text for text in _names(name, source) if text not in taken)
+            taken.add(called[name])
         records += [record.model_copy(update={"method": called[record.method]}) for record in submission.runs]
-        taken |= set(called.values())
     return records
+
+
+def _names(name: str, source: str) -> Iterator[str]:
+    """Give a method's name, the same with its file, and then with numbers."""
+    yield from (name, f"{name} ({source})")
+    yield from (f"{name} ({source} {number})" for number in count(2))

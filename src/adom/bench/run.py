@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from ..run.request import AUTO
 from ..util.text import format_count
 from . import suite
 from .page import content, ranks
-from .records import Submission, read, together, write
-from .work import Job, Outcome, code_of, do_unit, outcome
+from .records import Submission, check_alike, read, together, write
+from .work import Job, Outcome, check_own, code_of, do_unit, label_of, outcome
 
 PROTOCOLS = (AUTO, "theory")
 """Ways to choose parameters that are run."""
@@ -90,12 +90,16 @@ def bench(
     page.check()
     target, scale = Path(folder), suite.SCALES["quick" if quick else "full"]
     others = [(path.stem, read(path)) for path in add]
+    check_alike(quick, others)
     absent = suite.missing()
     pairs = [pair for pair in scale.pairs if pair[0] not in absent]
     chosen = suite_methods() if methods is None else list(methods)
-    gpu = gpu_wanted()
+    _check_distinct(chosen, protocols)
+    for method in chosen:
+        check_own(method, protocols)
+    gpu, codes = gpu_wanted(), {method: code_of(method) for method in chosen}
     jobs = [
-        Job(*pair, method, protocol, scale.rounds, scale.target, code_of(method), "gpu" if gpu else "cpu")
+        Job(*pair, method, protocol, scale.rounds, scale.target, codes[method], "gpu" if gpu else "cpu")
         for protocol in protocols
         for method in chosen
         for pair in pairs
@@ -109,7 +113,7 @@ def bench(
     with JobProgress(costs, len(jobs) - len(pending), runner.workers, progress, "bench") as bar:
         runner.run(_units(pending), bar.tell)
     outcomes = [outcome(job, target) for job in jobs]
-    submission = _submission(outcomes, scale, quick)
+    submission = _submission(outcomes, scale, quick, runner.lost)
     records = together(submission, others)
     notes = _notes(scale, pairs, absent, chosen, others)
     written = page.write(content(records, outcomes, scale, notes), target / "bench.html")
@@ -128,10 +132,24 @@ def _units(jobs: Sequence[Job]) -> list[WorkUnit]:
     return list(units.values())
 
 
-def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool) -> Submission:
+def _check_distinct(methods: Sequence[str], protocols: Sequence[str]) -> None:
+    """Refuse methods and protocols that no table could tell apart."""
+    if twice := next((name for name in protocols if list(protocols).count(name) > 1), None):
+        raise InputError(f"the protocols name {twice!r} twice; leave one out")
+    called: dict[str, str] = {}
+    for method in methods:
+        if (label := label_of(method)) in called:
+            raise InputError(
+                f"{called[label]} and {method} are both called {label!r}; leave one out, or rename the class"
+            )
+        called[label] = method
+
+
+def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool, lost: Mapping[str, str]) -> Submission:
     done = [o for o in outcomes if o.done]
     if not done:
-        raise InputError("no run could be made: every process died; look at the lines above")
+        key, reason = next(iter(lost.items()))
+        raise InputError(f"no run could be made; the first, {key}: {reason}")
     device = next((str(o.result.provenance.get("device")) for o in done if o.result is not None), "")
     return Submission(
         suite=suite.VERSION,

@@ -4,28 +4,37 @@ import hashlib
 import inspect
 import json
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from .. import __version__
-from ..algorithms import Method, method_class
+from ..algorithms import Constants, Method, method_class
+from ..algorithms.base import check_class
 from ..errors import InputError
 from ..paper.runner import WorkUnit
 from ..paper.work import thinned
 from ..run.endings import FINISHED
 from ..run.result import Result, load
 from ..run.solve import solve
+from ..run.user_code import code_of_class, try_steps
 from ..study.metrics import COSTS, metrics
 from ..util.checked_json import read_checked, write_checked
+from ..util.own_code import files_of, in_words, place
 from . import suite
 from .records import Record
 
 RECORDS = 200
 """Records that a run leaves at most."""
+CHIS = tuple(10 ** (exponent / 4) for exponent in range(17))
+KAPPAS = (1.5, 10.0, 79.0, 1000.0, 10000.0)
+"""Condition numbers of networks and functions at which formulas for parameters are told apart."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,12 @@ class Job:
     @property
     def label(self) -> str:
         """The method's name."""
-        return self.method.rpartition(":")[2]
+        return label_of(self.method)
+
+
+def label_of(method: str) -> str:
+    """Return what a method is called in tables: its name, or that of its class."""
+    return method.rpartition(":")[2]
 
 
 def loaded(method: str) -> type[Method]:
@@ -61,12 +75,40 @@ def loaded(method: str) -> type[Method]:
     return found
 
 
+def check_own(method: str, protocols: Sequence[str]) -> None:
+    """Refuse a method of one's own that cannot run anywhere; what fails in its code comes through."""
+    if ":" not in method:
+        return
+    cls = loaded(method)
+    check_class(cls)
+    try_steps(cls)
+    for protocol in protocols:
+        with suppress(InputError):  # which may be for these constants alone
+            getattr(cls, "unit" if protocol == "unit" else "theory")(Constants(1.0, 100.0, 0.1, 1.0, suite.NODES))
+
+
 def code_of(method: str) -> str:
-    """Return a digest of the file that a method of one's own is in; "" for others."""
+    """Return a digest of what a method of one's own computes; "" for others.
+
+    It is of the program of a step, whatever files that is made of; of the parameters that its formulas give; and of its
+    own file, for all else that it says. Runs of a method with code that no digest can hold are never found again.
+    """
     if ":" not in method:
         return ""
-    source = inspect.getsource(sys.modules[loaded(method).__module__])
-    return hashlib.sha256(source.encode()).hexdigest()
+    cls = loaded(method)
+    program = code_of_class(cls, suite.NODES, 2)
+    held = uuid4().hex if program.hidden else program.digest
+    source = inspect.getsource(sys.modules[cls.__module__])
+    formulas = [_parameters(make, chi, kappa) for make in (cls.theory, cls.unit) for chi in CHIS for kappa in KAPPAS]
+    return hashlib.sha256(json.dumps([held, source, formulas], default=float).encode()).hexdigest()
+
+
+def _parameters(make: Callable[[Constants], Method], chi: float, kappa: float) -> dict[str, float] | str:
+    """Return the parameters that a formula gives, or why it gives none: then no run with it will."""
+    try:
+        return make(Constants(1.0, kappa, 1 / chi, 1.0, suite.NODES)).parameters()
+    except Exception as error:
+        return in_words(error)
 
 
 def do_unit(unit: WorkUnit, folder: Path, *_: Any) -> None:
@@ -83,8 +125,11 @@ def do_job(job: Job, folder: Path) -> None:
         tol = job.target * problem.nodes * float((problem.solution() ** 2).sum())
         method: Any = loaded(job.method)
         result = solve(problem, network, method, job.protocol, rounds=job.rounds, tol=tol, progress=False)
-    except InputError as error:
-        write_checked(path.with_name(f"{job.key}.json"), {"reason": str(error)})
+    except Exception as error:
+        reason = str(error) if isinstance(error, InputError) else _own_fault(error, job.method)
+        if not reason:
+            raise
+        write_checked(path.with_name(f"{job.key}.json"), {"reason": reason})
         return
     if result.status not in FINISHED:
         raise KeyboardInterrupt
@@ -92,6 +137,12 @@ def do_job(job: Job, folder: Path) -> None:
     provenance = {**result.provenance, "bench": about}
     kept = replace(result, history=thinned(result.columns, RECORDS), provenance=provenance)
     kept.save(path.with_name(f"{job.key}.npz"))
+
+
+def _own_fault(error: Exception, method: str) -> str:
+    """Return in words what has failed in a method of one's own, "" if the error is not of its code."""
+    at = place(error, files_of(loaded(method))) if ":" in method else ""
+    return f"{method} fails: {in_words(error, at)}" if at else ""
 
 
 @dataclass(frozen=True)

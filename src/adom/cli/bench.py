@@ -1,5 +1,6 @@
 """`adom bench`: the suite, all methods on it, and the files of others."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from ..errors import InputError, nearest
 from ..run.request import AUTO, PROTOCOLS
+from ..util.text import format_count
 from .completion import several_of
 from .exit_codes import Exit
 from .options import AsJson, OutFolder, number_option, switch
@@ -73,7 +75,9 @@ def bench(
 
     done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], workers=workers)
     for key, reason in done.lost.items():
-        output.note(f"{key} could not be run: its process died ({reason}); the same command tries it again")
+        output.note(f"{key} could not be run ({reason}); the same command tries it again")
+    for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.reason).items():
+        output.note(f"{reason} ({format_count(count, 'run')})")
     if json:
         found = {name: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for name, t in done.ranks.items()}
         counts = {"runs": len(done.outcomes), "done": sum(o.done for o in done.outcomes)}

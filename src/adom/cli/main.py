@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import InputError, nearest
-from . import completion, error_text, output, ranks
+from . import completion, error_text, output, own_code, ranks
 from .agent import agent
 from .bench import bench
 from .compare import compare
@@ -106,7 +106,7 @@ class EndError(Exception):
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """Give Ctrl-C and a closed pipe our exit codes, before typer gives them its own."""
+    """Give Ctrl-C and a closed pipe our exit codes, before typer gives them its own; explain errors of own code."""
     try:
         yield
     except KeyboardInterrupt:
@@ -116,6 +116,9 @@ def _ending() -> Iterator[None]:
     except SystemExit as end:  # by which rich answers a broken pipe
         if isinstance(end.__context__, BrokenPipeError):
             raise EndError(Exit.UNREAD) from None
+        raise
+    except Exception as error:
+        own_code.explain(error)
         raise
 
 

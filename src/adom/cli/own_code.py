@@ -3,13 +3,14 @@
 import importlib
 import inspect
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..algorithms import Method, method_class
+from ..algorithms.base import check_class
 from ..errors import InputError, nearest
+from ..util.own_code import files_of, in_words, place
 from .settings import ProblemTable
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ PASSED = ("nodes", "samples", "dim", "kappa", "l2", "split", "concentration", "s
 """Settings that a function which makes a problem may take by name."""
 ALWAYS = ("nodes", "seed")
 """Those that have a value whether they were given or not; a function need not take them."""
+_loaded: dict[str, Any] = {}  # what this process was told to load, as "--method mine:Mine", and what that is
 
 
 def method_of(text: str) -> type[Method]:
@@ -30,8 +32,28 @@ def method_of(text: str) -> type[Method]:
         raise InputError(
             f"--method {text} is {_kind(found)}, not a class derived from adom.Method; docs/add-a-method has an example"
         )
+    check_class(found)
     chosen: type[Method] = found
     return chosen
+
+
+def explain(error: Exception) -> None:
+    """Refuse in one line what has failed, if it is code of the user's own that did; otherwise it may be a bug."""
+    if isinstance(error, InputError | MemoryError):
+        return
+    for called, found in _loaded.items():
+        if at := place(error, files_of(found)):
+            raise InputError(f"{called} fails: {in_words(error, at)}; mend it") from None
+    if isinstance(error, TypeError | ValueError):  # as of a step that returns something else than it should
+        from ..run.user_code import try_steps
+
+        for found in filter(_is_method, _loaded.values()):
+            try:
+                try_steps(found)
+            except InputError:
+                raise
+            except Exception:  # not what has failed here
+                continue
 
 
 def name_of(text: str) -> str:
@@ -61,7 +83,8 @@ def problem_of(table: ProblemTable, nodes: int) -> "Problem":
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"--problem {text} fails: {_where(error, text)}; mend it") from None
+        at = place(error, files_of(found))
+        raise InputError(f"--problem {text} fails: {in_words(error, at)}; mend it") from None
     if not isinstance(made, Problem):
         raise InputError(f"--problem {text} gives {_kind(made)}, not an adom problem; e.g. adom.Quadratic(H, c)")
     return made
@@ -85,26 +108,23 @@ def _load(flag: str, text: str, fits: Callable[[Any], bool]) -> Any:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name not in (module, module.partition(".")[0]):
-            raise InputError(f"{flag} {text}: {_where(error, module)}; install it, or mend the import") from None
+            raise InputError(f"{flag} {text}: {_at_import(error, module)}; install it, or mend the import") from None
         raise InputError(
             f"{flag} {text}: there is no {module.replace('.', '/')}.py in {folder} and no package of that name; "
             "change to its folder, or install it"
         ) from None
     except Exception as error:
-        raise InputError(f"{flag} {text}: {module} cannot be loaded: {_where(error, module)}; mend it") from None
+        raise InputError(f"{flag} {text}: {module} cannot be loaded: {_at_import(error, module)}; mend it") from None
     if not hasattr(loaded, name):
         public = [known for known, value in vars(loaded).items() if not known.startswith("_") and fits(value)]
         raise InputError(f"{flag} {text}: {module} has no {name!r}; {nearest(name, public, 'it has')}")
-    return getattr(loaded, name)
+    _loaded[f"{flag} {text}"] = found = getattr(loaded, name)
+    return found
 
 
-def _where(error: Exception, module: str) -> str:
-    """Return an error in one line, with the last line of the user's file that it passed through."""
-    file = Path(*module.partition(":")[0].split(".")).with_suffix(".py").name
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == file]
-    at = f"line {error.lineno}" if isinstance(error, SyntaxError) else f"line {lines[-1]}" if lines else ""
-    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
-    return f"{type(error).__name__}: {text}" + (f" ({file}, {at})" if at else "")
+def _at_import(error: Exception, module: str) -> str:
+    """Return an error of a module that does not load, with the line of its file."""
+    return in_words(error, place(error, [f"{module.rpartition('.')[2]}.py"]))
 
 
 def _kind(value: Any) -> str:

@@ -1,7 +1,10 @@
 """`adom report`: results, the ledger and the network in motion as one page that works offline."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +13,9 @@ from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
 if TYPE_CHECKING:
+    from ..networks import Network
+    from ..problems.base import Problem
+    from ..run.result import Result
     from ..study.replay import Motion
 
 MOST = 200
@@ -39,8 +45,6 @@ def report(
     one run is made again, from the config.toml beside it or from the plan of a
     reproduction.
     """
-    from dataclasses import replace
-
     from .. import page
     from ..page import report as reports
     from ..paper.report import read_reproduction
@@ -87,9 +91,6 @@ def _replay(path: Path) -> "Motion":
     from ..run.endings import LOST
     from ..run.result import load
     from ..study import replay
-    from . import build
-    from .config import settle
-    from .settings import USUAL
 
     kind = reports.kind(path)
     if kind == "reproduction":
@@ -109,13 +110,59 @@ def _replay(path: Path) -> "Motion":
     # ADOM's best run that did not fail comes first.
     runs.sort(key=lambda run: (run.status in LOST, run.provenance["method"]["name"] != "adom", reports.rank(run)))
     replay.check_size((runs[0].provenance.get("problem") or {}).get("nodes") or 0)  # before anything large is built
-    settings = settle(folder / "config.toml", {}, USUAL)
-    network = build.network(settings)
-    problem = build.problem(settings, network.nodes)
+    pair_of = _pairs(folder / "config.toml")
     errors = []
     for run in runs:
         try:
-            return replay.replay(run, problem, network)
+            motion = replay.replay(run, *pair_of(run))
         except InputError as error:
             errors.append(error)
+        else:
+            at = run.provenance.get("compare")
+            return replace(motion, title=f"{motion.title}; {_place(at)}") if at else motion
     raise errors[0]
+
+
+def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
+    """Return a function that gives problem and network of a run, as the settings and its place in a comparison say."""
+    from . import build
+    from .compare_many import networks_of, ways_of
+    from .config import settle
+    from .drawn import networks_by_seed, problem_by_seed
+    from .settings import USUAL
+
+    settings = settle(file, {}, USUAL)
+    drawn, ways = bool(settings.compare.seeds), ways_of(settings)
+
+    @cache
+    def built(problem: str, network: str, seed: int | None) -> "tuple[Problem, Network]":
+        configs = networks_of(settings, {}, file)
+        if network not in configs:
+            raise InputError(f"the run is on the network {network}, and {file} has {', '.join(configs)}; {HINT}")
+        (net,) = networks_by_seed({network: configs[network]}, drawn=drawn).values()
+        on = problem_by_seed(settings, net, drawn=drawn, ways=bool(ways))
+        made = on if not callable(on) else on(seed, problem) if ways else on(seed)
+        return made, net(seed) if callable(net) else net
+
+    def pair_of(run: "Result") -> "tuple[Problem, Network]":
+        if at := run.provenance.get("compare"):
+            return built(at["problem"], at["network"], at.get("seed"))
+        return alone()
+
+    @cache
+    def alone() -> "tuple[Problem, Network]":
+        network = build.network(settings)
+        return build.problem(settings, network.nodes), network
+
+    return pair_of
+
+
+def _place(at: "Mapping[str, Any]") -> str:
+    """Return in words where in a comparison a run is.
+
+    Examples
+    --------
+    >>> _place({"problem": "label", "network": "ring", "seed": 4})
+    'label on ring, seed 4'
+    """
+    return f"{at['problem']} on {at['network']}" + ("" if at.get("seed") is None else f", seed {at['seed']}")

@@ -73,6 +73,14 @@ def arranged(panels: dict[Place, Panel]) -> list[Panel]:
     return [replace(panel, row=rows.index(at[0]), column=columns.index(at[1])) for at, panel in panels.items()]
 
 
+def place_in_sweep(result: Result) -> tuple[Any, ...]:
+    """Return a key that sorts the runs of one method of a sweep by their settings."""
+    swept = result.provenance.get("sweep") or {}
+    numbers = [sorted((swept.get(kind) or {}).items()) for kind in ("assume", "values", "factors")]
+    at = [float(swept.get(name) or 0) for name in ("network", "kappa", "seed")]
+    return (protocol_text(swept.get("base")), str(result.provenance.get("oracle")), *at, *numbers)
+
+
 def row_of(result: Result) -> tuple[str, ...]:
     """Return the cells by which a run of a comparison is found in its table; see `ROW`."""
     at = result.provenance.get("compare") or {}

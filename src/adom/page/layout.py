@@ -64,16 +64,18 @@ def _panel(panel: Panel, points: int) -> dict[str, Any]:
 def looks(lines: Sequence[Line]) -> list[list[int]]:
     """Return colour, dash and marker of each line: by method where that tells them apart, otherwise by number.
 
-    Lines of one method that differ in the variant have one colour and marker, and different dashes.
+    Lines of one method that differ in the variant have one colour and marker, and different dashes. So have methods
+    that share a colour.
     """
     known, keys = list(METHODS), [(line.method, line.variant) for line in lines]
     if not all(line.method in known for line in lines) or len(set(keys)) < len(keys):
         numbered = [(number, *marks(number)) for number in range(len(lines))]
         return [[colour, number % len(DASHES), mark] for number, colour, mark in numbered]
     variants = list(dict.fromkeys(["", *(line.variant for line in lines)]))
-    signs = [marks(known.index(line.method)) for line in lines]
-    dashes = [variants.index(line.variant) % len(DASHES) for line in lines]
-    return [[colour, dash, mark] for (colour, mark), dash in zip(signs, dashes, strict=True)]
+    numbers = [known.index(line.method) for line in lines]
+    turns = [2 * (number // len(COLOURS)) for number in numbers]  # past the dashes of two variants
+    dashes = [(turn + variants.index(line.variant)) % len(DASHES) for turn, line in zip(turns, lines, strict=True)]
+    return [[marks(number)[0], dash, marks(number)[1]] for number, dash in zip(numbers, dashes, strict=True)]
 
 
 def _runs(runs: Sequence[Run]) -> dict[str, Any]:

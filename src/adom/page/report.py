@@ -151,9 +151,17 @@ def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], N
         rows = table[groups.ROW].itertuples(index=False, name=None) if {*groups.ROW} <= {*table} else ()
         place = {row: number for number, row in enumerate(rows)}
         judged.sort(key=lambda file: place.get(groups.row_of(file.result), len(place)))
+    elif what == "sweep":
+        methods = {label: number for number, label in enumerate(_labels(path))}
+        judged.sort(key=lambda file: (methods.get(_swept(file), len(methods)), groups.place_in_sweep(file.result)))
     for fault in damaged:
         say(f"left out: {fault}")
     return judged
+
+
+def _swept(file: ResultFile) -> str:
+    """Return the label that a member's method has in its sweep."""
+    return str((file.result.provenance.get("sweep") or {}).get("label"))
 
 
 def _labels(path: Path) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
-from .style import COLOURS, MARKERS, magnification, marks, size
+from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def convergence(
                 raise InputError(f"axes to draw into take one panel, got axis={axis!r}; name one of {', '.join(AXES)}")
             _draw_panel(ax, results, shown[0], looks, consensus, scale)
             ax.set_ylabel(_height(results, consensus))
-            ax.legend(handles=handles, title=shared or None, fontsize="small")
+            ax.legend(handles=handles, title=plain(shared) or None, fontsize="small")
             drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
             return drawn
         width, height = size(style, len(shown))
@@ -110,7 +110,7 @@ def convergence(
             loc="outside lower center",
             ncols=columns,
             frameon=False,
-            title=shared or None,
+            title=plain(shared) or None,
             title_fontsize=7 * scale,
             handlelength=2.0 if consensus else 2.6,  # dashes and markers need room, and so do long names
             columnspacing=1.0 if consensus else 1.4,
@@ -210,7 +210,7 @@ def _legend(
     """Return one entry per run, then the kinds of line."""
     from matplotlib.lines import Line2D
 
-    entries = [Line2D([], [], label=name, **look) for name, look in zip(names, looks, strict=True)]
+    entries = [Line2D([], [], label=plain(name), **look) for name, look in zip(names, looks, strict=True)]
     if consensus:
         error = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
         entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=error))

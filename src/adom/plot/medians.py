@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from .curves import AXES, line_look, tame_records, tidy_numbers
-from .style import magnification, size
+from .style import magnification, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def median_figure(
         grid = figure.subplots(down, across, sharey=True, squeeze=False)
         for place, (title, methods) in zip(grid.flat, panels.items(), strict=False):
             _draw(place, methods, axis, looks, scale)
-            place.set_title(title, fontsize=8 * scale)
+            place.set_title(plain(title), fontsize=8 * scale)
         for place in grid.flat[len(panels) :]:
             place.set_axis_off()
         for place in grid[:, 0]:
@@ -147,7 +147,7 @@ def median_figure(
 def _legend(panels: Any, looks: dict[str, dict[str, Any]], scale: float) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    entries = [Line2D([], [], label=label, **look) for label, look in looks.items()]
+    entries = [Line2D([], [], label=plain(label), **look) for label, look in looks.items()]
     runs = [run for methods in panels.values() for many in methods.values() for run in many]
     crossed = " or ".join(sorted({run.status for run in runs if run.lost}))
     if crossed:
@@ -163,7 +163,7 @@ def _draw(
     for number, (label, runs) in enumerate(methods.items()):
         band, look = median_curve(runs, column), looks[label]
         spaced = {"markevery": (0.02 + 0.25 * number / len(methods), 0.25)}
-        axes.plot(band.at, band.middle, label=label, **look | spaced)
+        axes.plot(band.at, band.middle, label=plain(label), **look | spaced)
         if len(runs) > 1:
             axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
         if mostly(run.lost for run in runs):

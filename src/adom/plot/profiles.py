@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .curves import DASHES
-from .style import COLOURS, magnification, size
+from .style import COLOURS, magnification, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .display import Figure
 
 FEW = 8
-"""Methods whose names fit into the axes."""
+"""Methods whose names fit below the axes."""
 
 
 def profile_figure(
@@ -36,18 +36,20 @@ def profile_figure(
     with in_style(style):
         from .display import Figure
 
-        scale = magnification(style)
+        scale, names, own = magnification(style), [plain(name) for name in profile.columns], ax is None
+        many = len(names) > FEW
         if ax is None:
             width, height = size(style)
-            more = max(0, len(profile.columns) - FEW)  # whose names need room
-            figure = Figure(figsize=(width, height + (0.2 + 0.1 * more) * scale), layout="constrained")
+            columns = max(1, int(width / scale / (0.55 + 0.062 * max(map(len, names)))))
+            more = 0.2 + 0.1 * (len(names) - FEW) if many else 0.17 * math.ceil(len(names) / columns)
+            figure = Figure(figsize=(width, height + more * scale), layout="constrained")
             ax = figure.subplots()
         ratios = profile.index.to_numpy(dtype=float)
         end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
-        for number, name in enumerate(profile.columns):
-            shares = profile[name].to_numpy(dtype=float)
+        for number, name in enumerate(names):
+            shares = profile.iloc[:, number].to_numpy(dtype=float)
             look = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
-            ax.step([*ratios, end], [*shares, shares[-1]], where="post", label=str(name), linewidth=1.2 * scale, **look)
+            ax.step([*ratios, end], [*shares, shares[-1]], where="post", label=name, linewidth=1.2 * scale, **look)
         ax.set_xscale("log")
         ax.set_xlim(1.0, end)
         ticks = _ticks(end)
@@ -57,10 +59,12 @@ def profile_figure(
         ax.set_xlabel(f"{cost} over those of the best method")
         ax.set_ylabel("share of instances solved")
         ax.grid(visible=True, which="major")
-        if len(profile.columns) > FEW:  # beside the axes, where they cover nothing
+        if many:  # beside the axes or below them, where they cover nothing
             ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.25)
+        elif own:
+            figure.legend(loc="outside lower center", ncols=columns, frameon=False)
         else:
-            ax.legend(fontsize="small", loc="lower right")
+            ax.legend(fontsize="small")
         drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
     return drawn
 

@@ -17,7 +17,7 @@ from ..errors import InputError, InputTypeError
 from ..util.cards import Markup, escaped
 from ..util.files import atomic
 from .graphs import CROWD, draw_links, draw_nodes, layout, set_frame
-from .style import magnification, size
+from .style import magnification, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _sheet(panels: int, colours: dict[str, Any], label: str, style: str | None) 
     figure = Figure(figsize=(width, rows * (side + 0.27 * scale)), layout="constrained")
     grid: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).flat)
     if colours:
-        figure.colorbar(ScalarMappable(colours["norm"], colours["cmap"]), ax=grid, label=label)
+        figure.colorbar(ScalarMappable(colours["norm"], colours["cmap"]), ax=grid, label=plain(label))
     return figure, grid, side
 
 

@@ -88,6 +88,17 @@ def _settings(name: str) -> dict[Any, Any]:
     return dict(matplotlib.rc_params_from_file(STYLE_FILES / f"{name}.mplstyle", use_default_template=False))
 
 
+def plain(text: object) -> str:
+    r"""Return a text of the user's for a figure: matplotlib would take what stands between two dollars for mathematics.
+
+    Examples
+    --------
+    >>> plain("costs $5 and $x"), plain("ADOM")
+    ('costs \\$5 and \\$x', 'ADOM')
+    """
+    return str(text).replace("$", r"\$")
+
+
 def save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     """Write a figure as PNG, PDF or SVG, by the path's suffix, whole or not at all; return the path.
 

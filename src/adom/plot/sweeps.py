@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from .curves import AXES, DASHES
-from .style import COLOURS, MARKERS, magnification, marks, size
+from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Fi
         axes.plot(
             across,
             heights,
-            label=str(label),
+            label=plain(label),
             color=colour,
             marker=MARKERS[sign],
             markersize=4 * scale,
@@ -137,7 +137,7 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, style: str | None) -> "Fi
     if numeric:
         _number_axis(axes, [float(name) for name in names])
     else:
-        axes.set_xticks(range(len(names)), [str(name) for name in names], rotation=30 if len(names) > 4 else 0)
+        axes.set_xticks(range(len(names)), [plain(name) for name in names], rotation=30 if len(names) > 4 else 0)
     axes.set_xlabel(_words(x))
     axes.set_ylabel(f"{VALUES[value]}\nto the target")
     axes.grid(visible=True, which="major")
@@ -182,7 +182,7 @@ def _maps(costs: "pd.DataFrame", x: str, y: str, value: str, style: str | None) 
         image = panel.imshow(cells.to_numpy(dtype=float), origin="lower", aspect="auto", cmap="viridis_r", norm=norm)
         panel.set_xticks(range(cells.shape[1]), [_tick(value) for value in cells.columns], rotation=90)
         panel.set_yticks(range(cells.shape[0]), [_tick(value) for value in cells.index])
-        panel.set_title(str(label) if len(labels) > 1 else "")
+        panel.set_title(plain(label) if len(labels) > 1 else "")
         if cells.notna().to_numpy().any():
             row, column = np.unravel_index(int(np.nanargmin(cells.to_numpy(dtype=float))), cells.shape)
             panel.plot(column, row, markersize=8 * scale, **STAR)
@@ -198,4 +198,4 @@ def _maps(costs: "pd.DataFrame", x: str, y: str, value: str, style: str | None) 
 
 
 def _tick(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)
+    return f"{value:.3g}" if isinstance(value, float | np.floating) else plain(value)

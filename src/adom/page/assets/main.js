@@ -53,6 +53,7 @@ function setTheme(name) {
 
 function startTabs() {
   $("tab-ledger").hidden = !$("ledger").children.length;
+  $("tab-network").hidden = !motion && !$("motionless").textContent;  // a page that never has one
   for (const name of TABS) {
     $(`tab-${name}`).addEventListener("click", () => { chooseTab(name); remember(); });
     $(`tab-${name}`).addEventListener("keydown", (event) => {
