@@ -10,18 +10,19 @@ from adom.plot.sweeps import sweep_figure
 from support.drawn import table
 
 
-def test_curves_show_the_best_of_the_rest_and_the_median_over_seeds():
-    # Two settings of tau at each of two etas, on three seeds; at the larger eta one seed misses the target.
+def test_curves_show_the_setting_that_is_best_by_its_median_over_seeds():
+    # Two settings of tau at each of two etas, on three seeds; at the larger eta one seed misses the target. The least
+    # of all, 5, is a lucky draw of a setting that is worse in the middle.
     rows = [(eta, tau, seed) for eta in (0.5, 4.0) for tau in (1, 2) for seed in (0, 1, 2)]
     rounds = [30, 20, 10, 33, 5, 40, 7, 9, np.nan, 8, 6, np.nan]
     eta, tau, seed = zip(*rows, strict=True)
-    figure = sweep_figure(table(factor_eta=eta, factor_tau=tau, seed=seed, rounds_to_target=rounds), "factor_eta")
+    figure = sweep_figure(table(factor_eta=eta, setting=tau, seed=seed, rounds_to_target=rounds), "factor_eta")
     line = figure.axes[0].lines[0]
     assert line.get_xdata().tolist() == [0.5, 4.0]
-    assert line.get_ydata().tolist() == [10.0, 7.0]  # medians of (30, 5, 10) and of (7, 6, never)
+    assert line.get_ydata().tolist() == [20.0, 8.0]  # medians of (30, 20, 10) and of (8, 6, never)
     (band,) = figure.axes[0].collections
     corners = band.get_paths()[0].vertices
-    assert {5.0, 30.0} <= set(corners[corners[:, 0] == 0.5, 1])  # the least and the greatest
+    assert {10.0, 30.0} <= set(corners[corners[:, 0] == 0.5, 1])  # the least and the greatest
     assert figure.axes[0].get_xlabel() == "eta / its base"
     assert (figure.axes[0].get_xscale(), figure.axes[0].get_yscale()) == ("log", "log")
 

@@ -35,6 +35,6 @@ def legend(figure: Any) -> list[str]:
 
 def table(**columns: Any) -> pd.DataFrame:
     rows = len(next(iter(columns.values())))
-    usual = {"label": ["adom"] * rows, "status": ["converged"] * rows, "seed": [0] * rows, "network": [0] * rows}
+    usual = {"label": ["adom"] * rows, "status": ["converged"] * rows, "setting": range(rows)}
     costs = {f"{cost}_to_target": np.arange(1.0, rows + 1) for cost in ("gradients", "floats_sent", "seconds")}
     return pd.DataFrame({**usual, **costs, **columns})

@@ -39,14 +39,14 @@ def sweep_figure(
 ) -> "Figure":
     """Draw a cost to reach the target against a column of a sweep's table, or over two columns as maps.
 
-    Over all other columns the best is shown, over seeds the median, and on curves also the least and the greatest. A
-    setting that never reached the target is a
-    cross on the upper edge of curves, and left white on a map.
+    A setting is judged by its median over seeds; of all settings at one place the best is shown, on curves with its
+    least and greatest cost. One that never reached the target is a cross on the upper edge of curves, and left white on
+    a map.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        `adom.Sweep.table`.
+        `adom.Sweep.table`, with a column "setting" that only members which differ in the seed alone share.
     x, y : str
         Columns. With a `y` there is one map for each method.
     value : str
@@ -59,12 +59,12 @@ def sweep_figure(
     members = table[table["status"] != "interrupted"].dropna(subset=keys)
     if members.empty:
         raise InputError(f"no member of the sweep has a value of {' and of '.join(keys)}; draw against another column")
-    seeds = [name for name in ("seed", "network") if name not in keys]
-    best = members.groupby([*keys, *seeds], dropna=False, sort=False)[value].min().reset_index()
-    best[value] = best[value].fillna(np.inf)  # where most seeds miss the target, so does their median
-    over = best.groupby(keys, sort=False)[value]
-    costs = over.agg(["median", "min", "max"]).reset_index().rename(columns={"median": value})
-    costs = costs.replace(np.inf, np.nan)
+    known = members.assign(
+        **{value: members[value].fillna(np.inf)}
+    )  # where most seeds miss the target, so does the median
+    over = known.groupby([*keys, "setting"], sort=False)[value].agg(["median", "min", "max"]).reset_index()
+    places = over.groupby(keys, sort=False)["median"]
+    costs = over.loc[places.idxmin()].rename(columns={"median": value}).replace(np.inf, np.nan)
     with in_style(style):
         return _curves(costs, x, value, style) if y is None else _maps(costs, x, y, value, style)
 

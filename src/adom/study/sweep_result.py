@@ -158,8 +158,8 @@ class Sweep:
         x, y : str, optional
             Columns; by default the first one or two that were varied for all methods, or else the methods themselves.
         value : str
-            A column of costs to reach the target. Where other columns were varied too, the best of them is shown,
-            and over seeds the median.
+            A column of costs to reach the target. Where other columns were varied too, the best setting is shown, by
+            its median over seeds.
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
@@ -171,7 +171,8 @@ class Sweep:
         if x is None:
             x = next((name for name in [*numbers, *common] if name != y), "label")
             y = y or next((name for name in numbers if name != x and x in numbers), None)
-        return sweep_figure(self.table, x, y, value, style)
+        table = self.table.assign(setting=[_setting(member) for member in self.members])
+        return sweep_figure(table, x, y, value, style)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write table.csv, sweep.png and a file for each member in members/; return the folder.
