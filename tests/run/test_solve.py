@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import adom
+from adom.algorithms import Method
 from adom.errors import InputError
 from adom.run.progress import Progress
 from adom.run.ranks.solve import on_one_rank
@@ -228,6 +229,7 @@ def test_provenance_tells_how_it_was_made(quadratic, network):
         ({"oracle": "newton"}, "unknown oracle 'newton'"),
         ({"method": "adon"}, "did you mean 'adom'"),
         ({"method": 3}, "method must be a name or a Method instance, got int"),
+        ({"method": type("Mine", (Method,), {})}, "the method Mine is no dataclass; write @dataclass"),
         ({"parameters": "best"}, "parameters must be one of theory, unit"),
         ({"parameters": {"gamma": 1.0}}, r"ADOM has no parameter 'gamma'; did you mean 'sigma'\? it has alpha, eta"),
         ({"parameters": {"eta": "big"}}, "eta must be a number, got 'big'; leave it out"),

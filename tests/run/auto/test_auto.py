@@ -85,6 +85,15 @@ def test_a_method_that_fails_where_functions_are_flat_is_watched_there():
     assert result.last["error"] < 1e-3 * result.provenance["start_error"]
 
 
+def test_a_step_without_numbers_diverges(problem, network):
+    class Broken(method_class("diging")):
+        def step(self, state, oracle, gossip):
+            state, x = super().step(state, oracle, gossip)
+            return state._replace(x=np.nan * x), np.nan * x
+
+    assert adom.solve(problem, network, Broken, rounds=50).status == "diverged"
+
+
 def test_nobody_computes_the_networks_spectrum(problem, monkeypatch):
     network = adom.networks.geometric(NODES, 0.6, graphs=5, seed=1)
 
