@@ -14,7 +14,8 @@ from adom.algorithms import COMPARED, METHODS, method_class
 from adom.errors import InputError, InputTypeError
 from adom.run.progress import Progress
 from adom.study import compare as module
-from adom.study.compare import Comparison, file_names
+from adom.study.compare import Comparison
+from adom.study.saved import file_names
 from support.drawn import made
 from support.reference import quadratics
 

@@ -9,6 +9,7 @@ import pytest
 import adom
 from adom.errors import InputError
 from adom.page import groups
+from adom.page.report import read
 from adom.study import sweep as module
 from adom.study.members import Member
 from adom.study.sweep_result import Sweep
@@ -262,18 +263,20 @@ def test_saved_files(wide, tmp_path):
     for result in wide.results.values():
         assert kept[result.provenance["sweep"]["key"]].history.equals(result.history)
     again = pd.read_csv(folder / "table.csv")
-    assert list(again.columns) == list(wide.table.columns)
+    assert list(again.columns) == [*wide.table.columns, "file"]
+    assert set(again["file"]) == {f"{key}.npz" for key in kept}
     np.testing.assert_array_equal(again["error"], wide.table["error"])
     assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_saving_replaces_an_earlier_sweep(wide, tmp_path):
+def test_a_report_shows_the_sweep_that_was_saved_last_and_nothing_kept_is_lost(wide, tmp_path):
     wide.save(tmp_path)
     (tmp_path / "members" / "notes.txt").touch()
+    before = set((tmp_path / "members").iterdir())
     replace(wide, members=wide.members[:1], results={0: wide.results[0]}, tols={0: None}).save(tmp_path)
-    key = wide.results[0].provenance["sweep"]["key"]
-    assert {path.name for path in (tmp_path / "members").iterdir()} == {f"{key}.npz", "notes.txt"}
+    assert set((tmp_path / "members").iterdir()) == before
     assert len(pd.read_csv(tmp_path / "table.csv")) == 1
+    assert len(read([tmp_path]).runs) == 1
 
 
 def settings_made_up(seeds):

@@ -17,8 +17,8 @@ from ..errors import InputError
 from ..plot.curves import numbered
 from ..run.progress import Progress
 from ..run.result import Result, load
-from ..study.compare import file_names
 from ..study.metrics import relative_errors
+from ..study.saved import FILE, file_names
 from ..util import files
 from ..util.text import format_count
 from . import groups
@@ -132,6 +132,8 @@ def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], N
     """Read the results of a folder, in the order and with the labels of its table if there is one."""
     labels = [] if what == "sweep" else _labels(path)
     paths = _results(path / "members" if what == "sweep" else path)
+    named = set(_table(path).get(FILE, ())) - {""}  # others may be kept there for another comparison or sweep
+    paths = [file for file in paths if file.name in named] or paths
     listed = {path / name: label for label, name in file_names(labels).items()}
     order = {file: position for position, file in enumerate(listed)}
     paths.sort(key=lambda file: order.get(file, len(order)))

@@ -21,11 +21,10 @@ from .comparisons import Comparisons
 from .instances import Instance, Instances, read_instances
 from .members import check_rtol
 from .methods import LabelledMethod, read_methods, with_settings
-from .saved import file_names
 from .store import Store
 
 ALL = "all"
-__all__ = ["INTERRUPTED", "Comparison", "compare", "file_names"]
+__all__ = ["INTERRUPTED", "Comparison", "compare"]
 
 
 def compare(

@@ -19,7 +19,7 @@ from .comparison import INTERRUPTED, Comparison, check_axes, title
 from .instances import Instance
 from .metrics import COSTS, aim, least_error, metrics, relative, smallest_of, start_error
 from .profiles import performance_profile, rank_table
-from .saved import MEMBERS, file_names, replaced
+from .saved import FILE, MEMBERS, file_names, replaced
 from .tables import WIDTH, latex_number, latex_spread, latex_table, latex_text, spread, text_table
 
 if TYPE_CHECKING:
@@ -317,8 +317,8 @@ class Comparisons:
         """Write the table of all runs, the summary, LaTeX, figures, and every run; return the folder.
 
         The files are table.csv, summary.csv, table.tex, comparison.png, with several instances profile.png, and
-        members/ with a file for each run. `adom report` reads the folder. What an earlier comparison or sweep has saved
-        there goes; other files stay.
+        members/ with a file for each run, which the table's last column names. `adom report` reads the folder. What an
+        earlier `save` wrote there goes; all else stays, runs that ``compare(folder=)`` keeps among it.
         """
         from ..plot.style import save
 
@@ -328,7 +328,8 @@ class Comparisons:
             for name, run in zip(names.values(), self.results.values(), strict=True):
                 kept = target / MEMBERS / f"{run.provenance['compare']['key']}.npz"
                 written.append(kept if kept.exists() else run.save(target / MEMBERS / name))
-            for name, table in (("table.csv", self.table), ("summary.csv", self.summary)):
+            runs = self.table.assign(**{FILE: [path.name for path in written]})
+            for name, table in (("table.csv", runs), ("summary.csv", self.summary)):
                 with atomic(target / name) as partial:
                     table.to_csv(partial, index=False)
             with atomic(target / "table.tex") as partial:

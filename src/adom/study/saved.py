@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
-from ..run.result import load
-
 MEMBERS = "members"
 """Folder of the results of single runs, beside the table of all."""
+FILE = "file"
+"""The column of that table that names a run's file there."""
+KEPT = re.compile(r"[0-9a-f]{16,}\.npz")
+"""The name of a file after a digest of what gave it."""
 BESIDE = {
     "member": ("sweep.png",),
     "problem": ("summary.csv", "table.tex", "comparison.png", "profile.png"),
@@ -24,14 +25,14 @@ BESIDE = {
 def replaced(folder: Path) -> Iterator[list[Path]]:
     """Yield a list for the files that are written; then remove what an earlier `save` wrote and this one did not.
 
-    Those are the files that its table tells of, and the runs of comparisons and sweeps in members/. Searches for
-    parameters stay, which no report shows; so does everything else.
+    Those are the files that its table tells of, but for runs that are called by what gave them: a later comparison or
+    sweep may find them by that name. Everything else stays.
     """
-    before, written = _beside_table(folder / "table.csv"), [folder / "table.csv"]
+    before = _beside_table(folder / "table.csv")
+    written: list[Path] = []
     yield written
-    runs = [path for path in (folder / MEMBERS).glob("*.npz") if path not in written and _is_member(path)]
-    for path in (*before, *runs):
-        if path not in written:
+    for path in before:
+        if path not in written and not KEPT.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
@@ -46,17 +47,8 @@ def _beside_table(table: Path) -> list[Path]:
     names = [*BESIDE.get(kind, ())]
     if kind == "label":
         names += file_names(dict.fromkeys(str(row["label"]) for row in rows)).values()
-    return [table.parent / name for name in names]
-
-
-def _is_member(path: Path) -> bool:
-    """Return whether a file is a run of a comparison over seeds or of a sweep, and no search."""
-    try:
-        provenance = load(path).provenance
-    except InputError:
-        return False
-    compared = provenance.get("compare") or {}
-    return bool((compared or provenance.get("sweep")) and not compared.get("search"))
+    runs = [row[FILE] for row in rows if row.get(FILE)]
+    return [table.parent / name for name in names] + [table.parent / MEMBERS / Path(name).name for name in runs]
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:

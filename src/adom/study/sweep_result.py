@@ -16,7 +16,7 @@ from ..util.cards import card, grid
 from ..util.files import atomic
 from .members import Member
 from .metrics import COSTS, metrics, relative, smallest_target
-from .saved import MEMBERS, replaced
+from .saved import FILE, MEMBERS, replaced
 from .settings_over_seeds import over_seeds
 
 if TYPE_CHECKING:
@@ -177,18 +177,19 @@ class Sweep:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write table.csv, sweep.png and a file for each member in members/; return the folder.
 
-        `adom report` reads it. Members that ``sweep(folder=)`` has saved there are not written again. What an earlier
-        comparison or sweep has saved there goes; other files stay.
+        `adom report` reads it: those that the last column of the table names. Members that ``sweep(folder=)`` has kept
+        there are not written again, and stay, whatever sweep they are of.
         """
         from ..plot.style import save
 
         target = Path(folder)
         with replaced(target) as written:
-            for result in self.results.values():
-                file = target / MEMBERS / f"{result.provenance['sweep']['key']}.npz"
-                written.append(file if file.exists() else result.save(file))
+            files = {number: f"{run.provenance['sweep']['key']}.npz" for number, run in self.results.items()}
+            for number, name in files.items():
+                file = target / MEMBERS / name
+                written.append(file if file.exists() else self.results[number].save(file))
             with atomic(target / "table.csv") as partial:
-                self.table.to_csv(partial, index=False)
+                self.table.assign(**{FILE: self.table["member"].map(files)}).to_csv(partial, index=False)
             save(self.plot(), target / "sweep.png")
             written.append(target / "sweep.png")
         return target
