@@ -67,8 +67,8 @@ def reproduce(
     Every run is saved as soon as it has finished; the same command goes on
     where it was ended or killed. The exit code is 1 if some runs could not be
     made. Writes figures/, tables/, ledger.md and findings.md; the paper's sizes
-    take hours, --quick minutes. Claims that --quick cannot judge are shown with
-    the full run's verdict.
+    take half an hour on two cores, --quick minutes. Claims that --quick cannot
+    judge are shown with the full run's verdict.
     """
     from . import output
 
