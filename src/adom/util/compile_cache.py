@@ -19,7 +19,7 @@ import jax
 
 from .cache_dir import cache_dir, processor
 
-SIZE = 2**25
+SIZE = 2**24
 """The most bytes of programs, about a thousand of them: JAX looks at all files whenever it writes one."""
 TROUBLE = ("Error reading persistent compilation", "Error writing persistent compilation", "Cache value for key")
 """How JAX's warnings of files that it cannot use begin."""
