@@ -176,9 +176,7 @@ def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any, refus
     assert {path: path.stat().st_mtime_ns for path in members} == members  # found, not run
     config = Path("out/compare/config.toml").read_text()
     for fewer in ([], [*more, "--seeds", 2], [*more, "--splits", "label"], [*more, "--rounds", 41]):
-        assert "out/compare holds 9 runs of another comparison; take another --out" in refused(
-            "compare", *SEEDS, *fewer
-        )
+        assert "out/compare holds 9 runs of another" in refused("compare", *SEEDS, *fewer)
     assert Path("out/compare/config.toml").read_text() == config
 
 
@@ -188,7 +186,7 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
     folder.mkdir(parents=True)
     (folder / f"{'0' * 32}.npz").write_bytes(b"another's")
     for words in (SEEDS, TWO):
-        assert "out/compare holds 1 runs of another comparison; take another --out" in refused("compare", *words)
+        assert "out/compare holds 1 run of another" in refused("compare", *words)
     assert "both say what is printed" in refused("compare", *TWO, "--latex", "--json", "--out", "x")
     assert "--splits names 'lable', which is no split; did you mean 'label'" in refused(
         "compare", *TWO, "--splits", "lable", "--out", "x"
@@ -199,6 +197,35 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
     Path("few.csv").write_text("".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(12)))
     same = refused("compare", "--data", "few.csv", "--nodes", 4, "--network", "ring", "--seeds", 2, "--out", "x")
     assert "the seeds draw nothing of 'few' on 'ring': all runs would be the same; take --split shuffled" in same
+
+
+@pytest.mark.usefixtures("mine")
+def test_what_is_refused_leaves_runs_and_settings_as_they_were(adom: Any, refused: Any) -> None:
+    folder = Path("out/compare")
+    refused("compare", *SEEDS, "--methods", "own_method:Mine,push-pull", "--rounds", 3, "--network", "torus")
+    assert not (folder / "config.toml").exists()
+    assert adom("compare", *SEEDS, "--rounds", 3).code == 0
+    files = {path: path.read_bytes() for path in folder.rglob("*") if path.suffix in (".toml", ".npz")}
+    assert len(files) == 5
+    for fresh in ([], ["--fresh"]):
+        refused("compare", *SEEDS, "--rounds", 3, "--methods", "own_method:Mine,diging,mudag", *fresh)
+        assert {path: path.read_bytes() for path in files} == files
+    assert "out/compare holds 4 runs of another" in refused("solve", "--out", folder)
+    assert adom("compare", *SEEDS, "--rounds", 3).code == 0
+    assert adom("compare", *SEEDS, "--rounds", 4, "--fresh").code == 0
+    assert {path.name for path in (folder / "members").iterdir()}.isdisjoint(path.name for path in files)
+
+
+def test_a_seed_of_the_network_keeps_it_the_same(adom: Any) -> None:
+    words = [*SMALL[:-4], "--graphs", 2, "--rounds", 2]
+    for number, more in enumerate((["--seeds", 2], ["--splits", "label"])):
+        given = ["--methods", "diging", "--network-seed", 77, *more]
+        said = adom("compare", *words, *given, "--json", "--out", f"out/{number}").json
+        runs = [load(path) for path in Path(said["files"]["members"]).iterdir()]
+        assert {run.provenance["network"]["seed"] for run in runs} == {77}
+    alone = adom("compare", *words, "--methods", "diging", "--splits", "label", "--seed", 3, "--json").json
+    expected = adom("solve", *words, "--method", "diging", "--split", "label", "--seed", 3, "--json").json
+    assert alone["rows"][0]["error"] == expected["error"]
 
 
 def test_latex_of_one_comparison(adom: Any) -> None:

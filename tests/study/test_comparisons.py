@@ -19,7 +19,7 @@ from adom.run.progress import Interrupt
 from adom.run.tuning import transferred
 from adom.study import compare as module
 from adom.study import comparison_runs
-from adom.study.comparison import Comparison
+from adom.study.comparison import INTERRUPTED, Comparison
 from adom.study.comparisons import Comparisons
 from adom.study.instances import Instance
 from support.drawn import made
@@ -94,7 +94,9 @@ def test_splits_are_drawn_with_the_seed(drawn):
     assert [at.problem for at in found.parts] == ["shuffled", "shuffled", "dirichlet", "dirichlet"]
     with pytest.raises(InputError, match="seeds draw nothing of 'label' on 'ring'"):
         adom.compare(make, still, ["diging"], rounds=2, seeds=2, splits="label")  # by label there is one way
-    assert list(adom.compare(make, still, ["diging"], rounds=2, splits="label").parts) == [Instance("label", "ring", 0)]
+    (once,) = adom.compare(make, drawn.reseeded(7), ["diging"], rounds=2, splits="label").results.items()
+    assert once[0] == (Instance("label", "geometric", 0), "diging")
+    assert once[1].provenance["network"]["seed"] == 7  # without seeds a network stays as it was given
 
 
 @pytest.mark.parametrize(
@@ -140,19 +142,25 @@ def test_tuned_on_one_seed_and_judged_on_others(drawn, monkeypatch):
         comparison_runs.solve.__globals__, "tune", lambda *given, **more: tune(*given, stages=stages, **more)
     )
     found = adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=2)
-    assert found.tuning_seed == 2
+    other = found.tuning_seed
     assert {at.seed for at in found.parts} == {0, 1}
-    search = adom.solve(quadratic(2), drawn.reseeded(2), "diging", "tuned", rounds=40, tol=_tol(quadratic(2), 1e-3))
+    easy, near = quadratic(other), drawn.reseeded(other)
+    search = adom.solve(easy, near, "diging", "tuned", rounds=40, tol=_tol(easy, 1e-3))
     chosen = search.provenance["tuning"]["chosen"]
     for at, part in found.parts.items():
         run = part.results["diging"]
         assert run.protocol == "tuned"
-        assert run.provenance["tuning"]["seed"] == 2
+        assert run.provenance["tuning"]["seed"] == other
         assert run.provenance["tuning"]["chosen"] == chosen
         method = transferred(quadratic(at.seed), drawn.reseeded(at.seed), adom.DIGing, chosen)
         assert run.provenance["method"]["parameters"] == method.parameters()
         assert run.provenance["tol"] == _tol(quadratic(at.seed), 1e-3)
-    assert "tuned on seed 2, which is not among them" in str(found)
+    assert f"tuned on seed {other}, which is not among them" in str(found)
+    more = adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=[1, 2])
+    assert more.tuning_seed == other  # so seed 1 runs as before
+    at = Instance("quadratic", "geometric", 1)
+    assert more.parts[at].results["diging"].x.tobytes() == found.parts[at].results["diging"].x.tobytes()
+    assert adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=[other]).tuning_seed > other
 
 
 def _tol(problem, rtol):
@@ -202,6 +210,7 @@ def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
     methods = ["diging", ("same", "diging")]
     found = adom.compare(quadratic, drawn, methods, "unit", rounds=60, seeds=2)
     assert found.interrupted
+    assert repr(found).endswith("1 seed, interrupted: 2 of 4 runs are done)")
     first, second = found.parts.values()
     assert list(first.results) == ["diging", "same"]
     assert second.skipped == dict.fromkeys(["diging", "same"], "the comparison was interrupted")
@@ -281,6 +290,15 @@ def test_medians_and_targets_on_histories_made_up():
     assert found.profile().loc[1.0].to_dict() == {"fast": 1.0, "slow": 0.0}
     given = replace(found, tol=0.1)
     assert given.targets == {("p", "n"): 0.1}
+
+
+def test_no_target_lies_below_the_floor_of_rounding():
+    runs = {"early": [0.5, 3e-25, 3e-25], "late": [0.5, 1e-3, 1e-30]}
+    found = many(**{label: [made(errors, floor=2e-24)] * 2 for label, errors in runs.items()})
+    assert found.targets == {("p", "n"): 1e-23}
+    assert found.summary["rounds"].tolist() == [2, 3]
+    single = Comparison({label: made(errors, floor=2e-24) for label, errors in runs.items()})
+    assert single.target == 1e-23
 
 
 def test_a_finished_run_keeps_its_last_value():
@@ -444,6 +462,62 @@ def test_saving_replaces_what_was_saved_and_nothing_else(both, tmp_path):
     assert {path.name for path in members.iterdir()} == mine
     names = {"diging.npz", "bold.npz", "table.csv", "comparison.png", "members"}
     assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_of_an_interrupted_comparison_the_seeds_are_judged_on_which_all_methods_are_done():
+    found = many(a=[made([0.5, 1e-4])] * 3, b=[made([0.5, 0.1, 1e-4])] * 3)
+    parts = dict(found.parts)
+    last = list(parts)[-1]
+    parts[last] = replace(parts[last], results={"a": made([0.5] * 90 + [1e-9])}, skipped={"b": INTERRUPTED})
+    cut = replace(found, parts=parts)
+    assert cut.summary["seeds"].tolist() == [2, 2]
+    assert cut.summary["rounds_high"].tolist() == [2, 3]
+    assert set(cut.ranks()["instances"]) == {2}
+    assert len(cut.table) == 5
+    latex = cut.to_latex()
+    assert r"\caption{Interrupted: 5 of 6 runs are done. Rounds to a relative error of $10^{-4}$: median " in latex
+    assert "over 2 seeds." in latex
+    assert "$2/2$" in latex
+    assert r"\caption{Interrupted: 5 of 6 runs are done. Ranks by rounds over 2 instances.}" in cut.to_latex(ranks=True)
+    assert str(cut).startswith("2 seeds, which draw the problem\n")
+
+
+def test_many_places_are_rows_of_one_table():
+    parts = {
+        Instance("p", f"network {number}", seed): Comparison({"a": made([0.5, 0.1]), LONG: made([0.5] * (number + 3))})
+        for number in range(5) for seed in range(2)
+    }  # fmt: skip
+    found = Comparisons(parts, {})
+    text = str(found)
+    assert "median rounds to a relative error of 0.1; - where most seeds did not get there" in text
+    assert len(re.findall(r"^p on network \d +2", text, re.MULTILINE)) == 5
+    assert max(map(len, text.splitlines())) <= 120  # as wide as its longest name
+    latex = found.to_latex()
+    check_latex(latex)
+    assert r"p on network 3 & $\mathbf{2}$ & -- \\" in latex
+    assert "median over 2 seeds." in latex
+    fewer = Comparisons({at: part for at, part in parts.items() if at.network != "network 4"}, {})
+    assert str(fewer).count("to a relative error of 0.1") == 4
+
+
+def test_what_went_wrong_is_told_from_what_is_slow():
+    found = many(a=[made([0.5, 1e-4])] * 3, b=[made([9.0, 1.2e12], status="diverged")] * 3)
+    assert re.search(r"^b +- +0/3 +- +- +- +diverged$", str(found), re.MULTILINE)
+    assert r"b & -- & $0/3$ & diverged \\" in found.to_latex()
+    assert "1.2e+12" in str(many(a=[made([9.0, 1.2e12], status="growing")]))
+
+
+def test_proofs_are_missed_in_few_words():
+    fixed, whole = "proved for networks that do not change", "proved for nodes that stay"
+    parts = {
+        Instance("p", network, seed): Comparison(
+            {"mine": made([0.5, 0.1], outside=fixed), "b": made([0.5], title="B", outside=whole if seed else fixed)}
+        )
+        for network in ("ring", "star") for seed in range(2)
+    }  # fmt: skip
+    del parts["p", "star", 1]
+    assert Comparisons(parts, {}).outside == f"mine, ADOM: {fixed}; ADOM: {whole} (on ring)".replace("ADOM", "b")
+    assert f"outside of their proofs: mine, b: {fixed}" in str(next(iter(parts.values())))
 
 
 def test_seeds_whose_start_is_the_solution_are_solved_there():

@@ -1,5 +1,6 @@
 """A sweep is its members' own runs: batched, kept apart, resumed, and told in one table."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -140,8 +141,12 @@ def test_the_table_and_the_best(problem, network):
     assert found.ranking()["rounds_to_target"].is_monotonic_increasing
     assert "4 converged; best" in repr(found)
     assert found.varied == ["factor_eta", "label"]
-    with pytest.raises(InputError, match="by must be one of rounds_to_target"):
-        found.best(by="rounds")
+    for by in ("rounds", "gradients_to_target"):
+        assert found.best(by=by)["member"].tolist() == [
+            int(table.set_index("member")[f"{by.split('_')[0]}_to_target"].idxmin())
+        ]
+    with pytest.raises(InputError, match="by must be one of rounds, gradients, floats_sent, seconds, got 'time'"):
+        found.best(by="time")
     with pytest.raises(InputError, match="no column 'color'"):
         found.best(each="color")
 
@@ -316,6 +321,10 @@ def test_the_best_is_a_setting_by_its_median_over_seeds_and_no_lucky_run():
     assert lucky["status"] == "2 max_rounds, 1 diverged"
     assert found.best(each="seed")["label"].tolist() == ["refused", "steady", "steady"]
     assert "21 rounds to 0.001, the median of 3 seeds" in repr(found)
+    untold = replace(found, tols=dict.fromkeys(found.tols))
+    assert untold.table["target"].dropna().unique().tolist() == [1e-3]  # what one setting reached on every seed
+    high = replace(found, tols=dict.fromkeys(found.tols, 1e-12))
+    assert re.search(r"last error [\d.e-]+, and none reached 1e-12 on most seeds", repr(high))
     alone = settings_made_up([0])
     assert alone.best()[["label", "rounds_to_target", "seed"]].to_numpy().tolist() == [["refused", 1, 0]]
     assert "median" not in repr(alone)

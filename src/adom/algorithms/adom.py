@@ -61,6 +61,7 @@ class ADOM(Method):
     title = "ADOM"
     oracle = "dual"
     vectors_per_round = 2
+    needs = "connected"
     plain = True
     complexity = "chi kappa^(1/2) log(1/eps)"
     reference = "Kovalev et al. 2021, arXiv:2102.09234"

@@ -64,6 +64,7 @@ class ADOMPlus(Method):
     title = "ADOM+"
     oracle = "primal"
     vectors_per_round = 2
+    needs = "connected"
     complexity = "chi kappa^(1/2) log(1/eps)  (kappa^(1/2) log(1/eps) gradients with multi-consensus)"
     reference = "Kovalev et al. 2021, arXiv:2106.04469"
 

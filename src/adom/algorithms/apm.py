@@ -55,6 +55,7 @@ class APM(Method):
     oracle = "primal"
     vectors_per_round = 1
     rounds_per_step = None
+    needs = "connected"
     complexity = "chi kappa^(1/2) log^2(1/eps)"
     reference = "Li, Fang, Yin and Lin 2018, arXiv:1810.01053"
 

@@ -194,7 +194,7 @@ class Method:
     vectors_per_round: ClassVar[int]
     rounds_per_step: ClassVar[int | None] = 1  # None: it varies, or depends on a hyper-parameter
     directed: ClassVar[bool] = False  # whether it runs on directed graphs
-    needs: ClassVar[Literal["fixed", "connected", "windows", "complete"]] = "connected"  # see `NEEDS`
+    needs: ClassVar[Literal["fixed", "connected", "windows", "complete"] | None] = None  # see `NEEDS`; None: no proof
     plain: ClassVar[bool] = False  # whether it becomes plain descent as the chi that it assumes grows
     complexity: ClassVar[str]
     reference: ClassVar[str]
@@ -278,7 +278,7 @@ def check_class(cls: type[Method]) -> None:
         ("name", _is_line(cls.name), plain),
         ("title", _is_line(cls.title), plain),
         ("oracle", cls.oracle in ORACLES, f"must be one of {', '.join(ORACLES)}"),
-        ("needs", cls.needs in NEEDS, f"must be one of {', '.join(NEEDS)}"),
+        ("needs", cls.needs in (None, *NEEDS), f"must be one of {', '.join(NEEDS)}, or None"),
         ("vectors_per_round", _is_count(cls.vectors_per_round), whole),
         ("rounds_per_step", cls.rounds_per_step is None or _is_count(cls.rounds_per_step), f"{whole}, or None"),
     ):

@@ -57,6 +57,7 @@ class Mudag(Method):
     oracle = "primal"
     vectors_per_round = 1
     rounds_per_step = None
+    needs = "connected"
     complexity = "chi kappa^(1/2) log(kappa) log(1/eps)"
     reference = "Ye, Luo, Zhou and Zhang 2020, arXiv:2005.00797"
 

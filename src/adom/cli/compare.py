@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..errors import InputError
 from . import compare_lists
 from .compare_output import end, print_latex
-from .members import refuse_members
+from .members import FRESH, kept, refuse_members
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
 from .own_code import method_of
 from .settings import USUAL, Config, Tables
@@ -50,7 +50,8 @@ def compare(
     output.folder(out)
     table = settings.compare
     if (table.seeds, table.splits, table.networks) == (None, None, None):
-        refuse_members(out, fresh)
+        if not fresh:
+            refuse_members(out, FRESH)
         return _compare_one(settings, methods, out, latex=latex, json=json)
     from .compare_many import compare_many
 
@@ -74,6 +75,8 @@ def _compare_one(settings: Config, methods: list[Any] | str | None, out: Path, *
     assert isinstance(comparison, Comparison)
     if comparison.table["rounds_to_target"].isna().all():
         comparison = replace(comparison, tol=None)  # compare by an error that one of them did reach
+    for path in kept(out):  # with --fresh
+        path.unlink(missing_ok=True)
     comparison.save(out)
     write_toml(settings, out / "config.toml", "compare")
     results = {label: str(out / name) for label, name in file_names(comparison.results).items()}
@@ -121,6 +124,7 @@ def _rows(comparison: "Comparison") -> list[dict[str, Any]]:
 
 
 def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) -> None:
+    from ..study.tables import SPARE, error_text
     from ..util.text import format_short
     from .output import number, steps_of, table
 
@@ -130,7 +134,7 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
     rows = []
     for row in _rows(comparison):
         costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients", "floats_sent", "seconds")]
-        rows.append((row["title"], row["status"], format_short(row["relative_error"]), *costs))
+        rows.append((row["title"], row["status"], error_text(row["relative_error"]), *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "
         f"chi {number(about['chi'])}{steps_of(about['window'])}; "
@@ -139,4 +143,5 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
         ("method", "status", *ends),
         rows,
         numbers=ends,
+        spare=SPARE,
     )

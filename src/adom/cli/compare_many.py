@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, nearest
 from .compare_lists import once, parts
 from .compare_output import end, print_latex
-from .config import settle, write_toml
+from .config import settle
 from .defaults import belonging, common, kinds
 from .drawn import networks_by_seed, problem_by_seed
-from .members import MEMBERS, old_members
+from .members import MEMBERS, runs_kept
 from .settings import USUAL, Config, Tables, splits
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ def compare_many(
     from . import output
 
     ways, networks = ways_of(settings), networks_of(settings, flags, config)
-    for path in old_members(settings, out, fresh, "compare"):
-        path.unlink(missing_ok=True)
-    write_toml(settings, out / "config.toml", "compare")  # which says whose runs the folder holds
-    found = _run(settings, methods, ways, networks, out)
+    with runs_kept(settings, out, "compare", fresh=fresh):
+        found = _run(settings, methods, ways, networks, out)
     if found.table["rounds_to_target"].isna().all():
         found = replace(found, tol=None, rtol=None)  # compare by an error that one of them did reach
     found.save(out)
@@ -100,7 +98,7 @@ def _run(
         run.tol,
         run.record_every,
         rtol=run.rtol or None if run.tol is None else None,
-        seeds=range(given.seed, given.seed + (count or 1)) if count or ways else None,
+        seeds=range(given.seed, given.seed + count) if count else None,
         splits=ways or None,
         dtype=run.dtype,
         folder=out / MEMBERS,

@@ -26,7 +26,8 @@ def problem_by_seed(config: Config, network: Any, *, drawn: bool, ways: bool = F
         nodes = (network(given.seed) if callable(network) else network).nodes
 
     def make(seed: int, split: str | None = given.split) -> Any:
-        return build.problem(replace(config, problem=replace(given, seed=seed, split=split)), nodes)
+        own = replace(given, seed=seed if drawn else given.seed, split=split)
+        return build.problem(replace(config, problem=own), nodes)
 
     changing = given.own is not None or (given.data is None and given.shards is None) or given.split in DRAWN
     return make if ways or (drawn and changing) else make(given.seed)
@@ -35,6 +36,7 @@ def problem_by_seed(config: Config, network: Any, *, drawn: bool, ways: bool = F
 def _network(config: Config, *, drawn: bool) -> Any:
     from . import build
 
-    if not drawn or config.network.seed is not None:
-        return build.network(config)
-    return lambda seed: build.network(replace(config, network=replace(config.network, seed=seed)))
+    if drawn and config.network.seed is None:
+        return lambda seed: build.network(replace(config, network=replace(config.network, seed=seed)))
+    network = build.network(config)
+    return (lambda _: network) if drawn else network  # by itself it would be drawn again with every seed

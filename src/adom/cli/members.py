@@ -1,14 +1,22 @@
 """Runs that a command keeps in a folder, one file each, to go on where it was ended."""
 
 import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from ..errors import InputError
+from ..util.files import atomic
+from ..util.text import format_count
 from .settings import USUAL, Config
 
 MEMBERS = "members"
 """Folder of the runs, beside the table and config.toml."""
+FRESH = "take another --out, or --fresh to remove them"
+EARLIER = ".earlier"
+"""Folder in it of the runs that `--fresh` is to remove, until the command has not been refused."""
 
 
 def kept(out: Path) -> list[Path]:
@@ -16,14 +24,37 @@ def kept(out: Path) -> list[Path]:
     return [path for path in (out / MEMBERS).glob("*.npz") if re.fullmatch("[0-9a-f]{32}", path.stem)]
 
 
-def old_members(settings: Config, out: Path, fresh: bool, command: str) -> list[Path]:
-    """Return the runs in the folder to remove; refuse a folder with runs that are not all among those asked for."""
-    members = kept(out)
-    if fresh:
-        return members
-    if members and not _extends(settings, out / "config.toml", command):
-        raise _another(out, len(members), command)
-    return []
+@contextmanager
+def runs_kept(settings: Config, out: Path, command: str, *, fresh: bool) -> Iterator[None]:
+    """Write config.toml, which says whose runs the folder holds; refuse it if these are not all among those asked for.
+
+    With `fresh` they are removed instead. A command that is refused changes neither runs nor settings.
+    """
+    from .config import write_toml
+
+    file, members, earlier = out / "config.toml", kept(out), out / MEMBERS / EARLIER
+    before = file.read_bytes() if file.is_file() else None
+    shutil.rmtree(earlier, ignore_errors=True)
+    if members and fresh:
+        earlier.mkdir()
+        for path in members:
+            path.rename(earlier / path.name)
+    elif members and not _extends(settings, file, command):
+        raise _another(out, len(members), FRESH)
+    write_toml(settings, file, command)
+    try:
+        yield
+    except InputError:
+        for path in earlier.glob("*.npz"):
+            path.rename(out / MEMBERS / path.name)
+        if before is not None:
+            with atomic(file) as partial:
+                partial.write_bytes(before)
+        elif not kept(out):
+            file.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(earlier, ignore_errors=True)
 
 
 def _extends(settings: Config, file: Path, command: str) -> bool:
@@ -39,15 +70,11 @@ def _extends(settings: Config, file: Path, command: str) -> bool:
     return same and covers(getattr(settings, command), earlier)
 
 
-def refuse_members(out: Path, fresh: bool) -> None:
-    """Refuse a folder that holds runs of several seeds, which a plain comparison would leave beside its own."""
-    members = kept(out)
-    if members and not fresh:
-        raise _another(out, len(members), "compare")
-    for path in members:
-        path.unlink(missing_ok=True)
+def refuse_members(out: Path, remedy: str) -> None:
+    """Refuse a folder with the runs of a sweep or of several seeds, whose settings another command would replace."""
+    if members := kept(out):
+        raise _another(out, len(members), remedy)
 
 
-def _another(out: Path, count: int, command: str) -> InputError:
-    whose = {"sweep": "members of another sweep", "compare": "runs of another comparison"}[command]
-    return InputError(f"{out} holds {count} {whose}; take another --out, or --fresh to remove them")
+def _another(out: Path, count: int, remedy: str) -> InputError:
+    return InputError(f"{out} holds {format_count(count, 'run')} of another sweep or comparison; {remedy}")

@@ -22,10 +22,18 @@ TEXT_WIDTH = 20
 """Least width of a column of text in a table."""
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    numbers: Sequence[str] = (),
+    spare: Sequence[str] = (),
+) -> None:
     """Print a table on stdout; the columns named in `numbers` are flush right.
 
-    No word is broken and no column squeezed: where the columns do not fit side by side, each row becomes a list.
+    No word is broken and no column squeezed: where the columns do not fit side by side, those named in `spare` are left
+    out, the first of them first, and where that is not enough, each row becomes a list.
     """
     from rich import box
     from rich.console import Console
@@ -34,7 +42,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
 
     console = Console()
     cells = [[str(cell) for cell in row] for row in rows]
-    widths = _widths([*zip(columns, *cells, strict=True)], console.width - 3 * len(columns) - 1)
+    for left_out in range(len(spare) + 1):
+        keep = [number for number, column in enumerate(columns) if column not in spare[:left_out]]
+        shown = [(columns[number], *(row[number] for row in cells)) for number in keep]
+        widths = _widths(shown, console.width - 3 * len(shown) - 1)
+        if widths:
+            break
     if len(columns) > 2 and not widths:
         lines(*(line for part in [*title.splitlines(), ""] if title for line in wrapped(part)))
         for row in cells:
@@ -42,12 +55,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
             lines("")
         return
     grid = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
-    for index, column in enumerate(columns):
+    for index, (column, *_) in enumerate(shown):
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
         width = widths[index] if widths else None
         grid.add_column(column, style="bold" if index == 0 else None, overflow="fold", justify=justify, width=width)
     for row in cells:
-        grid.add_row(*map(escape, row))
+        grid.add_row(*(escape(row[number]) for number in keep))
     console.print(grid)
 
 

@@ -279,7 +279,7 @@ class CompareTable:
     seeds: int | None = setting(
         "Number of seeds, counted from --seed: each draws synthetic data, a shuffled or dirichlet split, and the "
         "network, unless --network-seed holds it. The table has medians over them; tuned parameters are searched on "
-        "the next seed and judged on these.",
+        "a seed of their own and judged on these.",
         ge=1,
         le=10**6,
         example=5,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
 from .exit_codes import Exit
-from .members import MEMBERS, old_members
+from .members import MEMBERS, runs_kept
 from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings
 from .own_code import method_of
 from .settings import USUAL, Config, Tables
@@ -42,19 +42,14 @@ def sweep(
     """
     from ..problems.weighting import weighting_text
     from . import output
-    from .config import settle, write_toml
+    from .config import settle
 
     settings = settle(config, flags, BASE)
     _check(settings, config)
     output.folder(out)
-    old = old_members(settings, out, fresh, "sweep")
-    problem, network = _sources(settings)
-    for path in old:
-        path.unlink(missing_ok=True)
-    write_toml(settings, out / "config.toml", "sweep")  # which says whose members the folder holds
-    with warnings.catch_warnings(record=True) as caught:
+    with runs_kept(settings, out, "sweep", fresh=fresh), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        result = _run(settings, problem, network, batch, out)
+        result = _run(settings, *_sources(settings), batch, out)
     if result.results and result.table["rounds_to_target"].isna().all():
         result = replace(result, tols=dict.fromkeys(result.tols))  # compare by an error that one of them did reach
     if result.results:
@@ -173,6 +168,7 @@ def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
         ("method", *words, "status" if seeds == 1 else "reached", *ends),
         rows,
         numbers=(*words, *ends),
+        spare=("gradients",),
     )
     if len(ranked) > SHOWN:
         lines(f"  and {len(ranked) - SHOWN} more; {file} has every member")

@@ -52,8 +52,10 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
     """Return in words what a method's proof asks of the network and this one lacks; "" where it lacks nothing.
 
     A step is of a window of so many rounds, if not of one: where these connect the nodes (`adom.run.windows`), single
-    rounds need not. No proof speaks of links that are not perfect.
+    rounds need not. No proof speaks of links that are not perfect, and a method without a proof is nowhere outside.
     """
+    if cls.needs is None:
+        return ""
     lacks = {
         "fixed": bool((network.order != network.order[0]).any()),
         "connected": window == 1 and not network.connected,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from ..algorithms import COMPARED, METHODS
@@ -24,6 +25,8 @@ from .methods import LabelledMethod, read_methods, with_settings
 from .store import Store
 
 ALL = "all"
+TUNING_SEED = 10**6
+"""The seed on which parameters are tuned, whatever the number of seeds that are judged: more of them change no run."""
 __all__ = ["INTERRUPTED", "Comparison", "compare"]
 
 
@@ -60,8 +63,8 @@ def compare(
         Of these two, those that cannot run on this network are left out; `Comparison.skipped` says which and why.
     parameters : str or dict
         As in `adom.solve`, for all; or a dict from labels or names of methods to such values, with "auto" for those
-        it leaves out. An instance brings its own. With `seeds`, "tuned" searches on a seed of its own, the one after
-        the largest, and the methods are judged on the others: as the same multiples of their constants.
+        it leaves out. An instance brings its own. With `seeds`, "tuned" searches on a seed of its own, 1,000,000, and
+        the methods are judged on the others: as the same multiples of their constants.
     oracle : str, tuple or dict
         As in `adom.solve`, for all dual methods; or a dict from labels or names to such values, with "auto" for those
         it leaves out.
@@ -201,7 +204,9 @@ def _compare_instances(
     for at, pair in built.items():
         skipped[at] = _refused(entries, *pair, int(request.rounds), listed=listed)
     searching = instances.seeds is not None and any(e.parameters == TUNED and not e.is_instance for e in entries)
-    tuning_seed = max(instances.seeds or [0]) + 1 if searching else None
+    tuning_seed = (
+        next(seed for seed in count(TUNING_SEED) if seed not in (instances.seeds or [])) if searching else None
+    )
     runs = [
         read_run(entry, at, *pair, _tolerance(pair[0], request.tol, rtol))
         for at, pair in built.items()

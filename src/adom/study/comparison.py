@@ -17,7 +17,7 @@ from ..util.files import atomic
 from ..util.text import format_short
 from .metrics import COSTS, aim, metrics, relative, smallest_target
 from .saved import file_names, replaced
-from .tables import WIDTH, latex_number, latex_table, latex_text, text_table
+from .tables import SPARE, WIDTH, error_text, latex_number, latex_table, latex_text, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "the comparison was interrupted"
 """Why a method did not run, or not to its end."""
+ERROR_HEAD = "last error"
+"""Head of the column of relative errors at the end of a run."""
 
 
 @dataclass(frozen=True)
@@ -62,24 +64,24 @@ class Comparison:
         solution and has no relative error.
         """
         runs = list(self.results.values())
-        return smallest_target(runs) if self.tol is None else relative(self.tol, runs[0])
+        return smallest_target([run] for run in runs) if self.tol is None else relative(self.tol, runs[0])
 
     @cached_property
     def table(self) -> "pd.DataFrame":
         """One row per method: how it ran, what it cost in all, and what it cost to reach the target.
 
-        The columns are label, oracle, protocol, status, rounds, gradients (per node), floats_sent, seconds,
-        error, relative_error (the error over that of the rows at 0), target, and rounds_to_target,
-        gradients_to_target, floats_sent_to_target, seconds_to_target: those of the first record whose relative
-        error is at most the target, NaN where there is none, and 0 where the start is the solution.
+        The columns are label, status, oracle, protocol, rounds, gradients (per node), floats_sent, seconds, error,
+        target; seconds_to_target, floats_sent_to_target, gradients_to_target and rounds_to_target: those of the first
+        record whose relative error is at most the target, NaN where there is none, and 0 where the start is the
+        solution; and relative_error, the error at the end over that of the rows at 0.
         """
         import pandas as pd
 
-        rows = [
-            {"label": label, "oracle": result.provenance.get("oracle"), "protocol": result.protocol}
-            | metrics(result, self.tol, self.target)
-            for label, result in self.results.items()
-        ]
+        rows = []
+        for label, result in self.results.items():
+            found = metrics(result, self.tol, self.target)
+            how = {"oracle": result.provenance.get("oracle"), "protocol": result.protocol}
+            rows.append({"label": label, "status": found.pop("status"), **how, **found})
         return pd.DataFrame(rows)
 
     def plot(self, axis: str | None = "round", *, ax: "Axes | None" = None, style: str | None = None) -> "Figure":
@@ -125,7 +127,7 @@ class Comparison:
             rows.append([latex_text(name), *numbers, latex_number(row["relative_error"])])
         if caption is None:
             caption = f"Cost to reach a relative error of {latex_number(self.target)}."
-        heads = ["method", *(latex_text(cost.replace("_", " ")) for cost in COSTS), "last error"]
+        heads = ["method", *(latex_text(cost.replace("_", " ")) for cost in COSTS), ERROR_HEAD]
         return latex_table(heads, [("", rows)], caption, label)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -157,21 +159,28 @@ class Comparison:
     @property
     def outside(self) -> str:
         """What proofs ask of the network and this one lacks, in words; "" where nothing is lacking."""
+        return "; ".join(f"{', '.join(names)}: {text}" for text, names in self.unproved.items())
+
+    @property
+    def unproved(self) -> dict[str, list[str]]:
+        """What the network lacks -> the methods whose proofs ask for it."""
         reasons: dict[str, list[str]] = {}
-        for result in self.results.values():
-            reasons.setdefault(result.outside, []).append(result.label)
-        return "; ".join(f"{', '.join(dict.fromkeys(labels))}: {text}" for text, labels in reasons.items() if text)
+        for label, result in self.results.items():
+            if result.outside:
+                reasons.setdefault(result.outside, []).append(title(label, result))
+        return reasons
 
     def __str__(self) -> str:
         rows = []
         for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
             costs = [format_short(row[f"{cost}_to_target"]) for cost in COSTS]
-            rows.append([name, row["status"], *costs, format_short(row["relative_error"])])
-        heads = ["method", "status", "rounds", "gradients", "numbers", "seconds", "last error"]
+            rows.append([name, row["status"], *costs, error_text(row["relative_error"])])
+        heads = ["method", "status", "rounds", "gradients", "floats", "seconds", ERROR_HEAD]
         notes = [f"{label} did not run: {reason}" for label, reason in self.skipped.items()]
-        notes += [remark for remark in (self.outside, self._weighting) if remark]
-        lines = [f"cost to reach {self.aim}", text_table(heads, rows), *(textwrap.fill(note, WIDTH) for note in notes)]
-        return "\n".join(lines)
+        notes += [f"outside of their proofs: {self.outside}"] if self.outside else []
+        notes += [self._weighting] if self._weighting else []
+        notes = [textwrap.fill(note, WIDTH) for note in notes]
+        return "\n".join([f"cost to reach {self.aim}", text_table(heads, rows, SPARE), *notes])
 
     def __repr__(self) -> str:
         reached = []

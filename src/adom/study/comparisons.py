@@ -1,7 +1,7 @@
 """Several comparisons: the same methods over seeds, problems and networks."""
 
 import os
-import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,15 +12,13 @@ import numpy as np
 from ..errors import InputError
 from ..run.endings import LOST
 from ..run.result import Result
-from ..util.cards import card, grid
 from ..util.files import atomic
-from ..util.text import format_count, format_short
+from ..util.text import format_count
 from .comparison import INTERRUPTED, Comparison, check_axes, title
 from .instances import Instance
-from .metrics import COSTS, aim, least_error, metrics, relative, smallest_of, start_error
+from .metrics import COSTS, metrics, relative, smallest_target, start_error
 from .profiles import performance_profile, rank_table
 from .saved import FILE, MEMBERS, file_names, replaced
-from .tables import WIDTH, latex_number, latex_spread, latex_table, latex_text, spread, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +74,18 @@ class Comparisons:
     @property
     def outside(self) -> str:
         """What proofs ask of the networks and some of these lack, in words; "" where nothing is lacking."""
-        return "; ".join(dict.fromkeys(part.outside for part in self.parts.values() if part.outside))
+        reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+        for at, part in self.parts.items():
+            for text, names in part.unproved.items():
+                methods, networks = reasons.setdefault(text, ({}, {}))
+                methods.update(dict.fromkeys(names))
+                networks[at.network] = None
+        every = {network for _, network in self.places}
+        lines = []
+        for text, (methods, networks) in reasons.items():
+            where = "" if networks.keys() == every else f" (on {', '.join(networks)})"
+            lines.append(f"{', '.join(methods)}: {text}{where}")
+        return "; ".join(lines)
 
     @property
     def results(self) -> "dict[tuple[Instance, str], Result]":
@@ -88,19 +97,35 @@ class Comparisons:
         """The problems and networks, by name."""
         return list(dict.fromkeys((at.problem, at.network) for at in self.parts))
 
+    @property
+    def seeds(self) -> list[int | None]:
+        """The seeds on which the methods are compared."""
+        return list(dict.fromkeys(at.seed for at in self._judged))
+
+    @cached_property
+    def _judged(self) -> list[Instance]:
+        """The instances on which the methods are compared: after Ctrl-C those on which all are done, if there are any.
+
+        Medians over different seeds would say nothing.
+        """
+        return [at for at, part in self.parts.items() if not part.interrupted] or list(self.parts)
+
     def runs(self, problem: str | None = None, network: str | None = None) -> dict[str, list[Result]]:
         """Return the runs of all seeds by method, on one problem and network; by default on the only ones."""
-        place = self._place(problem, network)
+        return self._runs(self._place(problem, network), self.parts)
+
+    def _runs(self, place: Place, instances: Iterable[Instance]) -> dict[str, list[Result]]:
+        """Return the runs by method, on one problem and network, of some instances."""
         found: dict[str, list[Result]] = {}
-        for at, part in self.parts.items():
+        for at in instances:
             if (at.problem, at.network) == place:
-                for label, run in part.results.items():
+                for label, run in self.parts[at].results.items():
                     found.setdefault(label, []).append(run)
         return found
 
     @cached_property
-    def _titles(self) -> dict[str, str]:
-        """The names of the methods in figures and tables, by label."""
+    def titles(self) -> dict[str, str]:
+        """Label -> the name of the method in figures and tables."""
         return {label: title(label, run) for (_, label), run in self.results.items()}
 
     def _place(self, problem: str | None, network: str | None) -> Place:
@@ -117,23 +142,24 @@ class Comparisons:
         """(problem, network) -> the relative error by which the methods are compared there.
 
         It is that at which runs stop; without one, the smallest power of ten that one method at least reached on every
-        seed, and 0.1 where none did. Seeds whose start is the solution do not count.
+        seed, and 0.1 where none did, but none below the floor of rounding. Seeds whose start is the solution do not
+        count.
         """
         found = {}
         for place in self.places:
-            runs = [[run for run in many if start_error(run)] for many in self.runs(*place).values()]
+            runs = self._runs(place, self._judged)
             if self.rtol is not None:
                 found[place] = self.rtol
             elif self.tol is not None:
-                starts = [relative(self.tol, run) for many in runs for run in many]
+                starts = [relative(self.tol, run) for many in runs.values() for run in many if start_error(run)]
                 found[place] = float(np.median(starts)) if starts else np.nan
             else:
-                found[place] = smallest_of(max(map(least_error, many)) for many in runs if many)
+                found[place] = smallest_target(runs.values())
         return found
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a run: problem, network, seed, method (its label), how it ran, and its costs.
+        """One row a run: method (its label), seed, problem, network, how it ran, and its costs.
 
         The other columns are those of `Comparison.table`. `adom.study.profiles` has functions on such tables.
         """
@@ -141,59 +167,57 @@ class Comparisons:
 
         rows = []
         for (at, label), run in self.results.items():
-            about: dict[str, Any] = {**at._asdict(), "method": label}
+            about: dict[str, Any] = {"method": label, "seed": at.seed, "problem": at.problem, "network": at.network}
             about |= {"oracle": run.provenance.get("oracle"), "protocol": run.protocol}
             target = self.targets[at.problem, at.network]
             tol = None if self.tol is None and self.rtol is None else run.provenance["tol"]
             rows.append(about | metrics(run, tol, target))
         return pd.DataFrame(rows)
 
+    @property
+    def _judged_table(self) -> "pd.DataFrame":
+        """The rows of the table on which the methods are compared."""
+        judged = set(self._judged)
+        return self.table[[at in judged for at, _ in self.results]]
+
     @cached_property
     def summary(self) -> "pd.DataFrame":
         """One row for each problem, network and method: medians over seeds.
 
-        The columns are problem, network, method, protocol, reached and seeds (how many reached the target, and of how
-        many), lost (how many diverged or were growing), for every cost to the target its median, and the least and the
-        greatest as ``rounds_low`` and ``rounds_high``, infinite where a run did not reach it; and the median of the
-        last relative errors, with its least and greatest.
+        The columns are problem, network, method, protocol, status (the commonest), reached and seeds (how many reached
+        the target, and of how many), lost (how many diverged or were growing), for every cost to the target its median,
+        and the least and the greatest as ``rounds_low`` and ``rounds_high``, infinite where a run did not reach it; and
+        the median of the last relative errors, with its least and greatest. After Ctrl-C it is over the seeds on which
+        all methods are done, if there are any; so are ranks, profiles and figures.
         """
         import pandas as pd
 
-        keys = ["problem", "network", "method"]
         rows = []
-        for names, runs in self.table.groupby(keys, sort=False):
-            lost = runs["status"].isin(LOST)
-            row: dict[str, Any] = {**dict(zip(keys, names, strict=True)), "protocol": runs["protocol"].iloc[0]}
-            for cost in COSTS:
+        for names, runs in self._judged_table.groupby(["problem", "network", "method"], sort=False):
+            lost, errors = runs["status"].isin(LOST), runs["relative_error"].fillna(np.inf).to_numpy(dtype=float)
+            row: dict[str, Any] = dict(zip(("method", "problem", "network"), (names[2], *names[:2]), strict=True))
+            row |= {"protocol": runs["protocol"].iloc[0], "status": runs["status"].mode().iloc[0]}
+            row |= {"seeds": len(runs), "lost": int(lost.sum())}
+            row |= {"error_low": errors.min(), "error_high": errors.max()}
+            for cost in reversed(COSTS):  # rounds come last, since a printed table shows its ends
                 values = runs[f"{cost}_to_target"].mask(lost).fillna(np.inf).to_numpy(dtype=float)
-                row |= {cost: float(np.median(values)), f"{cost}_low": values.min(), f"{cost}_high": values.max()}
-                row |= {"reached": int(np.isfinite(values).sum()), "seeds": len(values), "lost": int(lost.sum())}
-            errors = runs["relative_error"].fillna(np.inf).to_numpy(dtype=float)
-            row |= {"error": float(np.median(errors)), "error_low": errors.min(), "error_high": errors.max()}
-            rows.append(row)
+                row |= {f"{cost}_low": values.min(), f"{cost}_high": values.max(), cost: float(np.median(values))}
+            rows.append({**row, "reached": int(np.isfinite(values).sum()), "error": float(np.median(errors))})
         return pd.DataFrame(rows)
-
-    @cached_property
-    def _ranked(self) -> "pd.DataFrame":
-        """The rows of the table by which methods are ranked: of instances on which all are done, if there are any."""
-        done = self.table[[not self.parts[at].interrupted for at, _ in self.results]]
-        return self.table if done.empty else done
 
     def ranks(self, cost: str = "rounds") -> "pd.DataFrame":
         """Return how the methods rank over all instances, best first; see `adom.study.profiles.rank_table`.
-
-        After Ctrl-C, over those on which all methods are done; so do profiles.
 
         Parameters
         ----------
         cost : str
             "rounds", "gradients", "floats_sent" or "seconds" to the target.
         """
-        return rank_table(self._ranked, _column(cost))
+        return rank_table(self._judged_table, _column(cost))
 
     def profile(self, cost: str = "rounds") -> "pd.DataFrame":
         """Return the performance profile over all instances; see `adom.study.profiles.performance_profile`."""
-        return performance_profile(self._ranked, _column(cost))
+        return performance_profile(self._judged_table, _column(cost))
 
     def plot(
         self,
@@ -235,7 +259,7 @@ class Comparisons:
 
     def _named(self, place: Place) -> dict[str, list[Result]]:
         """Return the runs of all seeds under the methods' names in figures."""
-        return {self._titles[label]: runs for label, runs in self.runs(*place).items()}
+        return {self.titles[label]: runs for label, runs in self._runs(place, self._judged).items()}
 
     def plot_profile(self, cost: str = "rounds", *, ax: "Axes | None" = None, style: str | None = None) -> "Figure":
         """Draw the performance profile of all instances; see `profile`."""
@@ -243,7 +267,7 @@ class Comparisons:
 
         check_axes(ax)
         return profile_figure(
-            self.profile(cost).rename(columns=self._titles), cost=cost.replace("_", " "), ax=ax, style=style
+            self.profile(cost).rename(columns=self.titles), cost=cost.replace("_", " "), ax=ax, style=style
         )
 
     def to_latex(
@@ -251,7 +275,8 @@ class Comparisons:
     ) -> str:
         r"""Return the medians, or the ranks over all instances, as a table in LaTeX; the best in bold.
 
-        The document needs ``\usepackage{booktabs}`` and nothing else.
+        Up to four problems and networks are a block of rows each, one for each method; more are a row each, with a
+        column for each method. The document needs ``\usepackage{booktabs}`` and nothing else.
 
         Parameters
         ----------
@@ -264,54 +289,18 @@ class Comparisons:
         label : str
             To refer to it.
         """
-        words = latex_text(cost.replace("_", " "))
-        if ranks:
-            usual, (heads, ranked) = f"Ranks by {words} over {self._instances}.", self._rank_rows(cost)
-            cells = [
-                [latex_text(name), *("--" if n == "-" else f"${n}$" for n in numbers)] for name, *numbers in ranked
-            ]
-            heads = [latex_text(head) for head in heads]
-            return latex_table(heads, [("", cells)], usual if caption is None else caption, label)
-        blocks = []
-        for place, rows in self._rows_by_place(cost):
-            best = min((row[cost] for row in rows), default=np.inf)
-            lines = []
-            for row in rows:
-                middle = latex_spread(row[cost], row[f"{cost}_low"], row[f"{cost}_high"], bold=row[cost] == best)
-                reached, error = f"${row['reached']}/{row['seeds']}$", latex_number(row["error"])
-                lines.append([latex_text(self._titles[row["method"]]), middle, reached, error])
-            blocks.append(("" if len(self.places) == 1 else latex_text(" on ".join(place)), lines))
-        targets = set(self.targets.values())
-        target = latex_number(targets.pop()) if len(targets) == 1 else "the target"
-        usual = f"{words.capitalize()} to a relative error of {target}: median [least, greatest] over {self._seeds}."
-        heads = ["method", f"{words} to the target", "reached", "last error"]
-        return latex_table(heads, blocks, usual if caption is None else caption, label)
+        from .comparisons_text import as_latex
 
-    def _rows_by_place(self, cost: str = "rounds") -> list[tuple[Place, list[dict[str, Any]]]]:
-        """Return the rows of the summary for each problem and network."""
+        return as_latex(self, cost, ranks, caption, label)
+
+    def rows_by_place(self, cost: str) -> list[tuple[Place, list[dict[str, Any]]]]:
+        """Return the rows of the summary for each problem and network; refuse an unknown cost."""
         _column(cost)
         rows: list[dict[str, Any]] = self.summary.to_dict("records")  # type: ignore[assignment]  # columns are named
         by_place: dict[Place, list[dict[str, Any]]] = {}
         for row in rows:
             by_place.setdefault((row["problem"], row["network"]), []).append(row)
         return list(by_place.items())
-
-    def _rank_rows(self, cost: str = "rounds") -> tuple[list[str], list[list[str]]]:
-        """Return the heads and the rows of the table of ranks."""
-        rows = []
-        for row in self.ranks(cost).to_dict("records"):
-            ranked = [f"{row['mean_rank']:.2f}", f"{row['first']}", f"{row['reached']}/{row['instances']}"]
-            rows.append([self._titles[row["method"]], *ranked, format_short(row["over_best"])])
-        return ["method", "mean rank", "first", "reached", f"{cost.replace('_', ' ')} over the best's"], rows
-
-    @property
-    def _instances(self) -> str:
-        """How many instances the methods are ranked over."""
-        return format_count(int(self.ranks()["instances"].iloc[0]), "instance")
-
-    @property
-    def _seeds(self) -> str:
-        return format_count(len({at.seed for at in self.parts}), "seed")
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the table of all runs, the summary, LaTeX, figures, and every run; return the folder.
@@ -342,51 +331,21 @@ class Comparisons:
         return target
 
     def __str__(self) -> str:
-        parts = [self._about, *(self._text(*part) for part in self._rows_by_place())]
-        if len(self.places) > 1:
-            parts.append(f"all {self._instances}\n{text_table(*self._rank_rows())}")
-        return "\n\n".join(parts)
+        from .comparisons_text import as_text
 
-    @property
-    def _about(self) -> str:
-        kinds = {kind: None for kinds in self.drawn.values() for kind in kinds}
-        parts = [self._seeds + (f", which draw the {' and the '.join(kinds)}" if kinds else "")]
-        if self.tuning_seed is not None:
-            parts.append(f"tuned on seed {self.tuning_seed}, which is not among them")
-        parts.append("medians, and [least, greatest] rounds")
-        parts += [textwrap.fill(f"outside of their proofs: {self.outside}", WIDTH)] if self.outside else []
-        if self.interrupted:
-            left = sum(reason == INTERRUPTED for part in self.parts.values() for reason in part.skipped.values())
-            done = len(self.results)
-            parts.append(f"interrupted: {done} of {format_count(done + left, 'run')} are done")
-        parts += [textwrap.fill(f"{label} did not run: {reason}", WIDTH) for label, reason in self.skipped.items()]
-        return "\n".join(parts)
-
-    def _text(self, place: Place, rows: list[dict[str, Any]]) -> str:
-        """Return the medians on one problem and network, as text."""
-        reached = any(row["reached"] for row in rows)
-        heads = ["method", "rounds", "reached", "gradients", "numbers", "seconds", "last error"]
-        heading = textwrap.fill(f"{' on '.join(place)}, to {aim(self.targets[place], reached)}", WIDTH)
-        return f"{heading}\n{text_table(heads, self._cells(rows))}"
-
-    def _cells(self, rows: list[dict[str, Any]]) -> list[list[str]]:
-        """Return the medians of methods as the cells of a table."""
-        cells = []
-        for row in rows:
-            rounds = spread(row["rounds"], row["rounds_low"], row["rounds_high"])
-            costs = [format_short(row[cost]) for cost in COSTS if cost != "rounds"]
-            reached = f"{row['reached']}/{row['seeds']}"
-            cells.append([self._titles[row["method"]], rounds, reached, *costs, format_short(row["error"])])
-        return cells
+        return as_text(self)
 
     def __repr__(self) -> str:
-        methods = format_count(len(self._titles), "method")
-        return f"Comparisons({methods} on {format_count(len(self.parts), 'instance')}, {self._seeds})"
+        from .comparisons_text import unfinished
+
+        size = f"{format_count(len(self.titles), 'method')} on {format_count(len(self._judged), 'instance')}"
+        parts = [size, format_count(len(self.seeds), "seed"), unfinished(self)]
+        return f"Comparisons({', '.join(filter(None, parts))})"
 
     def _repr_html_(self) -> str:
-        heads = ["rounds", "reached", "gradients", "floats sent", "seconds", "last error"]
-        tables = [grid([" on ".join(place), *heads], self._cells(rows)) for place, rows in self._rows_by_place()]
-        return card("Comparisons", self._about, {}, below="".join(tables))
+        from .comparisons_text import as_html
+
+        return as_html(self)
 
 
 def _column(cost: str) -> str:

@@ -155,12 +155,19 @@ def read_instances(problem: Any, network: Any, seeds: Any, splits: Any, networks
         raise InputError(f"got no {'networks' if problems else 'problems'} to compare on; give one at least")
     read = _seeds(seeds)
     if splits is not None:
-        problems, read = _split_up(dict(problems), splits), [0] if read is None else read
+        problems = _split_up(dict(problems), splits)
+        if read is None:  # functions are called with 0, and networks stay as they were given
+            read, many = [0], {name: n if _is_function(n) else _always(n) for name, n in many.items()}
     for name, source in (*problems.items(), *many.items()):
         if read is None and _is_function(source):
             raise InputError(f"{name!r} is a function of a seed, and there are no seeds; give some, e.g. seeds=5")
         _check_call(name, source, 0)
     return Instances({str(name): source for name, source in problems.items()}, many, read)
+
+
+def _always(source: Any) -> Callable[[int], Any]:
+    """Return a function of the seed that draws nothing."""
+    return lambda _: source
 
 
 def _by_name(networks: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ..run.result import Result
 COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sent", "seconds": "seconds"}
 """Columns of costs in a table, and the column of a history that each is read from."""
 LEAST = 1e-30
-"""The smallest target: below it a relative squared error is rounding."""
+"""The smallest target, whatever the precision."""
 FIRST = 0.1
 """The largest target: the first power of ten below the start."""
 
@@ -31,23 +31,24 @@ def relative(tol: float, result: Result) -> float:
 
 
 def least_error(run: Result) -> float:
-    """Return the least relative error of a run; infinite where none is known."""
-    errors = relative_errors(run)
-    return float(np.min(np.where(np.isnan(errors), np.inf, errors), initial=np.inf))
+    """Return the least relative error of a run, or the floor of rounding if it is below; infinite where none is known.
 
-
-def smallest_target(results: Iterable[Result]) -> float:
-    """Return the smallest power of ten that the relative error of some run reached; see `smallest_of`."""
-    return smallest_of(least_error(run) for run in results if start_error(run))
-
-
-def smallest_of(errors: Iterable[float]) -> float:
-    """Return the smallest power of ten that one of the relative errors reaches, 0.1 where none comes so far.
-
-    It is NaN where there are none: all runs start from the solution.
+    Below that floor the order of runs is the order of their roundings.
     """
-    known = list(errors)
-    return _power_of_ten(min(known)) if known else float("nan")
+    errors = relative_errors(run)
+    least = np.min(np.where(np.isnan(errors), np.inf, errors), initial=np.inf)
+    return float(max(least, run.provenance.get("floor", 0.0)))
+
+
+def smallest_target(groups: Iterable[Iterable[Result]]) -> float:
+    """Return the smallest power of ten that all runs of one group at least reached, 0.1 where none came so far.
+
+    A group has the runs of one method, or one setting, on all seeds. Runs that start from the solution do not count;
+    it is NaN where all do.
+    """
+    moving = [[run for run in group if start_error(run)] for group in groups]
+    worst = [max(map(least_error, group)) for group in moving if group]
+    return _power_of_ten(min(worst)) if worst else float("nan")
 
 
 def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
     elif reached.any():
         first = history.iloc[int(np.argmax(reached))]
         costs = {cost: float(first[column]) for cost, column in COSTS.items()}
+    to_target = {f"{cost}_to_target": costs[cost] for cost in reversed(COSTS)}  # a printed table shows its ends
     return {
         "status": result.status,
         "rounds": int(last["round"]),
@@ -72,9 +74,9 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
         "floats_sent": int(last["floats_sent"]),
         "seconds": float(last["seconds"]),
         "error": float(last["error"]),
-        "relative_error": float(errors[-1]),
         "target": target,
-        **{f"{cost}_to_target": spent for cost, spent in costs.items()},
+        **to_target,
+        "relative_error": float(errors[-1]),
     }
 
 

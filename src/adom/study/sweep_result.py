@@ -63,13 +63,11 @@ class Sweep:
         "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds, error,
         relative_error, target, and rounds_to_target, gradients_to_target, floats_sent_to_target, seconds_to_target:
         those of the first record at the target. The target is the error to stop at, over that at the start; without
-        one it is the smallest power of ten that at least one member reached.
+        one it is the smallest power of ten that at least one setting reached on every seed.
         """
         import pandas as pd
 
-        shared = np.nan
-        if all(tol is None for tol in self.tols.values()):
-            shared = smallest_target(self.results.values())
+        shared = self._shared_target if all(tol is None for tol in self.tols.values()) else np.nan
         about = pd.DataFrame([_about(member) for member in self.members])
         settings = pd.DataFrame([_settings(member) for member in self.members], index=about.index)
         rows: list[dict[str, Any]] = []
@@ -82,6 +80,14 @@ class Sweep:
         ends = pd.DataFrame(rows, index=about.index)
         clashing = {name: f"parameter_{name}" for name in settings if name in about or name in ends}
         return pd.concat([about, settings.rename(columns=clashing), ends], axis=1)
+
+    @property
+    def _shared_target(self) -> float:
+        """The smallest power of ten that at least one setting reached on every seed."""
+        runs: dict[str, list[Result]] = {}
+        for number, result in self.results.items():
+            runs.setdefault(_setting(self.members[number]), []).append(result)
+        return smallest_target(runs.values())
 
     @property
     def varied(self) -> list[str]:
@@ -103,7 +109,7 @@ class Sweep:
         several = len({member.given for member in self.members}) > 1
         return [*axes, *(["network"] if several and "network" not in axes else [])]
 
-    def best(self, each: str | Sequence[str] | None = None, by: str = "rounds_to_target") -> "pd.DataFrame":
+    def best(self, each: str | Sequence[str] | None = None, by: str = "rounds") -> "pd.DataFrame":
         """Return the best setting, or the best for each value of some columns, best first; see `ranking`.
 
         Parameters
@@ -111,7 +117,7 @@ class Sweep:
         each : str or list of str, optional
             Columns such as "label" or ["label", "kappa"]; "seed": the best for each seed by itself.
         by : str
-            A column of costs to reach the target.
+            The cost to reach the target: "rounds", "gradients", "floats_sent" or "seconds".
         """
         columns = [each] if isinstance(each, str) else list(each or [])
         for name in columns:
@@ -120,7 +126,7 @@ class Sweep:
         ranked = self._ranked(by, columns)
         return ranked.groupby(columns, dropna=False, sort=False).head(1) if columns else ranked.head(1)
 
-    def ranking(self, by: str = "rounds_to_target") -> "pd.DataFrame":
+    def ranking(self, by: str = "rounds") -> "pd.DataFrame":
         """Return one row a setting, best first: the columns of the table, and the median of each over the seeds.
 
         Fewest rounds (or the cost `by`) to the target come first; ties, and settings that did not reach it, are ranked
@@ -137,11 +143,11 @@ class Sweep:
 
     def _ranked(self, by: str, apart: list[str]) -> "pd.DataFrame":
         """Return the settings, best first; members that differ in the columns `apart` are not put together."""
-        known = [f"{cost}_to_target" for cost in COSTS]
-        if by not in known:
-            raise InputError(f"by must be one of {', '.join(known)}, got {by!r}")
+        column = f"{by}_to_target" if by in COSTS else by
+        if column.removesuffix("_to_target") not in COSTS:
+            raise InputError(f"by must be one of {', '.join(COSTS)}, got {by!r}")
         keys = [_setting(member) for member in self.members]
-        return over_seeds(self.table, [keys, *(self.table[name] for name in apart)], by)
+        return over_seeds(self.table, [keys, *(self.table[name] for name in apart)], column)
 
     def plot(
         self,
@@ -226,8 +232,13 @@ class Sweep:
             return f"Sweep({self._states})"
         first = self.best().iloc[0]
         rounds = first["rounds_to_target"]
-        took = "target not reached" if np.isnan(rounds) else f"{rounds:g} rounds to {first['target']:.3g}"
-        took += f", the median of {first['seeds']} seeds" if first["seeds"] > 1 else ""
+        several = first["seeds"] > 1
+        if np.isnan(rounds):
+            on = " on most seeds" if several else ""
+            took = f"last error {first['relative_error']:.2g}, and none reached {first['target']:.3g}{on}"
+        else:
+            over = f", the median of {first['seeds']} seeds" if several else ""
+            took = f"{rounds:g} rounds to {first['target']:.3g}{over}"
         extra = f"; {self._weighting}" if self._weighting else ""
         return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took}{extra})"
 

@@ -12,6 +12,8 @@ WIDTH = 80
 GAP = "  "
 LEAST_NAME = 12
 """Columns that a name has at least."""
+SPARE = ("seconds", "floats", "gradients")
+"""Costs that a printed table can do without, the first to go first."""
 GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau phi chi psi omega"
 """Letters as Unicode calls them, which LaTeX does but for one."""
 SPECIAL = {
@@ -27,8 +29,10 @@ SPECIAL = {
 """Signs that LaTeX reads as commands or does not know, and how they are written."""
 
 
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> str:
     """Return a table in which numbers are flush right; a long name takes several lines.
+
+    Where it would be too wide, columns with the heads `spare` are left out, the first of them first.
 
     Examples
     --------
@@ -42,8 +46,12 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     columns = list(zip(heads, *rows, strict=True))
     widths = [max(map(_columns, column)) for column in columns]
-    room = max(LEAST_NAME, WIDTH - sum(len(GAP) + width for width in widths[1:]))
-    widths[0] = min(widths[0], room)
+    room = WIDTH - sum(len(GAP) + width for width in widths[1:])
+    least = min(widths[0], LEAST_NAME)
+    if room < least and (known := [name for name in spare if name in heads]):
+        keep = [number for number, head in enumerate(heads) if head != known[0]]
+        return text_table([heads[i] for i in keep], [[row[i] for i in keep] for row in rows], known[1:])
+    widths[0] = min(widths[0], max(least, room))
     lines = []
     for name, *cells in (heads, *rows):
         first, *rest = textwrap.wrap(name, widths[0]) or [""]
@@ -105,24 +113,39 @@ def latex_text(text: str) -> str:
     return "".join(SPECIAL.get(sign, sign) for sign in text)
 
 
-def latex_number(value: float, bold: bool = False) -> str:
-    r"""Return a number as mathematics; a dash where there is none.
+def error_text(error: float, status: str = "") -> str:
+    """Return the last error of runs as a cell of a table; "diverged" where that is their status.
+
+    Examples
+    --------
+    >>> error_text(9.3e-9), error_text(1.2e12), error_text(1.2e12, "diverged")
+    ('9.3e-09', '1.2e+12', 'diverged')
+    """
+    if status == "diverged":
+        return status
+    return f"{error:.1e}" if 1e4 <= error < math.inf else format_short(error)
+
+
+def latex_number(value: float, bold: bool = False, power: bool = False) -> str:
+    r"""Return a number as mathematics, with `power` always by a power of ten; a dash where there is none.
 
     Examples
     --------
     >>> print(latex_number(12345.0), latex_number(3.2e-11), latex_number(1e-8), latex_number(1.5, bold=True))
     $12\,345$ $3.2 \cdot 10^{-11}$ $10^{-8}$ $\mathbf{1.5}$
+    >>> print(latex_number(12345.0, power=True))
+    $1.23 \cdot 10^{4}$
     """
     if not math.isfinite(value):
         return "--"
-    if value == round(value) and abs(value) < 1e7:
+    if value == 0 or (not power and value == round(value) and abs(value) < 1e7):
         text = f"{int(value):,}".replace(",", r"\,")
-    elif 1e-2 <= abs(value) < 1e7:
+    elif not power and 1e-2 <= abs(value) < 1e7:
         text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", r"\,")
     else:
-        digits, exponent = f"{value:.1e}".split("e")
-        power = f"10^{{{int(exponent)}}}"
-        text = power if digits == "1.0" else rf"{digits} \cdot {power}"
+        digits, exponent = f"{value:.{2 if power else 1}e}".split("e")
+        ten = f"10^{{{int(exponent)}}}"
+        text = ten if digits == "1.0" else rf"{digits} \cdot {ten}"
     return rf"$\mathbf{{{text}}}$" if bold else f"${text}$"
 
 
@@ -141,7 +164,7 @@ def spread(middle: float, low: float, high: float) -> str:
     return f"{format_short(middle)} [{format_short(low)}, {format_short(high)}]"
 
 
-def latex_spread(middle: float, low: float, high: float, bold: bool = False) -> str:
+def latex_spread(middle: float, low: float, high: float, bold: bool = False, power: bool = False) -> str:
     r"""Return the same as LaTeX.
 
     Examples
@@ -150,5 +173,6 @@ def latex_spread(middle: float, low: float, high: float, bold: bool = False) -> 
     $1\,069$ [$1\,020$, --]
     """
     if not math.isfinite(middle) or low == high:
-        return latex_number(middle, bold)
-    return f"{latex_number(middle, bold)} [{latex_number(low)}, {latex_number(high)}]"
+        return latex_number(middle, bold, power)
+    ends = ", ".join(latex_number(end, power=power) for end in (low, high))
+    return f"{latex_number(middle, bold, power)} [{ends}]"
