@@ -84,6 +84,25 @@ def test_several_seeds_are_a_median_with_a_band_and_a_finished_run_keeps_its_las
     assert numbers(lost["rounds"])[-1] == 20  # where the lost ones grew wild
 
 
+def test_where_runs_end_is_the_median_over_seeds_though_the_line_goes_on_to_the_longest():
+    # Mine is the slower one in the middle, and has the shorter longest run.
+    ours, theirs = (
+        coded(Line(name, "", [run(falling(8 / length, length), every=1) for length in lengths]), 120)
+        for name, lengths in (("ADOM", (87, 69, 123, 80, 90)), ("Mine", (92, 86, 101, 90, 95)))
+    )
+    assert numbers(ours["rounds"])[-1] == 123
+    assert (ours["ends"]["round"], theirs["ends"]["round"]) == ([87, 69, 123], [92, 86, 101])
+    assert ours["ends"]["gradients"] == [3 * 87, 3 * 69, 3 * 123]
+    np.testing.assert_allclose(ours["ends"]["relative"], 1e-8, rtol=1e-4)
+    alone = coded(Line("ADOM", "adom", [run(falling(0.2, 31), every=1)]), 120)
+    assert alone["ends"]["round"] == [31]
+    wild = run([10.0, 1e3, 1e6, 1e13], status="diverged")
+    mixed = coded(Line("DNM", "dnm", [wild, run(falling(0.1, 20)), run(falling(0.1, 30))]), 120)
+    assert mixed["ends"]["round"] == [300, 200, None]  # what diverges early has not come cheaply
+    lost = coded(Line("DNM", "dnm", [wild, wild]), 120)
+    assert lost["ends"]["round"] == [20, 20, 20]
+
+
 def test_a_run_that_diverged_is_cut_where_it_grew_wild():
     lost = run([10.0, 1e3, 1e6, 1e13], status="diverged")
     kept = coded(Line("DNM", "dnm", [lost]), 120)

@@ -116,8 +116,10 @@ def test_the_chart_is_seen_without_scrolling_and_numbers_are_those_of_the_tables
         assert 0 < top < bottom <= 900
         assert bottom - top >= 340
     cells = one.run("[...document.querySelectorAll('#ends tbody td.number')].map((cell) => cell.innerText)")
-    assert cells
-    assert all(re.fullmatch(r"–|\d{1,4}(\.\d+)?[kMGT]?|\d(\.\d)?e[+-]\d\d", cell) for cell in cells)
+    assert "medians over seeds, and [least, greatest]" in one.run("document.querySelector('#ends caption').innerText")
+    number = r"(–|\d{1,4}(\.\d+)?[kMGT]?|\d(\.\d)?e[+-]\d\d)"
+    assert all(re.fullmatch(rf"{number}( \[{number}, {number}\])?", cell) for cell in cells)
+    assert any("[" in cell for cell in cells)
 
 
 def test_curves_are_drawn_in_their_colours(opened, tmp_path):

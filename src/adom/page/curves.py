@@ -54,7 +54,8 @@ def coded(line: Line, points: int) -> dict[str, Any]:
     """Return a line as JSON can hold it.
 
     Over several seeds the middle is the median at equal rounds, and the band goes from the least to the greatest. A
-    run that has ended keeps its last value; where most were lost, the line ends as most do.
+    run that has ended keeps its last value; where most were lost, the line ends as most do. So a line goes on to the
+    end of the longest run; "ends" has where the runs themselves end: median, least and greatest.
     """
     traces = [_trace(run) for run in line.runs]
     lost = mostly(run.lost for run in line.runs)
@@ -69,10 +70,25 @@ def coded(line: Line, points: int) -> dict[str, Any]:
         **({} if line.shown else {"off": True}),
         "status": status,
         **({"diverged": True} if lost else {}),
+        "ends": _ends(traces, [run.lost and not lost for run in line.runs]),
         "rounds": letters(grid),
         "costs": {name: _cost(traces, name, grid) for name in COSTS},
         "heights": {name: _heights(traces, name, grid) for name in MEASURES if all(name in trace for trace in traces)},
     }
+
+
+def _ends(traces: Sequence[dict[str, np.ndarray]], never: Sequence[bool]) -> dict[str, list[float | None]]:
+    """Return the median, the least and the greatest of what runs have at their ends; of one run, its own.
+
+    What a run costs that never gets there, a lost one among others, is infinite; None stands for that.
+    """
+    ends = {}
+    for name in ("round", *COSTS, *(name for name in MEASURES if all(name in trace for trace in traces))):
+        last = np.array([trace[name][-1] for trace in traces])
+        last = np.where(last <= FLOOR, 0.0, 10.0**last) if name in MEASURES else np.where(never, np.inf, last)
+        numbers = [np.median(last), last.min(), last.max()] if len(last) > 1 else last
+        ends[name] = [float(f"{number:.5g}") if np.isfinite(number) else None for number in numbers]
+    return ends
 
 
 def _trace(run: Result) -> dict[str, np.ndarray]:

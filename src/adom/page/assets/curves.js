@@ -179,23 +179,27 @@ function switchAll(on) {
   refresh();
 }
 
-/** List the ends of the curves in a table, for those who cannot see the picture. */
+/** List where the runs end in a table, also for those who cannot see the picture. */
 function drawEnds() {
   const panel = panelNow(), table = $("ends");
   table.replaceChildren();
   const lines = panel.lines.filter((line) => isOn(line) && line.heights[state.up]);
   if (!lines.length) return;
   const heads = ["method", "ended", ...Object.values(ACROSS), UP[state.up][0]];
-  table.append(make("caption", {class: "unseen"}, "Where the curves end"));
+  const about = "Where the runs end" + (lines.some((line) => line.seeds > 1) ? ": medians over seeds, and [least, greatest]" : "");
+  table.append(make("caption", {}, about));
   table.append(make("thead", {}, make("tr", {}, ...heads.map((text, i) => make("th", {scope: "col", class: i > 1 ? "number" : null}, text)))));
   const body = make("tbody");
   for (const line of lines) {
-    const {x, y} = decoded(line);
-    const last = y[state.up].middle.findLastIndex(Number.isFinite);
-    const costs = Object.keys(ACROSS).map((axis) => (last < 0 || !x[axis] ? "–" : shown(axis === "seconds" ? x[axis][last] : Math.round(x[axis][last]))));
-    const end = last < 0 ? "–" : shown(y[state.up].middle[last]);
+    const cells = [...Object.keys(ACROSS).map((axis) => (axis === "round" || line.costs[axis][1] ? spreadOf(line.ends[axis]) : "–")), spreadOf(line.ends[state.up])];
     body.append(make("tr", {}, make("th", {scope: "row"}, line.label), make("td", {}, line.status.replace("max_rounds", "rounds spent")),
-      ...[...costs, end].map((text) => make("td", {class: "number"}, text))));
+      ...cells.map((text) => make("td", {class: "number"}, text))));
   }
   table.append(body);
+}
+
+/** A median with the least and the greatest, as the tables of the command line have it (`spread`). */
+function spreadOf([middle, low, high]) {
+  if (low === high || low === undefined || middle === null) return shown(middle);
+  return `${shown(middle)} [${shown(low)}, ${shown(high)}]`;
 }
