@@ -237,7 +237,7 @@ NAMES = ("cost $5 and $x", "$x^{$")
     [
         lambda runs: convergence(runs, labels=NAMES),
         lambda runs: convergence(runs, labels=NAMES, consensus=False, axis="all"),
-        lambda runs: median_figure({name: {name: runs} for name in NAMES}),
+        lambda runs: median_figure({(name, name): {name: runs} for name in NAMES}),
         lambda runs: profile_figure(pd.DataFrame({name: [0.5, 1.0] for name in NAMES}, index=[1.0, 2.0])),
         lambda runs: sweep_figure(table(factor_a=[1, 2], label=list(NAMES), rounds_to_target=[5, 6]), "factor_a"),
         lambda runs: sweep_figure(table(network=list(NAMES), rounds_to_target=[5, 6]), "network"),

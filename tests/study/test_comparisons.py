@@ -358,8 +358,11 @@ def test_panels_stand_in_a_row_for_each_problem():
         for problem in ("p", "q") for network in ("ring", "star") for seed in range(2)
     }  # fmt: skip
     figure = Comparisons(parts, {}).plot()
-    assert [axes.get_title() for axes in figure.axes] == ["p on ring", "p on star", "q on ring", "q on star"]
+    assert [axes.get_title() for axes in figure.axes] == ["ring", "star", "", ""]
+    assert [axes.get_ylabel() for axes in figure.axes[::2]] == ["p\nrelative error", "q\nrelative error"]
     assert figure.axes[0].get_subplotspec().get_geometry()[:2] == (2, 2)
+    column = Comparisons(parts, {}).plot(style="column")
+    assert [axes.get_title() for axes in column.axes] == ["p on ring", "p on star", "q on ring", "q on star"]
 
 
 LONG = "a method with quite a long name, which says all of its settings, eta = 0.001 and tau = 0.0003"

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
+from .words import fitted, room_below, room_inside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,19 +85,21 @@ def convergence(
         shared, names = _names(results, labels)
         scale = magnification(style)
         looks = [_look(number, consensus, scale) for number in range(len(results))]
-        handles = _legend(results, names, looks, consensus, scale)
         shown = list(AXES) if axis in (None, "all") else [str(axis)]
         if ax is not None:
             if len(shown) > 1:
                 raise InputError(f"axes to draw into take one panel, got axis={axis!r}; name one of {', '.join(AXES)}")
             _draw_panel(ax, results, shown[0], looks, consensus, scale)
             ax.set_ylabel(_height(results, consensus))
+            handles = _legend(results, names, looks, consensus, scale, room_inside(ax, scale))
             ax.legend(handles=handles, title=plain(shared) or None, fontsize="small")
             drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
             return drawn
         width, height = size(style, len(shown))
         columns = _columns(max(map(len, names)), width / scale, consensus)
-        depth = 0.155 * scale * (math.ceil(len(handles) / columns) + bool(shared))
+        handles = _legend(results, names, looks, consensus, scale, room_below(width, scale))
+        broken = sum(handle.get_label().count("\n") for handle in handles) / columns
+        depth = scale * (0.155 * (math.ceil(len(handles) / columns) + bool(shared)) + 0.11 * broken)
         rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (2, 2)
         body = height if rows == 1 else 0.82 * height * rows
         figure = Figure(figsize=(width, body + depth), layout="constrained")
@@ -205,12 +208,18 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 
 def _legend(
-    results: "Sequence[Result]", names: Sequence[str], looks: Sequence[dict[str, Any]], consensus: bool, scale: float
+    results: "Sequence[Result]",
+    names: Sequence[str],
+    looks: Sequence[dict[str, Any]],
+    consensus: bool,
+    scale: float,
+    room: float,
 ) -> list[Any]:
-    """Return one entry per run, then the kinds of line."""
+    """Return one entry per run, its name in lines that fit, then the kinds of line."""
     from matplotlib.lines import Line2D
 
-    entries = [Line2D([], [], label=plain(name), **look) for name, look in zip(names, looks, strict=True)]
+    texts = [plain("\n".join(fitted(name, room, 7 * scale))) for name in names]
+    entries = [Line2D([], [], label=text, **look) for text, look in zip(texts, looks, strict=True)]
     if consensus:
         error = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
         entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=error))

@@ -1,6 +1,5 @@
 """Curves of many runs as one: the median over seeds, with a band from the least to the greatest."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +9,7 @@ from ..errors import InputError
 from .curves import AXES, line_look, tame_records, tidy_numbers
 from .style import magnification, plain, size
 from .style import style as in_style
+from .words import fitted, legend_inside, legend_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +21,12 @@ POINTS = 400
 """Points at which runs are combined."""
 FLOOR = 1e-30
 """Below this a relative squared error is rounding, and drawn at this height."""
-ACROSS = 3
-"""The most panels side by side, unless more are asked for."""
+ACROSS, MOST_ACROSS = 3, 4
+"""Panels side by side where there are many, and the most that a page has in one row."""
+LEAST_WIDTH = 1.3
+"""Inches of the narrowest panel."""
+Place = tuple[str, str]
+"""Names of a problem and a network."""
 
 
 class Band(NamedTuple):
@@ -87,10 +91,9 @@ def mostly(given: Iterable[bool]) -> bool:
 
 
 def median_figure(
-    panels: "Mapping[str, Mapping[str, Sequence[Result]]]",
+    panels: "Mapping[Place, Mapping[str, Sequence[Result]]]",
     *,
     axis: str = "round",
-    across: int = ACROSS,
     ax: "Axes | None" = None,
     style: str | None = None,
 ) -> "Figure":
@@ -99,11 +102,10 @@ def median_figure(
     Parameters
     ----------
     panels : mapping
-        Title -> label of a method -> its runs, one for each seed.
+        (problem, network) -> label of a method -> its runs, one for each seed. Of several problems on several networks
+        each has a row or a column, but in a column of text, where all panels are below each other.
     axis : str
         "round", "gradients" (per node), "floats_sent" or "seconds".
-    across : int
-        The most panels side by side; one in a column of text.
     ax : matplotlib axes, optional
         To draw the only panel into; by default a figure of its own.
     style : str, optional
@@ -114,8 +116,6 @@ def median_figure(
     if not any(panels.values()):
         raise InputError("there are no runs to draw; let the comparison finish one at least")
     with in_style(style):
-        from .display import Figure
-
         scale = magnification(style)
         labels = list(dict.fromkeys(label for methods in panels.values() for label in methods))
         looks = {label: line_look(number, scale) for number, label in enumerate(labels)}
@@ -123,36 +123,107 @@ def median_figure(
             (methods,) = panels.values()
             _draw(ax, methods, axis, looks, scale)
             ax.set_ylabel("relative error")
-            ax.legend(fontsize="small")
+            legend_inside(ax, scale)
             drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
             return drawn
-        width, height = size(style, len(panels))
-        across = min(len(panels), 1 if style == "column" else across)
-        down = math.ceil(len(panels) / across)
-        columns = max(1, int(width / scale / (0.55 + 0.062 * max(map(len, labels)))))
-        depth = 0.17 * scale * math.ceil(len(labels) / columns)
-        figure = Figure(figsize=(width, (height if down == 1 else 0.85 * height * down) + depth), layout="constrained")
-        grid = figure.subplots(down, across, sharey=True, squeeze=False)
-        for place, (title, methods) in zip(grid.flat, panels.items(), strict=False):
-            _draw(place, methods, axis, looks, scale)
-            place.set_title(plain(title), fontsize=8 * scale)
-        for place in grid.flat[len(panels) :]:
-            place.set_axis_off()
-        for place in grid[:, 0]:
-            place.set_ylabel("relative error")
-        figure.legend(handles=_legend(panels, looks, scale), loc="outside lower center", ncols=columns, frameon=False)
+        return _sheet(panels, _arranged(list(panels), style), axis, looks, style)
+
+
+class Sheet(NamedTuple):
+    """Panels in rows and columns: the place of each, titles by place, and the names of rows."""
+
+    places: dict[Place, tuple[int, int]]
+    titles: dict[tuple[int, int], str]
+    rows: Sequence[str] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        down, across = zip(*self.places.values(), strict=True)
+        return 1 + max(down), 1 + max(across)
+
+
+def _arranged(keys: Sequence[Place], style: str | None) -> Sheet:
+    """Return where panels stand.
+
+    Examples
+    --------
+    >>> keys = [(problem, network) for problem in ("a", "b") for network in ("ring", "star", "radio")]
+    >>> _arranged(keys, None).shape, _arranged(keys, None).titles, _arranged(keys, None).rows
+    ((2, 3), {(0, 0): 'ring', (0, 1): 'star', (0, 2): 'radio'}, ['a', 'b'])
+    >>> _arranged(keys, "column").titles[4, 0], _arranged(keys[:3], None).titles[0, 1]
+    ('b on star', 'star')
+    >>> more = [(problem, network) for problem in ("a", "b") for network in "uvwxy"]
+    >>> _arranged(more, None).shape, _arranged(more, None).rows
+    ((5, 2), ['u', 'v', 'w', 'x', 'y'])
+    """
+    problems, networks = (list(dict.fromkeys(key[side] for key in keys)) for side in (0, 1))
+    if len(problems) > 1 and len(networks) > 1 and style != "column":
+        turned = len(networks) > MOST_ACROSS and len(problems) < len(networks)
+        rows, columns = (networks, problems) if turned else (problems, networks)
+        at = [(key[1], key[0]) if turned else key for key in keys]
+        places = [(rows.index(row), columns.index(column)) for row, column in at]
+        heads = {(0, number): column for number, column in enumerate(columns)}
+        return Sheet(dict(zip(keys, places, strict=True)), heads, rows)
+    across = 1 if style == "column" else len(keys) if len(keys) <= MOST_ACROSS else ACROSS
+    several = [len(problems) > 1, len(networks) > 1]
+    titles = [" on ".join(name for name, some in zip(key, several, strict=True) if some) for key in keys]
+    places = [divmod(number, across) for number in range(len(keys))]
+    return Sheet(dict(zip(keys, places, strict=True)), dict(zip(places, titles, strict=True)))
+
+
+def _sheet(
+    panels: "Mapping[Place, Mapping[str, Sequence[Result]]]",
+    sheet: Sheet,
+    axis: str,
+    looks: dict[str, dict[str, Any]],
+    style: str | None,
+) -> "Figure":
+    """Draw all panels, with a legend below them."""
+    from .display import Figure
+
+    scale, (width, height), (down, across) = magnification(style), size(style, len(panels)), sheet.shape
+    width = max(width, scale * (LEAST_WIDTH * across + 0.5))
+    legend = legend_of([*looks, *_crossed(panels)], width, scale)
+    body = height * down * (1.0 if down == 1 else 0.85 if down == 2 or not sheet.rows else 0.68)
+    figure = Figure(figsize=(width, body + legend.depth), layout="constrained")
+    grid = figure.subplots(down, across, sharey=True, squeeze=False)
+    room = (width - 0.5 * scale) / across - 0.1 * scale
+    rows = [fitted(name, body / down - 0.4 * scale, 8 * scale) for name in sheet.rows] or [[]] * down
+    for place, lines in zip(grid[:, 0], rows, strict=True):
+        place.set_ylabel("\n".join([*map(plain, lines), "relative error"]))
+    room = (width - scale * (0.5 + 0.13 * max(map(len, rows)))) / across - 0.1 * scale
+    for key, methods in panels.items():
+        place = grid[sheet.places[key]]
+        _draw(place, methods, axis, looks, scale)
+        lowest = not sheet.rows or sheet.places[key][0] == down - 1
+        place.set_xlabel("\n".join(fitted(place.get_xlabel(), room, 8 * scale)) if lowest else "")
+    for at in {*np.ndindex(down, across)} - {*sheet.places.values()}:
+        grid[at].tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
+        grid[at].spines[:].set_visible(False)
+    for at, title in sheet.titles.items():
+        grid[at].set_title(plain("\n".join(fitted(title, room, 8 * scale))), fontsize=8 * scale)
+    handles = [*_lines(looks, legend.names), *_crosses(legend.names[len(looks) :], scale)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns, frameon=False)
     return figure
 
 
-def _legend(panels: Any, looks: dict[str, dict[str, Any]], scale: float) -> list[Any]:
+def _crossed(panels: Any) -> list[str]:
+    """Return what a cross at the end of a line says, if there is one."""
+    runs = [run for methods in panels.values() for many in methods.values() for run in many]
+    return [" or ".join(sorted({run.status for run in runs if run.lost}))] if any(run.lost for run in runs) else []
+
+
+def _lines(looks: dict[str, dict[str, Any]], names: Sequence[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    entries = [Line2D([], [], label=plain(label), **look) for label, look in looks.items()]
-    runs = [run for methods in panels.values() for many in methods.values() for run in many]
-    crossed = " or ".join(sorted({run.status for run in runs if run.lost}))
-    if crossed:
-        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=crossed))
-    return entries
+    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks.values(), strict=False)]
+
+
+def _crosses(names: Sequence[str], scale: float) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=name) for name in names]
 
 
 def _draw(

@@ -1,11 +1,13 @@
 """Figures of performance profiles."""
 
-import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .curves import DASHES
+from .numbers import label, ticks
 from .style import COLOURS, magnification, plain, size
 from .style import style as in_style
+from .words import KEY, fitted, legend_inside, legend_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,8 +19,17 @@ FEW = 8
 """Methods whose names fit below the axes."""
 
 
+BESIDE = 0.4
+"""The largest part of a figure's width that names beside the axes take."""
+
+
 def profile_figure(
-    profile: "pd.DataFrame", *, cost: str = "rounds", ax: "Axes | None" = None, style: str | None = None
+    profile: "pd.DataFrame",
+    *,
+    cost: str = "rounds",
+    what: str = "instances",
+    ax: "Axes | None" = None,
+    style: str | None = None,
 ) -> "Figure":
     """Draw a performance profile: the higher a curve, the more instances; the further left, the cheaper.
 
@@ -26,8 +37,8 @@ def profile_figure(
     ----------
     profile : pandas.DataFrame
         What `adom.study.profiles.performance_profile` returns: indexed by ratio, one column a method.
-    cost : str
-        Name of the cost, for the axis.
+    cost, what : str
+        Names of the cost and of what is solved, for the axes.
     ax : matplotlib axes, optional
         To draw into; by default a figure of its own.
     style : str, optional
@@ -36,47 +47,40 @@ def profile_figure(
     with in_style(style):
         from .display import Figure
 
-        scale, names, own = magnification(style), [plain(name) for name in profile.columns], ax is None
-        many = len(names) > FEW
-        if ax is None:
-            width, height = size(style)
-            columns = max(1, int(width / scale / (0.55 + 0.062 * max(map(len, names)))))
-            more = 0.2 + 0.1 * (len(names) - FEW) if many else 0.17 * math.ceil(len(names) / columns)
-            figure = Figure(figsize=(width, height + more * scale), layout="constrained")
-            ax = figure.subplots()
-        ratios = profile.index.to_numpy(dtype=float)
-        end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
-        for number, name in enumerate(names):
-            shares = profile.iloc[:, number].to_numpy(dtype=float)
-            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
-            ax.step([*ratios, end], [*shares, shares[-1]], where="post", label=name, linewidth=1.2 * scale, **look)
-        ax.set_xscale("log")
-        ax.set_xlim(1.0, end)
-        ticks = _ticks(end)
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        ax.set_xticks([], minor=True)
-        ax.set_ylim(-0.03, 1.03)
-        ax.set_xlabel(f"{cost} over those of the best method")
-        ax.set_ylabel("share of instances solved")
-        ax.grid(visible=True, which="major")
-        if many:  # beside the axes or below them, where they cover nothing
-            ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.25)
-        elif own:
-            figure.legend(loc="outside lower center", ncols=columns, frameon=False)
-        else:
-            ax.legend(fontsize="small")
-        drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
-    return drawn
+        scale, names = magnification(style), [str(name) for name in profile.columns]
+        if ax is not None:
+            _draw(ax, profile, names, cost, what, scale)
+            legend_inside(ax, scale)
+            drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
+            return drawn
+        width, height = size(style)
+        if len(names) <= FEW:
+            legend = legend_of(names, width, scale)
+            figure = Figure(figsize=(width, height + legend.depth), layout="constrained")
+            _draw(figure.subplots(), profile, legend.names, cost, what, scale)
+            figure.legend(loc="outside lower center", ncols=legend.columns, frameon=False)
+            return figure
+        broken = [fitted(name, BESIDE * width - KEY * scale, 6 * scale) for name in names]
+        lines = sum(map(len, broken))  # beside the axes, where they cover nothing
+        figure = Figure(figsize=(width, height + (0.2 + 0.1 * max(0, lines - FEW)) * scale), layout="constrained")
+        axes = figure.subplots()
+        _draw(axes, profile, [plain("\n".join(each)) for each in broken], cost, what, scale)
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.25)
+        return figure
 
 
-def _ticks(end: float) -> list[int]:
-    """Return round numbers from 1 to `end`, few enough to label.
-
-    Examples
-    --------
-    >>> _ticks(7.3), _ticks(2500.0)
-    ([1, 2, 5], [1, 10, 100, 1000])
-    """
-    powers = [10**exponent for exponent in range(1 + int(math.log10(end)))]
-    fine = [tick for power in powers for tick in (power, 2 * power, 5 * power) if tick <= end]
-    return fine if end <= 100 else powers
+def _draw(axes: "Axes", profile: "pd.DataFrame", names: Sequence[str], cost: str, what: str, scale: float) -> None:
+    """Draw the curves under these names."""
+    ratios = profile.index.to_numpy(dtype=float)
+    end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
+    for number, name in enumerate(names):
+        shares = profile.iloc[:, number].to_numpy(dtype=float)
+        look = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+        axes.step([*ratios, end], [*shares, shares[-1]], where="post", label=name, linewidth=1.2 * scale, **look)
+    axes.set_xscale("log")
+    axes.set_xlim(1.0, end)
+    label(axes.xaxis, ticks(1.0, end))
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel(f"{cost} over those of the best method")
+    axes.set_ylabel(f"share of {what} solved")
+    axes.grid(visible=True, which="major")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str]
 """Names of a problem and a network."""
-MOST_ACROSS = 4
-"""Networks whose panels fit side by side."""
 
 
 @dataclass(frozen=True)
@@ -244,18 +242,14 @@ class Comparisons:
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
-        from ..plot.medians import ACROSS, median_figure
+        from ..plot.medians import median_figure
 
         check_axes(ax)
+        places = self.places
         if ax is not None or problem is not None or network is not None:
-            place = self._place(problem, network)
-            panels = {"": self._named(place)}
-        else:
-            alone = len(self.places) == 1
-            panels = {"" if alone else " on ".join(place): self._named(place) for place in self.places}
-        networks = len({place[1] for place in self.places})  # one row of panels for each problem
-        across = networks if 1 < networks <= MOST_ACROSS else ACROSS
-        return median_figure(panels, axis=axis, across=across, ax=ax, style=style)
+            places = [self._place(problem, network)]
+        panels = {place: self._named(place) for place in places}
+        return median_figure(panels, axis=axis, ax=ax, style=style)
 
     def _named(self, place: Place) -> dict[str, list[Result]]:
         """Return the runs of all seeds under the methods' names in figures."""

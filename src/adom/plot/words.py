@@ -1,0 +1,110 @@
+"""Texts of any length in figures: broken into lines that fit, and legends of as many columns as there is room for."""
+
+import warnings
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .style import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LINES = 4
+"""The most lines of a name."""
+KEY = 0.55
+"""Inches that a legend's line, its mark and the gaps around them take, at the size of a column."""
+WIDE = 5.0
+"""Inches from which on a legend has two columns, however long its names are."""
+
+
+def inches_of(text: str, points: float) -> float:
+    """Return how wide a line of text is drawn."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of signs that no font has; they are drawn as boxes
+        width: float = text_to_path.get_text_width_height_descent(text, FontProperties(size=points), False)[0]
+    return width / 72
+
+
+def fitted(text: str, inches: float, points: float, most: int = LINES) -> list[str]:
+    """Break a text into lines that fit; of one that needs too many, the start and the end are kept.
+
+    Examples
+    --------
+    >>> fitted("gradient tracking with multi-consensus", 1.5, 8)
+    ['gradient tracking with', 'multi-consensus']
+    >>> fitted("gradient tracking with multi-consensus", 0.9, 8, most=2)
+    ['gradient', '…lti-consensus']
+    """
+    lines = [""]
+    for given in text.split():
+        joined, word = f"{lines[-1]} {given}".strip(), given
+        if inches_of(joined, points) <= inches:
+            lines[-1] = joined
+            continue
+        lines += [""] if lines[-1] else []
+        while inches_of(word, points) > inches:
+            cut = _most(word, inches, points)
+            lines[-1], word = word[:cut], word[cut:]
+            lines.append("")
+        lines[-1] = word
+    if len(lines) <= most:
+        return lines
+    backwards = text[::-1]
+    return [*lines[: most - 1], "…" + backwards[: _most(backwards, inches, points, "…")][::-1].strip()]
+
+
+def _most(text: str, inches: float, points: float, more: str = "") -> int:
+    """Return how many letters of a text fit into a line, one at least."""
+    numbers = range(1, len(text) + 1)
+    return max(1, bisect_right(numbers, inches, key=lambda number: inches_of(more + text[:number], points)))
+
+
+def room_below(inches: float, scale: float) -> float:
+    """Return the inches that a name has in a legend below a figure of some width."""
+    return inches / (2 if inches > WIDE * scale else 1) - KEY * scale
+
+
+def room_inside(axes: "Axes", scale: float) -> float:
+    """Return the inches that a name has in a legend inside axes."""
+    width: float = axes.get_window_extent().width / axes.figure.dpi
+    return width - KEY * scale
+
+
+class Legend(NamedTuple):
+    """Names as they stand in a legend, its columns, and how high it is in inches."""
+
+    names: list[str]
+    columns: int
+    depth: float
+
+
+def legend_of(names: Sequence[str], inches: float, scale: float) -> Legend:
+    r"""Return a legend below a figure of some width, drawn so much larger than in print.
+
+    Examples
+    --------
+    >>> legend_of(["ADOM", "Acc-GT", "DIGing"], 3.5, 1.0)[:2]
+    (['ADOM', 'Acc-GT', 'DIGing'], 3)
+    >>> legend_of(["gradient tracking, accelerated, with multi-consensus and restarts", "ADOM"], 3.5, 1.0)[:2]
+    (['gradient tracking, accelerated, with multi-consensus and\nrestarts', 'ADOM'], 1)
+    """
+    points, key = 7 * scale, KEY * scale
+    lines = [fitted(name, room_below(inches, scale), points) for name in names]
+    width = max((inches_of(line, points) for each in lines for line in each), default=0.0)
+    columns = max(1, min(len(lines), int(inches / (key + width))))
+    heights = [0.06 + 0.11 * len(each) for each in lines]
+    depth = scale * max(sum(column) for column in np.array_split(heights, columns))
+    return Legend([plain("\n".join(each)) for each in lines], columns, depth)
+
+
+def legend_inside(axes: "Axes", scale: float) -> None:
+    """Put a legend into axes that are not ours, no wider than these."""
+    handles, labels = axes.get_legend_handles_labels()
+    names = ["\n".join(fitted(label, room_inside(axes, scale), 6 * scale)) for label in labels]
+    axes.legend(handles, names, fontsize="small")
