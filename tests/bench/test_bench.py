@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -243,9 +244,12 @@ def test_the_benchmark_goes_on_where_it_was_left_and_ranks_others_too(tmp_path, 
     assert [row[0] for row in again.ranks["theory"].rows] == ["$x^{$", "nids"]
     assert [each.method for each in records.read(tmp_path / "results.json").runs] == ["nids"]  # one's own alone
     text = (tmp_path / "bench.html").read_text()
-    for words in ("Ranks", "data:image/svg+xml;base64", "quadratic-10 on geometric", "made by x 1", "$x^{$"):
+    for words in ("Ranks and profiles", "quadratic-10 on geometric", "made by x 1", "$x^{$", "rounds / best (median)"):
         assert words in text
     made = content(submission(theirs).runs, again.outcomes, small, again.notes)
-    assert page.render(made).count("<img") == 2  # rounds and floats
+    assert [re.findall('id="profile-([0-9])"', made.ledgers[0]), len(made.profiles)] == [["0", "1"], 2]  # and floats
+    assert made.profiles[0].curves == {"$x^{$": ([1.0], [1.0])}
+    assert made.profiles[0].ylabel == "share of pairs solved"
+    assert "instances" not in re.sub("<script.*?</script>", "", page.render(made), flags=re.DOTALL)
     assert page.render(made) == page.render(content(submission(theirs).runs, again.outcomes, small, again.notes))
     assert list(tables(submission(theirs).runs)) == ["theory"]

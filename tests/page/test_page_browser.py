@@ -2,11 +2,13 @@
 
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from PIL import Image, ImageColor
 
 from adom import page
+from adom.page.content import Profile
 from support.browser import PATIENCE, Browser, program
 from support.made_page import EVIL, content
 
@@ -67,11 +69,11 @@ def opened(browser, file):
     """Open the page with some helpers; nothing may have gone wrong in it when the test is over."""
     pages = []
 
-    def start(width=1200, dark=False, path=file):
+    def start(width=1200, dark=False, path=file, wanted="#plot .bk-Figure"):
         context = browser.page(path, width=width, dark=dark)
         one = context.__enter__()
         pages.append((context, one))
-        one.wait("document.readyState === 'complete' && Boolean(document.querySelector('#plot .bk-Figure'))")
+        one.wait(f"document.readyState === 'complete' && Boolean(document.querySelector('{wanted}'))")
         one.run(EVERYWHERE)
         return one
 
@@ -323,9 +325,39 @@ def test_runs_can_be_filtered_and_sorted(opened):
     assert "no run has all of these words" in one.run("document.querySelector('#count').innerText")
 
 
-def test_what_is_not_there_is_said(opened, tmp_path):
-    from dataclasses import replace
+def test_profiles_open_the_page_fill_its_width_and_follow_its_theme(opened, tmp_path):
+    whole = content()
+    curves = {"ADOM": ([1.0, 2.0], [0.5, 1.0]), EVIL: ([1.0], [0.25])}
+    profile = Profile(f"Profile {EVIL}", "rounds / least rounds", "share of pairs solved", curves, 3.0)
+    places = "".join(f'<div><div id="profile-{number}" class="plot" role="img"></div></div>' for number in (0, 1))
+    ledger = f'<div class="profiles">{places}</div><ul class="names" data-legend="0"></ul>'
+    with_profiles = replace(whole, ledgers=[ledger], profiles=[profile, profile], tab="Ranks")
+    path = page.write(with_profiles, tmp_path / "profiles.html")
+    one = opened(width=1400, dark=True, path=path, wanted="#profile-1 .bk-Figure")
+    assert one.run("[...document.querySelectorAll('[role=tab]')].map((tab) => tab.innerText)[0]") == "Ranks"
+    assert one.run("[document.querySelector('#ledger').hidden, document.querySelector('#curves').hidden]") == [
+        False,
+        True,
+    ]
+    first, second = (
+        one.run(f"document.querySelector('#profile-{number}').getBoundingClientRect().toJSON()") for number in (0, 1)
+    )
+    assert min(first["width"], second["width"]) > 600
+    assert first["top"] == second["top"]
+    assert first["bottom"] <= 900
+    assert one.run("document.querySelector('.names').innerText") == f"ADOM\n{EVIL}"
+    assert one.run("drawn('Line').map((one) => one.data_source.data.y)") == [[0.5, 0.5, 1, 1], [0.25, 0.25]]
+    shows(one, tmp_path, "#3F97D6", without=["#0072B2"])  # ADOM's colour in the dark
+    assert one.run("[figure().background_fill_color, figure().border_fill_color]") == ["#14171b"] * 2
+    one.run("click('#theme')")
+    shows(one, tmp_path, "#0072B2", without=["#3F97D6"])
+    one.run("click('#tab-curves')")
+    one.wait("Boolean(document.querySelector('#plot .bk-Figure'))")
+    phone = opened(width=375, path=path, wanted="#profile-1 .bk-Figure")
+    assert phone.run("document.documentElement.scrollWidth") <= 375
 
+
+def test_what_is_not_there_is_said(opened, tmp_path):
     whole = content()
     path = page.write(replace(whole, motion=None, motionless=f"no config {EVIL}", ledgers=()), tmp_path / "less.html")
     one = opened(path=path)

@@ -1,16 +1,14 @@
 """The page of a benchmark: profiles, ranks and costs, every error curve, all runs."""
 
-import base64
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..page.content import Content, Figure, Line, Panel, Run
+import numpy as np
+
+from ..page.content import Content, Figure, Line, Panel, Profile, Run
 from ..page.report import ResultFile, run_row
 from ..paper.table import Table
-from ..plot.profiles import profile_figure
-from ..plot.style import save
 from ..study.profiles import costs_by_instance, performance_profile, rank_table
 from ..util.cards import escaped
 from ..util.text import format_short
@@ -46,16 +44,24 @@ def content(
     title = f"Benchmark, suite {suite.VERSION}"
     html = [f"<h2>Rounds and floats to {scale.target:g} of the squared error at the start</h2>"]
     html += [f"<p>{escaped(note)}</p>" for note in notes]
+    profiles: list[Profile] = []
     for protocol, table in tables(records).items():
-        html += _section(protocol, table)
-    return Content(title, list(notes), _figures(outcomes), _runs(outcomes), ["\n".join(html)], tab="Ranks")
+        html += _section(protocol, table, len(profiles))
+        profiles += [_profile(table, cost, protocol) for cost in COSTS]
+    ledger = "\n".join(html)
+    return Content(
+        title, list(notes), _figures(outcomes), _runs(outcomes), [ledger], tab="Ranks and profiles", profiles=profiles
+    )
 
 
-def _section(protocol: str, table: "pd.DataFrame") -> list[str]:
-    """Return profiles, ranks and costs of one protocol."""
-    parts = [f"<h3>Parameters {escaped(protocol)}</h3>"]
-    for cost, column in COSTS.items():
-        parts += [_picture(performance_profile(table, column), cost, protocol)]
+def _section(protocol: str, table: "pd.DataFrame", first: int) -> list[str]:
+    """Return places for profiles, of which `first` is the number of the first, ranks and costs of one protocol."""
+    parts = [f"<h3>Parameters {escaped(protocol)}</h3>", '<div class="profiles">']
+    for number, cost in enumerate(COSTS, first):
+        parts.append(f'<div><h4>Profile by {cost}</h4><div id="profile-{number}" class="plot" role="img"></div></div>')
+    parts += ["</div>", f'<ul class="names" data-legend="{first}"></ul>']
+    for cost in COSTS:
+        parts += [f"<h4>Ranks by {cost}</h4>"]
         parts += [_rank_table(table, cost).html(f"Ranks by {cost}, {protocol}", row_heads=True)]
     parts += _refused(table)
     costs = costs_by_instance(table)
@@ -65,6 +71,20 @@ def _section(protocol: str, table: "pd.DataFrame") -> list[str]:
     ]
     parts.append(f"<h4>Rounds on every pair, {escaped(protocol)}</h4>")
     return [*parts, Table(["pair", *costs.columns], rows).html(f"Rounds on every pair, {protocol}", row_heads=True)]
+
+
+def _profile(table: "pd.DataFrame", cost: str, protocol: str) -> Profile:
+    """Return the performance profile by a cost, of every method where it rises."""
+    found = performance_profile(table, COSTS[cost])
+    ratios, curves = found.index.to_numpy(dtype=float), {}
+    for name in found.columns:
+        shares = found[name].to_numpy(dtype=float)
+        rises = np.append(True, np.diff(shares) > 0)
+        curves[str(name)] = ratios[rises].tolist(), shares[rises].tolist()
+    title = f"Performance profile by {cost}, parameters {protocol}"
+    return Profile(
+        title, f"{cost} / least {cost} of the pair", "share of pairs solved", curves, 1.1 * max(2.0, ratios[-1])
+    )
 
 
 def _refused(table: "pd.DataFrame") -> list[str]:
@@ -80,22 +100,12 @@ def _refused(table: "pd.DataFrame") -> list[str]:
 
 def _rank_table(table: "pd.DataFrame", cost: str) -> Table:
     found = rank_table(table, COSTS[cost])
-    heads = ["method", "mean rank", "first", "reached", "of", f"median {cost}", "over the best"]
+    heads = ["method", "mean rank", "first", "reached", "of", f"median {cost}", f"{cost} / best (median)"]
     rows = [
         [str(m), f"{rank:.2f}", str(first), str(reached), str(of), format_short(median), format_short(over)]
         for m, rank, first, reached, of, median, over in found.itertuples(index=False)
     ]
     return Table(heads, rows)
-
-
-def _picture(profile: "pd.DataFrame", cost: str, protocol: str) -> str:
-    """Return a profile as a picture inside the page."""
-    figure = profile_figure(profile, cost=cost, style="page")
-    with TemporaryDirectory() as folder:
-        drawn = save(figure, Path(folder) / "profile.svg")
-        code = base64.b64encode(drawn.read_bytes()).decode()
-    words = f"Share of pairs solved within so many times the least {cost}, parameters {protocol}"
-    return f'<p><img alt="{escaped(words)}" src="data:image/svg+xml;base64,{code}"></p>'
 
 
 def _figures(outcomes: Sequence[Outcome]) -> list[Figure]:

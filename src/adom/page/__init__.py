@@ -20,7 +20,7 @@ from .content import Content
 from .layout import data
 from .text import escaped, harmless_json
 
-SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "motion.js", "runs.js", "main.js")
+SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "profiles.js", "motion.js", "runs.js", "main.js")
 """The page's own script, in this order."""
 
 

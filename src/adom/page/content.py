@@ -92,6 +92,27 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Profile:
+    """A performance profile, drawn where the ledgers have an element called "profile-" and its number.
+
+    Attributes
+    ----------
+    title : str
+    xlabel, ylabel : str
+    curves : mapping
+        Label -> the ratios at which its share rises, from 1 on, and its share from each of them on.
+    end : float
+        How far the axis of ratios goes.
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    end: float
+
+
+@dataclass(frozen=True)
 class Content:
     """Everything that a page shows.
 
@@ -109,6 +130,8 @@ class Content:
         Why there is none, and how to get one.
     tab : str
         What the part with the ledgers is called.
+    profiles : sequence of Profile
+        Those that the ledgers have elements for. With them the page opens on that part.
     """
 
     title: str
@@ -119,3 +142,4 @@ class Content:
     motion: Motion | None = None
     motionless: str = ""
     tab: str = "Claims"
+    profiles: Sequence[Profile] = ()

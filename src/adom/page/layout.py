@@ -9,9 +9,10 @@ import numpy as np
 
 from ..algorithms import METHODS
 from ..plot.curves import AXES, DASHES, SPREAD
+from ..plot.numbers import ticks
 from ..plot.style import COLOURS, marks
 from ..study.replay import Motion
-from .content import Content, Figure, Line, Panel, Run
+from .content import Content, Figure, Line, Panel, Profile, Run
 from .curves import DECADE, FLOOR, coded, letters
 
 DARK = (
@@ -41,10 +42,23 @@ def data(content: Content) -> dict[str, Any]:
         "spread": SPREAD,
         "decade": DECADE,
         "floor": FLOOR,
+        "profiles": [_profile(profile) for profile in content.profiles],
         "figures": [_figure(figure, points) for figure in content.figures],
         "runs": _runs(content.runs),
         "motion": None if content.motion is None else _motion(content.motion),
     }
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    """Return steps as lines, each from the ratio 1 to the end of the axis."""
+    names = [Line(label, label, []) for label in profile.curves]
+    lines = []
+    for (label, (ratios, shares)), look in zip(profile.curves.items(), looks(names), strict=True):
+        x, y = np.repeat([*ratios, profile.end], 2)[1:-1], np.repeat(shares, 2)
+        numbers = {"x": [float(f"{each:.5g}") for each in x], "middle": [float(f"{each:.4g}") for each in y]}
+        lines.append({"label": label, "look": look, **numbers})
+    about = {name: getattr(profile, name) for name in ("title", "xlabel", "ylabel")}
+    return {**about, "ticks": ticks(1.0, profile.end), "lines": lines}
 
 
 def _figure(figure: Figure, points: int) -> dict[str, Any]:

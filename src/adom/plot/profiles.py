@@ -24,12 +24,7 @@ BESIDE = 0.4
 
 
 def profile_figure(
-    profile: "pd.DataFrame",
-    *,
-    cost: str = "rounds",
-    what: str = "instances",
-    ax: "Axes | None" = None,
-    style: str | None = None,
+    profile: "pd.DataFrame", *, cost: str = "rounds", ax: "Axes | None" = None, style: str | None = None
 ) -> "Figure":
     """Draw a performance profile: the higher a curve, the more instances; the further left, the cheaper.
 
@@ -37,8 +32,8 @@ def profile_figure(
     ----------
     profile : pandas.DataFrame
         What `adom.study.profiles.performance_profile` returns: indexed by ratio, one column a method.
-    cost, what : str
-        Names of the cost and of what is solved, for the axes.
+    cost : str
+        Name of the cost, for the axis.
     ax : matplotlib axes, optional
         To draw into; by default a figure of its own.
     style : str, optional
@@ -49,7 +44,7 @@ def profile_figure(
 
         scale, names = magnification(style), [str(name) for name in profile.columns]
         if ax is not None:
-            _draw(ax, profile, names, cost, what, scale)
+            _draw(ax, profile, names, cost, scale)
             legend_inside(ax, scale)
             drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
             return drawn
@@ -57,19 +52,19 @@ def profile_figure(
         if len(names) <= FEW:
             legend = legend_of(names, width, scale)
             figure = Figure(figsize=(width, height + legend.depth), layout="constrained")
-            _draw(figure.subplots(), profile, legend.names, cost, what, scale)
+            _draw(figure.subplots(), profile, legend.names, cost, scale)
             figure.legend(loc="outside lower center", ncols=legend.columns, frameon=False)
             return figure
         broken = [fitted(name, BESIDE * width - KEY * scale, 6 * scale) for name in names]
         lines = sum(map(len, broken))  # beside the axes, where they cover nothing
         figure = Figure(figsize=(width, height + (0.2 + 0.1 * max(0, lines - FEW)) * scale), layout="constrained")
         axes = figure.subplots()
-        _draw(axes, profile, [plain("\n".join(each)) for each in broken], cost, what, scale)
+        _draw(axes, profile, [plain("\n".join(each)) for each in broken], cost, scale)
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.25)
         return figure
 
 
-def _draw(axes: "Axes", profile: "pd.DataFrame", names: Sequence[str], cost: str, what: str, scale: float) -> None:
+def _draw(axes: "Axes", profile: "pd.DataFrame", names: Sequence[str], cost: str, scale: float) -> None:
     """Draw the curves under these names."""
     ratios = profile.index.to_numpy(dtype=float)
     end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
@@ -82,5 +77,5 @@ def _draw(axes: "Axes", profile: "pd.DataFrame", names: Sequence[str], cost: str
     label(axes.xaxis, ticks(1.0, end))
     axes.set_ylim(-0.03, 1.03)
     axes.set_xlabel(f"{cost} over those of the best method")
-    axes.set_ylabel(f"share of {what} solved")
+    axes.set_ylabel("share of instances solved")
     axes.grid(visible=True, which="major")

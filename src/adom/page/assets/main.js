@@ -1,8 +1,8 @@
 // Tabs, theme and addresses; then everything starts.
 
-const TABS = ["curves", "ledger", "network", "runs"];
+const TABS = DATA.profiles.length ? ["ledger", "curves", "network", "runs"] : ["curves", "ledger", "network", "runs"];
 const present = () => TABS.filter((name) => !$(`tab-${name}`).hidden);
-let tab = "curves";
+let tab = TABS[0];
 
 function chooseTab(name) {
   tab = name;
@@ -19,6 +19,7 @@ function chooseTab(name) {
 /** Draw the visible tab; a figure needs the width of its element. */
 function draw() {
   if (tab === "curves") refresh();
+  if (tab === "ledger") drawProfiles();
   if (tab === "network") drawMotion();
 }
 
@@ -52,6 +53,7 @@ function setTheme(name) {
 }
 
 function startTabs() {
+  $("tabs").append(...TABS.map((name) => $(`tab-${name}`)));
   $("tab-ledger").hidden = !$("ledger").children.length;
   $("tab-network").hidden = !motion && !$("motionless").textContent;  // a page that never has one
   for (const name of TABS) {
@@ -78,7 +80,7 @@ startTabs();
 startCurves();
 startMotion();
 startRuns();
-if (!follow()) chooseTab("curves");
+if (!follow()) chooseTab(TABS[0]);
 window.addEventListener("hashchange", () => { if (follow()) window.scrollTo(0, 0); });
 let width = innerWidth;
 window.addEventListener("resize", () => {

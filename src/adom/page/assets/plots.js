@@ -86,17 +86,22 @@ function extent(values, log, fromZero) {
 }
 
 /** Draw lines with x, middle, low, high, label, look and diverged. */
-function drawLines(element, lines, {xlabel, xshort, ylabel, xlog, ylog, height}) {
+function drawLines(element, lines, {xlabel, xshort, ylabel, xlog, ylog, height, xticks, yrange}) {
   const drawable = (values, log) => values.map((value) => (log && value <= 0 ? NaN : value));
   const [x0, x1] = extent(lines.map((line) => line.x), xlog, true);
-  const [y0, y1] = extent(lines.flatMap((line) => [line.middle, line.low || [], line.high || []]), ylog, false);
+  const [y0, y1] = yrange || extent(lines.flatMap((line) => [line.middle, line.low || [], line.high || []]), ylog, false);
   const figure = canvas({
     height,
     x_axis_type: xlog ? "log" : "linear", y_axis_type: ylog ? "log" : "linear",
     x_range: new Bokeh.Range1d({start: x0, end: x1}), y_range: new Bokeh.Range1d({start: y0, end: y1}),
     x_axis_label: xlabel, y_axis_label: ylabel,
   });
-  if (!xlog) figure.below[0].formatter = new Bokeh.NumeralTickFormatter({format: "0.[00]a"});
+  if (!xlog || xticks) figure.below[0].formatter = new Bokeh.NumeralTickFormatter({format: "0.[00]a"});
+  if (xticks) {
+    const ticker = new Bokeh.FixedTicker({ticks: xticks});
+    figure.below[0].ticker = ticker;
+    for (const grid of figure.center) if (grid.dimension === 0) grid.ticker = ticker;
+  }
   const renderers = lines.map((line, number) => {
     const colour = colours()[line.look[0]];
     const x = drawable(line.x, xlog), y = drawable(line.middle, ylog);
