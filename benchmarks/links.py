@@ -24,8 +24,8 @@ def links(network):
     n = adom.networks
     return {
         "perfect": network,
-        "2 late": n.delayed(network, 2),
-        "0 to 2 late": n.delayed(network, 2, varying=True),
+        "2 rounds late": n.delayed(network, 2),
+        "0 to 2 rounds late": n.delayed(network, 2, varying=True),
         "8 bits": n.quantised(network, 8),
         "2 bits": n.quantised(network, 2),
         "largest 40%": n.sparsified(network, 0.4),
@@ -80,7 +80,8 @@ def picture(problem, network, path):
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
     kinds = {**links(network), **stalling(network)}
-    for number, name in enumerate(("perfect", "2 late", "8 bits", "2 bits", "largest 40%", "random 40%, no feedback")):
+    shown = ("perfect", "2 rounds late", "8 bits", "2 bits", "largest 40%", "random 40%, no feedback")
+    for number, name in enumerate(shown):
         run = adom.solve(problem, kinds[name], "adom", "unit", rounds=2500, record_every=5)
         left.semilogy(run.history["round"], relative(run), color=f"C{number}", label=name)
         right.semilogy(run.history["floats_sent"], relative(run), color=f"C{number}")

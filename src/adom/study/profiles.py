@@ -62,7 +62,7 @@ def costs_by_instance(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame"
 def ratios_to_best(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
     """Return `costs_by_instance` over the least cost of each instance; infinite where a method, or all, failed.
 
-    Where the best solved an instance at no cost, all others are infinitely dear.
+    Where the best solved an instance at no cost, all others count as an infinite multiple of it.
     """
     costs = costs_by_instance(table, cost)
     ratios = costs.div(costs.min(axis=1), axis=0)

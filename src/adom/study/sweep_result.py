@@ -131,7 +131,7 @@ class Sweep:
 
         Fewest rounds (or the cost `by`) to the target come first; ties, and settings that did not reach it, are ranked
         by their last error. Those that diverged or were growing, on most seeds, come last. A seed on which a setting
-        missed the target, diverged, was growing or was refused counts as infinitely dear, so that a setting has a
+        missed the target, diverged, was growing or was refused counts as an infinite cost, so that a setting has a
         median cost only where most seeds have one.
 
         ``seeds`` says on how many a setting was judged, ``reached`` on how many it met the target, and
