@@ -118,6 +118,23 @@ def test_a_comparison_over_seeds_has_a_panel_for_each_network_and_its_own_order(
     assert len(read([tmp_path / "tuned"]).runs) == 7  # what only tuned is not judged
 
 
+def test_runs_of_one_label_are_one_line_under_its_newest_title(folders, tmp_path):
+    for name, kind_of, seeds in (("compared", "compare", 2), ("seeds", "sweep", 3)):
+        shutil.copytree(folders / name, tmp_path / name)
+        files = [path for path in (tmp_path / name / "members").iterdir() if adom.load(path).label == "DIGing"]
+        renamed = [path for path in files if adom.load(path).provenance[kind_of]["label"] == "diging"]
+        run = adom.load(renamed[-1])
+        provenance = {**run.provenance, "created": "2999-01-01T00:00:00Z"}
+        provenance["method"] = {**provenance["method"], "title": "Better name"}
+        replace(run, provenance=provenance).save(renamed[-1])
+        content = read([tmp_path / name])
+        lines = [line for panels in content.figures[0].pages.values() for place in panels for line in place.lines]
+        assert {len(line.runs) for line in lines} == {seeds}
+        assert "DIGing" not in " ".join(line.label for line in lines)
+        assert any(line.label.startswith("Better name") for line in lines)
+        assert "DIGing" not in {run.cells["method"] for run in content.runs}
+
+
 def test_files_are_drawn_together_and_like_ones_numbered(folders, tmp_path):
     path = folders / "solve" / "result.npz"
     (tmp_path / "other.npz").write_bytes(path.read_bytes())

@@ -19,6 +19,7 @@ from adom.run.progress import Interrupt
 from adom.run.tuning import transferred
 from adom.study import compare as module
 from adom.study import comparison_runs
+from adom.study import sweep as sweeping
 from adom.study.comparison import INTERRUPTED, Comparison
 from adom.study.comparisons import Comparisons
 from adom.study.instances import Instance
@@ -565,6 +566,21 @@ class Own(Method):
     def step(self, state, oracle, gossip):
         x = gossip.average(state.x - self.a * oracle.gradient(state.x))
         return State(x), x
+
+
+def test_a_method_with_a_new_title_has_it_everywhere_though_nothing_runs_again(tmp_path, drawn, monkeypatch):
+    arguments = {"rounds": 20, "seeds": 2, "folder": tmp_path / "members"}
+    adom.compare(quadratic, drawn, [Own], **arguments)
+    adom.sweep(quadratic(0), drawn, [Own], factors={"a": [0.5, 1]}, rounds=20, folder=tmp_path / "swept")
+    monkeypatch.setattr(Own, "title", "Better name")
+    for _ in range(2):  # more seeds, and none
+        found = adom.compare(quadratic, drawn, [Own], **arguments | {"seeds": 3})
+        assert {run.label for run in found.results.values()} == {"Better name"}
+        assert {adom.load(path).label for path in (tmp_path / "members").iterdir()} == {"Better name"}
+    monkeypatch.setattr(sweeping, "solve_many", None)
+    swept = adom.sweep(quadratic(0), drawn, [Own], factors={"a": [0.5, 1]}, rounds=20, folder=tmp_path / "swept")
+    assert {run.label for run in swept.results.values()} == {"Better name"}
+    assert {adom.load(path).label for path in (tmp_path / "swept").iterdir()} == {"Better name"}
 
 
 def test_a_changed_formula_of_an_own_method_is_run_again(tmp_path, drawn, monkeypatch):

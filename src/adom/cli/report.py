@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 MOST = 200
 """Runs of a folder that are tried for the network in motion."""
-HINT = "`adom solve` leaves config.toml beside its result; `adom report` on that folder shows the network in motion"
+HINT = (
+    "commands leave it beside what they write; of results that were saved from Python, "
+    "adom.replay(result, problem, network) gives the motion"
+)
 
 
 def report(
@@ -87,6 +90,7 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
 def _replay(path: Path) -> "Motion":
     """Run the first stretch of a saved run again."""
     from ..page import report as reports
+    from ..page.groups import is_search
     from ..paper.report import replay_panel
     from ..run.endings import LOST
     from ..run.result import load
@@ -98,7 +102,7 @@ def _replay(path: Path) -> "Motion":
     folder = path.parent if kind == "file" else path
     if not (folder / "config.toml").is_file():
         raise InputError(f"{path} has no config.toml beside it that says how it was made; {HINT}")
-    files = [path] if kind == "file" else sorted(folder.glob("members/*.npz" if kind == "sweep" else "*.npz"))
+    files = [path] if kind == "file" else reports.run_files(path, kind)
     errors, runs = [], []
     for file in files[:MOST]:
         try:
@@ -107,6 +111,7 @@ def _replay(path: Path) -> "Motion":
             errors.append(error)
     if not runs:
         raise errors[0]
+    runs = [run for run in runs if not is_search(run)] or runs
     # ADOM's best run that did not fail comes first.
     runs.sort(key=lambda run: (run.status in LOST, run.provenance["method"]["name"] != "adom", reports.rank(run)))
     replay.check_size((runs[0].provenance.get("problem") or {}).get("nodes") or 0)  # before anything large is built
@@ -138,7 +143,10 @@ def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
     def built(problem: str, network: str, seed: int | None) -> "tuple[Problem, Network]":
         configs = networks_of(settings, {}, file)
         if network not in configs:
-            raise InputError(f"the run is on the network {network}, and {file} has {', '.join(configs)}; {HINT}")
+            raise InputError(
+                f"the run is on the network {network}, and {file} has {', '.join(configs)}; "
+                "put the config.toml there that was written with it"
+            )
         (net,) = networks_by_seed({network: configs[network]}, drawn=drawn).values()
         on = problem_by_seed(settings, net, drawn=drawn, ways=bool(ways))
         made = on if not callable(on) else on(seed, problem) if ways else on(seed)

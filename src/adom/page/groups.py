@@ -1,7 +1,7 @@
 """Runs that differ in the seed alone, put together: members of a comparison or a sweep as lines over seeds."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,6 @@ def place_of(result: Result) -> Place | None:
     """Return the problem and the network of a run of a comparison over seeds, by name."""
     at = result.provenance.get("compare")
     return None if at is None else (str(at["problem"]), str(at["network"]))
-
-
-def seed_of(result: Result) -> int | None:
-    """Return the seed that a run was drawn with."""
-    compared, swept, network = (result.provenance.get(part) or {} for part in ("compare", "sweep", "network"))
-    seed = (compared or network).get("seed") if swept.get("seed") is None else swept["seed"]
-    return None if seed is None else int(seed)
 
 
 def is_search(result: Result) -> bool:
@@ -88,20 +81,30 @@ def row_of(result: Result) -> tuple[str, ...]:
     return (str(at.get("problem")), str(at.get("network")), "" if seed is None else str(seed), str(at.get("label")))
 
 
-def label_of(result: Result, otherwise: str) -> str:
-    """Return the label of a run in its comparison."""
-    at = result.provenance.get("compare")
-    return otherwise if at is None else title(str(at["label"]), result)
+def label_of(result: Result) -> str | None:
+    """Return the label that the method of a run has in its comparison or sweep; None where it is of neither."""
+    provenance = result.provenance
+    label = (provenance.get("compare") or provenance.get("sweep") or {}).get("label")
+    return None if label is None else str(label)
+
+
+def titles(results: Iterable[Result]) -> dict[str, str]:
+    """Return what the methods of comparisons and sweeps are called, by label: as the newest run of each has it."""
+    newest: dict[str, Result] = {}
+    for result in sorted(results, key=lambda each: str(each.provenance.get("created") or "")):
+        if (label := label_of(result)) is not None:
+            newest[label] = result
+    return {label: title(label, result) for label, result in newest.items()}
 
 
 def runs_by_line(results: Sequence[Result], labels: Sequence[str]) -> list[list[int]]:
     """Return the numbers of the runs of each line: together those that differ in the seed alone, and have one."""
     groups: dict[str, list[int]] = {}
     for number, (result, label) in enumerate(zip(results, labels, strict=True)):
-        key = same_but_seed(result, label) if seed_of(result) is not None else f"run {number}"
+        key = same_but_seed(result, label) if result.seed is not None else f"run {number}"
         groups.setdefault(key, []).append(number)
     parts = []
     for group in groups.values():
-        seeds = {seed_of(results[number]) for number in group}
+        seeds = {results[number].seed for number in group}
         parts += [group] if len(seeds) == len(group) else [[number] for number in group]
     return parts

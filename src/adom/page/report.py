@@ -94,6 +94,8 @@ def read(
     sources: list[str] = []
 
     def add(name: str, title: str, loaded: Sequence[ResultFile], source: str) -> None:
+        called = groups.titles(file.result for file in loaded)
+        loaded = [replace(file, label=called.get(groups.label_of(file.result) or "", file.label)) for file in loaded]
         figures.append(_figure(name, title, loaded))
         runs.extend(run_row(file, name, **_position(file.result)) for file in loaded)
         sources.append(source)
@@ -128,12 +130,17 @@ def _short_names(folders: Sequence[Path]) -> dict[Path, str]:
     return {path: f"{path.name} #{number}" for number, path in enumerate(folders, 1)}
 
 
+def run_files(path: Path, what: str) -> list[Path]:
+    """Return the files of a folder's runs: those that its table names, or all; "sweep" or "folder" is its kind."""
+    paths = _results(path / "members" if what == "sweep" else path)
+    named = set(_table(path).get(FILE, ())) - {""}  # others may be kept there for another comparison or sweep
+    return [file for file in paths if file.name in named] or paths
+
+
 def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], None]) -> list[ResultFile]:
     """Read the results of a folder, in the order and with the labels of its table if there is one."""
     labels = [] if what == "sweep" else _labels(path)
-    paths = _results(path / "members" if what == "sweep" else path)
-    named = set(_table(path).get(FILE, ())) - {""}  # others may be kept there for another comparison or sweep
-    paths = [file for file in paths if file.name in named] or paths
+    paths = run_files(path, what)
     listed = {path / name: label for label, name in file_names(labels).items()}
     order = {file: position for position, file in enumerate(listed)}
     paths.sort(key=lambda file: order.get(file, len(order)))
@@ -186,7 +193,7 @@ def _table(path: Path) -> "pd.DataFrame":
 def _position(result: Result) -> dict[str, Any]:
     """Return problem, network and seed of a run of a comparison over seeds, as cells of the table of runs."""
     place = groups.place_of(result)
-    return {} if place is None else {"panel": " on ".join(place), "seed": groups.seed_of(result)}
+    return {} if place is None else {"panel": " on ".join(place), "seed": result.seed}
 
 
 def _methods(runs: Sequence[Run]) -> str:
@@ -288,7 +295,7 @@ def tell_apart(files: Sequence[ResultFile], traits: Sequence[dict[str, str]]) ->
 
 def _base_label(file: ResultFile) -> str:
     name = file.result.provenance.get("method", {}).get("name")
-    return groups.label_of(file.result, file.label if file.label and file.label != name else file.result.label)
+    return file.label if file.label and file.label != name else file.result.label
 
 
 def _common(results: Sequence[Result]) -> str:

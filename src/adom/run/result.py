@@ -78,6 +78,13 @@ class Result:
         return str(self.provenance["method"]["title"])
 
     @property
+    def seed(self) -> int | None:
+        """The seed that the run was drawn with: of a comparison or a sweep, or else of the network; None without one."""
+        compared, swept, network = (self.provenance.get(part) or {} for part in ("compare", "sweep", "network"))
+        seed = (compared or network).get("seed") if swept.get("seed") is None else swept["seed"]
+        return None if seed is None else int(seed)
+
+    @property
     def measure(self) -> str:
         """The column that says how near a run came: "error", or "gradient_norm" where the solution is unknown.
 

@@ -21,7 +21,7 @@ from ..run.result import Result
 from ..run.solve import solve, solve_many
 from ..run.tuning import transferred
 from .instances import Instance
-from .methods import LabelledMethod
+from .methods import LabelledMethod, under_its_title
 from .store import Keys, Store
 
 AnyNetwork = Network | DirectedNetwork
@@ -118,10 +118,9 @@ class Runner:
             if stored is None:
                 pending.append(run)
             else:
-                described = _described(run, keys[id(run)], stored)
-                if (
-                    described.provenance["compare"] != stored.provenance["compare"]
-                ):  # under a name that has changed since
+                described = _described(run, keys[id(run)], under_its_title(stored, run.cls))
+                names = ("compare", "method")
+                if any(described.provenance[name] != stored.provenance[name] for name in names):  # changed since
                     self.store.keep(keys[id(run)], described)
                 yield run, described
         for part in self._parts(pending):

@@ -9,6 +9,7 @@ from ..algorithms import METHODS, Method
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import parse_oracle
 from ..run.request import AUTO, method_type
+from ..run.result import Result
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,14 @@ class LabelledMethod:
     def own(self, settings: Mapping[str, Any], default: Any) -> Any:
         """Return the entry of this method in settings by label or by the method's name."""
         return settings.get(self.label, settings.get(self.cls.name, default))
+
+
+def under_its_title(result: Result, cls: type[Method]) -> Result:
+    """Return a result under the title that its method has by now; it may have been kept under another."""
+    method = result.provenance["method"]
+    if method["title"] == cls.title:
+        return result
+    return replace(result, provenance={**result.provenance, "method": {**method, "title": cls.title}})
 
 
 def read_methods(methods: Any) -> list[LabelledMethod]:

@@ -16,6 +16,7 @@ from ..run.result import Result
 from ..run.solve import solve_many
 from ..util.checks import check_whole
 from .members import Member, SweepSpec, check_rtol, expand
+from .methods import under_its_title
 from .store import Keys, Store
 from .sweep_result import Sweep
 
@@ -135,8 +136,12 @@ def _run(
     batch: int,
 ) -> tuple[dict[int, Result], bool]:
     """Return the results of members, stored or run now, by number; and whether Ctrl-C ended the sweep."""
-    stored = {member.number: store.find(keys[member.number]) for member in members}
-    results = {number: result for number, result in stored.items() if result is not None}
+    results = {}
+    for member in members:
+        if (stored := store.find(keys[member.number])) is not None:
+            results[member.number] = under_its_title(stored, member.cls)
+            if results[member.number] is not stored:
+                store.keep(keys[member.number], results[member.number])
     with Progress(len(members), "sweep", request.progress, "members") as bar:
         bar.update(len(results))
 
