@@ -50,6 +50,14 @@ def test_runs_differ_in_colour_and_name() -> None:
     assert names[-1] == "ADOM (unit with eta=0.5, oracle gd:1)"
 
 
+def test_runs_of_a_comparison_are_told_apart_by_its_seeds() -> None:
+    runs = [made([1.0, k], compare={"problem": "p", "network": "ring", "seed": k}) for k in (3, 4)]
+    assert legend(convergence(runs))[:2] == ["ADOM (unit, oracle gd:1), seed 3", "ADOM (unit, oracle gd:1), seed 4"]
+    there = made([1.0, 9.0], compare={"problem": "p", "network": "star", "seed": 4})
+    names = legend(convergence([*runs, there], labels=["a"] * 3))
+    assert names[:3] == ["a, p on ring, seed 3", "a, p on ring, seed 4", "a, p on star"]
+
+
 def test_many_runs_without_consensus_differ_in_every_way() -> None:
     runs = [made([1.0, 10.0**-k], title=f"M{k}", oracle=None if k % 2 else "auto") for k in range(11)]
     labels = [f"method {k}" for k in range(11)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..algorithms import METHODS
 from ..errors import InputError
-from ..plot.curves import numbered
+from ..plot.curves import told_apart
 from ..run.progress import Progress
 from ..run.result import Result, load
 from ..study.metrics import relative_errors
@@ -281,16 +281,7 @@ def _traits(result: Result) -> dict[str, str]:
 
 def tell_apart(files: Sequence[ResultFile], traits: Sequence[dict[str, str]]) -> list[str]:
     """Return a distinct label for each run: its own or its method, and the traits in which runs of one label differ."""
-    labels = [_base_label(file) for file in files]
-    for trait in traits[0] if traits else ():
-        values: dict[str, set[str]] = {}
-        for label, own in zip(labels, traits, strict=True):
-            values.setdefault(label, set()).add(own[trait])
-        labels = [
-            f"{label}, {own[trait]}" if len(values[label]) > 1 and own[trait] else label
-            for label, own in zip(labels, traits, strict=True)
-        ]
-    return numbered(labels)
+    return told_apart([_base_label(file) for file in files], traits)
 
 
 def _base_label(file: ResultFile) -> str:

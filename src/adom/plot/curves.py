@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +60,8 @@ def convergence(
         Without it only the errors are drawn, told apart by colour, line style and marker: for many runs.
     labels : sequence of str, optional
         Names of the runs in the legend; by default the methods' titles. Parameters and oracle are added where the
-        runs differ in them, and stand above the legend where they do not.
+        runs differ in them, and stand above the legend where they do not; so are problem, network and seed of a
+        comparison where they alone differ.
     ax : matplotlib axes, optional
         To draw one panel into; by default a figure of its own.
     style : str, optional
@@ -174,7 +175,7 @@ def _columns(longest: int, inches: float, consensus: bool) -> int:
 
 
 def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[str, list[str]]:
-    """Return the settings that labelled runs share, and a distinct name for each; numbered where nothing differs."""
+    """Return the settings that labelled runs share, and a distinct name for each."""
     names = [result.label for result in results] if labels is None else list(labels)
     protocols = [result.protocol for result in results]
     oracles = [str(result.provenance.get("oracle") or "") for result in results]
@@ -188,7 +189,36 @@ def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[s
     for number, (protocol, oracle) in enumerate(zip(protocols, oracles, strict=True)):
         extra = ", ".join(part for part in (protocol, oracle and f"oracle {oracle}") if part)
         names[number] += f" ({extra})" if extra else ""
-    return ", ".join(common), numbered(names)
+    return ", ".join(common), told_apart(names, [_instance(result) for result in results])
+
+
+def _instance(result: "Result") -> dict[str, str]:
+    """Return the instance of a comparison that a run is of, in words."""
+    at = result.provenance.get("compare")
+    return {
+        "place": "" if at is None else f"{at['problem']} on {at['network']}",
+        "seed": "" if result.seed is None else f"seed {result.seed}",
+    }
+
+
+def told_apart(names: Sequence[str], traits: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return distinct names: with the traits in which those of one name differ, and numbered where nothing differs.
+
+    Examples
+    --------
+    >>> told_apart(["a", "a", "b", "b"], [{"seed": "seed 0"}, {"seed": "seed 1"}, {"seed": ""}, {"seed": ""}])
+    ['a, seed 0', 'a, seed 1', 'b #1', 'b #2']
+    """
+    names = list(names)
+    for trait in traits[0] if traits else ():
+        values: dict[str, set[str]] = {}
+        for name, own in zip(names, traits, strict=True):
+            values.setdefault(name, set()).add(own[trait])
+        names = [
+            f"{name}, {own[trait]}" if len(values[name]) > 1 and own[trait] else name
+            for name, own in zip(names, traits, strict=True)
+        ]
+    return numbered(names)
 
 
 def numbered(names: Sequence[str]) -> list[str]:

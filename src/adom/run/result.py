@@ -79,7 +79,7 @@ class Result:
 
     @property
     def seed(self) -> int | None:
-        """The seed that the run was drawn with: of a comparison or a sweep, or else of the network; None without one."""
+        """The seed that the run was drawn with: of a comparison, a sweep or else its network; None without one."""
         compared, swept, network = (self.provenance.get(part) or {} for part in ("compare", "sweep", "network"))
         seed = (compared or network).get("seed") if swept.get("seed") is None else swept["seed"]
         return None if seed is None else int(seed)
