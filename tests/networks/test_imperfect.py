@@ -1,6 +1,7 @@
 """Networks with messages that are late, coarse, partial or noisy: what they say of themselves, and what is refused."""
 
 import json
+from html import unescape
 
 import numpy as np
 import pytest
@@ -65,6 +66,16 @@ def test_recipes_make_the_same_network_again():
 def test_what_is_refused(make, message):
     with pytest.raises(adom.InputError, match=message):
         make()
+
+
+def test_a_network_says_what_its_links_do():
+    links = delayed(sparsified(quantised(ring(5), 8), 0.5, "random"), 1)
+    called = "delayed(sparsified(quantised(ring, bits=8), keep=0.5, choice='random'), rounds=1)"
+    assert repr(links) == f"LossyNetwork({called}, nodes=5, graphs=1, period=1, edges=5)"
+    assert called in unescape(links._repr_html_())
+    assert repr(adom.networks.alternate([ring(5)] * 5, every=2)).startswith(
+        "Network(alternate(ring, ring, ring, ..., e"
+    )
 
 
 def test_directed_networks_are_refused():

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import NamedTuple
 
 import networkx as nx
@@ -566,6 +567,12 @@ class Own(Method):
     def step(self, state, oracle, gossip):
         x = gossip.average(state.x - self.a * oracle.gradient(state.x))
         return State(x), x
+
+
+def test_a_notebook_shows_the_target_and_keeps_lines_apart(both):
+    card = unescape(both._repr_html_())
+    assert "which draw the problem and the network<br>medians, and [least, greatest] rounds" in card
+    assert f"quadratic on geometric, to a relative error of {both.targets['quadratic', 'geometric']:.3g}" in card
 
 
 def test_a_method_with_a_new_title_has_it_everywhere_though_nothing_runs_again(tmp_path, drawn, monkeypatch):

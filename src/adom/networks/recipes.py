@@ -10,6 +10,11 @@ Maker = TypeVar("Maker", bound=Callable[..., Any])
 GENERATORS: dict[str, Callable[..., Any]] = {}
 """Functions that can be called again with the arguments that stand in a recipe."""
 
+HIDDEN = {"seed", "graphs"}
+"""Arguments that a name leaves out."""
+SHOWN = 3
+"""The most networks that a name lists."""
+
 
 def generator(make: Maker) -> Maker:
     """Register a function whose parameters are named as in the recipes of its networks."""
@@ -21,6 +26,31 @@ def buildable(recipe: dict[str, Any]) -> bool:
     """Return whether `rebuild` can make the network of a recipe: no part of it was given as graphs."""
     parts = [*recipe.get("networks", []), *([recipe["network"]] if "network" in recipe else [])]
     return recipe.get("generator") in GENERATORS and all(map(buildable, parts))
+
+
+def called(recipe: dict[str, Any]) -> str:
+    """Return a network's name: that of its generator, or the calls that made it of others, with what they were given.
+
+    Choices that are the usual ones are left out.
+
+    Examples
+    --------
+    >>> from adom.networks import delayed, quantised, ring
+    >>> called(ring(4).recipe), called(delayed(quantised(ring(4), 6, feedback=False), 2).recipe)
+    ('ring', 'delayed(quantised(ring, bits=6, feedback=False), rounds=2)')
+    """
+    name = str(recipe.get("generator", "network"))
+    parts = [*recipe.get("networks", []), *([recipe["network"]] if "network" in recipe else [])]
+    if not parts or name not in GENERATORS:
+        return name
+    inside = [called(part) for part in parts[:SHOWN]] + ["..."] * (len(parts) > SHOWN)
+    usual = {key: parameter.default for key, parameter in signature(GENERATORS[name]).parameters.items()}
+    given = []
+    for key, value in recipe.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if key in {*usual} - HIDDEN and (number or (isinstance(value, bool | str) and value != usual[key])):
+            given.append(f"{key}={value!r}")
+    return f"{name}({', '.join([*inside, *given])})"
 
 
 def rebuild(recipe: dict[str, Any], seed: int) -> Any:

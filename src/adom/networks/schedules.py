@@ -172,7 +172,7 @@ def failing(
     --------
     >>> from adom.networks import complete, ring
     >>> failing(complete(10), 0.5, graphs=100)
-    Network(failing, nodes=10, graphs=100, period=100, edges=...)
+    Network(failing(complete, probability=0.5), nodes=10, graphs=100, period=100, edges=...)
     >>> failing(ring(10), 0.3, graphs=100).window, failing(ring(10), 0.3, graphs=100, repair=True).window
     (6, 1)
     """

@@ -11,7 +11,7 @@ from ..util.cards import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
 from ..util.checks import check_whole
 from .lazy import Pool
 from .links import Floats, Ints, Longs, frozen
-from .recipes import buildable, rebuild
+from .recipes import buildable, called, rebuild
 
 if TYPE_CHECKING:
     from ..plot.display import Figure
@@ -211,9 +211,8 @@ class GraphSequence:
         return Animation(self, rounds, values, interval, label, style)
 
     def __repr__(self) -> str:
-        name = self.recipe.get("generator", "network")
         size = f"nodes={self.nodes}, graphs={self.graphs}, period={self.period}, {self._links}={self._pool.typical}"
-        return f"{type(self).__name__}({name}, {size})"
+        return f"{type(self).__name__}({called(self.recipe)}, {size})"
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {
@@ -224,10 +223,11 @@ class GraphSequence:
             "chi": self.chi if self.chi_known or self.chi_quick else "not computed yet",
         }
         recipe = self.recipe
-        name = recipe.pop("generator", "network")
-        plain = {key: value for key, value in recipe.items() if isinstance(value, int | float | str)}
+        plain = {
+            key: each for key, each in recipe.items() if isinstance(each, int | float | str) and key != "generator"
+        }
         facts |= {key: value for key, value in plain.items() if key not in facts and len(str(value)) <= 80}
-        return card(type(self).__name__, name, facts, self._picture())
+        return card(type(self).__name__, called(recipe), facts, self._picture())
 
     def _picture(self) -> Markup | str:
         """Return the graph of round 0 for a notebook, if it is small and at hand."""

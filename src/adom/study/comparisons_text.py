@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..util.cards import card, grid
+from ..util.cards import Markup, card, escaped, grid
 from ..util.text import format_count, format_short
 from .comparison import ERROR_HEAD, INTERRUPTED
 from .metrics import COSTS, aim
@@ -38,8 +38,8 @@ def as_text(found: "Comparisons") -> str:
     else:
         for place, rows in places:
             heads = ["method", "rounds", "reached", "gradients", "floats", "seconds", ERROR_HEAD]
-            heading = f"{' on '.join(place)}, to {aim(found.targets[place], any(row['reached'] for row in rows))}"
-            parts.append(f"{textwrap.fill(heading, WIDTH)}\n{text_table(heads, _cells(found, rows), SPARE)}")
+            heading = textwrap.fill(_heading(found, place, rows), WIDTH)
+            parts.append(f"{heading}\n{text_table(heads, _cells(found, rows), SPARE)}")
     if len(found.places) > 1:
         parts.append(f"all {_instances(found)}\n{text_table(*_ranks(found, 'rounds'))}")
     return "\n\n".join(parts)
@@ -49,10 +49,11 @@ def as_html(found: "Comparisons") -> str:
     """Return the same tables for a notebook."""
     heads = ["rounds", "reached", "gradients", "floats", "seconds", ERROR_HEAD]
     tables = [
-        grid([f"{' on '.join(place)}, to {aim(found.targets[place], True)}", *heads], _cells(found, rows))
+        grid([_heading(found, place, rows), *heads], _cells(found, rows))
         for place, rows in found.rows_by_place("rounds")
     ]
-    return card("Comparisons", "; ".join(_about(found)), {}, below="".join(tables))
+    about = Markup("".join(f"<br>{escaped(line)}" for text in _about(found) for line in text.splitlines()))
+    return card("Comparisons", about, {}, below="".join(tables))
 
 
 def as_latex(found: "Comparisons", cost: str, ranks: bool, caption: str | None, label: str) -> str:
@@ -92,6 +93,11 @@ def _about(found: "Comparisons") -> list[str]:
     lines += [textwrap.fill(f"outside of their proofs: {found.outside}", WIDTH)] if found.outside else []
     lines += list(filter(None, [unfinished(found)]))
     return lines + [textwrap.fill(f"{label} did not run: {reason}", WIDTH) for label, reason in found.skipped.items()]
+
+
+def _heading(found: "Comparisons", place: tuple[str, str], rows: Rows) -> str:
+    """Return the problem, the network and the target in words."""
+    return f"{' on '.join(place)}, to {aim(found.targets[place], any(row['reached'] for row in rows))}"
 
 
 def _instances(found: "Comparisons") -> str:
