@@ -156,7 +156,7 @@ def _command(name: str, command: Any, explained: dict[tuple[str, ...], str]) -> 
         if first == name:
             panels.setdefault(panel, []).append((shown, text))
         else:
-            repeated.setdefault(first, []).append(f"`{shown.partition(' ')[0]}`")
+            repeated.setdefault(first, []).append(f"`{re.split('[ ,]', shown)[0]}`")
     example = (command.epilog or "").removeprefix("Example: ").replace("\\[", "[").replace("   ", "   # ", 1)
     lines = [f"### adom {name}", "", _summary(command), "", "```text", " ".join(usage), "```", ""]
     lines += ["```sh", example, "```", ""] if example else []

@@ -26,6 +26,7 @@ from support.ranks import ENVIRONMENT, command, needs_mpi
 WHOLE = ("quick-start.md", "own-data.md", "own-network.md", "apart.md")
 """Pages of which the commands are run as well, in the order of the page."""
 DATA = ROOT.parent / "shared" / "data"
+NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?(?:e-?[0-9]+)?"
 COMMAND = typer.main.get_command(app)
 
 
@@ -64,13 +65,47 @@ def test_every_block_says_what_it_is(path):
 
 
 @having("python")
-def test_python_blocks_run(path, tmp_path, monkeypatch):
+def test_python_blocks_run(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     names = run(path, whole=path.name in WHOLE)
     assert names
     if path.name == "comparing.md":
         check_the_students_story(names, path)
+    if path.name == "links.md":
+        assert ["growing" in line for line in capsys.readouterr().out.splitlines()] == [False, True, False]
+
+
+def test_the_quick_start_shows_what_its_first_run_prints(tmp_path, monkeypatch):
+    """The same lines with nearly the same numbers: the last digits of a run are its machine's, and may move others."""
+    monkeypatch.chdir(tmp_path)
+    path = ROOT / "docs" / "quick-start.md"
+    block = next(block for block in blocks(path, "text") if "assumed chi" in block.text)
+    words = next(
+        words for each in blocks(path, "sh") for words in commands(each.text) if words[:2] == ["adom", "solve"]
+    )
+    printed = summary(CliRunner().invoke(app, words[1:], catch_exceptions=False).stdout)
+    shown = summary(block.text)
+    assert list(shown) == [name for name in printed if name in shown]
+    for name, text in shown.items():
+        near = {"seconds": np.inf, "error": 0.5}.get(name, 0.05)
+        given = [
+            [float(number.replace(",", "")) for number in re.findall(NUMBER, each)] for each in (printed[name], text)
+        ]
+        assert given[0] == pytest.approx(given[1], rel=near), (name, printed[name], text)
+        assert re.sub(NUMBER, "", printed[name]).split() == re.sub(NUMBER, "", text).split()
+
+
+def summary(text):
+    """Return what a run prints, by name; what goes on in the next line is put together."""
+    found = {}
+    for line in text.splitlines():
+        name, _, rest = line.strip().partition("  ")
+        if line.startswith("  ") and line[2:3].strip() and rest:
+            found[name] = rest.strip()
+        elif line.strip() and line.startswith("     "):
+            found[[*found][-1]] += f" {line.strip()}"
+    return found
 
 
 def check_the_students_story(names, path):
@@ -234,6 +269,7 @@ def test_the_page_of_methods_is_what_the_table_gives(generate):
 def test_the_page_of_commands_is_what_the_commands_have(generate):
     page = (ROOT / "docs" / "command-line.md").read_text()
     assert page == generate.command_page(page), "run `make docs`"
+    assert not re.findall(r"`[^` ]+,`", page)
     for name, one in COMMAND.commands.items():
         section = page.split(f"### adom {name}\n")[1].split("\n### ")[0]
         for option in one.params:
