@@ -16,6 +16,7 @@ import pytest
 import adom
 from adom.algorithms import method_class
 from adom.errors import InputError
+from adom.paper import reproduce as reproducing
 from adom.paper.plan import make_jobs
 from adom.paper.report import replay_panel
 from adom.paper.reproduce import JobProgress, reproduce, seconds, work_units
@@ -237,6 +238,16 @@ def test_time_left_falls_to_nothing():
     assert left[0] == pytest.approx(4.0, rel=0.2)
     assert left == sorted(left, reverse=True)
     assert (left[-1], progress.count) == (0, 2)
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(monkeypatch, capsys):
+    assert f"every {reproducing.TELL_SECONDS:.0f} seconds" in (HERE.parent / "docs" / "command-line.md").read_text()
+    with JobProgress({"a": 1.0, "b": 3.0}, 5, 1, show=None, name="bench") as progress:
+        progress.tell({"a"})
+        monkeypatch.setattr(reproducing, "TELL_SECONDS", 0.0)
+        progress.tell({"a"})
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in said] == ["adom: 5 of 7 runs", "adom: 6 of 7 runs"]
 
 
 def test_a_panel_whose_links_change_is_shown_in_motion(whole, tmp_path):

@@ -85,6 +85,7 @@ def bench(
         Processes of one thread each; by default one a core. A GPU is used where the environment asks for it
         (``JAX_PLATFORMS=cuda``), by a single process unless more are wanted.
     progress : bool, optional
+        A progress bar; by default on a terminal, and otherwise a line from time to time.
     """
     began = time.perf_counter()
     page.check()
