@@ -114,6 +114,33 @@ def test_names_that_are_taken_are_told_apart():
         submission(record(), record())
 
 
+def test_results_of_others_are_called_after_their_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (Path("anna/results.json"), Path("berta/results.json"), Path("theirs.json"), tmp_path / "results.json"):
+        assert records.called(path) in ("anna", "berta", "theirs", tmp_path.name)
+    shown = [(records.called(Path(name) / "results.json"), submission()) for name in ("anna", "berta")]
+    assert [each.method for each in records.together(submission(), shown)] == ["mine", "mine (anna)", "mine (berta)"]
+
+
+def test_a_smaller_benchmark_does_not_take_the_place_of_a_larger_one(tmp_path, monkeypatch):
+    small = replace(suite.SCALES["quick"], pairs=(PAIR,), rounds=60, target=1e-3)
+    monkeypatch.setitem(suite.SCALES, "quick", small)
+    monkeypatch.setitem(suite.SCALES, "full", replace(small, rounds=70))
+    asked = {"folder": tmp_path, "workers": 1, "progress": False}
+    running.bench(["nids", "diging"], quick=True, protocols=["theory", "unit"], **asked)
+    before = (tmp_path / "results.json").read_bytes()
+    for methods, protocols, count in ((["nids"], ["theory", "unit"], 2), (["nids", "diging"], ["theory"], 2)):
+        with pytest.raises(adom.InputError, match=f"holds results of {count} runs that are not among these, e.g. "):
+            running.bench(methods, quick=True, protocols=protocols, **asked)
+    assert (tmp_path / "results.json").read_bytes() == before
+    running.bench(["nids", "diging", "extra"], quick=True, protocols=["theory", "unit"], **asked)
+    running.bench(["nids"], quick=True, protocols=["theory"], fresh=True, **asked)
+    assert len(list((tmp_path / "results").iterdir())) == 1
+    running.bench(["extra"], protocols=["theory"], **asked)  # the whole suite, after a quick try
+    with pytest.raises(adom.InputError, match="extra with theory on quadratic-10 on geometric; name those too, take"):
+        running.bench(["extra"], quick=True, protocols=["theory"], **asked)
+
+
 def test_a_job_is_a_run_of_solve_and_its_file_is_found_again(tmp_path):
     (tmp_path / "results").mkdir()
     job = Job(*PAIR, "support.own_method:Mine", "theory", 400, 1e-6, code_of("support.own_method:Mine"))

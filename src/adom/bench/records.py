@@ -14,6 +14,8 @@ from ..util.files import atomic
 from . import suite
 
 STATUSES = Literal["converged", "max_rounds", "diverged", "growing", "stalled", "refused"]
+RESULTS = "results.json"
+"""The name of the file."""
 NEARLY = 1 + 1e-9
 """What rounding may add to an error at the target."""
 
@@ -143,6 +145,17 @@ def check_alike(quick: bool, others: Sequence[tuple[str, Submission]]) -> None:
         if submission.quick != quick:
             version = "quick" if submission.quick else "full"
             raise InputError(f"{source} is of the {version} version, and these runs are not; they do not compare")
+
+
+def called(path: Path) -> str:
+    """Return what the results of a file are called: after it, or after its folder where it has its usual name.
+
+    Examples
+    --------
+    >>> called(Path("theirs.json")), called(Path("from_anna/results.json"))
+    ('theirs', 'from_anna')
+    """
+    return (path.resolve().parent.name if path.name == RESULTS else path.stem) or path.stem
 
 
 def together(own: Submission, others: Sequence[tuple[str, Submission]]) -> list[Record]:

@@ -16,11 +16,13 @@ from ..run.request import AUTO
 from ..util.text import format_count
 from . import suite
 from .page import content, ranks
-from .records import Submission, check_alike, read, together, write
+from .records import RESULTS, Submission, called, check_alike, read, together, write
 from .work import Job, Outcome, check_own, code_of, do_unit, label_of, outcome
 
 PROTOCOLS = (AUTO, "theory")
 """Ways to choose parameters that are run."""
+PAGE = "bench.html"
+"""The page that is written beside the file of results."""
 SECONDS = 1.0
 """About how long a run takes on one core."""
 
@@ -65,6 +67,7 @@ def bench(
     folder: str | os.PathLike[str] = "out/bench",
     protocols: Sequence[str] = PROTOCOLS,
     add: Sequence[Path] = (),
+    fresh: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Benchmark:
@@ -81,6 +84,8 @@ def bench(
         Of "auto", "theory" and "unit".
     add : sequence of paths
         Files of results of others, put beside these runs.
+    fresh : bool
+        Remove what the folder holds. Without it a folder with results that these would not contain is refused.
     workers : int, optional
         Processes of one thread each; by default one a core. A GPU is used where the environment asks for it
         (``JAX_PLATFORMS=cuda``), by a single process unless more are wanted.
@@ -90,7 +95,7 @@ def bench(
     began = time.perf_counter()
     page.check()
     target, scale = Path(folder), suite.SCALES["quick" if quick else "full"]
-    others = [(path.stem, read(path)) for path in add]
+    others = [(called(path), read(path)) for path in add]
     check_alike(quick, others)
     absent = suite.missing()
     pairs = [pair for pair in scale.pairs if pair[0] not in absent]
@@ -107,6 +112,9 @@ def bench(
     ]
     if not jobs:
         raise InputError("got no methods or no protocols to run; leave both out for all")
+    if fresh:
+        _clear(target)
+    _check_contains(target, jobs, quick)
     (target / "results").mkdir(parents=True, exist_ok=True)
     pending = [job for job in jobs if not outcome(job, target).done]
     runner = Runner(target, workers or default_workers(), gpu=gpu, do=do_unit)
@@ -117,8 +125,8 @@ def bench(
     submission = _submission(outcomes, scale, quick, runner.lost)
     records = together(submission, others)
     notes = _notes(scale, pairs, absent, chosen, others)
-    written = page.write(content(records, outcomes, scale, notes), target / "bench.html")
-    files = [write(submission, target / "results.json"), written]
+    written = page.write(content(records, outcomes, scale, notes), target / PAGE)
+    files = [write(submission, target / RESULTS), written]
     lost = {job.key: runner.lost[job.key] for job in jobs if job.key in runner.lost}
     return Benchmark(target, outcomes, ranks(records), files, notes, lost, time.perf_counter() - began)
 
@@ -144,6 +152,32 @@ def _check_distinct(methods: Sequence[str], protocols: Sequence[str]) -> None:
                 f"{called[label]} and {method} are both called {label!r}; leave one out, or rename the class"
             )
         called[label] = method
+
+
+def _clear(target: Path) -> None:
+    """Remove what a benchmark has left in a folder."""
+    runs = [path for path in (target / "results").glob("*--*--*") if path.suffix in (".npz", ".json")]
+    for path in (*runs, target / RESULTS, target / PAGE):
+        path.unlink(missing_ok=True)
+
+
+def _check_contains(target: Path, jobs: Sequence[Job], quick: bool) -> None:
+    """Refuse to put a smaller benchmark in the place of a larger one; a quick one makes room for the whole suite."""
+    try:
+        earlier = read(target / RESULTS)
+    except InputError:  # there is none, or it is of another version, or damaged
+        return
+    if earlier.quick and not quick:
+        return
+    asked = {(job.problem, job.network, job.label, job.protocol) for job in jobs} if earlier.quick == quick else set()
+    left = [run for run in earlier.runs if (run.problem, run.network, run.method, run.protocol) not in asked]
+    if left:
+        first = left[0]
+        raise InputError(
+            f"{target} holds results of {format_count(len(left), 'run')} that are not among these, e.g. {first.method} "
+            f"with {first.protocol} on {first.problem} on {first.network}; name those too, take another --out, or "
+            "--fresh to remove them"
+        )
 
 
 def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool, lost: Mapping[str, str]) -> Submission:

@@ -48,6 +48,7 @@ def bench(
     method: Method = None,
     protocols: Protocols = "auto,theory",
     add: Add = None,
+    fresh: Annotated[bool, switch("--fresh", "Do not resume: remove the runs that the folder holds.")] = False,
     schema: Annotated[bool, switch("--schema", "Print the schema of a file of results, and run nothing.")] = False,
     workers: Annotated[
         int | None, number_option("--workers", "Processes; by default one per core.", int, 2, ge=1, le=10_000)
@@ -58,8 +59,9 @@ def bench(
     """Run all methods on a fixed suite of problems and networks.
 
     Every run is saved as soon as it has finished; the same command goes on
-    where it was ended or killed. Writes bench.html with ranks, performance
-    profiles and curves, and results.json, which others can --add to theirs.
+    where it was ended or killed, and one with more methods runs these. Writes
+    bench.html with ranks, performance profiles and curves, and results.json,
+    which others can --add to theirs.
     """
     from . import output
 
@@ -73,7 +75,7 @@ def bench(
 
     from ..bench.run import bench as run_bench
 
-    done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], workers=workers)
+    done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], fresh=fresh, workers=workers)
     for key, reason in done.lost.items():
         output.note(f"{key} could not be run ({reason}); the same command tries it again")
     for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.reason).items():
