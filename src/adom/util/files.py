@@ -6,12 +6,17 @@ regular files of a reasonable size are read here; files are written whole or not
 
 import csv
 import errno
+import hashlib
 import math
 import os
+import platform
+import re
 import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,6 +25,11 @@ from ..errors import InputError, shown
 if TYPE_CHECKING:
     import numpy as np
 
+TEMPORARY = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>[1-9]\d*)\.[a-z0-9_]{8}\.tmp", re.DOTALL)
+"""Names of files that are not whole yet; they say which process writes them."""
+PAUSE, DAY = 60.0, 86400.0
+"""Seconds from one look at a folder for such files to the next, and after which nobody writes them any more."""
+_looked: dict[str, float] = {}
 SETTINGS, DATA = 2**24, 2**33
 """The most bytes of a file of settings, and of one of data."""
 
@@ -106,8 +116,9 @@ def atomic(target: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(target.stat().st_mode):
                 raise IsADirectoryError(errno.EISDIR, "Is a directory")
+        _remove_left_over(target.parent)
         start = f".{target.name[:30]}."  # leaves room where the target's name is as long as a name may be
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=start, suffix=".tmp")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f"{start}{_machine()}-{os.getpid()}.", suffix=".tmp")
         os.close(handle)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write {named(target)}: {reason(error)}; choose another place") from None
@@ -125,3 +136,44 @@ def atomic(target: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+@cache
+def _machine() -> str:
+    """Return a word for the machine, and for the container, within which a process number means something."""
+    try:
+        numbers = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        numbers = ""
+    return hashlib.sha256(f"{platform.node()} {numbers}".encode()).hexdigest()[:8]
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Remove temporary files of processes that were killed: their number is nobody's here, or they are a day old.
+
+    Folders may hold many files and are written to often, so that this is done once in a while.
+    """
+    key, now = os.fspath(folder), time.monotonic()
+    if now - _looked.get(key, -math.inf) < PAUSE:
+        return
+    _looked[key] = now
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if found := TEMPORARY.fullmatch(entry.name):
+                with suppress(OSError):
+                    ended = found["machine"] == _machine() and not _lives(int(found["process"]))
+                    if ended or time.time() - entry.stat(follow_symlinks=False).st_mtime > DAY:
+                        Path(entry.path).unlink()
+
+
+def _lives(process: int) -> bool:
+    """Return whether there is a process of that number; True where that cannot be told."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # somebody else's
+        return True
+    return True
