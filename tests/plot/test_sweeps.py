@@ -30,6 +30,12 @@ def test_curves_show_the_setting_that_is_best_by_its_median_over_seeds():
     assert (figure.axes[0].get_xscale(), figure.axes[0].get_yscale()) == ("log", "log")
 
 
+def test_a_single_place_shows_its_range_too():
+    given = table(factor_eta=[0.5] * 3 + [4.0], setting=[1, 1, 1, 2], rounds_to_target=[10, 20, 30, np.nan])
+    (range_,) = sweep_figure(given, "factor_eta").axes[0].collections
+    assert [[0.5, 10.0], [0.5, 30.0]] in [segment.tolist() for segment in range_.get_segments()]
+
+
 def test_what_never_reached_the_target_is_a_cross():
     given = table(kappa=[10.0, 12.0], rounds_to_target=[5, np.nan])
     axes = sweep_figure(given, "kappa").axes[0]

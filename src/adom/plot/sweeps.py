@@ -168,7 +168,7 @@ def _draw(axes: "Axes", part: "pd.DataFrame", number: int, numeric: bool, scale:
         linestyle=DASHES[number % len(DASHES)] if numeric else "",
         linewidth=1.2 * scale,
     )
-    if (low < high).any() and numeric:
+    if (low < high).any() and numeric and np.isfinite(heights).sum() > 1:
         axes.fill_between(across, low, high, color=COLOURS[place], alpha=0.15, linewidth=0)
     elif (low < high).any():
         axes.vlines(across, low, high, color=COLOURS[place], alpha=0.4, linewidth=2 * scale)

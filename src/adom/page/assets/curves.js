@@ -191,15 +191,15 @@ function drawEnds() {
   table.append(make("thead", {}, make("tr", {}, ...heads.map((text, i) => make("th", {scope: "col", class: i > 1 ? "number" : null}, text)))));
   const body = make("tbody");
   for (const line of lines) {
-    const cells = [...Object.keys(ACROSS).map((axis) => (axis === "round" || line.costs[axis][1] ? spreadOf(line.ends[axis]) : "–")), spreadOf(line.ends[state.up])];
+    const cells = [...Object.keys(ACROSS).map((axis) => (axis === "round" || line.costs[axis][1] ? spreadOf(line.ends[axis]) : ["–"])), spreadOf(line.ends[state.up])];
     body.append(make("tr", {}, make("th", {scope: "row"}, line.label), make("td", {}, line.status.replace("max_rounds", "rounds spent")),
-      ...cells.map((text) => make("td", {class: "number"}, text))));
+      ...cells.map((texts) => make("td", {class: "number"}, ...texts.flatMap((text) => [make("span", {}, text), " "])))));
   }
   table.append(body);
 }
 
-/** A median with the least and the greatest, as the tables of the command line have it (`spread`). */
+/** A median, and the least and the greatest where they differ, as the tables of the command line have them (`spread`). */
 function spreadOf([middle, low, high]) {
-  if (low === high || low === undefined || middle === null) return shown(middle);
-  return `${shown(middle)} [${shown(low)}, ${shown(high)}]`;
+  if (low === high || low === undefined || middle === null) return [shown(middle)];
+  return [shown(middle), `[${shown(low)}, ${shown(high)}]`];
 }
