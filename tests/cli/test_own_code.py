@@ -111,11 +111,16 @@ ENDS = "return State(x, y + g - state.g, g), x"
         ),
         ("unit = theory", "", "the method Mine has no unit(cls, constants); docs/add-a-method has an example of one"),
         ("oracle, gossip", "oracle", "Mine.step takes (self, state, oracle), and is called with (self, state, oracle,"),
-        (ENDS, "return x", "Mine.step must return the next state, with the shapes that init's has"),
+        (ENDS, "return x", "Mine.step must return (State(x=float64[5, 4], y=float64[5, 4], g=float64[5, 4]), float64["),
+        (STEP, "        x, y = state[:2]  # gossip", "Mine.step uses the network in no round, and a run counts rounds"),
     ],
-    ids=["step", "theory", "name", "dataclass", "needs", "vectors", "unit", "signature", "returned"],
+    ids=["step", "theory", "name", "dataclass", "needs", "vectors", "unit", "signature", "returned", "alone"],
 )
-@pytest.mark.parametrize("command", [["solve", "--method"], ["compare", "--methods"]], ids=["solve", "compare"])
+@pytest.mark.parametrize(
+    "command",
+    [["solve", "--method"], ["compare", "--methods"]],
+    ids=["solve", "compare"],
+)
 def test_a_method_that_fails_is_refused_in_one_line(
     refused: Any, command: list[str], old: str, new: str, message: str
 ) -> None:

@@ -44,16 +44,6 @@ def explain(error: Exception) -> None:
     for called, found in _loaded.items():
         if at := place(error, files_of(found)):
             raise InputError(f"{called} fails: {in_words(error, at)}; mend it") from None
-    if isinstance(error, TypeError | ValueError):  # as of a step that returns something else than it should
-        from ..run.user_code import try_steps
-
-        for found in filter(_is_method, _loaded.values()):
-            try:
-                try_steps(found)
-            except InputError:
-                raise
-            except Exception:  # not what has failed here
-                continue
 
 
 def name_of(text: str) -> str:

@@ -17,6 +17,7 @@ from .local.backend import run_settings
 from .request import AUTO, TUNED, Request
 from .result import Result
 from .tuning import tune
+from .user_code import explained
 
 if TYPE_CHECKING:
     from ..data.node_data import NodeData
@@ -93,23 +94,32 @@ def solve(
     'converged'
     """
     request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor, follow)
-    source: Any = problem
-    if engine == "mpi":
+    with explained(method, problem, dtype):
+        return _solve(problem, network, method, parameters, request, checkpoints)
+
+
+def _solve(
+    problem: Any, network: Any, method: Any, parameters: Any, request: Request, checkpoints: "Checkpoints | None"
+) -> Result:
+    """Solve with arguments that are not checked yet, but for the request."""
+    if request.engine == "mpi":
         if _lies_apart(problem):
             from .ranks.fit import fit_on_ranks
 
-            return fit_on_ranks(source, network, method, parameters, request, checkpoints)
+            return fit_on_ranks(problem, network, method, parameters, request, checkpoints)
         from .ranks.solve import solve_on_ranks
 
-        return solve_on_ranks(source, network, method, parameters, request, checkpoints)
+        return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
-        raise InputError(f"checkpoints are written by engine 'mpi' alone, got engine={engine!r}; leave them out")
+        raise InputError(
+            f"checkpoints are written by engine 'mpi' alone, got engine={request.engine!r}; leave them out"
+        )
     check_pair(problem, network, directed=True)
     if _lies_apart(problem):
         from .ranks.fit import fit_here
 
-        return fit_here(source, network, method, parameters, request)
-    whole = (problem if isinstance(problem, Problem) else source.whole()).as_it_is()
+        return fit_here(problem, network, method, parameters, request)
+    whole = (problem if isinstance(problem, Problem) else problem.whole()).as_it_is()
     chosen = make_method(whole, network, method, parameters)
     if isinstance(method, Method):
         return run_settings([chosen], [whole], network, "given", request)[0]
@@ -182,4 +192,5 @@ def solve_many(
                 f"solve_many got {len(values)} values of {name} for {len(methods)} settings; give one, or one each"
             )
     request = Request(oracle, rounds, None, record_every, "local", dtype, progress)
-    return run_settings(methods, problems, network, "given", request, tols, finished)
+    with explained(methods[0], problems[0], dtype):
+        return run_settings(methods, problems, network, "given", request, tols, finished)

@@ -1,13 +1,19 @@
-"""Programs of methods that users have written, by which caches and stores notice a change of their code."""
+"""Methods that users have written: the program of a step, by which caches and stores notice a change, and its checks.
 
-from dataclasses import fields
-from typing import Any
+A step is made once without numbers, on stand-ins for oracle and network. Of that JAX makes the program, and it shows
+whether the step does what every step does.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..algorithms import Method
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..util.programs import Program, cached_for, program
 from .bare import bare
 from .windows import plain
@@ -22,47 +28,156 @@ def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> P
     changed. Hyper-parameters are arguments of the program.
     """
     cls = type(plain(method))
-    if cls.__module__.partition(".")[0] == "adom":
-        return Program()
-    return code_of_class(cls, nodes, dim, dtype)
+    return code_of_class(cls, nodes, dim, dtype) if _is_own(cls) else Program()
+
+
+def _is_own(cls: type[Method]) -> bool:
+    """Return whether a user has written a method."""
+    return cls.__module__.partition(".")[0] != "adom"
 
 
 def code_of_class(cls: type[Method], nodes: int, dim: int, dtype: str = "float64") -> Program:
-    """Return the program of a method's class, whatever its hyper-parameters are."""
-    return program(*_first_step(cls, nodes, dim, dtype))
+    """Return the program of a method's class, whatever its hyper-parameters are.
+
+    A step that does not do what every step does is refused; one that JAX cannot read fails in the run itself.
+    """
+    step = _FirstStep(cls, nodes, dim, dtype)
+    code = program(step, *step.arguments)
+    step.check()
+    return code
 
 
-def try_steps(cls: type[Method], nodes: int = 4, dim: int = 3) -> None:
+def try_steps(cls: type[Method], nodes: int = 4, dim: int = 3, dtype: str = "float64") -> None:
     """Begin and make a step without numbers; what a user's own method raises comes through.
 
-    A step that returns something else than the next state and an iterate is refused.
+    A step that does not do what every step does is refused.
     """
-    function, *arguments = _first_step(cls, nodes, dim, "float64")
+    step = _FirstStep(cls, nodes, dim, dtype)
     with jax.enable_x64(True), cached_for(object()):
-        state, after, _ = jax.eval_shape(function, *arguments)
-    fine = isinstance(after, tuple) and len(after) == 2 and _shapes(after[0]) == _shapes(state)
-    if not fine or getattr(after[1], "shape", None) != (nodes, dim):
+        jax.eval_shape(step, *step.arguments)
+    step.check()
+
+
+def try_own(method: Any, problem: Any, dtype: str) -> None:
+    """Try the steps of a method that a user has written, given as class or instance, with the sizes of a problem."""
+    cls = type(method) if isinstance(method, Method) else method
+    if isinstance(cls, type) and issubclass(cls, Method) and _is_own(cls):
+        try_steps(cls, problem.nodes, problem.dim, dtype)
+
+
+@contextmanager
+def explained(method: Any, problem: Any, dtype: str) -> Iterator[None]:
+    """Say in words what a user's own method returns, where a run has failed at it; other errors stay as they are."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception:
+        if refusal := _refusal(method, problem, dtype):
+            raise refusal from None
+        raise
+
+
+def _refusal(method: Any, problem: Any, dtype: str) -> InputError | None:
+    """Return why the steps of a user's own method are refused, if they are."""
+    try:
+        try_own(method, problem, dtype)
+    except InputError as error:
+        return error
+    except Exception:  # the user's own error, which the run has raised already
+        return None
+    return None
+
+
+class _FirstStep:
+    """The beginning of a method and a step, as a function for JAX that keeps what it has seen of them."""
+
+    def __init__(self, cls: type[Method], nodes: int, dim: int, dtype: str) -> None:
+        values = {field.name: jax.ShapeDtypeStruct((), dtype) for field in fields(cls)}  # type: ignore[arg-type]  # a dataclass
+        rows = jax.ShapeDtypeStruct((nodes, dim), dtype)
+        self.arguments = rows, jax.ShapeDtypeStruct((), "int64"), values
+        self._cls, self._rows = cls, _Kind.of(rows)
+        self._seen: tuple[Any, Any, list[_Use], Any] | None = None  # None: JAX could not read it
+
+    def __call__(self, zeros: Array, k: Array, values: dict[str, Array]) -> Any:
+        copy, oracle, network = bare(self._cls, values.items()), _Oracle(), _Gossip()
+        state = copy.init(zeros, oracle)
+        after, takes = copy.step(state, oracle, network), copy.rounds_of_step(k)
+        self._seen = *(jax.tree.map(_Kind.of, tree) for tree in (state, after)), network.uses, takes
+        return state, after, takes
+
+    def check(self) -> None:
+        """Refuse a step that returns or sends something else than it should."""
+        if self._seen is None:
+            return
+        state, after, uses, takes = self._seen
+        self._check_network(uses, takes)
+        pair = after if isinstance(after, tuple | list) and len(after) == 2 else (None, None)
+        wanted, found = (state, self._rows), tuple(pair)
+        structure: Any = jax.tree.structure(wanted)
+        pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=False)
+        if structure == jax.tree.structure(found) and all(new.fits(old) for new, old in pairs):
+            return
         raise InputError(
-            f"{cls.__name__}.step must return the next state, with the shapes that init's has, and an iterate of "
-            "shape (rows, dim), and returns something else; change it"
+            f"{self._cls.__name__}.step must return {shown((state, self._rows), 200)}, the next state with the shapes "
+            f"and types of init's and an iterate, got {shown(after, 200)}; change it"
         )
 
+    def _check_network(self, uses: "list[_Use]", takes: Any) -> None:
+        """Refuse a step without rounds, and other rounds and vectors than its class says."""
+        name, said = self._cls.__name__, self._cls.rounds_per_step
+        if not uses:
+            raise InputError(
+                f"{name}.step uses the network in no round, and a run counts rounds; call gossip or gossip.average"
+            )
+        widths = sorted({use.vectors for use in uses})
+        if widths != [self._cls.vectors_per_round]:
+            sent, rule = " or ".join(map(str, widths)), f"vectors_per_round says {self._cls.vectors_per_round}"
+            remedy = f"write vectors_per_round = {sent}" if len(widths) == 1 else "send as many in every round"
+            raise InputError(f"{name}.step sends {sent} vectors in a round, and {rule}; {remedy}")
+        rounds = [use.rounds for use in uses]
+        spent = sum(each for each in rounds if each is not None) if None not in rounds else None
+        told = takes if isinstance(takes, int) else None
+        if spent is None and (said, told) != (None, None):
+            raise InputError(
+                f"{name}.step spends a number of rounds that varies or depends on a hyper-parameter, and its class "
+                f"says {said or told}; write rounds_per_step = None, and let rounds_of_step return the number"
+            )
+        if spent is not None and {said, told} - {None, spent}:
+            raise InputError(
+                f"{name}.step spends {spent} rounds, and its class says rounds_per_step = {said} and rounds_of_step "
+                f"{told or 'that varies'}; let both say {spent}"
+            )
 
-def _shapes(state: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf.shape, state), jax.tree.structure(state)
+
+@dataclass(frozen=True)
+class _Kind:
+    """Shape and type of an array."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak: bool  # of a number, whose type is what it meets
+
+    @classmethod
+    def of(cls, leaf: Any) -> "_Kind":
+        """Return those of an array or a number."""
+        weak = getattr(leaf, "weak_type", isinstance(leaf, int | float | complex))
+        dtype = leaf.dtype if hasattr(leaf, "dtype") else jnp.result_type(leaf)
+        return cls(jnp.shape(leaf), dtype, bool(weak))
+
+    def fits(self, before: "_Kind") -> bool:
+        """Return whether an array of this kind may follow one in a loop."""
+        return self.shape == before.shape and (before.weak or self.dtype == before.dtype)
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
 
 
-def _first_step(cls: type[Method], nodes: int, dim: int, dtype: str) -> tuple[Any, ...]:
-    """Return a function that begins and makes a step, and shapes and types of its arguments."""
+class _Use(NamedTuple):
+    """One use of the network: vectors of a message, and rounds; None where these are not known before a run."""
 
-    def begin_and_step(zeros: Array, k: Array, values: dict[str, Array]) -> Any:
-        copy, oracle = bare(cls, values.items()), _Oracle()
-        state = copy.init(zeros, oracle)
-        return state, copy.step(state, oracle, _Gossip()), copy.rounds_of_step(k)
-
-    values = {field.name: jax.ShapeDtypeStruct((), dtype) for field in fields(cls)}  # type: ignore[arg-type]  # a dataclass
-    zeros, k = jax.ShapeDtypeStruct((nodes, dim), dtype), jax.ShapeDtypeStruct((), "int64")
-    return begin_and_step, zeros, k, values
+    vectors: int
+    rounds: int | None
 
 
 class _Oracle:
@@ -76,40 +191,55 @@ class _Oracle:
 
 
 class _Gossip:
-    """Stands in for a network in the same way."""
+    """Stands in for a network in the same way, and notes how it is used."""
+
+    def __init__(self, uses: list[_Use] | None = None, window: int | None = 1) -> None:
+        self.uses = [] if uses is None else uses
+        self._window = window  # rounds of each round
+
+    def _use(self, vectors: int, rounds: Any = 1) -> None:
+        self.uses.append(_Use(vectors, _product(rounds, self._window)))
 
     def __call__(self, *vectors: Array) -> Any:
+        self._use(len(vectors))
         mixed = tuple(jnp.tanh(v) for v in vectors)
         return mixed[0] if len(vectors) == 1 else mixed
 
     def average(self, *vectors: Array) -> Any:
+        self._use(len(vectors))
         mixed = tuple(jnp.arctan(v) for v in vectors)
         return mixed[0] if len(vectors) == 1 else mixed
 
     def mix(self, v: Array, rounds: Any) -> Array:
+        self._use(1, rounds)
         return jnp.sinh(v) * rounds
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
+        self._use(1, rounds)
         return jnp.arctanh(v) * rounds + chi
 
     def windows(self, rounds: Any) -> "_Gossip":
-        return _Windows(rounds)
+        return _Windows(rounds, self.uses, _product(rounds, self._window))
 
     def push(self, *vectors: Array) -> Any:
+        self._use(len(vectors))
         mixed = tuple(jnp.log1p(v) for v in vectors)
         return mixed[0] if len(vectors) == 1 else mixed
 
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
+        self._use(2)
         return jnp.cosh(pulled), jnp.arcsinh(pushed)
 
     def project(self, v: Array) -> Array:
+        self._use(1)
         return jnp.expm1(v)
 
 
 class _Windows(_Gossip):
     """Stands in for a network of windows."""
 
-    def __init__(self, rounds: Any) -> None:
+    def __init__(self, rounds: Any, uses: list[_Use], window: int | None) -> None:
+        super().__init__(uses, window)
         self._rounds = rounds
 
     def __call__(self, *vectors: Array) -> Any:
@@ -117,3 +247,11 @@ class _Windows(_Gossip):
 
     def average(self, *vectors: Array) -> Any:
         return super().average(*(v * self._rounds for v in vectors))
+
+
+def _product(rounds: Any, window: int | None) -> int | None:
+    """Return how many rounds so many windows are, None where JAX does not know it before a run."""
+    try:
+        return None if window is None else int(rounds) * window
+    except TypeError:
+        return None

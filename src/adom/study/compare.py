@@ -15,6 +15,7 @@ from ..run.lossy import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.solve import solve
+from ..run.user_code import try_own
 from ..util.checks import check_whole
 from .comparison import INTERRUPTED, Comparison
 from .comparison_runs import Run, Runner, read_run
@@ -134,6 +135,8 @@ def _compare_one(
 ) -> Comparison:
     """Run the methods one after the other."""
     check_pair(problem, network, directed=True)
+    for entry in entries:
+        try_own(entry.cls, problem, request.dtype)
     skipped = _refused(entries, problem, network, int(request.rounds), listed=listed)
     tol = _tolerance(problem, request.tol, rtol)
     budget = (request.rounds, tol, request.record_every)
