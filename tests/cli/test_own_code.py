@@ -118,8 +118,8 @@ ENDS = "return State(x, y + g - state.g, g), x"
 )
 @pytest.mark.parametrize(
     "command",
-    [["solve", "--method"], ["compare", "--methods"]],
-    ids=["solve", "compare"],
+    [["solve", "--method"], ["compare", "--methods"], ["compare", "--seeds", "2", "--methods"]],
+    ids=["solve", "compare", "seeds"],
 )
 def test_a_method_that_fails_is_refused_in_one_line(
     refused: Any, command: list[str], old: str, new: str, message: str
@@ -130,6 +130,38 @@ def test_a_method_that_fails_is_refused_in_one_line(
     sys.modules.pop("faulty", None)
     small = [*SMALL, "--dim", 4, "--samples", 6]
     assert message in refused(*command, "faulty:Mine", *small)
+
+
+BACK = "jax.pure_callback(lambda v: np.asarray(v), g, g, vmap_method='sequential')"
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (f"        1 / 0\n{STEP}", "Mine fails: ZeroDivisionError: division by zero (faulty.py, line 44); mend it"),
+        (
+            f"        if state.x.sum() > 0:\n            pass\n{STEP}",
+            "Mine fails: TracerBoolConversionError: Attempted",
+        ),
+        (f"        np.asarray(state.x)\n{STEP}", "Mine fails: TracerArrayConversionError: The numpy.ndarray conver"),
+        (
+            f"        import jax\n\n        g = state.g\n        {BACK}\n{STEP}",
+            "error: a run's file is named by a digest of its code, and Mine has code that no digest can hold (pure_call"
+            "back); write it without that, or run it with `adom solve`, which needs no digest\n",
+        ),
+    ],
+    ids=["typo", "if", "numpy", "callback"],
+)
+@pytest.mark.parametrize("words", [["compare", "--methods", "faulty:Mine", "--seeds", 2], ["sweep", "sweep.toml"]])
+def test_what_keeps_its_runs_says_what_is_wrong_with_a_step(
+    refused: Any, words: list[Any], new: str, message: str
+) -> None:
+    Path("faulty.py").write_text(MINE.read_text().replace(STEP, new))
+    Path("sweep.toml").write_text('[sweep]\nmethods = ["faulty:Mine"]\n[sweep.factors]\na = [0.5, 1]\n')
+    sys.modules.pop("faulty", None)
+    line = refused(*words, "--problem", "own_method:make", *SMALL)
+    assert message in line
+    assert "callback" in new or "(faulty.py, line 4" in line
 
 
 def test_a_fault_that_is_not_the_users_stays_a_bug(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def test_results_that_no_key_can_hold_are_not_kept(tmp_path):
         return 0.5 * ((x - told) ** 2).sum()
 
     problem = adom.from_loss(loss, CENTRES, mu=1.0, L=1.0)
-    with pytest.raises(InputError, match=r"a key cannot hold \(pure_callback\); leave folder out"):
+    with pytest.raises(InputError, match=r"no digest can hold \(pure_callback\); leave folder out"):
         adom.sweep(problem, NETWORK, "diging", rounds=3, folder=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
 

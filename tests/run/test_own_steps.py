@@ -102,6 +102,11 @@ class Bare(Descent):
         return x
 
 
+class Misspelt(Descent):
+    def returned(self, x):
+        return Stat(x), x  # noqa: F821  # a typo
+
+
 ROWS = "float64[4, 3]"
 PAIR = f"step must return (State(x={ROWS}), {ROWS}), the next state with the shapes and types of init's and an iterate"
 WRONG = {
@@ -135,6 +140,17 @@ def test_a_step_that_is_none_is_refused_in_words(cls, run, tmp_path):
     with pytest.raises(InputError) as caught:
         run(cls, tmp_path)
     assert str(caught.value).startswith(WRONG[cls])
+
+
+@every_way
+def test_an_error_in_a_step_comes_through(run, tmp_path):
+    with pytest.raises(NameError, match="'Stat' is not defined"):
+        run(Misspelt, tmp_path)
+
+
+def test_a_sweep_that_keeps_its_runs_says_what_fails_too(tmp_path):
+    with pytest.raises(NameError, match="'Stat' is not defined"):
+        adom.sweep(PROBLEM, NETWORK, Misspelt, rounds=20, folder=tmp_path)
 
 
 def test_a_comparison_finds_a_wrong_step_before_the_first_run(monkeypatch):

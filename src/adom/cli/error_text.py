@@ -45,6 +45,7 @@ PYTHON = (
     (r"give parameters='auto'", "give auto alone"),
     (r"tell the two apart by pairs \(label, method\) such as .*", "give `name` in your own class another value"),
     (r"leave `nodes` out", "leave --nodes out"),
+    (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
     (r"leave that number out", "leave --dim out"),
     (r"take feedback=False", "give --no-feedback"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),

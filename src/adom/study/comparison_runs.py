@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from ..algorithms import Method
-from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
@@ -88,8 +87,8 @@ class Runner:
             formulas = [run.cls.unit(assumed(base, chi=chi)).parameters() for chi in CHIS]
         text = json.dumps([run.protocol, formulas], default=float, sort_keys=True)
         key = self.keys.key(run, run.tol, comparison=text)
-        if self.store.folder is not None and self.keys.hidden:
-            raise InputError(f"runs are kept in a folder by what gave them, and {self.keys.hidden}; leave folder out")
+        if self.store.folder is not None:
+            self.keys.check()
         return key
 
     def tuned(self, run: Run, at: Run) -> Run:

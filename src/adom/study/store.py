@@ -22,7 +22,8 @@ from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..run.endings import FINISHED
 from ..run.result import Result, load
-from ..run.user_code import user_code
+from ..run.user_code import try_steps, user_code
+from ..run.windows import plain
 from ..util.programs import Program, array_digest
 
 FORMAT = "adom-sweep-2"
@@ -35,7 +36,8 @@ class Keys:
     rounds: int
     record_every: int
     dtype: str
-    hidden: str = ""  # code that no key can hold, in words; then results must not be stored by key
+    _hidden: str = ""  # code that no digest can hold, in words
+    _failed: tuple[Any, ...] = ()  # of a method of the user's own whose step JAX cannot read: what `try_steps` takes
     _digests: dict[int, tuple[Any, str]] = field(default_factory=dict)  # holds the object, so that its id stays unique
     _methods: dict[type[Method], str] = field(default_factory=dict)
 
@@ -61,6 +63,13 @@ class Keys:
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
+    def check(self) -> None:
+        """Refuse keys of what no digest can hold, under which nothing can be kept; errors of a method come through."""
+        if self._failed:
+            try_steps(*self._failed)
+        if self._hidden:
+            raise InputError(f"a run's file is named by a digest of its code, and {self._hidden}; leave folder out")
+
     def _problem_digest(self, problem: Problem) -> str:
         leaves = [self._once(leaf, array_digest) for leaf in jax.tree.leaves(problem)]
         parts = [*_descriptions(problem), self._code_digest(problem.user_code(), "the problem"), *leaves]
@@ -70,14 +79,16 @@ class Keys:
         """Return a method's class; a method of the user's own is identified by its computation."""
         cls = type(method)
         if cls not in self._methods:
-            code = user_code(method, problem.nodes, problem.dim, self.dtype)
+            place = (problem.nodes, problem.dim, self.dtype)
+            code = user_code(method, *place)
+            self._failed = (type(plain(method)), *place) if code.failed else self._failed
             facts = (cls.oracle, cls.rounds_per_step, cls.vectors_per_round, cls.directed)
             self._methods[cls] = " ".join(map(str, (cls.__qualname__, *facts, self._code_digest(code, cls.title))))
         return self._methods[cls]
 
     def _code_digest(self, code: Program, owner: str) -> str:
-        if code.hidden and not self.hidden:
-            self.hidden = f"{owner} has code that a key cannot hold ({code.hidden})"
+        if code.hidden and not self._hidden:
+            self._hidden = f"{owner} has code that no digest can hold ({code.hidden})"
         return code.digest
 
     def _once(self, data: Any, digest: Callable[[Any], str]) -> str:

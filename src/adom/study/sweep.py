@@ -112,8 +112,8 @@ def sweep(
     tols = _tolerances(members, tol, rtol)
     keys = Keys(int(rounds), int(record_every), dtype)
     names = {member.number: keys.key(member, tol if rtol is None else {"rtol": rtol}) for member in runnable}
-    if folder is not None and keys.hidden:
-        raise InputError(f"results are kept in a folder by what gave them, and {keys.hidden}; leave folder out")
+    if folder is not None:
+        keys.check()
     results, interrupted = _run(runnable, names, Store.at(folder), tols, request, batch)
     return Sweep(tuple(members), dict(sorted(results.items())), tols, interrupted)
 

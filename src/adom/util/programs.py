@@ -32,6 +32,7 @@ class Program(NamedTuple):
 
     digest: str = ""
     hidden: str = ""
+    failed: bool = False  # whether JAX could not make it; then no two digests are the same
 
 
 def cached_for(version: Any) -> AbstractContextManager[Any]:
@@ -66,7 +67,7 @@ def program(function: Callable[..., Any], *arguments: Any) -> Program:
         with jax.enable_x64(True), cached_for(unique):
             jaxpr = jax.make_jaxpr(function)(*shapes)
     except Exception as error:  # a user's function may raise anything
-        return Program(unique, f"{type(error).__name__} while JAX reads it")
+        return Program(unique, f"{type(error).__name__} while JAX reads it", failed=True)
     writer = _Writer()
     return Program(writer.closed(jaxpr), writer.hidden)
 
