@@ -210,6 +210,10 @@ def test_a_method_that_fails_is_refused_before_anything_runs(own):
         check_own(own(("complexity, reference", 'needs = "banana"\n    complexity, reference')), ["theory"])
     with pytest.raises(adom.InputError, match=r"Mine.step must return \(State\("):
         check_own(own(("return State(x, y + g - state.g, g), x", "return x")), ["theory"])
+    with pytest.raises(adom.InputError, match=r"Mine.kind must be a number, as all hyper-parameters are, got 'fast'"):
+        check_own(own(("    a: Number\n", "    a: Number\n    kind: str = 'fast'\n")), ["theory"])
+    with pytest.raises(adom.InputError, match=r"Mine.step uses the network in no round"):
+        check_own(own(("gossip.average(state.x - self.a * state.y, state.y)", "state[:2]")), ["theory"])
     check_own(own(), ["auto", "theory", "unit"])
 
 

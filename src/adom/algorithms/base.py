@@ -185,6 +185,14 @@ def at_least(least: float, v: Number) -> Number:
     return v + (v < least) * (least - v)
 
 
+class BrokenRuleError(InputError):
+    """A hyper-parameter breaks a rule of its method."""
+
+    def __init__(self, broken: str, remedy: str) -> None:
+        super().__init__(f"{broken}; {remedy}")
+        self.broken = broken
+
+
 class Method:
     """Base of all methods; a subclass is a frozen dataclass whose fields are its hyper-parameters."""
 
@@ -236,9 +244,8 @@ class Method:
             value = getattr(self, name)
             verdict = holds(value)
             if not bool(verdict.all() if hasattr(verdict, "all") else verdict):
-                raise InputError(
-                    f"{name} must {rule}, got {value!r}; {type(self).__name__}.theory(constants) gives a valid one"
-                )
+                valid = f"{type(self).__name__}.theory(constants) gives a valid one"
+                raise BrokenRuleError(f"{name} must {rule}, got {value!r}", valid)
 
     def _require_positive(self, *names: str) -> None:
         self._require("be positive and finite", lambda v: (v > 0) & (v < float("inf")), *names)
@@ -292,6 +299,47 @@ def check_class(cls: type[Method]) -> None:
             raise InputError(
                 f"{cls.__name__}.{name} takes ({', '.join(own)}), and is called with ({', '.join(wanted)}); change it"
             ) from None
+
+
+def made(cls: type[Method], formula: str, constants: Constants) -> Method:
+    """Return the method that its ``theory`` or ``unit`` gives; refuse what is none."""
+    try:
+        method = getattr(cls, formula)(constants)
+    except BrokenRuleError as error:
+        of = f"mu = {constants.mu:.6g}, L = {constants.L:.6g} and chi = {constants.chi:.6g}"
+        remedy = "mend it, or take other parameters"
+        raise InputError(f"{error.broken}, which {cls.__name__}.{formula} itself gave for {of}; {remedy}") from None
+    return check_made(cls, formula, method)
+
+
+def check_made(cls: type[Method], formula: str, method: Any) -> Method:
+    """Return what a formula has given; refuse what is no method, or has hyper-parameters that are no numbers."""
+    if not isinstance(method, cls):
+        raise InputError(
+            f"{cls.__name__}.{formula}(constants) must return the method, cls(...), got {shown(method)}; change it"
+        )
+    check_numbers(method)
+    return method
+
+
+def check_numbers(method: Method) -> None:
+    """Refuse hyper-parameters that are no numbers."""
+    for name, value in method.parameters().items():
+        if not _is_number(value):
+            raise InputError(
+                f"{type(method).__name__}.{name} must be a number, as all hyper-parameters are, got {shown(value)}; "
+                "write what is none into the class without an annotation"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str | bytes) or getattr(value, "shape", ()) != ():
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _is_line(value: Any) -> bool:

@@ -5,7 +5,6 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -16,7 +15,7 @@ from uuid import uuid4
 
 from .. import __version__
 from ..algorithms import Constants, Method, method_class
-from ..algorithms.base import check_class
+from ..algorithms.base import check_class, check_made
 from ..errors import InputError
 from ..paper.runner import WorkUnit
 from ..paper.work import thinned
@@ -83,8 +82,12 @@ def check_own(method: str, protocols: Sequence[str]) -> None:
     check_class(cls)
     try_steps(cls)
     for protocol in protocols:
-        with suppress(InputError):  # which may be for these constants alone
-            getattr(cls, "unit" if protocol == "unit" else "theory")(Constants(1.0, 100.0, 0.1, 1.0, suite.NODES))
+        formula = "unit" if protocol == "unit" else "theory"
+        try:
+            method = getattr(cls, formula)(Constants(1.0, 100.0, 0.1, 1.0, suite.NODES))
+        except InputError:  # which may be for these constants alone
+            continue
+        check_made(cls, formula, method)
 
 
 def code_of(method: str) -> str:

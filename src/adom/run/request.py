@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ..algorithms import Constants, Method, method_class
-from ..algorithms.base import check_class
+from ..algorithms.base import check_class, check_numbers, made
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..util.checks import check_whole
@@ -68,11 +68,10 @@ def _is_number(value: Any) -> bool:
 
 def method_type(method: Any) -> type[Method]:
     """Return the class of a method given by name, class or instance."""
-    if isinstance(method, Method):
-        return type(method)
-    if isinstance(method, type) and issubclass(method, Method):
-        check_class(method)
-        return method
+    cls = type(method) if isinstance(method, Method) else method
+    if isinstance(cls, type) and issubclass(cls, Method):
+        check_class(cls)
+        return cls
     if isinstance(method, str):
         return method_class(method)
     raise InputTypeError(f"method must be a name or a Method instance, got {type(method).__name__}; e.g. 'adom'")
@@ -108,13 +107,13 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
 
     `constants` is called only if the method is not an instance already.
     """
-    if isinstance(method, Method):
-        return method
     cls = method_type(method)
+    if isinstance(method, Method):
+        check_numbers(method)
+        return method
     protocol, values = read_parameters(cls, parameters)
     named = {TUNED: "unit", AUTO: "theory"}.get(protocol, protocol)
-    base: Method = getattr(cls, named)(constants())
-    return replace(base, **values)  # type: ignore[type-var]  # every method is a dataclass
+    return replace(made(cls, named, constants()), **values)  # type: ignore[type-var]  # every method is a dataclass
 
 
 def check_budget(method: Method, rounds: int, agreeing: int = 0) -> None:

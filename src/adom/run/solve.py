@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algorithms import Method
+from ..algorithms.base import check_numbers
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -184,6 +185,8 @@ def solve_many(
     """
     if not methods or len({type(m) for m in methods}) != 1 or not isinstance(methods[0], Method):
         raise InputTypeError("solve_many takes one or more instances of one method class")
+    for method in methods:
+        check_numbers(method)
     problems = [problem] * len(methods) if isinstance(problem, Problem) else list(problem)
     tols = list(tol) if isinstance(tol, Sequence | np.ndarray) else [tol] * len(methods)
     for name, values in (("problem", problems), ("tol", tols)):

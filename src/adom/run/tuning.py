@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
+from ..algorithms.base import made
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -90,12 +91,12 @@ def tune(
     tried: list[Candidate] = []
     best: Candidate | None = None
     rounds = request.rounds
-    check_budget(in_windows(cls.unit(true), network), rounds)
+    check_budget(in_windows(made(cls, "unit", true), network), rounds)
     ones = (1.0,) * len(ASSUMED)
     for stage, (count, spread) in enumerate(stages):
         candidates = _candidates(cls, true, best.factors if best else ones, _points(stage, count), spread)
         if best is None:
-            candidates[:2] = [Candidate("unit", ones, cls.unit(true)), Candidate("theory", ones, cls.theory(true))]
+            candidates[:2] = [Candidate(name, ones, made(cls, name, true)) for name in ("unit", "theory")]
         every = 1
         if records and cls.rounds_per_step == 1:
             every = ceil(rounds / records)
@@ -129,7 +130,7 @@ def _candidates(
             true, *(float(middle * spread ** (2 * u - 1)) for middle, u in zip(centre, point, strict=True))
         )
         try:
-            method = cls.unit(assumed(true, *factors))
+            method = made(cls, "unit", assumed(true, *factors))
         except InputError:
             method = None
         candidates.append(Candidate("", factors, method))
@@ -164,8 +165,8 @@ def transferred(
     """
     true = constants(problem, network)
     if chosen.get("name") == "theory":
-        return cls.theory(true)
-    return cls.unit(assumed(true, *_nearest(true, *(float(chosen[name]) for name in ASSUMED))))
+        return made(cls, "theory", true)
+    return made(cls, "unit", assumed(true, *_nearest(true, *(float(chosen[name]) for name in ASSUMED))))
 
 
 def _points(stage: int, count: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..algorithms import Method
+from ..algorithms.base import made
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
@@ -84,7 +85,7 @@ class Runner:
         formulas: list[Any] = []
         if run.found:
             base = unspectral(run.problem, run.network)
-            formulas = [run.cls.unit(assumed(base, chi=chi)).parameters() for chi in CHIS]
+            formulas = [made(run.cls, "unit", assumed(base, chi=chi)).parameters() for chi in CHIS]
         text = json.dumps([run.protocol, formulas], default=float, sort_keys=True)
         key = self.keys.key(run, run.tol, comparison=text)
         if self.store.folder is not None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...algorithms.base import made
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -40,7 +41,7 @@ def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> Non
     some = Constants(mu=1.0, L=10.0)
     if not isinstance(network, LossyNetwork) or not _uses_chi(cls, some):
         return
-    rule_on(cls.unit(some), network)
+    rule_on(made(cls, "unit", some), network)
     if not network.channel.perfect:
         raise InputError(
             f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
@@ -54,5 +55,6 @@ def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> Non
 
 
 def _uses_chi(cls: type[Method], constants: Constants) -> bool:
-    some = [cls.unit(replace(constants, lambda_min_plus=constants.lambda_max / chi)) for chi in (30.0, 300.0)]
+    top = constants.lambda_max
+    some = [made(cls, "unit", replace(constants, lambda_min_plus=top / chi)) for chi in (30.0, 300.0)]
     return some[0].parameters() != some[1].parameters()

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
+from ...algorithms.base import made
 from ..bare import bare
 from ..contract import Averaging, Turn
 from ..local.placing import place
@@ -114,7 +115,8 @@ class MixingPilot(Pilot):
     @property
     def assumed(self) -> Method:
         """The method with the present parameters."""
-        return self._cls.unit(replace(self._constants, lambda_min_plus=self._constants.lambda_max / self._chi))
+        top = self._constants.lambda_max
+        return made(self._cls, "unit", replace(self._constants, lambda_min_plus=top / self._chi))
 
     @property
     def method(self) -> Method:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...algorithms.base import made
 from .rates import fails_where_flat, perfect_rates
 from .trials import LONGEST_TRIAL, Trials
 
@@ -145,7 +146,7 @@ class Policy:
         key = self.constants, power
         if key not in self._methods:
             constants = replace(self.constants, lambda_min_plus=self.constants.lambda_max / RATIO**power)
-            self._methods[key] = self._cls.unit(constants)
+            self._methods[key] = made(self._cls, "unit", constants)
         return self._methods[key]
 
     @property

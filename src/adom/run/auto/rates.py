@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...algorithms.base import made
 from ..bare import bare
 
 UNMOVED = 1e-9
@@ -87,7 +88,7 @@ def fails_where_flat(cls: type[Method], constants: Constants) -> bool:
     [True, True, False]
     """
     top = constants.lambda_max
-    methods = [cls.unit(replace(constants, lambda_min_plus=top / chi)) for chi in TRIED]
+    methods = [made(cls, "unit", replace(constants, lambda_min_plus=top / chi)) for chi in TRIED]
     ends, modes = (constants.mu, constants.L), [top / mode for mode in MODES]
     rates = _slowest(_eigenvalues(methods, ends, modes, top)).reshape(len(TRIED), len(ends), len(MODES))
     flat, steep = -rates.min(axis=(0, 2))

@@ -1,8 +1,9 @@
-"""Steps of a user's own method that are not what every step is: refused in words, in every way to run them."""
+"""A user's own method whose steps or parameters are not what a method's are: refused in words, however it is run."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -157,6 +158,88 @@ def test_a_comparison_finds_a_wrong_step_before_the_first_run(monkeypatch):
     monkeypatch.setattr("adom.study.compare.solve", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(InputError, match="got None"):
         adom.compare(PROBLEM, NETWORK, ["nids", Nothing], rounds=20)
+
+
+@dataclass(frozen=True)
+class Worded(Descent):
+    kind: str = "fast"
+
+
+@dataclass(frozen=True)
+class Listed(Descent):
+    more: Any = None
+
+    @classmethod
+    def theory(cls, constants):
+        return cls(more=[1.0, 2.0])
+
+    unit = theory
+
+
+class Weighted(Listed):
+    @classmethod
+    def theory(cls, constants):
+        return cls(more=np.ones(2))
+
+    unit = theory
+
+
+class Forgetful(Descent):
+    @classmethod
+    def theory(cls, constants):
+        cls()
+
+    unit = theory
+
+
+@dataclass(frozen=True)
+class Backward(Descent):
+    def __post_init__(self):
+        self._require_positive("a")
+
+    @classmethod
+    def theory(cls, constants):
+        return cls(a=-1.0)
+
+    unit = theory
+
+
+RULE = "must be a number, as all hyper-parameters are, got"
+ITSELF = r"itself gave for mu = 1, L = 1 and chi = .*; mend it, or take other parameters"
+NO_NUMBERS = {
+    Worded: f"Worded.kind {RULE} 'fast'; write what is none into the class without an annotation",
+    Listed: rf"Listed.more {RULE} \[1.0, 2.0\]; write",
+    Weighted: rf"Weighted.more {RULE} array\(\[1., 1.\]\); write",
+    Forgetful: r"Forgetful.(theory|unit)\(constants\) must return the method, cls\(...\), got None; change it",
+    Backward: rf"a must be positive and finite, got -1.0, which Backward.(theory|unit) {ITSELF}",
+}
+FORMULAS = {
+    **{name: run for name, run in WAYS.items() if name not in ("instance", "batch")},
+    "theory": lambda cls, _: adom.solve(PROBLEM, NETWORK, cls, "theory", rounds=20),
+    "unit": lambda cls, _: adom.solve(PROBLEM, NETWORK, cls, "unit", rounds=20),
+    "tuned": lambda cls, _: adom.solve(PROBLEM, NETWORK, cls, "tuned", rounds=20),
+}
+
+
+@pytest.mark.parametrize("cls", NO_NUMBERS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("run", FORMULAS.values(), ids=FORMULAS)
+def test_a_formula_that_gives_no_parameters_is_refused_in_words(cls, run, tmp_path):
+    with pytest.raises(InputError, match=f"^{NO_NUMBERS[cls]}"):
+        run(cls, tmp_path)
+
+
+def test_instances_have_numbers_and_a_class_too():
+    for run in (WAYS["instance"], WAYS["batch"]):
+        with pytest.raises(InputError, match=f"Worded.kind {RULE} 'fast'"):
+            run(Worded, None)
+    for number in (True, np.float32(0.5), np.int64(1), np.array(0.5), jnp.float32(0.5)):
+        assert adom.solve(PROBLEM, NETWORK, Descent(a=number), rounds=2).last["round"] == 2
+
+    class Needy(Descent):
+        needs = "banana"
+
+    with pytest.raises(InputError, match="needs of the method Needy must be one of fixed, connected"):
+        adom.solve(PROBLEM, NETWORK, Needy(), rounds=2)
 
 
 @pytest.mark.parametrize("name", METHODS)
