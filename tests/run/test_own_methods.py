@@ -204,6 +204,41 @@ class Backward(Descent):
     unit = theory
 
 
+class Counting(Descent):
+    def init(self, zeros, oracle):
+        return Counted(zeros, 0)
+
+    def step(self, state, oracle, gossip):
+        x = gossip.average(state.x) - self.a * oracle.gradient(state.x)
+        return Counted(x, state.k + 1), x
+
+
+class Counted(NamedTuple):
+    x: Any
+    k: Any
+
+
+class Unnamed(Descent):
+    def init(self, zeros, oracle):
+        return zeros, zeros
+
+    def step(self, state, oracle, gossip):
+        x = gossip.average(state[0]) - self.a * oracle.gradient(state[0])
+        return (x, x), x
+
+
+@pytest.mark.parametrize(
+    ("cls", "state"),
+    [(Counting, f"Counted(x={ROWS}, k=int64[])"), (Unnamed, f"({ROWS}, {ROWS})")],
+    ids=["count", "tuple"],
+)
+def test_a_state_that_is_not_of_rows_runs_but_for_auto(cls, state):
+    assert adom.solve(PROBLEM, NETWORK, cls, "theory", rounds=20).last["round"] == 20
+    with pytest.raises(InputError) as caught:
+        adom.solve(PROBLEM, NETWORK, cls, rounds=20)
+    assert str(caught.value).startswith(f"{cls.__name__}.init returns {state}, and parameters='auto', or links that")
+
+
 RULE = "must be a number, as all hyper-parameters are, got"
 ITSELF = r"itself gave for mu = 1, L = 1 and chi = .*; mend it, or take other parameters"
 NO_NUMBERS = {

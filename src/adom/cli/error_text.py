@@ -49,7 +49,7 @@ PYTHON = (
     (r"leave that number out", "leave --dim out"),
     (r"take feedback=False", "give --no-feedback"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
-    (r"^parameters='(\w+)'", r"--parameters \1"),
+    (r"parameters='(\w+)'", r"--parameters \1"),
     (
         r"verify on the one that it was made of",
         "leave --delay, --bits, --keep, --noise, --one-way, --leaving and --joining out",

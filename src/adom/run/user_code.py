@@ -47,22 +47,26 @@ def code_of_class(cls: type[Method], nodes: int, dim: int, dtype: str = "float64
     return code
 
 
-def try_steps(cls: type[Method], nodes: int = 4, dim: int = 3, dtype: str = "float64") -> None:
+def try_steps(
+    cls: type[Method], nodes: int = 4, dim: int = 3, dtype: str = "float64", *, by_rows: bool = False
+) -> None:
     """Begin and make a step without numbers; what a user's own method raises comes through.
 
-    A step that does not do what every step does is refused.
+    A step that does not do what every step does is refused; `by_rows`, a state too that is not one of rows.
     """
     step = _FirstStep(cls, nodes, dim, dtype)
     with jax.enable_x64(True), cached_for(object()):
         jax.eval_shape(step, *step.arguments)
     step.check()
+    if by_rows:
+        step.check_rows()
 
 
-def try_own(method: Any, problem: Any, dtype: str) -> None:
+def try_own(method: Any, problem: Any, dtype: str, *, by_rows: bool = False) -> None:
     """Try the steps of a method that a user has written, given as class or instance, with the sizes of a problem."""
     cls = type(method) if isinstance(method, Method) else method
     if isinstance(cls, type) and issubclass(cls, Method) and _is_own(cls):
-        try_steps(cls, problem.nodes, problem.dim, dtype)
+        try_steps(cls, problem.nodes, problem.dim, dtype, by_rows=by_rows)
 
 
 @contextmanager
@@ -72,7 +76,7 @@ def explained(method: Any, problem: Any, dtype: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except Exception:
+    except (TypeError, ValueError, LookupError, AttributeError):
         if refusal := _refusal(method, problem, dtype):
             raise refusal from None
         raise
@@ -81,7 +85,7 @@ def explained(method: Any, problem: Any, dtype: str) -> Iterator[None]:
 def _refusal(method: Any, problem: Any, dtype: str) -> InputError | None:
     """Return why the steps of a user's own method are refused, if they are."""
     try:
-        try_own(method, problem, dtype)
+        try_own(method, problem, dtype, by_rows=True)
     except InputError as error:
         return error
     except Exception:  # the user's own error, which the run has raised already
@@ -122,6 +126,17 @@ class _FirstStep:
             f"{self._cls.__name__}.step must return {shown((state, self._rows), 200)}, the next state with the shapes "
             f"and types of init's and an iterate, got {shown(after, 200)}; change it"
         )
+
+    def check_rows(self) -> None:
+        """Refuse a state that is no tuple of rows by name, of which some runs keep account part by part."""
+        state: Any = self._seen[0] if self._seen else ()
+        by_name = hasattr(state, "_make")
+        if not by_name or any(not isinstance(part, _Kind) or len(part.shape) != 2 for part in state):
+            raise InputError(
+                f"{self._cls.__name__}.init returns {shown(state, 200)}, and parameters='auto', or links that are not "
+                "perfect, need a NamedTuple of arrays with a row for each node; return one, or take "
+                "parameters='theory' and links without loss"
+            )
 
     def _check_network(self, uses: "list[_Use]", takes: Any) -> None:
         """Refuse a step without rounds, and other rounds and vectors than its class says."""
