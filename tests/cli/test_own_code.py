@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import adom as package
-from adom.cli import own_code
 
 MINE = Path(__file__).parents[1] / "support" / "own_method.py"
 SMALL = ["--nodes", 5, "--network", "ring", "--parameters", "unit", "--rounds", 40]
@@ -21,11 +20,11 @@ def mine() -> Iterator[None]:
     Path("broken.py").write_text("x = 1\ny = x / 0\n")
     Path("typo.py").write_text("def f(:\n    pass\n")
     Path("needy.py").write_text("import a_package_that_nobody_has\n")
+    Path("needless.py").write_text("from adom import DIGing, Quadratic\n")
     before = list(sys.path)
     yield
     sys.path[:] = before
-    own_code._loaded.clear()  # as a process of its own would start
-    for name in ("own_method", "broken", "typo", "needy", "faulty"):
+    for name in ("own_method", "broken", "typo", "needy", "needless", "faulty"):
         sys.modules.pop(name, None)
 
 
@@ -70,6 +69,11 @@ def test_a_method_and_a_problem_run_as_in_python(adom: Any) -> None:
         ("--method needy:X", "No module named 'a_package_that_nobody_has' (needy.py, line 1); install it"),
         ("--problem own_method:number", "--problem own_method:number is a int; name a function or class"),
         ("--problem own_method:State", "--problem own_method:State fails: TypeError: "),
+        (
+            "--problem own_method:mak",
+            "own_method has no 'mak'; did you mean 'make'? it has State, make, ready\n",
+        ),
+        ("--method needless:Mine", "needless has no 'Mine'; nor anything else that could be meant: write it there\n"),
         ("--problem own_method:make --kappa 9", "kappa = 9.0 has no effect on own_method:make, which takes no kappa"),
         ("--problem own_method:make --data a6a", "--data a6a has no effect on --problem own_method:make; leave it out"),
         ("--problem own_method:ready", "the problem has 4 nodes and the network 5"),
@@ -178,6 +182,32 @@ def test_two_methods_of_one_name_are_told_what_to_change(refused: Any) -> None:
     sys.modules.pop("faulty", None)
     line = refused("compare", "--methods", "adom,faulty:Mine", *SMALL)
     assert "the label 'adom' occurs twice; leave one out, or give `name` in your own class another value" in line
+
+
+def test_a_function_gets_the_defaults_that_the_help_has(adom: Any, refused: Any) -> None:
+    Path("faulty.py").write_text(
+        f"{MINE.read_text()}\n\ndef all_of_it(nodes, samples, *, dim, kappa, split, extra=1):\n"
+        "    print(samples, dim, kappa, split)\n    return make(nodes, 0, dim)\n"
+        "def regularised(nodes, dim, l2):\n    return make(nodes, 0, dim)\n"
+    )
+    words = ["--method", "own_method:Mine", *SMALL]
+    assert adom("solve", "--problem", "faulty:all_of_it", *words).out.startswith("100 40 100.0 contiguous\n")
+    assert "samples = 100\ndim = 40\n" in Path("out/config.toml").read_text().replace('split = "contiguous"\n', "")
+    assert adom("solve", "out/config.toml", "--dim", 7).out.startswith("100 7 100.0 contiguous\n")
+    adom("solve", "--problem", "own_method:make", *words)  # whose dim has a default there
+    assert "dim" not in Path("out/config.toml").read_text()
+    line = "--problem faulty:regularised takes l2, which was not given; add --l2, or give it a default there"
+    assert line in refused("solve", "--problem", "faulty:regularised", *words)
+
+
+def test_a_function_that_ignores_its_seed_is_told_so(refused: Any) -> None:
+    Path("faulty.py").write_text(f"{MINE.read_text()}\n\ndef same(nodes, seed):\n    return make(nodes, 0)\n")
+    Path("sweep.toml").write_text("[sweep]\nseeds = 2\n")
+    for words in (["compare", "--methods", "diging", "--seeds", 2], ["sweep", "sweep.toml"]):
+        line = refused(*words, "--problem", "faulty:same", *SMALL)
+        assert "--problem faulty:same gives the same problem for every seed, and the network is the same too; " in line
+        assert "let it use an argument `seed`, or take a network that is drawn, without --network-seed" in line
+        assert "--split" not in line
 
 
 def test_ranks_load_it_too(adom: Any) -> None:

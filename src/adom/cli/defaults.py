@@ -68,7 +68,12 @@ def complete(given: UserSettings, usual: Tables) -> None:
             raise InputError(
                 f"{given.describe('problem', name)} is for shards that `adom shard` made; make them, or leave it out"
             )
-    fit = ("nodes",) if "own" in problem else ("nodes", "kappa") if "data" in problem else tuple(defaults)
+    fit = ("nodes", "kappa") if "data" in problem else tuple(defaults)
+    if "own" in problem:
+        from .own_code import required
+
+        defaults["split"] = "contiguous"
+        fit = ("nodes", *required(problem["own"]))
     defaults = {name: value for name, value in defaults.items() if name in fit}
     if {"l2", "C"} & problem.keys():
         defaults.pop("kappa", None)

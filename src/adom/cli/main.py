@@ -159,6 +159,7 @@ class OneLine(Help, TyperGroup):
         standalone = extra.pop("standalone_mode", True)
         extra["standalone_mode"] = False  # so that errors arrive here
         words = args[0] if args else extra.get("args")
+        own_code.forget()
         try:
             code = super().main(*args, **extra)
         except InputError as error:

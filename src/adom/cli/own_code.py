@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ PASSED = ("nodes", "samples", "dim", "kappa", "l2", "split", "concentration", "s
 """Settings that a function which makes a problem may take by name."""
 ALWAYS = ("nodes", "seed")
 """Those that have a value whether they were given or not; a function need not take them."""
-_loaded: dict[str, Any] = {}  # what this process was told to load, as "--method mine:Mine", and what that is
+_loaded: dict[str, Any] = {}  # what this call was told to load, as "--method mine:Mine", and what that is
 
 
 def method_of(text: str) -> type[Method]:
@@ -37,8 +37,15 @@ def method_of(text: str) -> type[Method]:
     return chosen
 
 
+def forget() -> None:
+    """Begin a call of a command, which explains what it has loaded itself."""
+    _loaded.clear()
+
+
 def explain(error: Exception) -> None:
     """Refuse in one line what has failed, if it is code of the user's own that did; otherwise it may be a bug."""
+    if isinstance(error, InputError):
+        _explain_seeds(error)
     if isinstance(error, InputError | MemoryError):
         return
     for called, found in _loaded.items():
@@ -46,9 +53,47 @@ def explain(error: Exception) -> None:
             raise InputError(f"{called} fails: {in_words(error, at)}; mend it") from None
 
 
+def _explain_seeds(error: InputError) -> None:
+    """Name the problem of the user's own that is the same for all seeds, if they draw nothing."""
+    problem = next((called for called in _loaded if called.startswith("--problem ")), None)
+    if problem is None:
+        return
+    from ..study.instances import NothingDrawnError
+
+    if isinstance(error, NothingDrawnError):
+        raise InputError(
+            f"{problem} gives the same problem for every seed, and the network is the same too; let it use an argument "
+            "`seed`, or take a network that is drawn, without --network-seed"
+        ) from None
+
+
 def name_of(text: str) -> str:
     """Return the name of a method as it is called; those in the table may be written in any case."""
     return text if ":" in text else text.lower()
+
+
+def required(text: str) -> list[str]:
+    """Return the settings without which the function or class of a problem of the user's own cannot be called."""
+    arguments = _arguments(_makes(text))
+    return [name for name, each in arguments.items() if name in PASSED and each.default is each.empty]
+
+
+def _makes(text: str) -> Any:
+    """Return what ``module:name`` names: a ready problem, or what makes one."""
+    from ..problems.base import Problem
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, Problem) or (callable(value) and not _is_method(value))
+
+    return _load("--problem", text, fits)
+
+
+def _arguments(found: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the arguments of a function or a class, by name; none of what is neither, or does not tell them."""
+    try:
+        return inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def problem_of(table: ProblemTable, nodes: int) -> "Problem":
@@ -56,18 +101,23 @@ def problem_of(table: ProblemTable, nodes: int) -> "Problem":
     from ..problems.base import Problem
 
     text = str(table.own)
-    found = _load("--problem", text, lambda value: callable(value) or isinstance(value, Problem))
+    found = _makes(text)
     if isinstance(found, Problem):
         return found
     if not callable(found):
         raise InputError(f"--problem {text} is {_kind(found)}; name a function or class that makes an adom problem")
     given = {**{name: getattr(table, name) for name in PASSED}, "nodes": nodes}
     given = {name: value for name, value in given.items() if value is not None}
-    taken = inspect.signature(found).parameters
+    taken = _arguments(found)
     everything = any(each.kind is each.VAR_KEYWORD for each in taken.values())
     idle = next((name for name in given if name not in {*taken, *ALWAYS} and not everything), None)
     if idle is not None:
         raise InputError(f"{idle} = {given[idle]!r} has no effect on {text}, which takes no {idle}; leave it out")
+    missing = next((name for name in required(text) if name not in given), None)
+    if missing is not None:
+        raise InputError(
+            f"--problem {text} takes {missing}, which was not given; add --{missing}, or give it a default there"
+        )
     try:
         made = found(**{name: value for name, value in given.items() if name in taken or everything})
     except InputError:
@@ -106,10 +156,18 @@ def _load(flag: str, text: str, fits: Callable[[Any], bool]) -> Any:
     except Exception as error:
         raise InputError(f"{flag} {text}: {module} cannot be loaded: {_at_import(error, module)}; mend it") from None
     if not hasattr(loaded, name):
-        public = [known for known, value in vars(loaded).items() if not known.startswith("_") and fits(value)]
-        raise InputError(f"{flag} {text}: {module} has no {name!r}; {nearest(name, public, 'it has')}")
+        public = {known: value for known, value in vars(loaded).items() if not known.startswith("_") and fits(value)}
+        own = [known for known, value in public.items() if _is_of(value, module)]
+        there = nearest(name, own, "it has") if own else "nor anything else that could be meant: write it there"
+        raise InputError(f"{flag} {text}: {module} has no {name!r}; {there}")
     _loaded[f"{flag} {text}"] = found = getattr(loaded, name)
     return found
+
+
+def _is_of(value: Any, module: str) -> bool:
+    """Return whether a module, or a package, has a value of its own: a function or class that was not imported."""
+    home = value.__module__ if hasattr(value, "__qualname__") else module
+    return str(home).partition(".")[0] == module.partition(".")[0]
 
 
 def _at_import(error: Exception, module: str) -> str:

@@ -23,6 +23,10 @@ from ..util.checks import check_whole
 EXAMPLE = "problem=lambda seed: adom.LogisticRegression(...)"
 
 
+class NothingDrawnError(InputError):
+    """Seeds change neither the problem nor the network."""
+
+
 class Instance(NamedTuple):
     """What is solved: the names of problem and network, and the seed; None where nothing is drawn."""
 
@@ -79,7 +83,7 @@ class Instances:
             changing = {"problem": not _same_problems(*group.values()), "network": not _same_networks(*group.values())}
             drawn[name, on] = [kind for kind, changes in changing.items() if changes]
             if len(group) > 1 and not drawn[name, on]:
-                raise InputError(
+                raise NothingDrawnError(
                     f"the seeds draw nothing of {name!r} on {on!r}: all runs would be the same; give a problem or a "
                     f"network that depends on the seed, e.g. {EXAMPLE}, or a network that adom draws"
                 )
