@@ -192,7 +192,7 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
         "compare", *TWO, "--splits", "lable", "--out", "x"
     )
     for option, name in {"--splits": "label", "--networks": "ring", "--methods": "dgd"}.items():
-        message = refused("compare", *TWO, option, f"{name},{name}", "--out", "x")
+        message = refused("compare", *SMALL[:8], option, f"{name},{name}", "--out", "x")
         assert f"{option} names '{name}' twice; leave one out" in message
     Path("few.csv").write_text("".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(12)))
     same = refused("compare", "--data", "few.csv", "--nodes", 4, "--network", "ring", "--seeds", 2, "--out", "x")
@@ -226,6 +226,52 @@ def test_a_seed_of_the_network_keeps_it_the_same(adom: Any) -> None:
     alone = adom("compare", *words, "--methods", "diging", "--splits", "label", "--seed", 3, "--json").json
     expected = adom("solve", *words, "--method", "diging", "--split", "label", "--seed", 3, "--json").json
     assert alone["rows"][0]["error"] == expected["error"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "--network ring --networks star",
+            "--network ring has no effect beside --networks star; leave it out, or name",
+        ),
+        ("--split label --splits shuffled", "--split label has no effect beside --splits shuffled; leave it out, or n"),
+        ("--networks ring,star --radius 0.3", "--radius 0.3 has no effect on network ring,star; it belongs to geometr"),
+        ("--networks ring --degree 4", "--degree 4 has no effect on network ring; it belongs to expander: leave it o"),
+        (
+            "--networks ring --graphs 4",
+            "belongs to geometric, waypoint, erdos-renyi, expander: leave it out, or change",
+        ),
+        (
+            "--splits label --concentration 0.1",
+            "on split label; it belongs to dirichlet: leave it out, or give --splits",
+        ),
+        (
+            "lists.toml --network star",
+            "--network star has no effect beside networks = 'ring'; leave it out, or name it",
+        ),
+        ("lists.toml --split label", "--split label has no effect beside splits = 'dirichlet'; leave it out, or name"),
+        ("lists.toml --radius 0.3", "--radius 0.3 has no effect on network ring; it belongs to geometric, waypoint: l"),
+    ],
+)
+def test_options_in_whose_place_there_is_a_list_are_refused(refused: Any, words: str, message: str) -> None:
+    Path("lists.toml").write_text('[compare]\nnetworks = "ring"\nsplits = "dirichlet"\n')
+    assert message in refused("compare", *words.split(), "--nodes", 6)
+
+
+def test_a_list_takes_the_options_of_all_that_it_names(adom: Any) -> None:
+    size = ["--nodes", 8, "--samples", 4, "--dim", 4, "--kappa", 8, "--rounds", 5, "--methods", "diging"]
+    for words in (
+        ["--networks", "expander,ring", "--degree", 4, "--graphs", 3],
+        ["--networks", "ring,star", "--failing", 0.1, "--graphs", 3],
+        ["--network", "ring", "--splits", "label,dirichlet", "--concentration", 2.0],
+    ):
+        assert adom("compare", *size, *words, "--fresh").code == 0
+    members = [load(path) for path in Path("out/compare/members").iterdir()]
+    assert len(members) == 2
+    assert adom("compare", *size, "--networks", "ring", "--failing", 0.1, "--graphs", 3, "--out", "failing").code == 0
+    (member,) = Path("failing/members").iterdir()
+    assert load(member).provenance["network"]["graphs"] == 3
 
 
 def test_latex_of_one_comparison(adom: Any) -> None:

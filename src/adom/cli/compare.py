@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..errors import InputError
 from . import compare_lists
 from .compare_output import end, print_latex
+from .defaults import check_lists
 from .members import FRESH, kept, refuse_members
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
 from .own_code import method_of
@@ -44,6 +45,7 @@ def compare(
     from .config import settle
 
     settings = settle(config, flags, USUAL)
+    check_lists(settings, flags)
     methods = _check(settings)
     if latex and json:
         raise InputError("--latex and --json both say what is printed; give one of them")

@@ -1,12 +1,14 @@
 """Defaults for settings that were not given, and refusals of those that contradict each other or have no effect."""
 
 import math
+from collections.abc import Collection
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, nearest
-from .settings import KINDS, SETTINGS, Tables
+from .settings import KINDS, SETTINGS, Config, Tables
 
 
 class UserSettings(NamedTuple):
@@ -46,6 +48,38 @@ def common() -> set[str]:
 def belonging(text: str) -> set[str]:
     """Return the settings of the kinds that `--network` names."""
     return {name for kind in kinds(text) for name in KINDS[kind]}
+
+
+def allowed(text: str, *, failing: bool) -> set[str]:
+    """Return the settings that networks of these kinds take, whose links may fail."""
+    return common() | belonging(text) | ({"graphs", "repair"} if failing else set())
+
+
+def check_network(given: UserSettings, text: str, names: Collection[str]) -> None:
+    """Refuse settings that none of the kinds of network takes."""
+    takes = allowed(text, failing="failing" in given.tables["network"])
+    for name in names:
+        if name not in takes:
+            owners = ", ".join(owner for owner, own in KINDS.items() if name in own)
+            flag = "--networks" if given.tables["compare"].get("networks") == text else "--network"
+            raise InputError(
+                f"{given.describe('network', name)} has no effect on network {text}; "
+                f"it belongs to {owners}: leave it out, or change {flag}"
+            )
+
+
+def check_lists(settings: Config, flags: Tables) -> None:
+    """Refuse options of a comparison in whose place it has a list."""
+    tables = {table: {name: v for name, v in each.items() if v is not None} for table, each in asdict(settings).items()}
+    given, lists = UserSettings(tables, flags), tables["compare"]
+    for listed, table, name in (("networks", "network", "kind"), ("splits", "problem", "split")):
+        if name in flags.get(table, {}) and listed in lists:
+            beside, flag = given.describe("compare", listed), SETTINGS["compare", listed].flag
+            raise InputError(
+                f"{given.describe(table, name)} has no effect beside {beside}; leave it out, or name it in {flag}"
+            )
+    if "networks" in lists:
+        check_network(given, lists["networks"], flags.get("network", {}))
 
 
 def complete(given: UserSettings, usual: Tables) -> None:
@@ -93,17 +127,11 @@ def complete(given: UserSettings, usual: Tables) -> None:
                 f"{given.describe('problem', 'nodes')} does not fit network infectious, which has {NODES} nodes; "
                 "leave it out"
             )
-    allowed = belonging(kind) | ({"graphs", "repair"} if "failing" in network else set())
-    for name in network:
-        if name not in allowed and name not in common():
-            owners = ", ".join(owner for owner, names in KINDS.items() if name in names)
-            raise InputError(
-                f"{given.describe('network', name)} has no effect on network {kind}; "
-                f"it belongs to {owners}: leave it out, or change --network"
-            )
+    listed, failing = given.tables["compare"].get("networks"), "failing" in network
+    check_network(given, listed or kind, network.keys() - allowed(kind, failing=failing))
     for name, value in defaults.items():
         problem.setdefault(name, value)
-    if "graphs" in allowed:
+    if "graphs" in allowed(kind, failing=failing):
         network.setdefault("graphs", _affordable(usual["network"]["graphs"], problem.get("nodes")))
     if "contacts" in chosen:
         network.setdefault("window", 1)
@@ -138,11 +166,12 @@ def _check_rivals(given: UserSettings) -> None:
             f"{given.describe('problem', 'C')} is the weight of a sample, and here nodes count alike; give --l2, or "
             "leave --count out"
         )
-    split = problem.get("split", "contiguous")
-    if "concentration" in problem and split != "dirichlet":
+    listed = given.tables["compare"].get("splits")
+    split = listed or problem.get("split", "contiguous")
+    if "concentration" in problem and "dirichlet" not in split:
         raise InputError(
             f"{given.describe('problem', 'concentration')} has no effect on split {split}; it belongs to dirichlet: "
-            "leave it out, or give --split dirichlet"
+            f"leave it out, or give {'--splits' if listed else '--split'} dirichlet"
         )
     if "label" in problem and not {"data", "shards"} & problem.keys():
         raise InputError(f"{given.describe('problem', 'label')} names a column of a file; give the file with --data")
