@@ -305,5 +305,9 @@ def number(argument: str, value: Any, *, positive: bool = True) -> float:
 
 def check_rtol(rtol: Any, tol: Any) -> None:
     """Refuse an error relative to the start that is no number in (0, 1], or stands beside a tolerance."""
-    if rtol is not None and (tol is not None or not 0 < number("rtol", rtol, positive=False) <= 1):
-        raise InputError(f"rtol must lie in (0, 1] and excludes tol, got {rtol!r} and tol={tol!r}; give one")
+    if rtol is None:
+        return
+    if not 0 < number("rtol", rtol, positive=False) <= 1:
+        raise InputError(f"rtol must lie in (0, 1], got {rtol!r}; e.g. rtol=1e-6")
+    if tol is not None:
+        raise InputError(f"rtol={rtol!r} and tol={tol!r} exclude each other; give one")
