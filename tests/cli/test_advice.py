@@ -32,6 +32,42 @@ def test_a_larger_tolerance_is_named_by_the_option_that_set_it():
     assert advice(run, "--tol") == "ask for less by a larger --tol"
 
 
+def noisy(recipe):
+    return {"generator": "delayed", "rounds": 1, "network": {"generator": "noisy", "std": 1e-3, "network": recipe}}
+
+
+RING = {"generator": "ring", "nodes": 5}
+
+
+@pytest.mark.parametrize(
+    ("network", "cause"),
+    [
+        (noisy(RING), "noise on the links leaves a floor, or errors that grow, with any parameters; docs/links.md"),
+        ({"generator": "quantised", "feedback": False, "network": RING}, "leave --no-feedback out (docs/links.md)"),
+        (
+            {"generator": "sparsified", "choice": "largest", "feedback": False},
+            "leave --no-feedback out (docs/links.md)",
+        ),
+        ({"generator": "lossy", "one_way": 0.1, "healing": False}, "leave --no-healing out (docs/loss.md)"),
+        ({"generator": "lossy", "one_way": 0.0, "leaving": {"1": [3]}, "healing": False}, "leave --no-healing out"),
+        ({"generator": "noisy", "std": 0.0, "network": RING}, ""),
+        ({"generator": "quantised", "feedback": True, "network": RING}, ""),
+        ({"generator": "sparsified", "choice": "random", "feedback": False}, ""),
+        ({"generator": "lossy", "one_way": 0.1, "healing": True}, ""),
+        ({"generator": "delayed", "rounds": 2, "network": RING}, ""),
+    ],
+)
+def test_links_are_named_where_they_are_the_cause(network, cause):
+    for status in ("growing", "stalled"):
+        told = advice(made([1.0, 0.5], status=status, protocol="unit", oracle="auto", network=network))
+        assert cause in told
+        assert ("take --parameters theory" in told) == (not cause)
+    assert "take --parameters theory" in advice(made([1.0], status="diverged", protocol="unit", network=network))
+    told = advice(made([1.0, 0.5], status="max_rounds", protocol="unit", network=network))
+    assert told.startswith("raise --rounds for more")
+    assert cause in told
+
+
 def test_the_codes_of_runs():
     assert [of_run(status, 1e-8) for status in FINISHED] == [0, 0, 1, 1, 1]
     assert [of_run(status, None) for status in FINISHED] == [0, 0, 1, 0, 1]

@@ -1,5 +1,6 @@
 """`adom solve`: run a method on a problem and a network, and save the result."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -260,7 +261,9 @@ def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def advice(result: "Result", tol_flag: str = "--rtol") -> str:
     """Return advice on a run, without options that it has already; "" if there is none."""
     status = result.status
-    careful = _more_careful(result)
+    careful, floor = _more_careful(result), _floor(result.provenance.get("network") or {})
+    if floor and status in {"growing", "stalled"} and FLOOR not in result.message:
+        return floor
     if status in {"growing", "diverged"}:
         return f"take {_listed(careful, 'and')}" if careful else f"no setting here is more careful; {COMPARE}"
     if status == "stalled":
@@ -273,8 +276,23 @@ def advice(result: "Result", tol_flag: str = "--rtol") -> str:
             return "leave out --no-monitor to see it"
         if FLOOR in result.message:
             return "more rounds do not help"
-        return f"raise --rounds {'to see whether it falls again' if ' rose from ' in result.message else 'for more'}"
+        more = "to see whether it falls again" if " rose from " in result.message else "for more"
+        return f"raise --rounds {more}{floor and f', but {floor}'}"
     return ""
+
+
+def _floor(network: Mapping[str, Any]) -> str:
+    """Return what links do, by the network's recipe, that no method and no parameters mend; "" if nothing."""
+    kind, coarse = network.get("generator"), ("quantised", "sparsified")
+    if kind == "noisy" and network.get("std"):
+        return "noise on the links leaves a floor, or errors that grow, with any parameters; docs/links.md says which"
+    if kind in coarse and not network.get("feedback") and network.get("choice") != "random":
+        return "coarse messages without feedback leave a floor; leave --no-feedback out (docs/links.md)"
+    loses = network.get("one_way") or network.get("leaving") or network.get("joining")
+    if kind == "lossy" and loses and not network.get("healing"):
+        return "lost messages and nodes lead to a wrong answer without healing; leave --no-healing out (docs/loss.md)"
+    inner = network.get("network")
+    return _floor(inner) if isinstance(inner, Mapping) else ""
 
 
 def _more_careful(result: "Result") -> list[str]:
