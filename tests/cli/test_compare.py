@@ -123,6 +123,20 @@ def test_interrupting_keeps_what_was_done(adom: Any, monkeypatch: pytest.MonkeyP
     assert load("out/compare/pngd.npz").status == "interrupted"
 
 
+@pytest.mark.usefixtures("mine")
+def test_interrupted_seeds_say_that_the_same_command_goes_on(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Interrupt, "__enter__", lambda self: (runs.append(0), setattr(self, "asked", len(runs) > 2), self)[-1]
+        )
+        outcome = adom("compare", *SEEDS, "--json")
+    assert outcome.code == 130
+    assert outcome.err.endswith("interrupted; what was done is saved, and the same command goes on from there\n")
+    assert len(list(Path("out/compare/members").iterdir())) == 2
+    assert len(adom("compare", *SEEDS, "--json").json["rows"]) == 4
+
+
 def test_the_budget_is_shared_with_solve() -> None:
     problem = package.Quadratic([[[2.0]], [[2.0]]], [[2.0], [2.0]])  # x* = 1 at both nodes: the start is 2
     relative = settle(None, {"run": {"rounds": 7, "rtol": 1e-3, "record_every": 2}}, USUAL)

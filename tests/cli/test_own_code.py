@@ -59,7 +59,11 @@ def test_a_method_and_a_problem_run_as_in_python(adom: Any) -> None:
     [
         ("--method own_method:Mime", "--method own_method:Mime: own_method has no 'Mime'; did you mean 'Mine'"),
         ("--method own_methods:Mine", "there is no own_methods.py in "),
-        ("--method own_method:State", "--method own_method:State is a class, not a class derived from adom.Method"),
+        ("--method own_method:State", "--method own_method:State does not derive from adom.Method; docs/add-a-method"),
+        (
+            "--method own_method:make",
+            "--method own_method:make is a function, and does not derive from adom.Method; do",
+        ),
         ("--method own_method.py:Mine", "must read module:name, e.g. --method own_method:Mine"),
         (
             "--method broken:X",
@@ -182,6 +186,24 @@ def test_two_methods_of_one_name_are_told_what_to_change(refused: Any) -> None:
     sys.modules.pop("faulty", None)
     line = refused("compare", "--methods", "adom,faulty:Mine", *SMALL)
     assert "the label 'adom' occurs twice; leave one out, or give `name` in your own class another value" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "--methods", "adom,own_method:Mime"], "--methods own_method:Mime: own_method has no 'Mime'; did"),
+        (["sweep", "sweep.toml"], "[sweep] methods own_method:Mime: own_method has no 'Mime'; did you mean 'Mine'"),
+        (["bench", "--methods", "own_method:Mime"], "--methods own_method:Mime: own_method has no 'Mime'; did you me"),
+        (["bench", "--method", "own_method:Mime"], "--method own_method:Mime: own_method has no 'Mime'; did you mean"),
+        (["bench", "--method", "nids"], "--method nids is among the others already; leave it out"),
+        (["bench", "--methods", "adom,nids", "--method", "nids"], "--method nids is among the others already; leave i"),
+        (["bench", "--methods", "nids,nids"], "--methods names 'nids' twice; leave one out"),
+        (["bench", *["--method", "own_method:Mine"] * 2], "--method names 'own_method:Mine' twice; leave one out"),
+    ],
+)
+def test_a_mistake_in_a_name_is_said_of_the_option_that_has_it(refused: Any, words: list[str], message: str) -> None:
+    Path("sweep.toml").write_text('[sweep]\nmethods = ["own_method:Mime"]\n')
+    assert message in refused(*words)
 
 
 def test_a_function_gets_the_defaults_that_the_help_has(adom: Any, refused: Any) -> None:

@@ -9,6 +9,7 @@ import typer
 from ..errors import InputError, nearest
 from ..run.request import AUTO, PROTOCOLS
 from ..util.text import format_count
+from .compare_lists import once
 from .completion import several_of
 from .exit_codes import Exit
 from .options import AsJson, OutFolder, number_option, switch
@@ -75,7 +76,11 @@ def bench(
 
     from ..bench.run import bench as run_bench
 
-    done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], fresh=fresh, workers=workers)
+    try:
+        done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], fresh=fresh, workers=workers)
+    except KeyboardInterrupt:
+        output.note(output.INTERRUPTED)
+        return Exit.INTERRUPTED
     for key, reason in done.lost.items():
         output.note(f"{key} could not be run ({reason}); the same command tries it again")
     for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.reason).items():
@@ -100,14 +105,14 @@ def _methods(names: str | None, own: list[str] | None) -> list[str] | None:
         from ..bench.run import suite_methods
 
         chosen = suite_methods()
-    every = [*(chosen or []), *(own or [])]
-    for name in every:
-        method_of(name)
-    if twice := next((name for name in every if every.count(name) > 1), None):
-        raise InputError(f"--methods names {twice!r} twice; leave one out")
+    for flag, given in (("--methods", chosen), ("--method", own)):
+        for name in once(flag, given or []):
+            method_of(name, flag)
+    if twice := next((name for name in own or [] if name in (chosen or [])), None):
+        raise InputError(f"--method {twice} is among the others already; leave it out")
     if chosen == []:
         raise InputError(f"--methods {names!r} names no method; `adom methods` lists them")
-    return every or None
+    return [*(chosen or []), *(own or [])] or None
 
 
 def _protocols(text: str) -> list[str]:

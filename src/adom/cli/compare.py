@@ -97,7 +97,8 @@ def _compare_one(settings: Config, methods: list[Any] | str | None, out: Path, *
         output.wrote(*files.values(), f"{len(results)} result files .npz")
     if weights := weighting_text(problem.weighting()):
         output.note(weights)
-    return end(comparison.skipped, comparison.outside, comparison.interrupted)
+    said = "interrupted; what was done so far is saved" if comparison.interrupted else ""
+    return end(comparison.skipped, comparison.outside, said)
 
 
 def _check(settings: Config) -> list[Any] | str | None:
@@ -107,7 +108,7 @@ def _check(settings: Config) -> list[Any] | str | None:
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot compare methods; take engine local")
     text = settings.compare.methods
-    methods = [method_of(name) for name in compare_lists.methods(text)]
+    methods = [method_of(name, "--methods") for name in compare_lists.methods(text)]
     build.check_run(settings, methods)
     if text is None or text.strip().lower() == compare_lists.ALL:
         return None if text is None else compare_lists.ALL

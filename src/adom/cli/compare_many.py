@@ -52,7 +52,8 @@ def compare_many(
         output.lines(found, "")
         output.wrote(*files.values())
     printed = not (json or latex)  # the text says the rest
-    return end({} if printed else found.skipped, "" if printed else found.outside, found.interrupted)
+    said = output.INTERRUPTED if found.interrupted else ""
+    return end({} if printed else found.skipped, "" if printed else found.outside, said)
 
 
 def ways_of(settings: Config) -> list[str]:

@@ -14,8 +14,8 @@ def print_latex(text: str, out: Path) -> None:
     output.lines(text)
 
 
-def end(skipped: dict[str, str], outside: str, interrupted: bool) -> int:
-    """Say which methods did not run, and which ran outside of their proofs; return the exit code."""
+def end(skipped: dict[str, str], outside: str, interrupted: str) -> int:
+    """Say which methods did not run, which ran outside of their proofs, and of Ctrl-C; return the exit code."""
     reasons: dict[str, list[str]] = {}
     for label, reason in skipped.items():
         reasons.setdefault(reason, []).append(label)
@@ -24,5 +24,5 @@ def end(skipped: dict[str, str], outside: str, interrupted: bool) -> int:
     if outside:
         output.note(f"warning: outside of their proofs: {outside}")
     if interrupted:
-        output.note("interrupted; what was done so far is saved")
+        output.note(interrupted)
     return Exit.INTERRUPTED if interrupted else Exit.DONE

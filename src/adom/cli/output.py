@@ -16,6 +16,8 @@ from ..errors import InputError
 from ..util import files
 from ..util.text import format_number, json_ready
 
+INTERRUPTED = "interrupted; what was done is saved, and the same command goes on from there"
+"""What a command that keeps every run says at Ctrl-C."""
 LONGEST_NAME = 255
 """Bytes of a file's name, on all common systems."""
 TEXT_WIDTH = 20

@@ -23,15 +23,14 @@ ALWAYS = ("nodes", "seed")
 _loaded: dict[str, Any] = {}  # what this call was told to load, as "--method mine:Mine", and what that is
 
 
-def method_of(text: str) -> type[Method]:
-    """Return the method of a name, or the class that ``module:Class`` names."""
+def method_of(text: str, flag: str = "--method") -> type[Method]:
+    """Return the method of a name, or the class that ``module:Class`` names; `flag` is where it was given."""
     if ":" not in text:
         return method_class(text)
-    found = _load("--method", text, _is_method)
+    found = _load(flag, text, _is_method)
     if not _is_method(found):
-        raise InputError(
-            f"--method {text} is {_kind(found)}, not a class derived from adom.Method; docs/add-a-method has an example"
-        )
+        what = f"{text} is {_kind(found)}, and" if not isinstance(found, type) else text
+        raise InputError(f"{flag} {what} does not derive from adom.Method; docs/add-a-method has an example")
     check_class(found)
     chosen: type[Method] = found
     return chosen

@@ -74,7 +74,7 @@ def sweep(
         number, reason = next(iter(result.refused.items()))
         output.note(f"{len(result.refused)} members did not run, the first ({result.members[number].text}): {reason}")
     if result.interrupted:
-        output.note("interrupted; what was done is saved, and the same command goes on from there")
+        output.note(output.INTERRUPTED)
     return Exit.INTERRUPTED if result.interrupted else Exit.DONE
 
 
@@ -90,7 +90,8 @@ def _check(settings: Config, config: Path | None) -> None:
         )
     if settings.run.engine != "local":
         raise InputError(f"engine {settings.run.engine!r} cannot sweep; take engine local")
-    methods = [method_of(name) for name in _methods(settings)]
+    flag = "--method" if settings.sweep.methods is None else "[sweep] methods"
+    methods = [method_of(name, flag) for name in _methods(settings)]
     texts = settings.sweep.parameters or [settings.run.parameters]
     build.check_run(settings, methods, texts, every=len(methods) == 1)  # members without a parameter are refused later
     for oracle in settings.sweep.oracles or []:
