@@ -32,6 +32,17 @@ class InputTypeError(InputError, TypeError):
     """A value has the wrong type."""
 
 
+def without_remedy(error: InputError) -> str:
+    """Return what is wrong, where it is mended without the caller.
+
+    Examples
+    --------
+    >>> without_remedy(InputError("run.npz is not whole (cut short); run and save again"))
+    'run.npz is not whole (cut short)'
+    """
+    return str(error).rpartition("; ")[0] or str(error)
+
+
 def shown(value: object, most: int = 80) -> str:
     """Return the `repr` of a value for an error message, cut if it is long.
 

@@ -58,11 +58,11 @@ def test_a_file_that_is_not_whole_is_said_and_done_again(problem, network, tmp_p
     one, two, three = sorted(tmp_path.glob("*.npz"))
     one.write_bytes(one.read_bytes()[:100])
     two.write_bytes(three.read_bytes())
-    with pytest.warns(UserWarning, match="it is done again") as said:
+    with pytest.warns(UserWarning, match="; the run is made again$") as said:
         again = adom.sweep(problem, network, folder=tmp_path, **AXES)
     assert len(said) == 2
     assert any("is not a whole result file" in str(warning.message) for warning in said)
-    assert any("is not the member that its name says" in str(warning.message) for warning in said)
+    assert any("is not the run that its name says" in str(warning.message) for warning in said)
     for number, result in first.results.items():
         close(again.results[number], result)
     adom.sweep(problem, network, folder=tmp_path, **AXES)  # now all are whole: no warning

@@ -17,7 +17,7 @@ import jax
 
 from .. import __version__
 from ..algorithms import Method
-from ..errors import InputError
+from ..errors import InputError, without_remedy
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..run.endings import FINISHED
@@ -139,10 +139,10 @@ class Store:
         try:
             result = load(path)
         except InputError as error:
-            warnings.warn(f"{error}; it is done again", stacklevel=4)
+            warnings.warn(f"{without_remedy(error)}; the run is made again", stacklevel=4)
             return None
         if (result.provenance.get(self.home) or {}).get("key") != key or result.status not in FINISHED:
-            warnings.warn(f"{path} is not the member that its name says; it is done again", stacklevel=4)
+            warnings.warn(f"{path} is not the run that its name says; the run is made again", stacklevel=4)
             return None
         return result
 
