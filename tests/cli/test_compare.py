@@ -189,8 +189,20 @@ def test_seeds_give_medians_latex_and_runs_that_are_found_again(adom: Any, refus
     assert len(list(Path("out/compare/members").iterdir())) == 9
     assert {path: path.stat().st_mtime_ns for path in members} == members  # found, not run
     config = Path("out/compare/config.toml").read_text()
-    for fewer in ([], [*more, "--seeds", 2], [*more, "--splits", "label"], [*more, "--rounds", 41]):
-        assert "out/compare holds 9 runs of another" in refused("compare", *SEEDS, *fewer)
+    names = "diging,own_method:Mine"
+    for fewer, differs in (
+        ([], f"methods {names},nids (now own_method:Mine,diging), seeds 3 (now 2)"),
+        ([*more, "--methods", names], f"methods {names},nids (now {names})"),
+        ([*more, "--seeds", 2], "seeds 3 (now 2)"),
+        ([*more, "--splits", "label"], "splits none (now label)"),
+        ([*more, "--rounds", 41, "--nodes", 6], "nodes 5 (now 6), rounds 40 (now 41)"),
+    ):
+        line = refused("compare", *SEEDS, *fewer)
+        assert (
+            line == f"error: out/compare holds 9 runs with {differs}; take another --out, or --fresh to remove them\n"
+        )
+    line = refused("compare", *SEEDS[:-4], "--network", "ring")
+    assert "out/compare holds 9 runs of several seeds, splits or networks; take another --out, or --fresh" in line
     assert Path("out/compare/config.toml").read_text() == config
 
 
@@ -200,7 +212,7 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
     folder.mkdir(parents=True)
     (folder / f"{'0' * 32}.npz").write_bytes(b"another's")
     for words in (SEEDS, TWO):
-        assert "out/compare holds 1 run of another" in refused("compare", *words)
+        assert "out/compare holds 1 run of " in refused("compare", *words)
     assert "both say what is printed" in refused("compare", *TWO, "--latex", "--json", "--out", "x")
     assert "--splits names 'lable', which is no split; did you mean 'label'" in refused(
         "compare", *TWO, "--splits", "lable", "--out", "x"
@@ -224,7 +236,9 @@ def test_what_is_refused_leaves_runs_and_settings_as_they_were(adom: Any, refuse
     for fresh in ([], ["--fresh"]):
         refused("compare", *SEEDS, "--rounds", 3, "--methods", "own_method:Mine,diging,mudag", *fresh)
         assert {path: path.read_bytes() for path in files} == files
-    assert "out/compare holds 4 runs of another" in refused("solve", "--out", folder)
+    assert "out/compare holds 4 runs of a comparison or a sweep; take another --out\n" in refused(
+        "solve", "--out", folder
+    )
     assert adom("compare", *SEEDS, "--rounds", 3).code == 0
     assert adom("compare", *SEEDS, "--rounds", 4, "--fresh").code == 0
     assert {path.name for path in (folder / "members").iterdir()}.isdisjoint(path.name for path in files)

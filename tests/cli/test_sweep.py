@@ -120,7 +120,7 @@ def test_the_same_command_resumes_and_another_sweep_is_refused(file: Path, adom:
     assert sorted(Path("out/sweep/members").iterdir()) == members
     assert {path: path.stat().st_mtime_ns for path in members[2:]} == kept
     file.write_text(FILE.replace("seeds = [0, 1]", "seeds = [0]"))
-    assert "out/sweep holds 12 runs of another" in refused("sweep", file)  # whose seed 1 would go
+    assert "out/sweep holds 12 runs with seeds [0, 1] (now [0]); take" in refused("sweep", file)
     file.write_text(FILE.replace("eta = [0.5, 1]", "eta = [0.5, 1, 2]").replace("seeds = [0, 1]", "seeds = 2"))
     more = adom("sweep", file, "--rounds", 300)
     assert "16 of 16 members done, best first" in more.out
@@ -129,7 +129,7 @@ def test_the_same_command_resumes_and_another_sweep_is_refused(file: Path, adom:
     assert set(members) < set(longer)
     members = longer
     message = refused("sweep", file, "--rounds", 20)
-    assert "out/sweep holds 16 runs of another" in message
+    assert "out/sweep holds 16 runs with rounds 300 (now 20); take another --out, or --fresh" in message
     assert sorted(Path("out/sweep/members").iterdir()) == members
     fresh = adom("sweep", file, "--rounds", 20, "--fresh")
     assert fresh.code == 0

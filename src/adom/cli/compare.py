@@ -8,7 +8,7 @@ from ..errors import InputError
 from . import compare_lists
 from .compare_output import end, print_latex
 from .defaults import check_lists
-from .members import FRESH, kept, refuse_members
+from .members import FRESH, kept, refuse_runs
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
 from .own_code import method_of
 from .settings import USUAL, Config, Tables
@@ -53,7 +53,7 @@ def compare(
     table = settings.compare
     if (table.seeds, table.splits, table.networks) == (None, None, None):
         if not fresh:
-            refuse_members(out, FRESH)
+            refuse_runs(out, "of several seeds, splits or networks", FRESH)
         return _compare_one(settings, methods, out, latex=latex, json=json)
     from .compare_many import compare_many
 

@@ -35,19 +35,20 @@ def methods(text: str | None) -> list[str]:
     return names
 
 
-def covers(table: CompareTable | SweepTable, earlier: CompareTable | SweepTable) -> bool:
-    """Return whether everything that an earlier table asks for is asked for by this one too.
+def uncovered(table: CompareTable | SweepTable, earlier: CompareTable | SweepTable) -> list[str]:
+    """Return the names of lists of an earlier table that ask for something that this one does not ask for.
 
     Examples
     --------
     >>> few, many = CompareTable(methods="adom", seeds=2), CompareTable(methods="adom,apm", seeds=3)
-    >>> covers(many, few), covers(few, many), covers(few, few)
-    (True, False, True)
+    >>> uncovered(many, few), uncovered(few, many), uncovered(few, few)
+    ([], ['methods', 'seeds'], [])
     >>> half, two = SweepTable(factors={"eta": 0.5}), SweepTable(factors={"eta": [0.5, 1]})
-    >>> covers(two, half), covers(SweepTable(factors={"eta": 0.5, "tau": 1}), half)
-    (True, False)
+    >>> uncovered(two, half), uncovered(SweepTable(factors={"eta": 0.5, "tau": 1}), half)
+    ([], ['factors'])
     """
-    return _covers(_axes(table), _axes(earlier))
+    axes, old = _axes(table), _axes(earlier)
+    return [name for name in axes if not _covers(axes[name], old[name])]
 
 
 def _axes(table: CompareTable | SweepTable) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def _axes(table: CompareTable | SweepTable) -> dict[str, Any]:
     if isinstance(table, SweepTable):
         return vars(table)
     given = {name: None if text is None else parts(text) for name, text in vars(table).items() if name in NAMES}
-    return {**given, "methods": methods(table.methods), "seeds": list(range(table.seeds or 1))}
+    return {"methods": methods(table.methods), "seeds": list(range(table.seeds or 1)), **given}
 
 
 def _covers(axes: Any, earlier: Any) -> bool:

@@ -2,21 +2,24 @@
 
 import re
 import shutil
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..util.files import atomic
 from ..util.text import format_count
-from .settings import USUAL, Config
+from .settings import SETTINGS, USUAL, Config
 
 MEMBERS = "members"
 """Folder of the runs, beside the table and config.toml."""
 FRESH = "take another --out, or --fresh to remove them"
 EARLIER = ".earlier"
 """Folder in it of the runs that `--fresh` is to remove, until the command has not been refused."""
+NAMED = 4
+"""The most differences that are named."""
 
 
 def kept(out: Path) -> list[Path]:
@@ -39,8 +42,8 @@ def runs_kept(settings: Config, out: Path, command: str, *, fresh: bool) -> Iter
         earlier.mkdir()
         for path in members:
             path.rename(earlier / path.name)
-    elif members and not _extends(settings, file, command):
-        raise _another(out, len(members), FRESH)
+    elif members and (others := _others(settings, file, command)):
+        refuse_runs(out, others, FRESH)
     write_toml(settings, file, command)
     try:
         yield
@@ -57,24 +60,49 @@ def runs_kept(settings: Config, out: Path, command: str, *, fresh: bool) -> Iter
         shutil.rmtree(earlier, ignore_errors=True)
 
 
-def _extends(settings: Config, file: Path, command: str) -> bool:
-    """Return whether settings are those of a file, but for lists that are longer."""
-    from .compare_lists import covers
+def refuse_runs(out: Path, which: str, remedy: str) -> None:
+    """Refuse a folder that holds runs whose settings a command would replace by its own."""
+    if members := kept(out):
+        raise InputError(f"{out} holds {format_count(len(members), 'run')} {which}; {remedy}")
+
+
+def _others(settings: Config, file: Path, command: str) -> str:
+    """Return in words how the settings of a file are others than these; "" if they are the same, or shorter lists."""
+    from .compare_lists import uncovered
     from .config import settle, toml_text
 
     try:
-        earlier, text = getattr(settle(file, {}, USUAL), command), file.read_text(encoding="utf-8")
+        earlier = settle(file, {}, USUAL)
     except InputError:  # it is no file of settings
-        return False
-    same = text == toml_text(replace(settings, **{command: earlier}), file, command)
-    return same and covers(getattr(settings, command), earlier)
+        return "of another comparison" if command == "compare" else "of another sweep"
+    old, new = (_by_name(tomllib.loads(toml_text(each, file, command))) for each in (earlier, settings))
+    lists = uncovered(getattr(settings, command), getattr(earlier, command))
+    names = [
+        (table, name)
+        for table, name in SETTINGS
+        if (name in lists if table == command else old.get((table, name)) != new.get((table, name)))
+    ]
+    parts = [f"{_called(*at)} {_text(old.get(at))} (now {_text(new.get(at))})" for at in names[:NAMED]]
+    parts += [f"{len(names) - NAMED} more settings"] if len(names) > NAMED else []
+    return f"with {', '.join(parts)}" if parts else ""
 
 
-def refuse_members(out: Path, remedy: str) -> None:
-    """Refuse a folder with the runs of a sweep or of several seeds, whose settings another command would replace."""
-    if members := kept(out):
-        raise _another(out, len(members), remedy)
+def _by_name(tables: dict[str, Any]) -> dict[tuple[str, str], Any]:
+    return {(table, name): value for table, values in tables.items() for name, value in values.items()}
 
 
-def _another(out: Path, count: int, remedy: str) -> InputError:
-    return InputError(f"{out} holds {format_count(count, 'run')} of another sweep or comparison; {remedy}")
+def _called(table: str, name: str) -> str:
+    """Return the name of a setting as its option has it.
+
+    Examples
+    --------
+    >>> _called("network", "kind"), _called("run", "rounds")
+    ('network', 'rounds')
+    """
+    return SETTINGS[table, name].flag.removeprefix("--")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else shown(value)

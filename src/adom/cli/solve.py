@@ -30,12 +30,12 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     """
     from . import output, ranks
     from .config import settle
-    from .members import refuse_members
+    from .members import refuse_runs
 
     settings = settle(config, flags, USUAL)
     check(settings)
     output.folder(out)
-    refuse_members(out, "take another --out")
+    refuse_runs(out, "of a comparison or a sweep", "take another --out")
     if settings.mpi.checkpoints is not None:
         output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
     if settings.mpi.ranks is not None and ranks.rank() is None:
