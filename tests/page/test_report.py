@@ -65,6 +65,22 @@ def test_what_an_input_is(folders, tmp_path):
         read([])
 
 
+@pytest.mark.parametrize("closed", ["sweep/members", "compare"])
+def test_a_folder_that_cannot_be_read_is_not_called_empty(folders, closed, monkeypatch):
+    usual = Path.iterdir
+
+    def iterdir(path):  # as of a folder of another user's
+        if path == folders / closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return usual(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(
+        InputError, match=f"cannot read the folder .*{closed}: permission denied; check its permissions"
+    ):
+        read([folders / closed.partition("/")[0]])
+
+
 def test_a_comparison_has_the_labels_and_the_order_of_its_table(folders):
     content = read([folders / "compare"])
     assert [line.label for line in only(content).lines] == ["ADOM", "my <b>own</b>", "again"]

@@ -165,6 +165,16 @@ def test_tuned_on_one_seed_and_judged_on_others(drawn, monkeypatch):
     assert adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=[other]).tuning_seed > other
 
 
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_first_run(tmp_path, monkeypatch):
+    def closed(*_, **__):  # as in a folder of another user's
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", closed)
+    monkeypatch.setattr("adom.study.comparison_runs.solve_many", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(InputError, match=f"^cannot write to the folder {tmp_path}: permission denied; choose another$"):
+        adom.compare(quadratic, adom.networks.ring(NODES), ["diging"], "unit", rounds=5, seeds=2, folder=tmp_path)
+
+
 def _tol(problem, rtol):
     return rtol * problem.nodes * float((problem.solution() ** 2).sum())
 

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, Literal
 
 from ..errors import InputError
@@ -118,17 +117,7 @@ def as_json(content: dict[str, Any]) -> None:
 
 def folder(path: Path, option: str = "--out") -> None:
     """Make a folder; refuse one that cannot be written to, before any work is done."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = "it is a file" if files.kind(path) in ("file", "other") else files.reason(error)
-        raise InputError(f"cannot make the folder {files.named(path)}: {reason}; choose another {option}") from None
-    try:
-        with TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        reason = files.reason(error).lower()
-        raise InputError(f"cannot write to the folder {files.named(path)}: {reason}; choose another {option}") from None
+    files.make_folder(path, f"choose another {option}")
 
 
 def file(path: Path, suffixes: Sequence[str], option: str) -> None:

@@ -64,11 +64,14 @@ def kind(path: Path) -> str:
 
 
 def _results(folder: Path) -> list[Path]:
-    """Return the result files of a folder; none if it cannot be read."""
-    try:
-        return sorted(folder.glob("*.npz"))
-    except OSError:
+    """Return the result files of a folder, none if there is no such folder; refuse one that cannot be read."""
+    if files.kind(folder) != "folder":
         return []
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".npz")
+    except OSError as error:
+        fault = files.reason(error).lower()
+        raise InputError(f"cannot read the folder {files.named(folder)}: {fault}; check its permissions") from None
 
 
 def read(

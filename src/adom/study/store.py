@@ -24,6 +24,7 @@ from ..run.endings import FINISHED
 from ..run.result import Result, load
 from ..run.user_code import try_steps, user_code
 from ..run.windows import plain
+from ..util.files import make_folder
 from ..util.programs import Program, array_digest
 
 FORMAT = "adom-sweep-2"
@@ -123,13 +124,10 @@ class Store:
 
     @classmethod
     def at(cls, folder: str | os.PathLike[str] | None, home: str = "sweep") -> "Store":
-        """Return the store in a folder, which is created if need be."""
+        """Return the store in a folder, which is created if need be; refuse one that cannot be written to."""
         path = None if folder is None else Path(folder)
-        try:
-            if path is not None:
-                path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {path}: {error.strerror or error}; choose another") from None
+        if path is not None:
+            make_folder(path, "choose another")
         return cls(path, home)
 
     def find(self, key: str) -> Result | None:

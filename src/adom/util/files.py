@@ -99,6 +99,20 @@ def named(path: str | os.PathLike[str]) -> str:
     return plain if plain.isprintable() else shown(plain, 400)
 
 
+def make_folder(path: Path, remedy: str) -> None:
+    """Make a folder; refuse one that cannot be written to, before any work is done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        fault = "it is a file" if kind(path) in ("file", "other") else reason(error)
+        raise InputError(f"cannot make the folder {named(path)}: {fault}; {remedy}") from None
+    try:
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write to the folder {named(path)}: {reason(error).lower()}; {remedy}") from None
+
+
 def write_table(columns: Mapping[str, "np.ndarray"], target: Path) -> None:
     """Write columns as a CSV file as pandas would, numbers in full and gaps empty, without loading it."""
     cells = [["" if math.isnan(value) else value for value in column.tolist()] for column in columns.values()]
