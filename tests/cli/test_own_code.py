@@ -140,6 +140,8 @@ def test_a_method_that_fails_is_refused_in_one_line(
     assert message in refused(*command, "faulty:Mine", *small)
 
 
+AN_IF = "with shape bool[]. (faulty.py, line 44); steps are compiled: take jnp.where in place of `if`\n"
+NUMPY = " float64[5,2] (faulty.py, line 44); steps are compiled: take jax.numpy in place of NumPy\n"
 BACK = "jax.pure_callback(lambda v: np.asarray(v), g, g, vmap_method='sequential')"
 
 
@@ -149,9 +151,9 @@ BACK = "jax.pure_callback(lambda v: np.asarray(v), g, g, vmap_method='sequential
         (f"        1 / 0\n{STEP}", "Mine fails: ZeroDivisionError: division by zero (faulty.py, line 44); mend it"),
         (
             f"        if state.x.sum() > 0:\n            pass\n{STEP}",
-            "Mine fails: TracerBoolConversionError: Attempted",
+            AN_IF,
         ),
-        (f"        np.asarray(state.x)\n{STEP}", "Mine fails: TracerArrayConversionError: The numpy.ndarray conver"),
+        (f"        np.asarray(state.x)\n{STEP}", NUMPY),
         (
             f"        import jax\n\n        g = state.g\n        {BACK}\n{STEP}",
             "error: a run's file is named by a digest of its code, and Mine has code that no digest can hold (pure_call"

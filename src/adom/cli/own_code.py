@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..algorithms import Method, method_class
 from ..algorithms.base import check_class
 from ..errors import InputError, nearest
-from ..util.own_code import files_of, in_words, place
+from ..util.own_code import files_of, in_words, place, remedy
 from .settings import ProblemTable
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def explain(error: Exception) -> None:
         return
     for called, found in _loaded.items():
         if at := place(error, files_of(found)):
-            raise InputError(f"{called} fails: {in_words(error, at)}; mend it") from None
+            raise InputError(f"{called} fails: {in_words(error, at)}; {remedy(error)}") from None
 
 
 def _explain_seeds(error: InputError) -> None:

@@ -7,6 +7,13 @@ from typing import Any
 
 MOST = 300
 """Letters of an error that are shown."""
+COMPILED = {
+    "TracerBoolConversionError": "steps are compiled: take jnp.where in place of `if`",
+    "TracerArrayConversionError": "steps are compiled: take jax.numpy in place of NumPy",
+    "TracerIntegerConversionError": "steps are compiled: take no number of an array for a length or an index of a list",
+    "ConcretizationTypeError": "steps are compiled: take no number out of an array",
+}
+"""Errors of JAX at code that wants numbers where there are none yet, and their remedies."""
 
 
 def files_of(named: Any) -> list[str]:
@@ -38,6 +45,17 @@ def _is_one_of(file: str, files: list[str]) -> bool:
     return file in files or Path(file).name in files
 
 
+def remedy(error: BaseException) -> str:
+    """Return what to do about an error in code of the user's own.
+
+    Examples
+    --------
+    >>> remedy(ZeroDivisionError("division by zero"))
+    'mend it'
+    """
+    return COMPILED.get(type(error).__name__, "mend it")
+
+
 def in_words(error: BaseException, at: str = "") -> str:
     """Return an error in one line, and where it arose.
 
@@ -46,6 +64,7 @@ def in_words(error: BaseException, at: str = "") -> str:
     >>> in_words(ZeroDivisionError("division by zero"), "mine.py, line 3")
     'ZeroDivisionError: division by zero (mine.py, line 3)'
     """
-    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
-    text, name = text if len(text) <= MOST else f"{text[:MOST]}...", type(error).__name__
+    name, text = type(error).__name__, str(error.msg if isinstance(error, SyntaxError) else error)
+    text = " ".join((text.partition("\n")[0] if name in COMPILED else text).split())  # the rest is of JAX's own insides
+    text = text if len(text) <= MOST else f"{text[:MOST]}..."
     return (f"{name}: {text}" if text else name) + (f" ({at})" if at else "")
