@@ -218,7 +218,10 @@ class Method:
         raise _missing(cls, "unit(cls, constants)")
 
     def init(self, zeros: Array, oracle: Oracle) -> Any:
-        """Return the state that the first step starts from; `zeros` is a zero array of (rows, dim)."""
+        """Return the state that the first step starts from; `zeros` is a zero array of (rows, dim).
+
+        A NamedTuple of arrays with a row for each node runs with any parameters on any links.
+        """
         raise _missing(type(self), "init(self, zeros, oracle)")
 
     def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:

@@ -102,16 +102,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
             raise InputError(
                 f"{given.describe('problem', name)} is for shards that `adom shard` made; make them, or leave it out"
             )
-    fit = ("nodes", "kappa") if "data" in problem else tuple(defaults)
-    if "own" in problem:
-        from .own_code import required
-
-        defaults["split"] = "contiguous"
-        fit = ("nodes", *required(problem["own"]))
-    defaults = {name: value for name, value in defaults.items() if name in fit}
-    if {"l2", "C"} & problem.keys():
-        defaults.pop("kappa", None)
-
+    defaults = _fitting(problem, defaults)
     kind = network.setdefault("kind", "contacts" if "contacts" in network else "geometric")
     chosen = kinds(kind)
     network["kind"] = ",".join(chosen)
@@ -142,6 +133,18 @@ def complete(given: UserSettings, usual: Tables) -> None:
             f"{given.describe('mpi', 'ranks')} cannot share {nodes} nodes: each rank needs one at least; "
             f"take --ranks {nodes} or fewer"
         )
+
+
+def _fitting(problem: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return those defaults that a problem takes; one of the user's own, those that it cannot do without."""
+    fit = ("nodes", "kappa") if "data" in problem else tuple(defaults)
+    if "own" in problem:
+        from .own_code import required
+
+        defaults = {**defaults, "split": "contiguous"}
+        fit = ("nodes", *required(problem["own"]))
+    others = ("kappa",) if {"l2", "C"} & problem.keys() else ()
+    return {name: value for name, value in defaults.items() if name in fit and name not in others}
 
 
 def _check_rivals(given: UserSettings) -> None:
