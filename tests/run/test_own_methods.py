@@ -113,8 +113,6 @@ PAIR = f"step must return (State(x={ROWS}), {ROWS}), the next state with the sha
 WRONG = {
     Alone: "Alone.step uses the network in no round, and a run counts rounds; call gossip or gossip.average",
     Twice: "Twice.step spends 2 rounds, and its class says rounds_per_step = 1 and rounds_of_step 1; let both say 2",
-    Wide: "Wide.step sends 2 vectors in a round, and vectors_per_round says 1; write vectors_per_round = 2",
-    Uneven: "Uneven.step sends 1 or 2 vectors in a round, and vectors_per_round says 1; send as many in every round",
     Many: "Many.step spends a number of rounds that varies or depends on a hyper-parameter, and its class",
     Narrow: f"Narrow.{PAIR}, got (State(x=float64[4, 1]), {ROWS}); change it",
     Mean: f"Mean.{PAIR}, got (State(x={ROWS}), float64[3]); change it",
@@ -141,6 +139,13 @@ def test_a_step_that_is_none_is_refused_in_words(cls, run, tmp_path):
     with pytest.raises(InputError) as caught:
         run(cls, tmp_path)
     assert str(caught.value).startswith(WRONG[cls])
+
+
+def test_the_number_of_vectors_matters_where_columns_ride_along():
+    with pytest.raises(InputError, match=r"Wide.step sends 2 vectors .* says 1; write vectors_per_round = 2$"):
+        adom.solve(PROBLEM, NETWORK, Wide, rounds=20)
+    assert adom.solve(PROBLEM, NETWORK, Wide, "theory", rounds=20).status == "max_rounds"
+    assert adom.solve(PROBLEM, NETWORK, Uneven, rounds=20).status == "max_rounds"
 
 
 @every_way

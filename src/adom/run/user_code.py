@@ -128,8 +128,13 @@ class _FirstStep:
         )
 
     def check_rows(self) -> None:
-        """Refuse a state that is no tuple of rows by name, of which some runs keep account part by part."""
-        state: Any = self._seen[0] if self._seen else ()
+        """Refuse what runs cannot add columns to, nor keep account of part by part.
+
+        That is a state which is no tuple of rows by name, and other vectors in a round than the class says.
+        """
+        if self._seen is None:
+            return
+        state, _, uses, _ = self._seen
         by_name = hasattr(state, "_make")
         if not by_name or any(not isinstance(part, _Kind) or len(part.shape) != 2 for part in state):
             raise InputError(
@@ -138,18 +143,20 @@ class _FirstStep:
                 "parameters='theory' and links without loss"
             )
 
+        sent, said = next((use.vectors for use in uses), 0), self._cls.vectors_per_round
+        if self._cls.rounds_per_step == 1 and sent != said:
+            raise InputError(
+                f"{self._cls.__name__}.step sends {sent} vectors in a round, and vectors_per_round says {said}; write "
+                f"vectors_per_round = {sent}"
+            )
+
     def _check_network(self, uses: "list[_Use]", takes: Any) -> None:
-        """Refuse a step without rounds, and other rounds and vectors than its class says."""
+        """Refuse a step without rounds, and other rounds than its class says."""
         name, said = self._cls.__name__, self._cls.rounds_per_step
         if not uses:
             raise InputError(
                 f"{name}.step uses the network in no round, and a run counts rounds; call gossip or gossip.average"
             )
-        widths = sorted({use.vectors for use in uses})
-        if widths != [self._cls.vectors_per_round]:
-            sent, rule = " or ".join(map(str, widths)), f"vectors_per_round says {self._cls.vectors_per_round}"
-            remedy = f"write vectors_per_round = {sent}" if len(widths) == 1 else "send as many in every round"
-            raise InputError(f"{name}.step sends {sent} vectors in a round, and {rule}; {remedy}")
         rounds = [use.rounds for use in uses]
         spent = sum(each for each in rounds if each is not None) if None not in rounds else None
         told = takes if isinstance(takes, int) else None
