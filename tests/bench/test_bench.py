@@ -271,8 +271,8 @@ def test_the_benchmark_goes_on_where_it_was_left_and_ranks_others_too(tmp_path, 
     other = records.write(submission(theirs), tmp_path / "other.json")
     again = running.bench(["nids"], add=[other], **asked)
     assert run.stat().st_mtime_ns == written
-    assert first.ranks["theory"].rows[0][0] == "nids"
-    assert [row[0] for row in again.ranks["theory"].rows] == ["$x^{$", "nids"]
+    assert first.ranks["theory"]["method"].iloc[0] == "nids"
+    assert again.ranks["theory"]["method"].tolist() == ["$x^{$", "nids"]
     assert [each.method for each in records.read(tmp_path / "results.json").runs] == ["nids"]  # one's own alone
     text = (tmp_path / "bench.html").read_text()
     for words in ("Ranks and profiles", "quadratic-10 on geometric", "made by x 1", "$x^{$", "rounds / best (median)"):

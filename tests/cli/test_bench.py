@@ -3,7 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+
+from adom.bench.run import Benchmark
+from adom.study.profiles import rank_table
 
 MINE = Path(__file__).parents[1] / "support" / "own_method.py"
 
@@ -28,6 +32,17 @@ def test_ctrl_c_says_that_the_same_command_goes_on(adom: Any, monkeypatch: pytes
     outcome = adom("bench", "--quick")
     said = "interrupted; what was done is saved, and the same command goes on from there\n"
     assert (outcome.code, outcome.out, outcome.err) == (130, "", said)
+
+
+def test_ranks_are_numbers_for_machines_and_a_table_for_people(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = pd.DataFrame({"method": ["nids", "dgd"], "status": "converged", "rounds_to_target": [12345.0, float("nan")]})
+    done = Benchmark(1e-8, [], {"auto": rank_table(runs)}, [], [], {}, 0.0)
+    monkeypatch.setattr("adom.bench.run.bench", lambda *_, **__: done)
+    ranks = adom("bench", "--quick", "--json").json["ranks"]["auto"]
+    best = {"method": "nids", "mean_rank": 1.0, "first": 1, "reached": 1, "instances": 1, "median": 12345.0}
+    assert ranks[0] == {**best, "over_best": 1.0}
+    assert ranks[1]["median"] is None
+    assert "12.3k" in adom("bench", "--quick").out
 
 
 def test_a_method_of_ones_own_that_fails_is_refused_in_one_line(refused: Any) -> None:

@@ -350,8 +350,12 @@ def test_figures_show_medians_bands_and_what_was_lost():
     assert found.plot("gradients", ax=ax) is other
     assert ax.get_xlabel() == "gradients per node"
     assert found.plot_profile(ax=other.add_subplot()) is other
+    every = found.plot("all")
+    assert [axes.get_xlabel() for axes in every.axes][::3] == ["communication rounds", "time (s)"]
     with pytest.raises(InputError, match="unknown axis 'time'"):
         found.plot("time")
+    with pytest.raises(InputError, match="take one panel, got axis='all'"):
+        found.plot("all", ax=ax)
     with pytest.raises(InputTypeError, match="ax must be the axes of one panel, got ndarray"):
         found.plot(ax=np.array([ax, ax]))
     with pytest.raises(InputTypeError, match="ax must be the axes of one panel, got int"):
@@ -369,6 +373,9 @@ def test_panels_stand_in_a_row_for_each_problem():
         Instance(problem, network, seed): Comparison({"a": made([0.5, 0.1])})
         for problem in ("p", "q") for network in ("ring", "star") for seed in range(2)
     }  # fmt: skip
+    every = Comparisons(parts, {}).plot("all")
+    assert every.axes[0].get_subplotspec().get_geometry()[:2] == (4, 4)
+    assert len(Comparisons(parts, {}).plot("all", style="column").axes) == 16
     figure = Comparisons(parts, {}).plot()
     assert [axes.get_title() for axes in figure.axes] == ["ring", "star", "", ""]
     assert [axes.get_ylabel() for axes in figure.axes[::2]] == ["p\nrelative error", "q\nrelative error"]

@@ -32,9 +32,9 @@ def tables(records: Sequence[Record]) -> dict[str, "pd.DataFrame"]:
     return {str(name): part.reset_index(drop=True) for name, part in whole.groupby("protocol", sort=False)}
 
 
-def ranks(records: Sequence[Record]) -> dict[str, Table]:
-    """Return the rank table of each protocol, by rounds."""
-    return {protocol: _rank_table(table, "rounds") for protocol, table in tables(records).items()}
+def ranks(records: Sequence[Record]) -> dict[str, "pd.DataFrame"]:
+    """Return how methods rank by rounds, for each protocol; see `adom.study.profiles.rank_table`."""
+    return {protocol: rank_table(table, COSTS["rounds"]) for protocol, table in tables(records).items()}
 
 
 def content(
@@ -60,9 +60,9 @@ def _section(protocol: str, table: "pd.DataFrame", first: int) -> list[str]:
     for number, cost in enumerate(COSTS, first):
         parts.append(f'<div><h4>Profile by {cost}</h4><div id="profile-{number}" class="plot" role="img"></div></div>')
     parts += ["</div>", f'<ul class="names" data-legend="{first}"></ul>']
-    for cost in COSTS:
-        parts += [f"<h4>Ranks by {cost}</h4>"]
-        parts += [_rank_table(table, cost).html(f"Ranks by {cost}, {protocol}", row_heads=True)]
+    for cost, column in COSTS.items():
+        shown = shown_ranks(rank_table(table, column), cost)
+        parts += [f"<h4>Ranks by {cost}</h4>", shown.html(f"Ranks by {cost}, {protocol}", row_heads=True)]
     parts += _refused(table)
     costs = costs_by_instance(table)
     rows = [
@@ -98,8 +98,8 @@ def _refused(table: "pd.DataFrame") -> list[str]:
     return ["<p>Runs that were refused count as failed:</p>", "<ul>", *lines, "</ul>"] if lines else []
 
 
-def _rank_table(table: "pd.DataFrame", cost: str) -> Table:
-    found = rank_table(table, COSTS[cost])
+def shown_ranks(found: "pd.DataFrame", cost: str) -> Table:
+    """Return a table of ranks as people read it."""
     heads = ["method", "mean rank", "first", "reached", "of", f"median {cost}", f"{cost} / best (median)"]
     rows = [
         [str(m), f"{rank:.2f}", str(first), str(reached), str(of), format_short(median), format_short(over)]

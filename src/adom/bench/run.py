@@ -5,19 +5,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__, page
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
 from ..paper.reproduce import JobProgress, default_workers, gpu_wanted
 from ..paper.runner import Runner, WorkUnit
-from ..paper.table import Table
 from ..run.request import AUTO
 from ..util.text import format_count
 from . import suite
 from .page import content, ranks
 from .records import RESULTS, Submission, called, check_alike, read, together, write
 from .work import Job, Outcome, check_own, code_of, do_unit, label_of, outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PROTOCOLS = (AUTO, "theory")
 """Ways to choose parameters that are run."""
@@ -48,7 +51,7 @@ class Benchmark:
 
     folder: Path
     outcomes: list[Outcome]
-    ranks: dict[str, Table]
+    ranks: dict[str, "pd.DataFrame"]
     files: list[Path]
     notes: list[str]
     lost: dict[str, str]

@@ -74,6 +74,7 @@ def bench(
     chosen, ways = _methods(methods, method), _protocols(protocols)
     output.folder(out)
 
+    from ..bench.page import shown_ranks
     from ..bench.run import bench as run_bench
 
     try:
@@ -86,13 +87,14 @@ def bench(
     for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.reason).items():
         output.note(f"{reason} ({format_count(count, 'run')})")
     if json:
-        found = {name: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for name, t in done.ranks.items()}
+        found = {name: table.to_dict("records") for name, table in done.ranks.items()}
         counts = {"runs": len(done.outcomes), "done": sum(o.done for o in done.outcomes)}
         about = {"folder": done.folder, "quick": quick, **counts, "seconds": round(done.seconds, 1)}
         output.as_json({**about, "notes": done.notes, "ranks": found, "lost": done.lost, "files": done.files})
     else:
         output.lines(*done.notes, f"{len(done.outcomes)} runs, {done.seconds:.0f} s")
-        for name, t in done.ranks.items():
+        for name, ranked in done.ranks.items():
+            t = shown_ranks(ranked, "rounds")
             output.table(f"parameters {name}", tuple(t.columns), t.rows, numbers=tuple(t.columns[1:]))
         output.wrote(*map(str, done.files))
     return Exit.FAILED if done.lost else Exit.DONE

@@ -1,6 +1,7 @@
 """Curves of many runs as one: the median over seeds, with a band from the least to the greatest."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ POINTS = 400
 """Points at which runs are combined."""
 FLOOR = 1e-30
 """Below this a relative squared error is rounding, and drawn at this height."""
+TICK = 0.4
+"""Inches that a number below an axis takes."""
 ACROSS, MOST_ACROSS = 3, 4
 """Panels side by side where there are many, and the most that a page has in one row."""
 LEAST_WIDTH = 1.3
@@ -105,14 +108,16 @@ def median_figure(
         (problem, network) -> label of a method -> its runs, one for each seed. Of several problems on several networks
         each has a row or a column, but in a column of text, where all panels are below each other.
     axis : str
-        "round", "gradients" (per node), "floats_sent" or "seconds".
+        "round", "gradients" (per node), "floats_sent" or "seconds"; "all": a panel for each of them.
     ax : matplotlib axes, optional
         To draw the only panel into; by default a figure of its own.
     style : str, optional
         "column", "page" or "slide"; by default a column for one panel and a page for several.
     """
-    if axis not in AXES:
-        raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}")
+    if axis not in AXES and axis != "all":
+        raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, or 'all'")
+    if ax is not None and axis == "all":
+        raise InputError("axes of yours take one panel, got axis='all'; name one axis, or leave ax out")
     if not any(panels.values()):
         raise InputError("there are no runs to draw; let the comparison finish one at least")
     with in_style(style):
@@ -122,17 +127,19 @@ def median_figure(
         if ax is not None:
             (methods,) = panels.values()
             _draw(ax, methods, axis, looks, scale)
+            tidy_numbers(ax, axis, 6 if scale == 1 else 4)
             ax.set_ylabel("relative error")
             legend_inside(ax, scale)
             drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
             return drawn
-        return _sheet(panels, _arranged(list(panels), style), axis, looks, style)
+        sheet = _every_axis(list(panels), style) if axis == "all" else _arranged(list(panels), axis, style)
+        return _sheet(panels, sheet, looks, style)
 
 
 class Sheet(NamedTuple):
-    """Panels in rows and columns: the place of each, titles by place, and the names of rows."""
+    """Panels in rows and columns: where each stands, by its place and axis, titles, and the names of rows."""
 
-    places: dict[Place, tuple[int, int]]
+    places: dict[tuple[Place, str], tuple[int, int]]
     titles: dict[tuple[int, int], str]
     rows: Sequence[str] = ()
 
@@ -143,18 +150,28 @@ class Sheet(NamedTuple):
         return 1 + max(down), 1 + max(across)
 
 
-def _arranged(keys: Sequence[Place], style: str | None) -> Sheet:
+def _every_axis(keys: Sequence[Place], style: str | None) -> Sheet:
+    """Return where panels stand, one for each place and horizontal axis: a row for each of several places."""
+    across = 1 if style == "column" else 2 if len(keys) == 1 else len(AXES)
+    places = [divmod(number, across) for number in range(len(keys) * len(AXES))]
+    rows = [" on ".join(key) for key in keys] if across == len(AXES) else []
+    below = [" on ".join(key) for key in keys for _ in AXES] if across == 1 and len(keys) > 1 else []
+    return Sheet(dict(zip(product(keys, AXES), places, strict=True)), dict(zip(places, below, strict=False)), rows)
+
+
+def _arranged(keys: Sequence[Place], axis: str, style: str | None) -> Sheet:
     """Return where panels stand.
 
     Examples
     --------
     >>> keys = [(problem, network) for problem in ("a", "b") for network in ("ring", "star", "radio")]
-    >>> _arranged(keys, None).shape, _arranged(keys, None).titles, _arranged(keys, None).rows
+    >>> sheet, narrow = _arranged(keys, "round", None), _arranged(keys, "round", "column")
+    >>> sheet.shape, sheet.titles, sheet.rows
     ((2, 3), {(0, 0): 'ring', (0, 1): 'star', (0, 2): 'radio'}, ['a', 'b'])
-    >>> _arranged(keys, "column").titles[4, 0], _arranged(keys[:3], None).titles[0, 1]
+    >>> narrow.titles[4, 0], _arranged(keys[:3], "round", None).titles[0, 1]
     ('b on star', 'star')
     >>> more = [(problem, network) for problem in ("a", "b") for network in "uvwxy"]
-    >>> _arranged(more, None).shape, _arranged(more, None).rows
+    >>> _arranged(more, "round", None).shape, _arranged(more, "round", None).rows
     ((5, 2), ['u', 'v', 'w', 'x', 'y'])
     """
     problems, networks = (list(dict.fromkeys(key[side] for key in keys)) for side in (0, 1))
@@ -164,25 +181,25 @@ def _arranged(keys: Sequence[Place], style: str | None) -> Sheet:
         at = [(key[1], key[0]) if turned else key for key in keys]
         places = [(rows.index(row), columns.index(column)) for row, column in at]
         heads = {(0, number): column for number, column in enumerate(columns)}
-        return Sheet(dict(zip(keys, places, strict=True)), heads, rows)
+        return Sheet({(key, axis): place for key, place in zip(keys, places, strict=True)}, heads, rows)
     across = 1 if style == "column" else len(keys) if len(keys) <= MOST_ACROSS else ACROSS
     several = [len(problems) > 1, len(networks) > 1]
     titles = [" on ".join(name for name, some in zip(key, several, strict=True) if some) for key in keys]
     places = [divmod(number, across) for number in range(len(keys))]
-    return Sheet(dict(zip(keys, places, strict=True)), dict(zip(places, titles, strict=True)))
+    at_axis = {(key, axis): place for key, place in zip(keys, places, strict=True)}
+    return Sheet(at_axis, dict(zip(places, titles, strict=True)))
 
 
 def _sheet(
     panels: "Mapping[Place, Mapping[str, Sequence[Result]]]",
     sheet: Sheet,
-    axis: str,
     looks: dict[str, dict[str, Any]],
     style: str | None,
 ) -> "Figure":
     """Draw all panels, with a legend below them."""
     from .display import Figure
 
-    scale, (width, height), (down, across) = magnification(style), size(style, len(panels)), sheet.shape
+    scale, (width, height), (down, across) = magnification(style), size(style, len(sheet.places)), sheet.shape
     width = max(width, scale * (LEAST_WIDTH * across + 0.5))
     legend = legend_of([*looks, *_crossed(panels)], width, scale)
     body = height * down * (1.0 if down == 1 else 0.85 if down == 2 or not sheet.rows else 0.68)
@@ -193,10 +210,11 @@ def _sheet(
     for place, lines in zip(grid[:, 0], rows, strict=True):
         place.set_ylabel("\n".join([*map(plain, lines), "relative error"]))
     room = (width - scale * (0.5 + 0.13 * max(map(len, rows)))) / across - 0.1 * scale
-    for key, methods in panels.items():
-        place = grid[sheet.places[key]]
-        _draw(place, methods, axis, looks, scale)
-        lowest = not sheet.rows or sheet.places[key][0] == down - 1
+    for (key, axis), at in sheet.places.items():
+        place = grid[at]
+        _draw(place, panels[key], axis, looks, scale)
+        tidy_numbers(place, axis, max(2, int(room / scale / TICK)))
+        lowest = not sheet.rows or at[0] == down - 1
         place.set_xlabel("\n".join(fitted(place.get_xlabel(), room, 8 * scale)) if lowest else "")
     for at in {*np.ndindex(down, across)} - {*sheet.places.values()}:
         grid[at].tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
@@ -243,4 +261,3 @@ def _draw(
     axes.set_xlabel(AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
-    tidy_numbers(axes, column, 6 if scale == 1 else 4)

@@ -234,7 +234,7 @@ class Comparisons:
         Parameters
         ----------
         axis : str
-            Horizontal axis: "round", "gradients" (per node), "floats_sent" or "seconds".
+            Horizontal axis: "round", "gradients" (per node), "floats_sent" or "seconds"; "all": a panel for each.
         problem, network : str, optional
             Names of those to draw; by default all, in a panel each.
         ax : matplotlib axes, optional
