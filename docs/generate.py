@@ -29,7 +29,8 @@ vectors travel in it. Everything starts at 0.
 The column "network" has what a method's proof asks for: {needs}. A run on a network outside of it is made all the
 same; `Result.outside` says so, and the commands print it. No proof speaks of links that are late, coarse, partial or
 noisy, or of lost messages. Where one round does not connect the nodes, steps are of windows of rounds that do; with
-`auto`, and by Push-Pull and Push-DIGing, a step is one round all the same.
+`auto`, and by Push-Pull and Push-DIGing, a step is one round all the same, but of methods without chi in
+their formulas (DGD, EXTRA, NIDS, Exact Diffusion, Aug-DGM), for which `auto` has nothing to find.
 
 """
 

@@ -72,4 +72,7 @@ def test_beyond_the_edges_the_formulas_are_those_of_the_methods_page():
     assert (unit.eta, unit.tau) == pytest.approx((2 * 10 / 32, 0.2 / 32), rel=1e-14)
     assert method_class("adom+").unit(c).sigma_2 == pytest.approx(0.2 / 32, rel=1e-14)
     assert method_class("acc-gt").unit(c).a == pytest.approx(1 / (50 * 32**3), rel=1e-14)
+    steps = [method_class("acc-dngd").theory(Constants(1.0, 5.0, 1 / chi)).eta for chi in (1.0, 1.01, 1.6, 2.0)]
+    assert steps == pytest.approx([steps[0]] * 3 + [steps[3]])
+    assert steps[0] > steps[3]
     assert method_class("acc-dngd").unit(Constants(2.0, 2.0, 0.5)).eta == pytest.approx(1 / (2 * 8), rel=1e-14)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import adom
 from adom.errors import InputError
 from adom.networks import (
     DirectedNetwork,
@@ -360,3 +361,28 @@ def test_chi_that_does_not_converge_says_so(monkeypatch):
 def test_chi_is_infinite_where_rho_is_one_to_rounding():
     links = Links.of(2, [np.array([[1, 0], [0, 1]], dtype=np.int32)])
     assert DirectedNetwork(Batch(links), [0], {}, rho=1.0).chi == math.inf
+
+
+def test_the_least_weight_that_pushing_leaves_a_node():
+    up = [nx.DiGraph([(i, i + 1) for i in range(9)] + [(i, 0) for i in range(1, 10)])]
+    for network in (from_digraphs(up), directed_geometric(20, 0.4, graphs=5, seed=1)):
+        weights, least = np.ones(network.nodes), []
+        for k in range(500):
+            weights = network.column_stochastic(k) @ weights
+            least.append(weights.min())
+        assert network.least_weight == pytest.approx(min(least), rel=1e-4)
+    assert directed_ring(7).least_weight == 1.0
+
+
+def test_push_diging_by_theory_converges_where_weights_vanish():
+    """With 1 / (L chi^2) it diverges."""
+    network = from_digraphs([nx.DiGraph([(i, i + 1) for i in range(13)] + [(i, 0) for i in range(1, 14)])])
+    H = np.stack([np.diag([1.0, 1 + i % 5]) for i in range(14)])
+    problem = adom.Quadratic(H, np.random.default_rng(0).standard_normal((14, 2)))
+    bold, safe = (
+        adom.solve(problem, network, "push-diging", parameters, rounds=4000, record_every=50)
+        for parameters in ("unit", "theory")
+    )
+    assert bold.status == "diverged"
+    assert safe.status == "max_rounds"
+    assert safe.history["error"].iloc[-1] < safe.provenance["start_error"]

@@ -1,5 +1,7 @@
 """Runs stay at their floor of rounding: what all rows share must leave nothing behind, however long it adds up."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +37,13 @@ def test_a_long_run_stays_at_its_floor(method, protocol, dtype):
     assert run.status == "max_rounds"
 
 
+class Zeros:
+    """An oracle that is asked once."""
+
+    def gradient(self, x):
+        return 0 * x
+
+
 def test_m_is_forgotten_long_after_the_floor_is_reached_and_never_before():
     constants = adom.constants(adom.Quadratic(*quadratics(NODES, DIM, 30.0)), adom.networks.ring(NODES))
     method = adom.ADOM.theory(constants)
@@ -45,6 +54,13 @@ def test_m_is_forgotten_long_after_the_floor_is_reached_and_never_before():
     renewed = method.renewed(State(ones, ones, ones), period)
     assert (renewed.m == 0).all()
     assert (renewed.z == 1).all()
+    hasty = replace(method, tau=0.9)  # the run is no faster for that
+    assert (hasty.renewed(State(ones, ones, ones), 40).m == 1).all()
+    assert (hasty.renewed(State(ones, ones, ones), period).m == 0).all()
+    plus = adom.ADOMPlus.theory(constants)
+    state = plus.init(0 * ones, Zeros())._replace(m=ones)
+    assert (plus.renewed(state, int(36 / plus.sigma_2)).m == 0).all()
+    assert (replace(plus, sigma_2=0.9).renewed(state, 40).m == 1).all()
 
 
 LAYOUTS = [DenseMatrices, SparseMatrices, PaddedMatrices]

@@ -84,6 +84,9 @@ def test_floats_are_counted_as_bits_of_whole_messages(problem, network):
         sparsified(network, 0.3, "random"): 2,
         quantised(sparsified(network, 0.6), 4): -(-2 * (2 * (4 + 2) + 64) // 64),
         sparsified(network, 1.0): 2 * 3,  # nothing is left out, and no place is sent
+        sparsified(network, 1e-6, "random"): 2,  # one number of each row at least
+        sparsified(sparsified(network, 0.3), 0.6): -(-2 * (64 + 2) // 64),  # places are sent once
+        sparsified(sparsified(network, 0.3, "random"), 0.6, "random"): 2,
         quantised(quantised(network, 8), 20): -(-2 * (3 * 20 + 64) // 64),  # one scale: what is sent is sent once
     }
     with double_precision():
@@ -193,9 +196,36 @@ def test_what_imperfect_links_cannot_carry(problem, network):
         adom.verify(problem, quantised(network), rounds=10)
 
 
+@pytest.mark.parametrize("method", ["nids", "extra", "exact-diffusion"])
+def test_second_order_consensus_does_not_bear_two_rounds_of_delay(problem, network, method, monkeypatch):
+    fixed = geometric(NODES, 0.7, seed=1)
+    for late in (delayed(fixed, 1), delayed(fixed, 2, varying=True)):
+        assert relative(solved(problem, late, method, 3000))[-1] < 1e-9
+    for late, rounds in ((delayed(fixed, 2), 2), (delayed(fixed, 5, varying=True), 2.5)):
+        with pytest.raises(adom.InputError, match=f"unstable, whatever its step, .* got {rounds:g}; take e.g. ADOM"):
+            solved(problem, late, method)
+    monkeypatch.setattr(method_class(method), "latest", 9)
+    assert solved(problem, delayed(fixed, 2), method, 3000).status == "diverged"  # so it is refused with reason
+
+
+def test_copies_follow_coarse_messages_of_many_numbers():
+    """With the slope of finer messages they run away, and ADOM with them."""
+    H = np.stack([np.eye(300) * h for h in np.geomspace(1, 10, NODES)])
+    problem = adom.Quadratic(H, np.random.default_rng(0).standard_normal((NODES, 300)))
+    coarse = quantised(geometric(NODES, 0.7, graphs=20, seed=1), 2)
+    result = adom.solve(problem, coarse, "adom", "theory", rounds=1500)
+    assert relative(result)[-1] < 1e-3
+
+
+def test_wrappers_that_change_nothing_return_the_network(network):
+    assert delayed(network, 0) is network
+    assert noisy(network, 0.0) is network
+
+
 WRAPPED = {
     "lossy": lambda network: lossy(network, 0.1),
     "late": lambda network: delayed(network, 1),
+    "later": lambda network: delayed(network, 2),
     "coarse": quantised,
     "noisy": lambda network: noisy(network, 1e-3),
     "late windows": lambda network: delayed(failing(network, 0.9, graphs=40), 1),
@@ -220,14 +250,16 @@ def test_no_refusal_has_a_remedy_that_is_refused_too(problem, network, parameter
     for name in METHODS:
         message = refusal(problem, imperfect, name, parameters)
         remedies = [(name, word) for word in ("theory", "unit") if f"'{word}'" in message]
-        remedies += [("nids", parameters)] * ("NIDS" in message)
+        remedies += [("nids", parameters)] * ("e.g. NIDS" in message)
+        if "e.g. ADOM with parameters='theory'" in message:
+            remedies = [("adom", "theory")]
         if message:
             refused.append(name)
             assert remedies or "take the network without delay, or use repair=True" in message, name
         for method, given in remedies:
             assert refusal(problem, imperfect, method, given) == "", (name, method, given)
     assert {"msda", "opapc", "pngd", "push-pull", "push-diging"} <= set(refused)
-    assert ("nids" in refused) == (links == "late windows")
+    assert ("nids" in refused) == (links in ("late windows", "later"))
 
 
 def test_no_proof_speaks_of_imperfect_links(problem, network):

@@ -99,6 +99,18 @@ def test_no_tolerance_ends_a_run_before_the_last_has_come_or_gone(problem, netwo
         assert ((result.x[there] - answer) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1])
 
 
+def test_nodes_that_are_away_send_and_compute_nothing(problem):
+    whole = adom.networks.complete(NODES)
+    network = adom.networks.lossy(whole, healing=False, leaving=dict.fromkeys(range(1, NODES - 1), 10))
+    for imperfect, size in (
+        (network, DIM),
+        (adom.networks.quantised(network, 32, feedback=False), -(-(DIM * 32 + 64) // 64)),
+    ):
+        spent = solved(problem, imperfect, "nids", parameters="theory", rounds=30).history.diff()
+        assert spent["floats_sent"].iloc[[4, 19]].tolist() == [NODES * (NODES - 1) * size, 2 * size]
+        assert spent["gradients"].iloc[[4, 19]].tolist() == pytest.approx([1.0, 2 / NODES])
+
+
 def test_the_printed_form_does_not_survive_a_death(problem, network):
     result = solved(problem, adom.networks.lossy(network, healing=False, leaving={5: 100}), "adom")
     assert relative(result)[99] < 1e-4 < relative(result)[-1]

@@ -13,6 +13,7 @@ from adom.errors import InputError
 from adom.networks import (
     DirectedNetwork,
     Network,
+    alternate,
     bounded,
     failing,
     from_contacts,
@@ -175,6 +176,9 @@ def test_rounds_that_are_not_connected_are_outside_of_some_proofs(problem, netwo
     ):
         assert adom.solve(problem, network, name, parameters, rounds=50).outside == outside, (name, parameters)
     assert adom.solve(problem, ring(NODES), "adom", "auto", rounds=5).outside == ""
+    same = alternate([ring(NODES), ring(NODES)], every=2)  # two graphs, and a network that does not change
+    assert adom.solve(problem, same, "nids", rounds=5).outside == ""
+    assert not network.fixed
 
 
 @pytest.mark.parametrize("method", ["adom", "adom+"])
@@ -199,6 +203,11 @@ def test_a_budget_below_one_window_is_refused(problem, network):
         adom.solve(problem, network, parameters="theory", rounds=network.window - 1)
     longer = windowed(network, network.window + 5)
     assert adom.solve(problem, longer, parameters="theory", rounds=100).history["round"].iloc[0] == network.window + 5
+
+
+def test_full_averaging_takes_no_windows(problem, network):
+    result = adom.solve(problem, network, "pngd", "theory", "exact", rounds=5)
+    assert result.history["round"].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_nodes_that_keep_their_data_agree_over_windows_when_to_stop(network, tmp_path):

@@ -67,8 +67,11 @@ class AccDNGD(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """eta = s^2 (1 - s)^3 / 250^2 (mu / L)^(3/7) / L with s = 1 - 1 / chi; chi = 1 counts as chi = 2."""
-        s = 1 - 1 / (constants.chi if constants.chi > 1 + 1e-9 else 2.0)  # at s = 0 the formula gives no step at all
+        """eta = s^2 (1 - s)^3 / 250^2 (mu / L)^(3/7) / L with s = 1 - 1 / chi, and 0.4 at least.
+
+        The theorem asks that s bounds what a round leaves; of larger bounds 0.4 gives the longest step, of 0 none.
+        """
+        s = max(1 - 1 / constants.chi, 0.4)
         return cls._with_step(constants, s**2 * (1 - s) ** 3 / 250**2 * constants.kappa ** (-3 / 7) / constants.L)
 
     @classmethod

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Self
 
-from .base import Array, Constants, Gossip, Method, Number, Oracle, least_chi
+from .base import Array, Constants, Gossip, Method, Number, Oracle, at_most, least_chi
 
 
 class State(NamedTuple):
@@ -109,9 +109,11 @@ class ADOM(Method):
         The mean of m over the nodes grows by eta x* in every round. Nothing uses it, but in the end its rounding would
         exceed the part that is used. Any m is a valid start: forgetting m makes the theorem's Psi at most 6/5 times as
         large, since ||z - z*||^2 <= 6/5 ||z + P m - z*||^2 + 6 ||m||_P^2, while the rounds from one time to the next
-        shrink it by exp(36), about as much as rounding allows (with four bytes a number, exp(9)).
+        shrink it by exp(36), about as much as rounding allows (with four bytes a number, exp(9)). The theorem has
+        eta alpha = tau; with other parameters the smaller of them tells how fast a run is.
         """
-        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / self.tau // 1  # 36 / tau, with four bytes 9 / tau
+        rate = at_most(self.tau, self.eta * self.alpha)
+        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / rate // 1  # 36 / tau, with four bytes 9 / tau
         return state._replace(m=state.m * (k % rounds > 0))
 
     @classmethod

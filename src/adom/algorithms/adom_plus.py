@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Self
 
-from .base import Array, Constants, Gossip, Method, Number, Oracle
+from .base import Array, Constants, Gossip, Method, Number, Oracle, at_most
 
 
 class State(NamedTuple):
@@ -94,7 +94,8 @@ class ADOMPlus(Method):
     def unit(cls, constants: Constants) -> Self:
         """The same with chi / 16 in place of chi, where chi counts as 5 if it is less.
 
-        On quadratics over nearly complete graphs, less than about 3 / 16 diverges, whatever kappa is.
+        On quadratics over nearly complete graphs, less than about 3 / 16 diverges, whatever kappa is. It can diverge on
+        sparse graphs, too.
         """
         return cls._with_chi(constants, max(constants.chi, 5.0) / 16)
 
@@ -123,7 +124,8 @@ class ADOMPlus(Method):
 
     def renewed(self, state: State, k: Number) -> State:
         """Forget m now and then, long after the run has reached its floor of rounding, as ADOM does."""
-        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / self.sigma_2 // 1
+        rate = at_most(self.sigma_2, 2 * self.gamma * self.delta)  # sigma_2, unless it is one's own
+        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / rate // 1
         return state._replace(m=state.m * (k % rounds > 0))
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:

@@ -26,7 +26,9 @@ class APM(Method):
         x^{k+1} &= \mathrm{mix}(y^k - \nabla F(y^k) / L, T_k), \qquad T_k = \max(1, \lceil k a \chi \rceil) \qquad (2)
 
     with k = 0, 1, ... Nothing tracks the average gradient, so the averaging has to become as exact as the error wanted:
-    T_k grows, which makes the rounds grow like log^2(1/eps). Every inner round moves the network on by one.
+    T_k grows, which makes the rounds grow like log^2(1/eps). Every inner round moves the network on by one. The first
+    source derives it from a growing penalty on disagreement; here, as in the second, the penalty's step is the average
+    itself.
 
     Parameters
     ----------
@@ -40,7 +42,8 @@ class APM(Method):
     References
     ----------
     Li, Fang, Yin, Lin. A Sharp Convergence Rate Analysis for Distributed Accelerated Gradient Methods. 2018,
-    arXiv:1810.01053 (APM-C). Rogozin, Gasnikov. Towards Accelerated Rates for Distributed Optimization over
+    arXiv:1810.01053 (APM-C), published as Decentralized Accelerated Gradient Methods With Increasing Penalty
+    Parameters, IEEE Transactions on Signal Processing 2020. Rogozin, Gasnikov. Towards Accelerated Rates for Distributed Optimization over
     Time-Varying Networks. 2020, arXiv:2009.11069, for changing graphs.
 
     Examples

@@ -79,6 +79,8 @@ class Gossip(Protocol):
 class Constants:
     """Constants that a theorem may use: the functions' mu and L, the network's spectrum and size.
 
+    Of a directed network `least_weight` is the least that pushing leaves any node of a 1 that all begin with.
+
     Examples
     --------
     >>> Constants(mu=1.0, L=100.0, lambda_min_plus=0.1, lambda_max=1.0, nodes=20).chi
@@ -90,6 +92,7 @@ class Constants:
     lambda_min_plus: float = 1.0
     lambda_max: float = 1.0
     nodes: int = 1
+    least_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.mu <= self.L < float("inf"):
@@ -193,6 +196,17 @@ class BrokenRuleError(InputError):
         self.broken = broken
 
 
+def at_most(most: Number, v: Number) -> Number:
+    """Return min(most, v), for floats or arrays of any library.
+
+    Examples
+    --------
+    >>> at_most(1.0, 0.5), at_most(1.0, 3.0)
+    (0.5, 1.0)
+    """
+    return v - (v > most) * (v - most)
+
+
 class Method:
     """Base of all methods; a subclass is a frozen dataclass whose fields are its hyper-parameters."""
 
@@ -204,6 +218,7 @@ class Method:
     directed: ClassVar[bool] = False  # whether it runs on directed graphs
     needs: ClassVar[Literal["fixed", "connected", "windows", "complete"] | None] = None  # see `NEEDS`; None: no proof
     plain: ClassVar[bool] = False  # whether it becomes plain descent as the chi that it assumes grows
+    latest: ClassVar[int | None] = None  # messages must be less late than so many rounds on average; None: no bound
     complexity: ClassVar[str]
     reference: ClassVar[str]
 

@@ -48,6 +48,7 @@ class ExactDiffusion(Method):
     oracle = "primal"
     vectors_per_round = 1
     needs = "fixed"
+    latest = 2
     complexity = "max(chi, kappa) log(1/eps)"
     reference = "Yuan, Ying, Zhao and Sayed 2019, arXiv:1702.05122"
 

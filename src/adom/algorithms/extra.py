@@ -49,6 +49,7 @@ class EXTRA(Method):
     oracle = "primal"
     vectors_per_round = 1
     needs = "fixed"
+    latest = 2
     complexity = "linear with a step of order 1 / L"
     reference = "Shi, Ling, Wu and Yin 2015, arXiv:1404.6264"
 

@@ -46,6 +46,7 @@ class NIDS(Method):
     oracle = "primal"
     vectors_per_round = 1
     needs = "fixed"
+    latest = 2
     complexity = "max(chi, kappa) log(1/eps)"
     reference = "Li, Shi and Yan 2019, arXiv:1704.07807"
 

@@ -63,10 +63,16 @@ class PushDIGing(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """a = 1 / (L chi^2), as for DIGing; the source's bound cannot be computed from these constants."""
+        """a = 1 / (L chi^2), as for DIGing."""
         return cls(a=1 / (constants.L * constants.chi**2))
 
-    theory = unit
+    @classmethod
+    def theory(cls, constants: Constants) -> Self:
+        """The same times the least weight of a node in any round, by whose inverse what is pushed grows.
+
+        The source's bound, far smaller, has more constants of push-sum, which mu, L and chi do not tell.
+        """
+        return cls(a=cls.unit(constants).a * constants.least_weight)
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
         """x^0 = 0, v^0 = 1, s^0 = grad F(x^0)."""

@@ -24,13 +24,13 @@ class SONATA(Method):
 
     with M = I - W / lambda_max. ``s`` tracks the average gradient: its rows sum to those of grad F(x) throughout. It is
     NEXT and SONATA with local functions replaced by their tangents, and stands between DIGing, which averages x before
-    it descends, and Aug-DGM, which averages the differences of gradients too.
+    it descends, and Aug-DGM, which averages the differences of gradients too. So does the recursion whose rate the
+    first source proves; this one is that of the others.
 
     Parameters
     ----------
     a : float
-        Positive step size, small enough; the source proves linear convergence below a bound that has no closed form
-        in mu, L and chi.
+        Positive step size, small enough; the sources have no bound in closed form in mu, L and chi.
 
     References
     ----------

@@ -57,6 +57,11 @@ class Channel:
         return not (self.coders or self.delay or self.noise)
 
     @property
+    def mean_delay(self) -> float:
+        """The rounds by which messages are late on average."""
+        return self.delay / 2 if self.varying else self.delay
+
+    @property
     def share(self) -> float:
         """The part of W that is heard on average, where both ends leave out the same numbers and keep no copies."""
         drawn = [c.keep for c in self.coders if isinstance(c, Sparsified) and not c.largest]

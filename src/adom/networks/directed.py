@@ -36,6 +36,8 @@ from .sequence import QUICK, GraphSequence
 from .windows import require_joined, smallest_window
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
+WORK = 10**8
+"""Arcs along which weights are pushed at most, to find the least of them; a period of rounds at least."""
 FARTHEST = 3.0
 """A radius with which even the shortest range, half of it, covers the unit square."""
 
@@ -120,6 +122,24 @@ class DirectedNetwork(GraphSequence):
             worst = max(spectra.second_modulus(self._product(w, end)) for w in self._windows() for end in ends)
             rho = worst ** (1 / self.window)
         return 1.0 / (1.0 - rho) if rho < 1.0 else math.inf
+
+    @cached_property
+    def least_weight(self) -> float:
+        """The least that pushing leaves any node of a 1 that all begin with, in any round.
+
+        Where arcs lead mostly one way, weights of nodes up the stream vanish exponentially, which `chi` does not see.
+        """
+        order = self._order if self.held else self._examined
+        period, least = len(order), 1.0
+        weights, before = np.ones(self.nodes), np.zeros(self.nodes)
+        for k in range(max(period, WORK // (self.nodes + max(len(self.arcs(int(g))) for g in order[:1].tolist())))):
+            if k % period == 0:
+                if np.allclose(weights, before, rtol=1e-6, atol=0):
+                    break
+                before = weights
+            weights = self._matrix(int(order[k % period]), SENDER) @ weights
+            least = min(least, float(weights.min()))
+        return least
 
     @property
     def chi_known(self) -> bool:

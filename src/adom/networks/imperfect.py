@@ -21,7 +21,7 @@ CHOICES = ("largest", "random")
 
 
 @generator
-def delayed(network: Network, rounds: int, varying: bool = False, seed: int = 0) -> LossyNetwork:
+def delayed(network: Network, rounds: int, varying: bool = False, seed: int = 0) -> Network:
     """Return the network on which messages arrive so many rounds late.
 
     Both ends of a link take the difference of what they sent in the same round, when the other's message is there: what
@@ -52,9 +52,7 @@ def delayed(network: Network, rounds: int, varying: bool = False, seed: int = 0)
 
 
 @generator
-def quantised(
-    network: Network, bits: int = 8, dither: bool = True, feedback: bool = True, seed: int = 0
-) -> LossyNetwork:
+def quantised(network: Network, bits: int = 8, dither: bool = True, feedback: bool = True, seed: int = 0) -> Network:
     """Return the network whose messages have numbers of a few bits.
 
     A message is the largest number of a row as it is, and the others on an even grid up to it.
@@ -65,7 +63,9 @@ def quantised(
     bits : int
         From 2 to 32.
     dither : bool
-        Round up or down at random, so that the mean is right; False to round to nearest.
+        Round up or down at random, so that the mean is right; False to round to nearest. With feedback, of d numbers
+        and s = 2^(bits - 1) - 1 levels, 1 / (1 + min(d / s^2, d^(1/2) / s)) of every dithered difference is taken, or
+        copies could run away: with few bits and many numbers copies follow slowly, and parameters know nothing of that.
     feedback : bool
         Both ends of a link keep copies of what came over it; a message is the coded difference to the copy, which all
         take in place of the row. What is left out comes later, and errors shrink with the differences. Without feedback
@@ -85,9 +85,7 @@ def quantised(
 
 
 @generator
-def sparsified(
-    network: Network, keep: float, choice: str = "largest", feedback: bool = True, seed: int = 0
-) -> LossyNetwork:
+def sparsified(network: Network, keep: float, choice: str = "largest", feedback: bool = True, seed: int = 0) -> Network:
     """Return the network whose messages have a share of their numbers.
 
     Parameters
@@ -118,7 +116,7 @@ def sparsified(
 
 
 @generator
-def noisy(network: Network, std: float, seed: int = 0) -> LossyNetwork:
+def noisy(network: Network, std: float, seed: int = 0) -> Network:
     """Return the network that adds Gaussian noise to every number of every message, each direction by itself.
 
     Parameters
@@ -152,7 +150,7 @@ def _channel(name: str, network: Any) -> Channel:
     return network.channel if isinstance(network, LossyNetwork) else Channel()
 
 
-def _coded(network: Any, coder: Quantised | Sparsified, feedback: bool, recipe: dict[str, Any]) -> LossyNetwork:
+def _coded(network: Any, coder: Quantised | Sparsified, feedback: bool, recipe: dict[str, Any]) -> Network:
     """Return the network with one coder more."""
     channel, feedback = _channel(recipe["generator"], network), truth("feedback", feedback)
     if channel.coders and channel.feedback != feedback:
@@ -163,7 +161,11 @@ def _coded(network: Any, coder: Quantised | Sparsified, feedback: bool, recipe: 
     return _wrapped(network, replace(channel, coders=(*channel.coders, coder), feedback=feedback), recipe)
 
 
-def _wrapped(network: Any, channel: Channel, recipe: dict[str, Any]) -> LossyNetwork:
+def _wrapped(network: Any, channel: Channel, recipe: dict[str, Any]) -> Network:
+    """Return the network with such links; the same one where they change nothing."""
+    if channel.perfect:
+        same: Network = network
+        return same
     loss = network.loss if isinstance(network, LossyNetwork) else no_loss(network.nodes)
     check_together(loss, channel)
     return LossyNetwork(network, loss, {**recipe, "network": network.recipe}, channel)

@@ -139,7 +139,7 @@ class Network(GraphSequence):
         """The rounds that one step of a method takes: the fewest that connect all nodes together wherever they start.
 
         1 where every graph is connected; or what `windowed` was given. With `parameters="auto"` a step is one round
-        whatever the window is.
+        whatever the window is, but of methods without chi in their formulas.
         """
         if self._window is not None:
             return self._window

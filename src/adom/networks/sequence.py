@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -111,6 +112,13 @@ class GraphSequence:
     def window(self) -> int:
         """The rounds that one step of a method takes: 1."""
         return 1
+
+    @cached_property
+    def fixed(self) -> bool:
+        """Whether every round has the same links, of the same weights."""
+        graphs = (self._pool.graph(g) for g in dict.fromkeys(self._order.tolist()))
+        first = next(graphs)
+        return all(_alike(first.edges, other.edges) and _alike(first.weights, other.weights) for other in graphs)
 
     def positions(self, g: int) -> Floats | None:
         """Return the positions of the nodes of graph g, shape (nodes, 2), or None if they have none."""
@@ -274,3 +282,7 @@ class GraphSequence:
     def _round(self, k: int) -> int:
         """Return the graph of round k."""
         return int(self._order[check_whole("k", k, 0, "rounds are counted from 0") % self.period])
+
+
+def _alike(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))

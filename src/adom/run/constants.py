@@ -15,7 +15,7 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 
     A directed network has no symmetric W; its chi stands in for lambda_max / lambda_min_plus.
     """
-    return Constants(problem.mu, problem.L, *spectrum(network), problem.nodes)
+    return Constants(problem.mu, problem.L, **of_network(network))
 
 
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
@@ -39,6 +39,13 @@ def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
     return network.lambda_min_plus, network.lambda_max
 
 
+def of_network(network: Network | DirectedNetwork) -> dict[str, Any]:
+    """Return the constants that belong to a network, by name."""
+    least, most = spectrum(network)
+    more = {"least_weight": network.least_weight} if isinstance(network, DirectedNetwork) else {}
+    return {"lambda_min_plus": least, "lambda_max": most, "nodes": network.nodes, **more}
+
+
 ASSUMED = ("mu", "L", "chi")
 """Constants that a sweep or a search may scale before it computes parameters from them."""
 
@@ -57,7 +64,7 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
     if cls.needs is None:
         return ""
     lacks = {
-        "fixed": bool((network.order != network.order[0]).any()),
+        "fixed": not network.fixed,
         "connected": window == 1 and not network.connected,
     }
     asked = [NEEDS[cls.needs]] if lacks.get(cls.needs) else []

@@ -69,10 +69,11 @@ class Healing(NamedTuple):
         return _filled(state, [changed[:, i] for i in range(changed.shape[1])])
 
 
-def healing(method: Method, lambda_max: float = 1.0) -> Healing:
+def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> Healing:
     """Return the conserved parts of a method, found by steps from unit vectors.
 
-    Its parameters may be arrays, one value a column. `lambda_max` is that of the network's W.
+    Its parameters may be arrays, one value a column. `lambda_max` is that of the network's W; `remedy` is a method to
+    take in the place of one that has no rule.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def healing(method: Method, lambda_max: float = 1.0) -> Healing:
     >>> healing(method_class("apm").unit(constants)).parts
     0
     """
-    count = _Probe(lambda_max, title=method.title)
+    count = _Probe(lambda_max, title=method.title, remedy=remedy)
     state: Any = method.init(np.zeros((1, 1)), count)
     count.oracle = count.network = 0
     method.step(state, count, count)
@@ -106,9 +107,15 @@ class _Probe:
     """An oracle and a network in one, whose answers are given: units, or zeros that are only counted."""
 
     def __init__(
-        self, lambda_max: float, gradients: Array = None, exchanges: Array = None, title: str = "a method"
+        self,
+        lambda_max: float,
+        gradients: Array = None,
+        exchanges: Array = None,
+        title: str = "a method",
+        remedy: str = "",
     ) -> None:
-        self.lambda_max, self._gradients, self._exchanges, self._title = lambda_max, gradients, exchanges, title
+        self.lambda_max, self._gradients, self._exchanges = lambda_max, gradients, exchanges
+        self._title, self._remedy = title, remedy
         self.oracle = self.network = 0  # answers so far
 
     def gradient(self, x: Array) -> Array:
@@ -138,7 +145,7 @@ class _Probe:
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
         raise InputError(
             f"{self._title} accelerates its averaging, for which links have to carry every message, whole and at once; "
-            "take e.g. NIDS, which does not"
+            f"take e.g. {self._remedy}, which does not"
         )
 
     def push(self, *vectors: Array) -> Any:
@@ -149,7 +156,8 @@ class _Probe:
 
     def project(self, v: Array) -> Array:
         raise InputError(
-            f"full averaging goes over no links that could be imperfect, and {self._title} takes it; take e.g. NIDS"
+            f"full averaging goes over no links that could be imperfect, and {self._title} takes it; "
+            f"take e.g. {self._remedy}"
         )
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..algorithms import Gossip, Method, Oracle
+from ..algorithms.nids import NIDS
 from ..errors import InputError
 from ..networks import DirectedNetwork, LossyNetwork, Network
 from .healing import Healing, healing
@@ -162,6 +163,11 @@ def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: 
     return with_ledgers(in_windows(method, network), network, dim, first, end)
 
 
+def serving(network: LossyNetwork) -> str:
+    """Return a method that runs on such links, with the parameters that it runs with."""
+    return "NIDS" if network.channel.mean_delay < NIDS.latest else "ADOM with parameters='theory'"
+
+
 def rule_on(method: Method, network: LossyNetwork) -> Healing:
     """Return what a method conserves; refuse one that does not run on such links, whatever its parameters are."""
     inner, late = plain(method), network.channel.delay
@@ -173,13 +179,19 @@ def rule_on(method: Method, network: LossyNetwork) -> Healing:
     if inner.directed:
         raise InputError(
             f"{inner.title} pushes shares along directed links, for which there is no rule where they are not perfect; "
-            "take e.g. NIDS"
+            f"take e.g. {serving(network)}"
         )
-    rule = healing(inner, network.lambda_max)
+    rule = healing(inner, network.lambda_max, serving(network))
     if late and inner.rounds_per_step != 1:
         raise InputError(
             f"{inner.title} averages several times a step, each time what came of the last, and would wait for "
-            "messages that are late; take a method whose steps are single rounds, e.g. NIDS"
+            f"messages that are late; take a method whose steps are single rounds, e.g. {serving(network)}"
+        )
+    mean = network.channel.mean_delay
+    if inner.latest is not None and mean >= inner.latest:
+        raise InputError(
+            f"{inner.title} is unstable, whatever its step, where messages are {inner.latest} rounds late on average, "
+            f"or more, got {mean:g}; take e.g. {serving(network)}"
         )
     return rule
 

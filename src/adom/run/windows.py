@@ -58,7 +58,7 @@ class InWindows(Method):
 
 def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
     """Return the method as it runs on a network: on windows, where one round does not connect the nodes."""
-    if method.directed or network.window == 1:
+    if method.directed or network.window == 1 or method.needs == "complete":  # of which one round is enough
         return method
     return InWindows(method, network.window)
 

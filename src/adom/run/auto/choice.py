@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..constants import unspectral
-from ..lossy import rule_on
+from ..lossy import rule_on, serving
 from .pilot import Greatest, Pilot, Steered
 
 
@@ -43,9 +43,10 @@ def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> Non
         return
     rule_on(made(cls, "unit", some), network)
     if not network.channel.perfect:
+        other = ", or a method without chi in its formulas, e.g. NIDS" if serving(network) == "NIDS" else ""
         raise InputError(
             f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
-            "take 'theory', 'unit' or 'tuned', or a method without chi in its formulas, e.g. NIDS"
+            f"take 'theory', 'unit' or 'tuned'{other}"
         )
     if cls.rounds_per_step != 1:
         raise InputError(

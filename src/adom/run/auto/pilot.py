@@ -156,6 +156,8 @@ class Pilot:
         if isinstance(self._network, LossyNetwork):
             rounds = ceil(rounds / (1 - self._network.loss.one_way))
         order, links = np.asarray(graphs.order), np.asarray(graphs.links)
+        if graphs.loss is not None and graphs.loss.messages is not None:
+            links = np.asarray(graphs.loss.messages[graphs.loss.epoch(self.session.carry.clock)])
         messages = links[order[(self._clock - int(graphs.first) + np.arange(rounds)) % len(order)]].sum()
         carry = self.session.carry
         sent = np.int64(int(carry.floats) + int(messages) * self.numbers)

@@ -22,7 +22,7 @@ class Sizes(NamedTuple):
 
     numbers: Array
     each: Array  # bits of a number
-    more: Array  # bits besides
+    placed: bool = False  # whether their places are sent with them
 
 
 class Quantiser(NamedTuple):
@@ -48,7 +48,7 @@ class Quantiser(NamedTuple):
 
     def sizes(self, sizes: Sizes, columns: int) -> Sizes:
         """Return the sizes of coded rows: numbers of a few bits."""
-        return Sizes(sizes.numbers, self.bits, sizes.more)
+        return sizes._replace(each=self.bits)
 
 
 class Sparsifier(NamedTuple):
@@ -68,12 +68,11 @@ class Sparsifier(NamedTuple):
 
     def sizes(self, sizes: Sizes, columns: int) -> Sizes:
         """Return the sizes of coded rows: some of the numbers, and their places if nobody can know them."""
-        numbers = self._count(columns)
-        place = jnp.where(numbers < columns, (columns - 1).bit_length(), 0) if self.key is None else 0
-        return Sizes(numbers, sizes.each, sizes.more + numbers * place)
+        numbers = jnp.minimum(sizes.numbers, self._count(columns))
+        return sizes._replace(numbers=numbers, placed=sizes.placed or self.key is None)
 
     def _count(self, columns: int) -> Array:
-        return jnp.ceil(self.keep * columns - NEARLY).astype(jnp.int64)
+        return jnp.maximum(1, jnp.ceil(self.keep * columns - NEARLY)).astype(jnp.int64)
 
 
 class LinkChannel(NamedTuple):
@@ -100,12 +99,12 @@ class LinkChannel(NamedTuple):
 
         A row of coarse numbers has its largest as it is, once, however many coders made it coarse.
         """
-        coarse = any(isinstance(coder, Quantiser) for coder in self.coders)
-        sizes = Sizes(columns, width, width if coarse else 0)
+        scale = width if any(isinstance(coder, Quantiser) for coder in self.coders) else 0
+        sizes = Sizes(columns, width)
         for coder in self.coders:
             sizes = coder.sizes(sizes, columns)
-        bits = vectors * (sizes.numbers * sizes.each + sizes.more)
-        return -(-bits // width)
+        place = jnp.where(sizes.numbers < columns, (columns - 1).bit_length(), 0) if sizes.placed else 0
+        return -(-vectors * (sizes.numbers * (sizes.each + place) + scale) // width)
 
     def heard_noise(self, clock: Array, code: Array, shape: tuple[int, int]) -> Array:
         """Return the noise on the messages that both ends hear: (2, links, vectors, columns)."""

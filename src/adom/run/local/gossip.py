@@ -142,8 +142,12 @@ class LocalGossip(CountingGossip):
         graph = self.graphs.order[(self.clock - self.graphs.first) % self.graphs.order.shape[0]]
         if self.graphs.wire is not None:
             self.clock, vectors = self.graphs.wire.neighbours(self.clock, vectors)
-        self.count(self.graphs.links[graph], sum(v.shape[-1] for v in vectors))
+        self.count(self.messages(graph), sum(v.shape[-1] for v in vectors))
         return graph, vectors
+
+    def messages(self, graph: Array) -> Array:
+        """Return the messages of a round: one over each link, either way."""
+        return self.graphs.links[graph]
 
     def __call__(self, *vectors: Array) -> Any:
         """Spend one round: every node sends its rows of all `vectors` over each of its links."""

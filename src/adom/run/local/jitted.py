@@ -103,7 +103,11 @@ def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: 
     gossip = network_of(graphs, carry.clock, carry.floats)
     with jax.default_matmul_precision("highest"):  # or a GPU would round float32 to 10 bits before it multiplies
         state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
-    return Carry(state, _memory(oracle), x, carry.iteration + 1, gossip.clock, gossip.floats)
+    memory = _memory(oracle)
+    if graphs.loss is not None and graphs.loss.present is not None:  # nodes that are away compute nothing
+        present = graphs.loss.present[graphs.loss.epoch(carry.clock)]
+        memory = memory._replace(gradients=jnp.where(present, memory.gradients, carry.memory.gradients))
+    return Carry(state, memory, x, carry.iteration + 1, gossip.clock, gossip.floats)
 
 
 def _carry_axes(carry: Carry, method: Method, axis: int) -> Carry:

@@ -11,6 +11,8 @@ from .lossy_links import LossyLinks
 Array = Any
 SLOPE = 0.03
 """The part of what a message has that nobody expected by which the expected change per round is set right."""
+SLOWER = 0.125
+"""The most of it, relative to the part of a dithered message that is taken: else copies swing and run away."""
 
 
 class LossyGossip(LocalGossip):
@@ -21,13 +23,12 @@ class LossyGossip(LocalGossip):
     `late` go from step to step: see `adom.run.lossy`.
     """
 
-    def __init__(self, graphs: Graphs, clock: Array, floats: Array, up: Array | None = None) -> None:
+    def __init__(self, graphs: Graphs, clock: Array, floats: Array, epoch: Array | None = None) -> None:
         super().__init__(graphs, clock, floats)
         assert graphs.loss is not None
         self.links: LossyLinks = graphs.loss
-        self.up = up
-        if up is None and self.links.up is not None:
-            self.up = self.links.up[self.links.epoch(clock)]
+        self.epoch = self.links.epoch(clock) if epoch is None and self.links.up is not None else epoch
+        self.up = None if self.links.up is None else self.links.up[self.epoch]
         self.exchanges: list[Array] = []  # each (2, links, vectors, columns)
         self.told: Array = jnp.zeros(self.links.weights.shape[1:], dtype=bool)
         self.carried = 0  # numbers that an owner adds to a message
@@ -39,6 +40,10 @@ class LossyGossip(LocalGossip):
     def lossy(self) -> "LossyGossip":
         """The network itself, out of what is wrapped around it."""
         return self
+
+    def messages(self, graph: Array) -> Array:
+        """Return the messages of a round: one over each link whose ends are both there, either way."""
+        return super().messages(graph) if self.links.messages is None else self.links.messages[self.epoch, graph]
 
     def count(self, links: Array, width: int) -> None:
         """Count one round; coded messages are counted where they are made."""
@@ -62,7 +67,7 @@ class LossyGossip(LocalGossip):
         self.exchanges.append(taken)
         self.vectors += len(vectors)
         self.told = self.told | (heard[1] & (links.weights[graph] != 0))
-        self.floats = self.floats + self.graphs.links[graph] // 2 * self.carried
+        self.floats = self.floats + self.messages(graph) // 2 * self.carried
         sums = links.at_nodes(taken, own) if self.late is None else self._arrived(taken, own)
         return sums[:, 0] if len(vectors) == 1 else tuple(sums[:, i] for i in range(len(vectors)))
 
@@ -73,7 +78,7 @@ class LossyGossip(LocalGossip):
             return rows
         vectors, columns = rows.shape[-2:]
         message = channel.floats(vectors, columns, 8 * rows.dtype.itemsize)
-        self.floats = self.floats + self.graphs.links[graph] * message
+        self.floats = self.floats + self.messages(graph) * message
         clock, code = self.clock - 1, self.links.code[::-1]  # of what each end sends
         if self.copies is None:
             return channel.coded(rows, clock, code)
@@ -81,9 +86,9 @@ class LossyGossip(LocalGossip):
         these = slice(self.vectors, self.vectors + vectors)
         expected, slope = self.copies[:, :, :, these]
         linked = (self.links.weights[graph] != 0)[:, None, None]
-        coded = channel.coded(rows - expected, clock, code) / (1 + channel.spread(columns))
-        surprise = jnp.where(linked, coded, 0)
-        after, slope = expected + surprise, slope + SLOPE * surprise
+        gain = 1 / (1 + channel.spread(columns))
+        surprise = jnp.where(linked, gain * channel.coded(rows - expected, clock, code), 0)
+        after, slope = expected + surprise, slope + jnp.minimum(SLOPE, SLOWER * gain) * surprise
         self.copies = self.copies.at[:, :, :, these].set(jnp.stack([after + slope, slope]))
         return after
 
@@ -109,7 +114,7 @@ class LossyGossip(LocalGossip):
 
         def body(_: Array, carry: Any) -> Any:
             taken, exchanges, told, clock, floats, copies = carry
-            inner = LossyGossip(self.graphs, clock, floats, self.up)
+            inner = LossyGossip(self.graphs, clock, floats, self.epoch)
             inner.carried, inner.copies, inner.vectors = self.carried, copies, self.vectors
             products = inner(*(v - t / self.lambda_max for v, t in zip(vectors, taken, strict=True)))
             products = (products,) if len(vectors) == 1 else products

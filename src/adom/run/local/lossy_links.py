@@ -30,6 +30,7 @@ class LossyLinks(NamedTuple):
     starts: Array | None  # (epochs,): the first round of every epoch; None where all nodes stay
     present: Array | None  # (epochs, own nodes)
     up: Array | None  # (epochs, links): whether both ends are present
+    messages: Array | None  # (epochs, graphs): directed links of the whole network whose ends are present
     channel: LinkChannel | None  # what happens to messages that arrive; None where nothing does
 
     def heard(self, clock: Array) -> Array:
@@ -80,14 +81,15 @@ def lossy_links(
     ends, others = pairs.T.reshape(-1), pairs.T[::-1].reshape(-1)
     own = np.flatnonzero((ends >= first) & (ends < end))
     own = own[np.lexsort((others[own], ends[own]))]
-    starts = present = up = None
+    starts = present = up = messages = None
     if loss.changing:
         starts, present = loss.starts, loss.present[:, first:end]
         up = loss.present[:, pairs].all(axis=2)
+        messages = np.stack([2 * loss.present[:, network.edges(g)].all(axis=2).sum(axis=1) for g in pool], axis=1)
     code = (others * n + ends).reshape(2, -1).astype(np.uint64)
     return LossyLinks(
         rows, weights, code, own.astype(np.int32), (ends[own] - first).astype(np.int32), loss.key, loss.threshold,
-        starts, present, up, link_channel(network.channel),
+        starts, present, up, messages, link_channel(network.channel),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..auto.choice import pilot_for
 from ..auto.pilot import Pilot
-from ..constants import check_pair, constants, spectrum
+from ..constants import check_pair, constants, of_network
 from ..driver import drive
 from ..endings import rounding
 from ..journal import Journal, Lines, following
@@ -241,7 +241,7 @@ def _block(world: Ranks, problem: "Problem | Shards | Stage", network: Any, goss
     values = np.stack([source.curvature(own), np.linalg.norm(np.asarray(slope), axis=1)], axis=1)
     most, steepest = (float(value) for value in greatest(gossip, values))
     own = source.settle(own, most)
-    return Block(own, Constants(own.mu, own.L, *spectrum(network), problem.nodes), None, steepest)
+    return Block(own, Constants(own.mu, own.L, **of_network(network)), None, steepest)
 
 
 def _resume(world: Ranks, backend: RankBackend, recorder: Recorder, kept: Checkpoints | None) -> int:
