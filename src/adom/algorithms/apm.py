@@ -43,8 +43,8 @@ class APM(Method):
     ----------
     Li, Fang, Yin, Lin. A Sharp Convergence Rate Analysis for Distributed Accelerated Gradient Methods. 2018,
     arXiv:1810.01053 (APM-C), published as Decentralized Accelerated Gradient Methods With Increasing Penalty
-    Parameters, IEEE Transactions on Signal Processing 2020. Rogozin, Gasnikov. Towards Accelerated Rates for Distributed Optimization over
-    Time-Varying Networks. 2020, arXiv:2009.11069, for changing graphs.
+    Parameters, IEEE Transactions on Signal Processing 2020. Rogozin, Gasnikov. Towards Accelerated Rates for
+    Distributed Optimization over Time-Varying Networks. 2020, arXiv:2009.11069, for changing graphs.
 
     Examples
     --------
