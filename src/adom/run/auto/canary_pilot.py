@@ -74,7 +74,8 @@ class CanaryPilot(Pilot):
     @property
     def facts(self) -> dict[str, Any]:
         """What to go on from besides `arrays`."""
-        own = {"stop": self._stop, "ends": self._ends[1], "waiting": self._waiting, "policy": self._policy.facts}
+        own = {"stop": self._stop, "quarter": self._quarter_end, "ends": self._ends[1], "waiting": self._waiting}
+        own["policy"] = self._policy.facts
         return {**super().facts, **own}
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
@@ -82,20 +83,30 @@ class CanaryPilot(Pilot):
         run, rows = arrays
         self._mixed, self._curvature, ends = (np.asarray(part, dtype=float) for part in rows)
         self._stop, self._waiting = int(facts["stop"]), bool(facts["waiting"])
+        self._quarter_end = int(facts.get("quarter", self._stop))
         self._ends = ends, (float(facts["ends"][0]), float(facts["ends"][1]))
         self._policy.recall(facts["policy"])
         super().recall(run, facts)
 
     def _begin(self) -> None:
-        self._stop = self._clock + self._policy.quarter
+        self._new_quarter()
         self._mixed = self._stir()
         seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
         self._plant(seeds, np.zeros_like(seeds[:, :1]))
 
+    def _new_quarter(self) -> None:
+        self._quarter_end = self._clock + self._policy.quarter
+        self._stop = self._clock + self._policy.glance
+
     def _look(self) -> None:
         """Take in a quarter of a block; at the block's end let the nodes agree on what they saw."""
+        if self._clock < self._quarter_end:
+            moved = np.asarray(self.session.carry.state.moved).max()
+            if not self._policy.wild(float(self._greatest(np.array([moved]))[0])):
+                self._stop = min(self._clock + self._policy.glance, self._quarter_end)
+                return
         if not self._policy.see(*self._seen()):
-            self._stop = self._clock + self._policy.quarter
+            self._new_quarter()
             return
         self._ends = self._curvatures(np.asarray(self.session.carry.x))
         self._policy.agreement = rounds = self._agreement()
@@ -129,7 +140,7 @@ class CanaryPilot(Pilot):
     def _decide(self) -> None:
         policy = self._policy
         window, tops = policy.window, policy.block.tops[-1]
-        decision = policy.decide(self._clock, *self._ends[1])
+        decision = policy.decide(self._clock, *self._ends[1], left=self._budget - self._clock)
         seeds, slow = self._seeds(window, tops)
         if decision.back:
             self._go_back()
@@ -150,7 +161,7 @@ class CanaryPilot(Pilot):
         self.session.method = place(self.method, self.session.dtype)
         self._plant(seeds, slow)
         self._seen()
-        self._stop = self._clock + self._policy.quarter
+        self._new_quarter()
 
     def _begin_anew(self) -> None:
         self._policy.forget(self._clock)

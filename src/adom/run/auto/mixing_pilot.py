@@ -1,7 +1,7 @@
 """The pilot of a method that averages for several rounds after every gradient: it measures how fast averaging works.
 
 Such a method needs chi for one thing, the number of rounds in which averaging takes off enough. Canaries cannot try
-several numbers in the same messages; but a column that is only averaged rides along, and how fast it stops changing is
+several numbers in the same messages; but a column that is only averaged rides along, and how fast its spread shrinks is
 how fast everything is averaged, on the graphs that the run has met.
 """
 
@@ -27,9 +27,11 @@ START = 1.5
 STRETCH = 5.0
 """Rounds over which averaging is measured, relative to the chi assumed: until the slowest part is what is left."""
 DEAD = 100.0
-"""Change of the averaged column that is rounding, in units of it."""
+"""Spread of the averaged column that is rounding, in units of it."""
+MOST_MORE = 4.0
+"""The most that a block may measure, relative to the chi that it assumed: it is too short to tell more."""
 SMALL = 1e-3
-"""Change of the averaged column, which starts from about 1, below which a new one starts."""
+"""Spread of the averaged column, which starts from about 1, below which a new one starts."""
 
 
 class _Riding(Averaging):
@@ -61,9 +63,7 @@ class MixingState(NamedTuple):
     inner: Any
     x: Array  # the run's last answer
     mixed: Array  # (rows, 1)
-    first: Array  # (rows,): the column's change in the first step since the last look; NaN before it
-    last: Array  # and in the last one
-    moved: Array  # the longest way of the run's answer in one step since the last look
+    moved: Array  # (rows,): the longest way of the run's answer in one step since the last look
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ class WithMixing(Method):
 
     def init(self, zeros: Array, oracle: Oracle) -> MixingState:
         """Start the run."""
-        none = zeros[:, 0]
-        return MixingState(self.inner.init(zeros, oracle), zeros, zeros[:, :1], none, none, none)
+        return MixingState(self.inner.init(zeros, oracle), zeros, zeros[:, :1], zeros[:, 0])
 
     def renewed(self, state: MixingState, k: Any) -> MixingState:
         """Renew the method's own state."""
@@ -91,22 +90,20 @@ class WithMixing(Method):
         """Make one step, and keep what the nodes see of it."""
         network: Any = _Riding(gossip, state.mixed)
         inner, x = self.inner.step(state.inner, oracle, network)
-        change = jnp.abs(network.mixed - state.mixed)[:, 0]
-        first = jnp.where(jnp.isnan(state.first), change, state.first)
         moved = jnp.maximum(state.moved, jnp.sqrt(((x - state.x) ** 2).sum(axis=1)))
-        return MixingState(inner, x, network.mixed, first, change, moved), x
+        return MixingState(inner, x, network.mixed, moved), x
 
 
 class MixingPilot(Pilot):
     """Steers a session by how fast averaging works."""
 
-    numbers = 3  # the column's first and last change, the run's longest step
+    numbers = 5  # the ends of the column at first and at last, the run's longest step
 
     def __init__(self, run: Steered) -> None:
         super().__init__(run)
         self._assumed, self._before, self._caution = START, 0.0, 1.0
-        self._good_step = np.inf
-        self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the block that is over
+        self._good_step, self._returned = np.inf, False  # the last good state's; whether the block began there
+        self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the block that is over: the column's spreads, the longest step
 
     @property
     def _chi(self) -> float:
@@ -134,12 +131,13 @@ class MixingPilot(Pilot):
     @property
     def facts(self) -> dict[str, Any]:
         """What to go on from besides `arrays`."""
-        numbers = [self._assumed, self._before, self._caution, self._good_step]
+        numbers = [self._assumed, self._before, self._caution, self._good_step, self._returned]
         return {**super().facts, "numbers": numbers, "block": [self._started, self._stop, self._span, self._seen]}
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self._assumed, self._before, self._caution, self._good_step = facts["numbers"]
+        self._assumed, self._before, self._caution, self._good_step, *returned = facts["numbers"]
+        self._returned = returned == [True]
         self._started, self._stop, self._span, self._seen = facts["block"]
         super().recall(arrays, facts)
 
@@ -152,20 +150,22 @@ class MixingPilot(Pilot):
     def _new_block(self) -> None:
         """Begin a block of at least two steps, in which the column is averaged for long enough to show its rate."""
         state: Any = self.session.carry.state
-        none = np.zeros(state.moved.shape)
-        unseen, still = place([none + np.nan, none], self.session.dtype)
-        self._keep(state._replace(first=unseen, moved=still))
+        self._keep(state._replace(moved=place(np.zeros(state.moved.shape), self.session.dtype)))
+        self._seen = [self._spread(), 0.0, 0.0]
         begun, rounds, steps = self.session.iteration, 0, 1
         while steps < 2 or rounds < STRETCH * self._chi:
             rounds, steps = rounds + int(self.rounds_of_step(begun + steps - 1)), steps + 1
         self._started, self._stop = self._clock, begun + steps
 
+    def _spread(self) -> float:
+        """Return the difference between the greatest and the least number of the averaged column."""
+        mixed = np.asarray(self.session.carry.state.mixed, dtype=float)
+        return float(self._greatest(np.array([mixed.max(), -mixed.min()])).sum())
+
     def _look(self) -> None:
-        state: Any = self.session.carry.state
-        own = np.array([np.asarray(part).max() for part in (state.first, state.last, state.moved)])
-        self._seen = [float(value) for value in self._greatest(own)]
-        last_step = int(self.rounds_of_step(self.session.iteration - 1))
-        self._span = self._clock - last_step - self._started
+        moved = np.asarray(self.session.carry.state.moved, dtype=float).max()
+        self._seen[1:] = [self._spread(), float(self._greatest(np.array([moved]))[0])]
+        self._span = self._clock - self._started
         self._stop = self._clock + self._agreement()
 
     def _decide(self) -> None:
@@ -173,11 +173,15 @@ class MixingPilot(Pilot):
         dead, why = DEAD * float(np.finfo(self.session.dtype).eps), "as fast as averaging works"
         if last < first:
             measured = self._span / float(np.log(first / max(last, dead)))
+            measured = min(measured, MOST_MORE * self._assumed)
             if last <= dead and self._before:  # it was too fast to measure
                 measured = min(measured, self._before)
         else:
             measured, why = 2 * self._assumed, "averaging has not begun to work"
-        if not step <= most_growth(self._constants.kappa) * self._good_step:
+        if self._returned:  # steps as long as these are what that state needs
+            self._good_step = max(self._good_step, step)
+        self._returned = not step <= most_growth(self._constants.kappa) * self._good_step
+        if self._returned:
             self._go_back()
             self._caution, why = self._caution * RATIO, "the run grew: back to the last good state"
         elif step < self._good_step:

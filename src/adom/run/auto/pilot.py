@@ -52,6 +52,7 @@ class Pilot:
         self._random = np.random.default_rng(np.random.SeedSequence(SEED))
         self._deciding = False  # whether a block is over and its decision under way
         self._epoch = 1  # the next stretch of rounds with other nodes
+        self._budget = FOREVER  # rounds that the run may take
         self.settings: list[dict[str, Any]] = []
         """One row for each decision: round, chi (None for plain descent), why."""
         register(run.cls)
@@ -88,6 +89,7 @@ class Pilot:
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
         """Make about `pace` steps, fewer where the nodes have to look; then let them, and decide."""
+        self._budget = plan.rounds
         pace = min(pace, max(1, self.steps))  # agreeing on the end may have taken the rounds until they look
         chunk = self.session.advance(plan, pace)
         if self.steps <= 0:

@@ -67,6 +67,8 @@ PATIENCE = 3.0
 """Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
 LASTS = 1.0
 """Time for which momentum is left alone, in the same units: to restart it sooner would lose more than it gains."""
+GLANCE = 16
+"""Rounds from one glance at a trial to the next."""
 FULLY = 1000.0
 """Spread of a column of unit size, in units of rounding, below which the rounds since have averaged it fully."""
 KEPT = 0.5
@@ -133,6 +135,7 @@ class Policy:
         self.agreement = 0  # rounds that the nodes took to agree on what they saw of the last block
         self._caution = 0
         self._least_step = self._good_step = np.inf
+        self._returned = False  # whether the block began at the last good state
         self._rested = 0  # the round in which momentum started last
         self._progress = 0  # the round of the last progress
         self._before: dict[int, float] = {}  # rates of the block before, by power
@@ -176,6 +179,7 @@ class Policy:
             "numbers": [self._caution, self._least_step, self._good_step, self._progress, self._rested],
             "before": list(self._before.items()),
             "first": [self._begun, self._perfect],
+            "returned": self._returned,
             "agreement": self.agreement,
             "trials": asdict(self._trials),
         }
@@ -189,6 +193,7 @@ class Policy:
         self._caution, self._least_step, self._good_step, self._progress, self._rested = facts["numbers"]
         self._before = {int(power): float(rate) for power, rate in facts["before"]}
         self._begun, self._perfect = facts["first"]
+        self._returned = bool(facts.get("returned", False))
         self.agreement = int(facts.get("agreement", 0))
         self._trials = Trials(**facts["trials"])
 
@@ -201,6 +206,16 @@ class Policy:
     def quarter(self) -> int:
         """Rounds of a quarter."""
         return max(2, self.block.rounds // 4)
+
+    @property
+    def glance(self) -> int:
+        """Rounds from one glance at a trial to the next; no fewer than a quarter where nothing is tried."""
+        return min(self.quarter, GLANCE) if self._trials.trying else self.quarter
+
+    def wild(self, step: float) -> bool:
+        """Return whether the run's longest step since the last look says that a trial must end at once."""
+        self._trials.wild = self._trials.trying and not step <= GROWN * self._trials.step
+        return self._trials.wild
 
     def see(self, tops: Array, step: float, at_rest: bool = False, fully: bool = False) -> bool:
         """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over.
@@ -223,8 +238,11 @@ class Policy:
         first, last = block.tops[0][own].max(), block.tops[-1][own].max()
         return len(block.tops) == 4 or not last <= ALARM * max(first, 1e-300)
 
-    def decide(self, clock: int, flattest: float, steepest: float) -> Decision:
-        """Return what to do, given the least and the greatest curvature of any node; begin the next block."""
+    def decide(self, clock: int, flattest: float, steepest: float, left: float = np.inf) -> Decision:
+        """Return what to do, given the least and the greatest curvature of any node; begin the next block.
+
+        `left` is how many rounds the run may still take: it tries nothing from which it could not come back in time.
+        """
         block = self.block
         if not block.tops[-1].any() and not block.tops[0].any():
             self.power, self.block = self.careful, _Block(2 * block.rounds, [], [])
@@ -233,12 +251,15 @@ class Policy:
         power, why = self._suggested(seen, clock)
         own, step = self._own_rate(seen), block.steps[-1]
         worse = self._trials.worse(block.steps)
+        if self._returned:  # steps as long as these are what that state needs, however short it was seen to make them
+            self._good_step = max(self._good_step, block.steps[0])
         grew = not step <= most_growth(steepest / flattest) * self._good_step or (
             own < 0 and step > RISEN * block.steps[0]
         )
         back = worse or bool(grew)
         if back:
-            power = power if worse else max(power, self.centre + 1)
+            known = power if len(block.tops) > 1 else self._trials.suggested  # of one look canaries tell nothing
+            power = known if worse else max(power, self.centre + 1)
             why = "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
         old = not self._perfect and (clock - self._rested) * seen.perfect.get(self.power, 0.0) >= LASTS
@@ -252,12 +273,14 @@ class Policy:
         if not self._tries or self._perfect or self.power == MOST or self.block.rounds > LONGEST_TRIAL:
             self._trials = Trials()
         else:
-            self.power = self._trials.next(self.power, step, clock, block.rounds, back)
+            may = not block.at_rest and left > self.block.rounds + 2 * self.agreement
+            self.power = self._trials.next(self.power, step, clock, block.rounds, back=back, may=may)
             if self._trials.trying:
                 good = True
                 why = "a trial of less than its canaries suggest"
         self._good_step = step if good else self._good_step
         self._rested = clock if rest else self._rested
+        self._returned = back
         return Decision(self.power, back, good, rest, why)
 
     def _rates(self, flattest: float, steepest: float) -> _Seen:
@@ -322,7 +345,7 @@ class Policy:
         else:
             c = self.constants
             (slow,) = perfect_rates([self.method(self.power)], np.geomspace(c.mu, c.L, 5), c.lambda_max)
-            if clock - self._progress > max(PATIENCE / slow, self.block.rounds):
+            if clock - self._progress > max(PATIENCE / slow if slow > 0 else np.inf, self.block.rounds):
                 self._caution, self._progress = self._caution + 1, clock
         return self._caution
 
@@ -353,7 +376,7 @@ def _shrinking(tops: Sequence[Array], span: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rates: Array = np.log(first / tops[-1]) / span
     rates = np.nan_to_num(rates, nan=-DIED, posinf=DIED, neginf=-DIED)
-    rates[tops[-1] < DEAD * tops[0].max()] = DIED
+    rates[(tops[-1] < DEAD * tops[0]) | (tops[-1] == 0)] = DIED  # each by itself: others may have grown beyond measure
     return rates
 
 

@@ -35,6 +35,7 @@ class Trials:
     rate: float = 0.0  # of the run, before the trial
     step: float = inf  # the run's longest step at the end of the last block
     clock: int = 0  # its last round
+    wild: bool = False  # whether the run has been seen to grow in the midst of a quarter
 
     @property
     def own_way(self) -> bool:
@@ -43,11 +44,15 @@ class Trials:
 
     def worse(self, steps: list[float]) -> bool:
         """Return whether a trial is to end; its first quarter has the jump of the new start."""
-        return self.trying and len(steps) > 1 and not steps[-1] <= WORSE * self.step
+        return self.wild or (self.trying and len(steps) > 1 and not steps[-1] <= WORSE * self.step)
 
-    def next(self, suggested: int, step: float, clock: int, rounds: int, back: bool) -> int:
-        """Return the power to assume, given the canaries' and the longest step in the last quarter of a block."""
-        rate = log(self.step / step) / max(1, clock - self.clock) if 0 < step < inf and self.step < inf else 0.0
+    def next(self, suggested: int, step: float, clock: int, rounds: int, *, back: bool, may: bool) -> int:
+        """Return the power to assume, given the canaries' and the longest step in the last quarter of a block.
+
+        Nothing new is tried unless it `may` be.
+        """
+        known = 0 < step < inf and 0 < self.step < inf  # in a block without links nothing moves
+        rate = log(self.step / step) / max(1, clock - self.clock) if known else 0.0
         if self.trying:
             paid = not back and rate > PAYS * max(self.rate, 0.0)
             self.trying, self.calm = False, 0
@@ -56,7 +61,7 @@ class Trials:
             self.bold, self.calm = max(0, self.bold - BOLDER), 0
         else:
             self.calm = self.calm + 1 if abs(suggested - self.suggested) <= 1 else 0
-        if not back and rounds >= ROUNDS and self.calm >= self.wait and suggested - self.bold >= LEAST:
+        if may and not back and rounds >= ROUNDS and self.calm >= self.wait and suggested - self.bold >= LEAST:
             self.trying, self.rate = True, rate
-        self.suggested, self.step, self.clock = suggested, step, clock
+        self.suggested, self.step, self.clock, self.wild = suggested, step, clock, False
         return max(0, suggested - self.bold - BOLDER * self.trying)
