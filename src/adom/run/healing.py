@@ -20,16 +20,18 @@ when it hears them, puts minus that entry in the place of its own, and adds the 
 Everything here is arithmetic on arrays of NumPy or JAX alike, for the rows of a simulation and for a single agent.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms import Method
+from ..algorithms import Constants, Method
 from ..errors import InputError
 
 Array = Any
-ROUNDING = 1e-14
-"""Relative size of a coupling that counts as rounding."""
+ROUNDING, DECADES = 1e-14, 9
+"""Relative size of a coupling that counts as rounding, and how many times ten times more is tried."""
+USUAL = Constants(mu=1.0, L=7.0, lambda_min_plus=1 / 9, lambda_max=1.0)
 NEAR = 1e-11
 """Distance at which an entry of a basis counts as a whole number."""
 
@@ -87,6 +89,17 @@ def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> He
     >>> healing(method_class("apm").unit(constants)).parts
     0
     """
+    inputs, ends = _linear(method, lambda_max, remedy)
+    A, B, C = np.split(inputs, ends, axis=2)
+    _, first, alike = np.unique(np.swapaxes(inputs, 0, 1), axis=0, return_index=True, return_inverse=True)
+    cls: Any = type(method)
+    parts = _usual_parts(cls)
+    each = [_conserved(A[:, c], B[:, c], C[:, c], parts) for c in first]
+    return Healing(*(np.stack(arrays, axis=-1)[..., alike.reshape(-1)] for arrays in zip(*each, strict=True)))
+
+
+def _linear(method: Method, lambda_max: float = 1.0, remedy: str = "") -> tuple[Array, list[int]]:
+    """Return a step as matrices side by side, (fields, columns, inputs), and where B and C begin."""
     count = _Probe(lambda_max, title=method.title, remedy=remedy)
     state: Any = method.init(np.zeros((1, 1)), count)
     count.oracle = count.network = 0
@@ -96,11 +109,30 @@ def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> He
     own, gradients, exchanges = np.split(units, [fields, fields + count.oracle])
     probe = _Probe(lambda_max, gradients, exchanges, method.title)
     after, _ = method.step(_filled(state, own), probe, probe)
-    inputs = np.moveaxis(_stacked(after), 0, 2)  # (fields, columns, inputs)
-    A, B, C = np.split(inputs, [fields, fields + count.oracle], axis=2)
-    _, first, alike = np.unique(np.swapaxes(inputs, 0, 1), axis=0, return_index=True, return_inverse=True)
-    each = [_conserved(A[:, c], B[:, c], C[:, c]) for c in first]
-    return Healing(*(np.stack(arrays, axis=-1)[..., alike.reshape(-1)] for arrays in zip(*each, strict=True)))
+    return np.moveaxis(_stacked(after), 0, 2), [fields, fields + count.oracle]
+
+
+@cache
+def _usual_parts(cls: Any) -> int | None:
+    """Return how many vectors a method conserves, at parameters that are neither large nor small nor in the limit.
+
+    Elsewhere rounding can hide what gradients do, or pretend that they do something. None of a method that has no
+    such parameters.
+    """
+    try:
+        inputs, ends = _linear(cls.unit(USUAL))
+    except NotImplementedError:
+        return None
+    A, B, _ = np.split(inputs[:, 0], ends, axis=1)
+    return len(_untouched(A, B, ROUNDING))
+
+
+def _reach(A: Array, B: Array) -> Array:
+    """Return how far gradients of unit size move each field, in as many steps as there are fields; 1 if not at all."""
+    moved = np.abs(B).max(axis=1)
+    for _ in A:
+        moved = np.maximum(moved, np.abs(A) @ moved)
+    return np.where(moved > 0, moved, 1.0)
 
 
 class _Probe:
@@ -161,10 +193,17 @@ class _Probe:
         )
 
 
-def _conserved(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array, Array]:
-    """Return L, A_L, L C and the lift, for one column."""
-    known = all(np.isfinite(part).all() for part in (A, B, C))  # a step without numbers conserves nothing
-    L, pivots = _reduced(_untouched(A, B) if known else np.zeros((0, len(A))))
+def _conserved(A: Array, B: Array, C: Array, parts: int | None) -> tuple[Array, Array, Array, Array]:
+    """Return L, A_L, L C and the lift, for one column, of as many parts as are usual if that is known."""
+    if all(np.isfinite(part).all() for part in (A, B, C)):
+        # Each field in units of how far gradients move it: a step can be smaller than the rounding of other fields.
+        units = _reach(A, B)
+        scaled = A * (units / units[:, None]), B / units[:, None]
+        found = [_untouched(*scaled, ROUNDING * 10.0**power) for power in range(DECADES)]
+        rows, pivots = _reduced(next((rows for rows in found if len(rows) == parts), found[0]))
+        L = _whole(rows / units * units[pivots, None])
+    else:  # a step without numbers conserves nothing
+        L, pivots = np.zeros((parts or 0, len(A))), [0] * (parts or 0)
     steps = C / np.maximum(np.abs(C).max(axis=0), 1e-300)
     reach = L @ steps
     # Where exchanges reach all of L state, a difference is applied as one that comes late: in ADOM, to z and to m.
@@ -173,7 +212,7 @@ def _conserved(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array, Array
     return L, (L @ A)[:, pivots], L @ C, lift
 
 
-def _untouched(A: Array, B: Array) -> Array:
+def _untouched(A: Array, B: Array, rounding: float) -> Array:
     """Return a basis of the rows L that gradients never touch: L is orthogonal to all they reach, B, A B, A A B, ..."""
     reached: list[Array] = []
     waiting = [(v, np.linalg.norm(v)) for v in B.T]
@@ -182,7 +221,7 @@ def _untouched(A: Array, B: Array) -> Array:
         for q in (*reached, *reached):  # twice, for rounding
             v = v - (q @ v) * q
         left = np.linalg.norm(v)
-        if left > ROUNDING * size:
+        if left > rounding * size:
             reached.append(v / left)
             waiting.append((A @ reached[-1], np.linalg.norm(np.abs(A) @ np.abs(reached[-1]))))
     return np.linalg.svd(np.array(reached).reshape(-1, len(A)))[2][len(reached) :]
@@ -199,8 +238,13 @@ def _reduced(rows: Array) -> tuple[Array, list[int]]:
         others = np.arange(len(rows)) != at
         rows[others] -= np.outer(rows[others, column], rows[at])
         pivots.append(column)
+    return _whole(rows), pivots
+
+
+def _whole(rows: Array) -> Array:
+    """Return numbers with those that are nearly whole made whole."""
     whole = rows.round() + 0.0
-    return np.where(np.abs(rows - whole) < NEAR, whole, rows), pivots
+    return np.where(np.abs(rows - whole) < NEAR, whole, rows)
 
 
 def _stacked(state: Any) -> Array:
