@@ -71,7 +71,7 @@ def test_other_methods_go_on_as_well(tmp_path, method):
 def test_a_run_that_finds_its_parameters_goes_on_with_what_it_has_found(tmp_path, method, saved):
     settings = {"method": method, "oracle": "auto" if method == "mudag" else "gd:2", "parameters": "auto"}
     whole = solved(saved + 150, **settings)
-    solved(saved + 5, adom.Checkpoints(tmp_path, every_rounds=saved), **settings)
+    solved(saved + 20, adom.Checkpoints(tmp_path, every_rounds=saved), **settings)
     again = solved(saved + 150, adom.Checkpoints(tmp_path, resume=True), **settings)
     assert again.provenance["resumed"] > 0
     assert same(again, whole)

@@ -49,6 +49,19 @@ def test_conserved_parts(name, scale):
     np.testing.assert_allclose(healing(method).kept[..., 0], expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize(("kappa", "chi"), [(1e6, 100.0), (30.0, 1.5**54), (1e6, 1.5**26), (1.1, 1.0)])
+def test_as_much_is_conserved_where_constants_are_extreme(name, kappa, chi):
+    """Gradients then move some fields by less than the rounding of others."""
+    method = method_class(name).unit(Constants(1.0, kappa, 1 / chi, 1.0, NODES))
+    rule = healing(method)
+    assert rule.parts == len(KEPT[name])
+    if "s - g" in KEPT[name]:
+        state: Any = method.init(np.zeros((1, 1)), _Oracle(np.random.default_rng(0)))
+        fields = [field for field in state._fields if np.ndim(getattr(state, field)) == 2]
+        np.testing.assert_array_equal(rule.kept[0, :, 0], [{"s": 1, "g": -1}.get(field, 0) for field in fields])
+
+
 def test_every_method_is_named():
     """A new method has to say here what it conserves; the others use no links that are healed."""
     assert set(METHODS) == {*KEPT, "pngd", "push-pull", "push-diging", "msda", "opapc"}

@@ -123,6 +123,16 @@ def test_found_parameters_heal_too(problem, network):
     assert result.settings["chi"].nunique() > 1
 
 
+@pytest.mark.parametrize("method", ["diging", "sonata"])
+def test_found_parameters_heal_where_curvatures_differ_much(method):
+    """What is conserved must not depend on steps of one part in 10^5."""
+    problem = adom.Quadratic([np.diag([1.0, 1e5 ** (i / 7)]) for i in range(8)], np.eye(8)[:, :2])
+    network = adom.networks.lossy(adom.networks.ring(8), 0.1)
+    errors = relative(solved(problem, network, method, "auto", rounds=3000))
+    assert errors[-1] < errors[1500] < errors[0]
+    assert errors.max() < 1.01
+
+
 @pytest.mark.parametrize("method", ["adom", "mudag"])
 def test_steps_of_several_rounds_heal(problem, method):
     """Windows, where no single round connects the nodes, and methods that average several times a step."""

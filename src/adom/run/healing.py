@@ -204,7 +204,7 @@ def _conserved(A: Array, B: Array, C: Array, parts: int | None) -> tuple[Array, 
         L = _whole(rows / units * units[pivots, None])
     else:  # a step without numbers conserves nothing
         L, pivots = np.zeros((parts or 0, len(A))), [0] * (parts or 0)
-    steps = C / np.maximum(np.abs(C).max(axis=0), 1e-300)
+    steps = np.nan_to_num(C / np.maximum(np.abs(C).max(axis=0), 1e-300))
     reach = L @ steps
     # Where exchanges reach all of L state, a difference is applied as one that comes late: in ADOM, to z and to m.
     late = len(L) and np.linalg.matrix_rank(reach, tol=NEAR) == len(L)

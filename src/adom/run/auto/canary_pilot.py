@@ -10,6 +10,7 @@ from ...algorithms import Method
 from ...networks import LossyNetwork
 from ...problems.newton import DIRECT_DIM
 from ...problems.oracles import INVERSE_SIZE
+from ...util.compiling import forget_many
 from ..bare import bare
 from ..local.placing import place
 from ..lossy import rested, with_ledgers
@@ -192,5 +193,6 @@ class CanaryPilot(Pilot):
         session.reach()
         state: Any = session.carry.state
         starts = (seeds.astype(session.dtype), slow.astype(session.dtype))
+        forget_many(planting())
         inner = planting()(session.method, state, *starts, session.graphs, session.carry.clock)
         self._keep(state._replace(inner=jax.block_until_ready(inner)))  # before this rank sends anything else

@@ -214,8 +214,11 @@ class Policy:
 
     def wild(self, step: float) -> bool:
         """Return whether the run's longest step since the last look says that a trial must end at once."""
-        self._trials.wild = self._trials.trying and not step <= GROWN * self._trials.step
-        return self._trials.wild
+        trials = self._trials
+        if trials.trying:
+            expected = max(trials.step, trials.jump) if trials.jump else most_growth(self.constants.kappa) * trials.step
+            trials.jump, trials.wild = trials.jump or step, not step <= GROWN * expected
+        return trials.wild
 
     def see(self, tops: Array, step: float, at_rest: bool = False, fully: bool = False) -> bool:
         """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over.

@@ -35,6 +35,7 @@ class Trials:
     rate: float = 0.0  # of the run, before the trial
     step: float = inf  # the run's longest step at the end of the last block
     clock: int = 0  # its last round
+    jump: float = 0.0  # the longest step at the first glance at a trial: a new start jumps, with bolder steps farther
     wild: bool = False  # whether the run has been seen to grow in the midst of a quarter
 
     @property
@@ -63,5 +64,5 @@ class Trials:
             self.calm = self.calm + 1 if abs(suggested - self.suggested) <= 1 else 0
         if may and not back and rounds >= ROUNDS and self.calm >= self.wait and suggested - self.bold >= LEAST:
             self.trying, self.rate = True, rate
-        self.suggested, self.step, self.clock, self.wild = suggested, step, clock, False
+        self.suggested, self.step, self.clock, self.jump, self.wild = suggested, step, clock, 0.0, False
         return max(0, suggested - self.bold - BOLDER * self.trying)

@@ -27,7 +27,7 @@ from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ...util.compiling import compiled
+from ...util.compiling import compiled, forget_many
 from ...util.programs import cached_for
 from ..contract import CountingOracle
 from ..driver import Chunk
@@ -252,6 +252,7 @@ class Session:
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
         quick = not self.batched and network.nodes * each[0].dim <= SMALL  # the same on any number of ranks
         start, self._advance = _programs(quick)
+        forget_many(start, self._advance)
         with self._reading():
             self.carry: Carry = start(self.method, self.problem, zeros, kind=self.kind)
         self.dtype, self.target = dtype, target

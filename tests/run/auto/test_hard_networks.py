@@ -1,0 +1,82 @@
+"""Runs with parameters="auto" on small, thin and bad networks, and where one node is much steeper than all others."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import adom
+from adom.run.auto.canaries import planting
+from adom.run.local import jitted
+from adom.util import compiling
+
+
+def relative(result):
+    return result.history["error"].to_numpy() / result.provenance["start_error"]
+
+
+def diagonals(nodes, steeper, seed=0):
+    """Return quadratics that are steeper from node to node."""
+    rng = np.random.default_rng(seed)
+    return adom.Quadratic([np.diag([1.0, 1 + steeper * i]) for i in range(nodes)], rng.standard_normal((nodes, 2)))
+
+
+def one_steep(nodes, at, curvature, seed=3):
+    H = [np.eye(2)] * nodes
+    H[at] = curvature * np.eye(2)
+    return adom.Quadratic(H, np.random.default_rng(seed).standard_normal((nodes, 2)))
+
+
+@pytest.mark.parametrize("network", [adom.networks.star(3), adom.networks.path(3)], ids=["star", "path"])
+def test_three_nodes_that_have_long_been_at_rest(network):
+    problem = adom.Quadratic([[[1.0]], [[2.0]], [[3.0]]], [[1.0], [0.0], [0.0]])
+    assert relative(adom.solve(problem, network, rounds=3000, record_every=100))[-1] < 1e-24
+
+
+def test_a_network_that_is_dark_half_of_the_time():
+    """The canaries are averaged fully in no round that is dark, however little they move."""
+    network = adom.networks.from_graphs([nx.path_graph(10)] * 5 + [nx.empty_graph(10)] * 5)
+    problem = diagonals(10, 0.25)
+    tol = 1e-8 * 10 * float((problem.solution() ** 2).sum())
+    result = adom.solve(problem, network, rounds=5000, tol=tol)
+    assert result.status == "converged"
+    assert result.last["round"] < adom.solve(problem, network, "adom", "unit", rounds=5000, tol=tol).last["round"]
+
+
+@pytest.mark.parametrize("method", ["adom", "acc-gt", "mudag"])
+def test_one_random_link_a_round(method):
+    rng, graphs = np.random.default_rng(1), []
+    for _ in range(60):
+        graphs.append(nx.empty_graph(8))
+        graphs[-1].add_edge(*map(int, rng.choice(8, 2, replace=False)))
+    network, problem = adom.networks.from_graphs(graphs), diagonals(8, 1.0, seed=1)
+    tol = 1e-8 * 8 * float((problem.solution() ** 2).sum())
+    assert adom.solve(problem, network, method, rounds=5000, record_every=20, tol=tol).status == "converged"
+
+
+def test_at_rest_nothing_is_tried_that_could_lose_the_answer():
+    rng, graphs = np.random.default_rng(16), []
+    for _ in range(50):
+        pairs = rng.permutation(16).reshape(8, 2)
+        graphs.append(nx.empty_graph(16))
+        graphs[-1].add_edges_from(pairs.tolist())
+    result = adom.solve(one_steep(16, 0, 1e4, seed=0), adom.networks.from_graphs(graphs), rounds=2650)
+    errors = relative(result)
+    assert errors[np.argmax(errors < 1e-22) :].max() < 1e-18
+
+
+def test_a_run_does_not_end_amid_a_trial():
+    """Its budget ends where a trial that does not bear would have been under way."""
+    assert relative(adom.solve(one_steep(12, 0, 300), adom.networks.ring(12), rounds=1624))[-1] < 1e-10
+
+
+def test_a_process_that_meets_many_shapes_keeps_few_programs(monkeypatch):
+    def solved(nodes):
+        return adom.solve(diagonals(nodes, 1.0), adom.networks.ring(nodes), rounds=30).x.tobytes()
+
+    shapes = (3, 4, 5, 6, 7)
+    before = [solved(nodes) for nodes in shapes]
+    kept = [*jitted._programs(True), planting()]
+    assert min(program._cache_size() for program in kept) >= len(shapes)
+    monkeypatch.setattr(compiling, "MOST", 1)
+    assert [solved(nodes) for nodes in shapes] == before
+    assert max(program._cache_size() for program in kept) < len(shapes)
