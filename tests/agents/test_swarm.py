@@ -12,7 +12,7 @@ from adom.agents.swarm import Loopback, Swarm, random_links, write_samples
 from adom.errors import InputError
 from support.agents_made import free_ports
 
-QUICK = {"patience": 0.4, "gone": 1.5, "gather": 2.0}
+QUICK = {"patience": 0.4, "gone": 1.5, "gather": 2.0, "pace": 0.005}
 
 
 def swarm(folder, count, tls, extra=0.5):
