@@ -34,8 +34,8 @@ def split(
                   classes and in numbers
     ============  =========================================================================================
 
-    Pieces differ by one sample at most. Every sample goes to one node and every node has one sample or more; a
-    node that the Dirichlet draw leaves empty gets one from the node that has most.
+    Every sample goes to one node, and every node has one sample or more: a node that the Dirichlet draw leaves empty
+    gets one from the node that has most. With the other splits pieces differ by one sample at most.
 
     Parameters
     ----------
