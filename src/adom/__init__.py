@@ -1,7 +1,7 @@
 """adom: decentralized convex optimization over changing networks.
 
-n nodes each hold a private function f_i, talk only to whoever is their neighbour right now, and together
-find the x that minimises the sum of the f_i.
+Each of n nodes holds a private function f_i and talks only to its current neighbours. Together they find
+the x that minimises the sum of the f_i.
 
 >>> import adom
 >>> problem = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]])
@@ -9,7 +9,7 @@ find the x that minimises the sum of the f_i.
 >>> [round(float(v), 6) for v in result.x[:, 0]]
 [0.333333, 0.333333]
 
-Everything heavy (JAX, pandas, matplotlib) is loaded when a name that needs it is first used.
+Heavy packages (JAX, pandas, matplotlib) are loaded when a name that needs them is first used.
 """
 
 from importlib import import_module
@@ -128,7 +128,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _method_files() -> dict[str, str]:
-    """Return the module of every class in the table of methods, `adom.ADOM` to `adom.AccGT`."""
+    """Return the module of every method class, by class name."""
     from .algorithms import METHODS
 
     homes = (home.split(":") for home in METHODS.values())

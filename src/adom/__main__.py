@@ -1,4 +1,4 @@
-"""`python -m adom` is the command `adom`."""
+"""Run the command `adom` for `python -m adom`."""
 
 from .cli.main import run
 

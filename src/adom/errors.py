@@ -13,7 +13,7 @@ LONG_WORD = re.compile(r"\S{250,}")
 class InputError(ValueError):
     r"""A caller's value breaks a rule; the message gives the value, the rule and the remedy.
 
-    The message is one readable line, whatever the value: a path with a newline in it, or of 5000 characters.
+    The message is one readable line even if the value contains newlines or thousands of characters.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class InputError(ValueError):
         line = " ".join(str(message).splitlines())
         super().__init__(LONG_WORD.sub(lambda word: f"{word[0][:100]}...{word[0][-50:]}", line))
 
-    of_all_ranks = False  # whether all ranks of a job raise the same, so that one may report it
+    of_all_ranks = False  # whether all ranks of a job raise this error, so that only one reports it
 
 
 class InputTypeError(InputError, TypeError):
@@ -33,7 +33,7 @@ class InputTypeError(InputError, TypeError):
 
 
 def without_remedy(error: InputError) -> str:
-    """Return what is wrong, where it is mended without the caller.
+    """Return an error's message without its remedy, for a problem that the program solves itself.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def shown(value: object, most: int = 80) -> str:
     """
     try:
         text = repr(value)
-    except Exception:  # of a number of more than 4300 digits, or of an object whose repr fails
+    except Exception:  # an integer of more than 4300 digits, or an object whose repr fails
         if isinstance(value, int):
             return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
         return f"a {type(value).__name__}"
@@ -61,7 +61,7 @@ def shown(value: object, most: int = 80) -> str:
 
 
 def closest(name: object, known: Iterable[str]) -> str:
-    """Return the known name closest to another one, "" if none is close.
+    """Return the known name closest to a given one, or "" if none is close.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def closest(name: object, known: Iterable[str]) -> str:
 
 
 def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
-    """Suggest the closest valid name, and list all of them.
+    """Return a hint that suggests the closest valid name and lists all of them.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """One agent: rounds without a clock or a coordinator, free of sockets and threads.
 
-Whoever runs it passes on what is heard and sends what it says; time is an argument. In round k an agent sends each
-neighbour what the method's step asks to send, and waits until it has heard all that it counts as linked, or has lost
-patience with them. An edge counts in a round where both ends count each other and hear each other; its weight is
-1 / (2 max of both degrees), so lambda_max is at most 1. An agent that hears of rounds two ahead goes there.
+The caller passes in messages and the time, and sends the messages returned. In round k an agent sends each neighbour
+the vectors of the method's step, and waits until it has heard all neighbours that it counts as linked, or has lost
+patience with them. An edge counts in a round if both ends count and hear each other. Its weight is
+1 / (2 max of both degrees), so lambda_max is at most 1. An agent that hears of a round two or more ahead catches up.
 """
 
 from collections.abc import Collection
@@ -23,21 +23,21 @@ from .wire import ASIDE, COUNTED, HEARS, STRANGER, WAITING, Form, Member, Messag
 
 Array = np.ndarray
 CHECK_EVERY = 16
-"""Rounds from one comparison of answers with the neighbours' to the next."""
+"""Rounds from one comparison of answers with the neighbours to the next."""
 FORGET = 10
-"""An edge that has been silent for so many times `gone` is forgotten, though its other end may live."""
+"""An edge unused for this many times `gone` is forgotten, even if its other end lives."""
 LONGEST_SILENCE = 0.1
-"""Seconds between two greetings, at most."""
+"""The most seconds between two greetings."""
 TABLE_EVERY = 0.05
-"""Seconds between two lists of members to one neighbour, as a part of `gone`."""
+"""Time between two lists of members to one neighbour, as a part of `gone`."""
 MOST_AHEAD = 4
-"""Messages of rounds to come that are kept for one neighbour."""
+"""The most messages to keep of one neighbour, of this round and later."""
 MOST_ALONE = 20_000
-"""The most steps that are made up for."""
+"""The most missed steps that an agent makes up for."""
 ALONE = 0.1
 """Length of a round without links, in units of patience."""
 LONGEST = 4
-"""The most patience, in units of the usual one, with a neighbour that says that it waits itself."""
+"""The most patience with a neighbour that says that it is waiting too, in units of the usual patience."""
 
 
 @dataclass
@@ -46,29 +46,29 @@ class Neighbour:
 
     name: str
     counted: bool = False  # whether it is a link of the present round
-    heard: float = -np.inf  # when
+    heard: float = -np.inf  # when it was last heard
     agreed: float = -np.inf  # when the edge last counted
-    hears: bool = False  # whether it has heard us, as it says
-    round: int = -1  # the last that it spoke of
-    digest: int = 0  # of our entry of the link, before this round
+    hears: bool = False  # whether it says that it hears us
+    round: int = -1  # the last round that it spoke of
+    digest: int = 0  # checksum of our entry of the link, before this round
     mend: bool = False  # whether that entry must be sent
     told: float = -np.inf  # when it was last sent the list of members
-    knows: Any = None  # the novelties in that list
+    knows: Any = None  # the news in that list
     greeted: float = -np.inf
-    until: float = np.inf  # patience ends
+    until: float = np.inf  # when patience with it ends
     inbox: dict[int, Message] = field(default_factory=dict)
 
 
 @dataclass
 class Counters:
-    """What happened so far, for logs and pages."""
+    """Counts of what happened, for logs and pages."""
 
     rounds: int = 0
     sent: int = 0
     received: int = 0
     bytes_sent: int = 0
     lost: int = 0  # waits that ended without a message
-    repaired: int = 0  # edges whose parts were made opposite again
+    repaired: int = 0  # entries that were made opposite again
     forgotten: int = 0  # edges given up
     jumps: int = 0
     restarts: int = 0  # from nothing, after numbers that were not finite
@@ -76,7 +76,7 @@ class Counters:
 
 
 class Agent:
-    """The life of one agent.
+    """The state and the rounds of one agent.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ class Agent:
         Chooses the method's parameters.
     function : Function
     neighbours : iterable of str
-        Names of those it may be linked to; nobody else is heard.
+        Names of agents that it may be linked to; others are refused.
     patience, gone : float
-        Seconds to wait for a message of a round, and until a silent agent is gone.
+        Seconds to wait for a message of a round, and of silence until an agent is gone.
     intercepts : Intercepts, optional
-        Those of the function, where they are not penalised.
+        Intercepts of the function, if they are not penalised.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Agent:
         self._certified: tuple[float, list[str]] = (np.inf, [])
 
     def replace(self, function: Function) -> None:
-        """Go on with another function, as of data that have changed; all sums stay what they are."""
+        """Continue with another function, after the data have changed; conserved sums stay the same."""
         self.function = function
         self.rows.oracle.replace(function)
         self.settings.excuse()
@@ -131,19 +131,19 @@ class Agent:
         own.apart = np.inf if self.neighbours else 0.0  # until answers are compared anew
 
     def distance(self, now: float) -> float:
-        """Return how far any answer is, at most, from the exact one for the functions that all have at present."""
+        """Return a bound on the distance of every answer from the exact one for the functions of all agents present."""
         present = self.members.present(now)
         if self.rows.method.oracle == "dual":
             return distance_bound(present)
-        alone = len(present) == 1 and self.neighbours  # who has heard of nobody knows nothing
+        alone = len(present) == 1 and self.neighbours  # nobody was heard: there is no bound
         return np.inf if alone or [m.name for m in present] != self._certified[1] else self._certified[0]
 
     def certify(self, distance: float, names: list[str]) -> None:
-        """Take in a bound of all answers of some agents: see `adom.agents.certificate`."""
+        """Store a bound for all answers of the agents named: see `adom.agents.certificate`."""
         self._certified = distance, names
 
     def _follow(self, now: float) -> None:
-        """Let the centre of the intercepts follow the answer, where all answers are near enough."""
+        """Move the centre of the intercepts to the answer, if all answers are near enough."""
         intercepts, level = self.intercepts, self.members.own.level
         if intercepts is not None and not level and intercepts.follow(self.x, self.distance(now)):
             self.replace(intercepts.function)
@@ -151,14 +151,14 @@ class Agent:
     # Speaking
 
     def greet(self, now: float) -> list[tuple[str, bytes]]:
-        """Return words for all neighbours that have not been spoken to lately, before or between rounds."""
+        """Return greetings to all neighbours that were not sent anything lately."""
         self.members.beat(now)
         pause = min(self.patience, self.gone / 20, LONGEST_SILENCE)
         quiet = [n for n in self.neighbours.values() if now - n.greeted >= pause]
         return [self._say(n, Message(self.round, flags=ASIDE), now) for n in quiet]
 
     def begin(self, now: float) -> list[tuple[str, bytes]]:
-        """Begin a round: return the messages to send."""
+        """Begin a round; return the messages to send."""
         self.members.beat(now)
         self._give_up(now)
         self.settings.begin(self.round, self.rows)
@@ -198,7 +198,7 @@ class Agent:
 
     @property
     def _compares(self) -> bool:
-        """Whether answers are compared in this round; the first has none."""
+        """Whether answers are compared in this round; before the first there are none."""
         return self.round % CHECK_EVERY == 0 and self.counters.rounds > 0
 
     def _say(self, n: Neighbour, message: Message, now: float) -> tuple[str, bytes]:
@@ -214,7 +214,7 @@ class Agent:
         return n.name, data
 
     def still_waiting(self, now: float) -> list[tuple[str, bytes]]:
-        """Return words for links, once a round has lasted for a while: it is not this agent that hangs."""
+        """Return messages to all links that this agent waits too, once a round has lasted for a while."""
         linked = [n for n in self.neighbours.values() if n.counted]
         if self._waited or not linked or now < min(n.until for n in linked) - 0.7 * self.patience:
             return []
@@ -222,7 +222,7 @@ class Agent:
         return [self._say(n, Message(self.round, len(linked), WAITING), now) for n in linked]
 
     def farewell(self, now: float) -> list[tuple[str, bytes]]:
-        """Return last words to all: this agent leaves, and its share leaves with it."""
+        """Return goodbyes to all neighbours, which then forget their links to this agent."""
         self.members.own.level = LEFT
         return self.last_words(now)
 
@@ -268,23 +268,23 @@ class Agent:
         return self.neighbours[name]
 
     def met(self, now: float, names: Collection[str] = ()) -> bool:
-        """Return whether all neighbours, or those of some names, have been heard and can be linked."""
+        """Return whether all neighbours, or those in `names`, were heard lately and hear this agent."""
         waited = [n for n in self.neighbours.values() if not names or n.name in names]
         return all(now - n.heard <= self.gone and n.hears for n in waited)
 
     def count_all(self, now: float) -> None:
-        """Count all neighbours heard lately as links; before the first round."""
+        """Count as links all neighbours heard lately that hear this agent, before the first round."""
         for n in self.neighbours.values():
             n.counted = n.hears and now - n.heard <= self.gone
 
     # Waiting and going on
 
     def ready(self, now: float) -> bool:
-        """Return whether the round can end: nothing more is waited for."""
+        """Return whether the round can end: nothing is missing, or others are ahead."""
         return bool(self._ahead) or now >= self.deadline()
 
     def deadline(self) -> float:
-        """Return when the round ends at the latest; one without links lasts a while, since nothing can be gained."""
+        """Return when the wait for missing messages ends; a round without links has a fixed length."""
         if not self.members.own.degree:
             return self._began + ALONE * self.patience
         return max((n.until for n in self._missing()), default=-np.inf)
@@ -294,7 +294,7 @@ class Agent:
         return [n for n in self.neighbours.values() if n.counted and k not in n.inbox and n.round <= k]
 
     def finish(self, now: float) -> None:
-        """End the round with what was heard; make up for rounds that others have gone through meanwhile."""
+        """End the round with what was heard; make up for rounds that others have finished meanwhile."""
         heard, repairs = self._applied(now)
         with np.errstate(over="ignore", invalid="ignore"):
             wide = self.rows.answer(self._sent, heard, repairs)
@@ -314,9 +314,9 @@ class Agent:
         self.round += 1
 
     def _catch_up(self) -> None:
-        """Go through the rounds that neighbours have gone through already, as one that has no links in them.
+        """Run the rounds that neighbours have finished already, without links.
 
-        A step is left out only where there are very many, and by an agent that has just come.
+        An agent that has just come skips them; any other runs the last `MOST_ALONE` at most.
         """
         gap, fresh = self._ahead - self.round, self.counters.rounds <= 1
         if gap > 0:
@@ -328,7 +328,7 @@ class Agent:
         self._ahead = 0
 
     def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
-        """Return the weights and vectors of the edges that count in this round, and the parts to be mended."""
+        """Return weights and vectors of the edges that count in this round, and the entries sent to repair links."""
         heard, repairs, apart = {}, {}, []
         linked = [n for n in self.neighbours.values() if n.counted]
         for n in linked:
@@ -349,7 +349,7 @@ class Agent:
         return heard, repairs
 
     def _relink(self, now: float) -> None:
-        """Count those that were heard lately in about this round, and drop what is out of date."""
+        """Count as links the neighbours heard lately in about this round; drop messages of earlier rounds."""
         for n in self.neighbours.values():
             for k in [k for k in n.inbox if k < self.round]:
                 del n.inbox[k]
@@ -358,7 +358,7 @@ class Agent:
             n.counted = near and (n.counted or now - n.heard <= self.patience)
 
     def _give_up(self, now: float) -> None:
-        """Forget the edges to agents that are gone or have left, and those that nobody has used for very long."""
+        """Forget the edges to agents that are gone or have left, and edges unused for very long."""
         for name in list(self.rows.entries):
             n = self._neighbour(name)
             n.agreed = now if n.agreed == -np.inf else n.agreed  # a link from a checkpoint

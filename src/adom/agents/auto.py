@@ -1,14 +1,16 @@
-"""Parameters that agents find on the way, as `adom.run.auto` does: canaries ride along in every message.
+"""Parameters that agents find while they run, as in `adom.run.auto`: canaries ride along in every message.
 
-All use the settings (block, power, centre, rounds, start, keep, back, rest) that are greatest in this order of those
-they have heard of; canaries try assumptions around the centre, `keep` says whether the state at their start is one to
-go back to, or that no earlier one is, `back` which such state to go on from, `rest` whether momentum starts afresh. A
-block has four quarters. At
-the end of each, an agent notes what it saw of the canaries, and for some rounds all repeat the greatest they have
-heard; then each takes the same decision from the same numbers, and tells it for as long before it comes into force. One
-that has not heard all, since it came late or messages were lost, waits for the others' decision and takes it over. So
-agents may disagree for a while, and never for long; the answer that they converge to does not depend on parameters at
-all.
+Settings are a tuple (block, power, centre, rounds, start, keep, back, rest). Every agent uses the greatest tuple that
+it has heard of, compared in this order:
+
+- the run assumes `power`, and canaries try powers around `centre`, for a block of `rounds` rounds from `start` on;
+- `keep`: the state at the block's start is one to go back to, or no earlier state is;
+- `back`: the block to whose start the run goes back, or 0; `rest`: whether momentum restarts.
+
+A block has four quarters. At the end of each, an agent notes what it saw of the canaries, and for some rounds all
+repeat the greatest numbers they have heard. Then each takes the same decision from the same numbers, and announces it
+for as many rounds before it takes effect. An agent that lacks numbers, since it came late or messages were lost, adopts
+the others' decision. So agents never disagree for long, and their answer does not depend on the parameters.
 """
 
 from math import ceil, log
@@ -36,30 +38,30 @@ from .settings import check_method, safe_chi
 Array = np.ndarray
 QUARTERS = 4
 LOOK = 3
-"""Numbers of a look beside those of canaries: the run's longest step, the size of its answer, whether f_i changed."""
+"""Numbers of a quarter besides the canaries': the run's longest step, its answer's size, whether f_i changed."""
 HEAD = 8
-"""Numbers that name the settings."""
+"""Length of the tuple of settings."""
 POWER, CENTRE, ROUNDS, START, KEEP, BACK = 1, 2, 3, 4, 5, 6
-"""Places in them."""
+"""Places in that tuple."""
 GOOD, ANEW = 1, 2
-"""Values of `keep`: a state to go back to; one from which on others are there than before, so that none before is."""
+"""Values of `keep`: the state is one to go back to; agents have come or gone, so no earlier state is."""
 SPARE = 2
-"""Powers beyond that of a path."""
+"""Powers added to that of a path."""
 SHORT_BLOCK = 64
-"""Rounds of a block after somebody has come or gone."""
+"""Rounds of a block after an agent has come or gone."""
 INVERSE_DIM = 128
-"""The largest dim for which the curvatures of canaries are those of the Hessian at hand."""
+"""The largest dim for which canaries take their curvatures from the present Hessian."""
 TOO_LARGE = 1e100
-"""A canary beyond this has outgrown all numbers, and ends."""
+"""Canaries end when one of them exceeds this."""
 OUTGROWN = 1e300
 MUCH = 30.0
-"""Growth of the run's steps, against those of the last good state, for which it goes back there."""
+"""The run goes back to the last good state only if its steps have grown by more than this since."""
 FAR = 10**7
-"""The most rounds of a block that is believed, and the most rounds ahead at which it may begin."""
+"""A neighbour's settings are ignored if their block is longer than this, or begins further ahead, in rounds."""
 LATE = 4
-"""Agreement times after which an agent that lacks numbers decides with what it has."""
+"""Agreement times that an agent waits for missing numbers before it decides without them."""
 TIMES = 3
-"""Times that a run goes back to one state; where it grows again all the same, it was good for another network."""
+"""How often a run goes back to one state; if it still grows, that was good for another network."""
 SEED = 17
 
 
@@ -71,7 +73,7 @@ class WideOracle:
         self.curvature = np.ones((1, canaries))
 
     def replace(self, function: Function) -> None:
-        """Take another function."""
+        """Replace the run's function."""
         self.oracle.replace(function)
 
     def new_round(self) -> None:
@@ -79,7 +81,7 @@ class WideOracle:
         self.oracle.new_round()
 
     def again(self) -> None:
-        """Answer the same questions once more."""
+        """Repeat the answers of this round."""
         self.oracle.again()
 
     def gradient(self, x: Array) -> Array:
@@ -94,7 +96,7 @@ class WideOracle:
 
 
 class Auto:
-    """Parameters found on the way.
+    """Parameters that agents find while they run.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ class Auto:
     function : Function
         Of this agent.
     seed : int
-        Of the canaries' starts; its own for each agent.
+        Of the canaries' starts; different for each agent.
     """
 
     def __init__(self, cls: type[Method], function: Function, seed: int) -> None:
@@ -113,10 +115,10 @@ class Auto:
         self.canaries = len(self._window) * len(STIFFNESS)
         self._random = np.random.default_rng(np.random.SeedSequence([SEED, seed]))
         self._now: tuple[int, ...] = (0, *self._opening, 0, 0, 0, 0)
-        self._next: tuple[int, ...] | None = None  # settings from a round to come
+        self._next: tuple[int, ...] | None = None  # settings that begin in a later round
         self._looks, self._number, self._nodes = 0, 0, 1
         self._numbers = self._nothing()
-        self._whole = self._fresh = True  # whether this agent was there for all of the block; whether it has just begun
+        self._whole = self._fresh = True  # here for the whole block; the block has just begun
         self._waiting = self._changed = self._altered = False
         self._good: tuple[int, Any, dict[str, Array]] | None = None  # a block, and the state at its start
         self._good_step, self._grew, self._times = np.inf, 0, 0
@@ -131,17 +133,17 @@ class Auto:
 
     @property
     def _opening(self) -> tuple[int, int, int]:
-        """Power, centre and rounds of a first block."""
+        """Power, centre and rounds of the first block."""
         return self._policy.careful if self.cls.plain else BOLD, BOLD, FIRST_BLOCK
 
     @property
     def chi(self) -> float:
-        """The chi assumed; infinite for plain descent."""
+        """The assumed chi; infinite for plain descent."""
         plain = self.cls.plain and self._now[POWER] == MOST
         return float("inf") if plain else float(RATIO ** self._now[POWER])
 
     def excuse(self) -> None:
-        """Tell all that the run may grow once more: the function of this agent has changed."""
+        """Tell all agents that this agent's function has changed, so that the run may grow once more."""
         self._altered = True
 
     @property
@@ -150,17 +152,17 @@ class Auto:
 
     @property
     def _agreement(self) -> int:
-        """Rounds for news to reach all."""
+        """Rounds in which news reaches all agents."""
         return self._nodes + 2
 
     @property
     def _careful(self) -> int:
-        """The power to assume while the agents take longer to agree than they have looked."""
+        """The power to assume while the agents take longer to agree than their block lasted."""
         return self._policy.careful if self.cls.plain else self._most
 
     @property
     def _usual(self) -> int:
-        """The greatest power that a connected network of so many nodes needs."""
+        """The greatest power that a connected network of this many agents needs."""
         return ceil(log(safe_chi(self._nodes), RATIO)) + SPARE
 
     @property
@@ -169,7 +171,7 @@ class Auto:
         return min(MOST, self._usual + SPARE * self._grew)
 
     def method(self, mu: float, L: float, nodes: int) -> Method:
-        """Return the method, each column with parameters of its own."""
+        """Return the method, with parameters for each column."""
         policy = self._policy
         self._changed |= self._nodes != nodes
         policy.constants, self._nodes = Constants(mu, L, 1.0, 1.0, nodes), nodes
@@ -186,13 +188,13 @@ class Auto:
             self._key, self._method = key, self.cls(**columns)
         return self._method
 
-    # What is seen and said
+    # Observing and telling
 
     def look(self, wide: Array, number: int) -> None:
         """Take in the answer of a round; at the end of a quarter, note what was seen in it."""
         x, answers = wide[: self._dim], wide[self._dim :]
         with np.errstate(over="ignore", invalid="ignore"):
-            np.maximum(self._greatest, np.abs(answers), out=self._greatest)  # what is not a number stays so
+            np.maximum(self._greatest, np.abs(answers), out=self._greatest)  # NaN stays NaN
             moved = float(np.linalg.norm(x - self._x))
         self._moved = max(self._moved, moved if np.isfinite(moved) else OUTGROWN)
         self._x, self._answers = x, answers
@@ -206,7 +208,7 @@ class Auto:
             self._greatest, self._moved, self._altered = np.zeros(self.canaries), 0.0, False
 
     def seen(self) -> Array:
-        """Return what to repeat to neighbours: the settings; and after a quarter, what was seen."""
+        """Return what to tell neighbours: the settings, and for a while after a quarter what was seen."""
         head = np.array(self._next or self._now, dtype=float)
         quarter, since = divmod(self._number - self._now[START], self._quarter)
         lately = quarter > 0 and (since <= self._agreement or quarter > QUARTERS)
@@ -214,7 +216,7 @@ class Auto:
         return np.concatenate([head, self._numbers]) if telling else head
 
     def hear(self, seen: Array) -> None:
-        """Take in what a neighbour repeats."""
+        """Take in what a neighbour tells."""
         if seen.size not in (HEAD, HEAD + self._numbers.size):
             return
         told = tuple(seen[:HEAD].astype(np.int64).tolist())
@@ -228,10 +230,10 @@ class Auto:
         if told == self._now and seen.size > HEAD:
             np.maximum(self._numbers, seen[HEAD:], out=self._numbers)
 
-    # What is done
+    # Deciding
 
     def begin(self, number: int, rows: Rows) -> None:
-        """Look, decide, and go over to new settings, where it is time to; before a round."""
+        """Before a round, look at the numbers, decide, or change to new settings, if it is time."""
         self._number = number
         if self._nodes < 2:
             self._now = (*self._now[:START], number, 0, 0, 0)
@@ -270,19 +272,19 @@ class Auto:
         self._restart()
 
     def _restart(self) -> None:
-        """Begin to look anew."""
+        """Forget all that was seen."""
         self._looks, self._numbers, self._waiting, self._fresh = 0, self._nothing(), False, True
         self._greatest, self._moved = np.zeros(self.canaries), 0.0
 
     def _begin_anew(self, number: int) -> None:
-        """Let all forget what was seen of a network of others than those who are there now, and look again soon."""
+        """Announce a short block and forget what was seen, after agents have come or gone."""
         early = self._now[ROUNDS] < SHORT_BLOCK
         opening = self._opening if early else (*self._now[POWER:ROUNDS], SHORT_BLOCK)
         self._changed, self.why = False, "others are there than before"
         self._next = (self._now[0] + 1, *opening, number + self._agreement, ANEW, 0, 0)
 
     def _see(self) -> bool:
-        """Give the policy the next look; return whether the block is over."""
+        """Give the policy the next quarter; return whether the block is over."""
         size = self.canaries + LOOK
         look = self._numbers[self._looks * size : (self._looks + 1) * size]
         self._looks += 1
@@ -298,7 +300,7 @@ class Auto:
         flattest, steepest = -self._numbers[-2], self._numbers[-1]
         if not 0 < flattest <= steepest:
             flattest, steepest = self._policy.constants.mu, self._policy.constants.L
-        if self._numbers[:-2].reshape(QUARTERS, -1)[:, -1].any():  # somebody's function has changed
+        if self._numbers[:-2].reshape(QUARTERS, -1)[:, -1].any():  # the function of some agent has changed
             self._policy.excuse(number)
             self._good, self._good_step = None, np.inf
         decision = self._policy.decide(number, flattest, steepest)
@@ -313,18 +315,18 @@ class Auto:
         most, centre = self._most, self._policy.centre
         if centre > most and self._now[ROUNDS] >= SHORT_BLOCK:
             self._grew += 1
-        elif centre <= most - 2 * SPARE:  # what made them grow is over
+        elif centre <= most - 2 * SPARE:  # what made the canaries grow is over
             self._grew = max(0, self._grew - 1)
         power = decision.power if decision.power != centre else min(centre, most)
         rest = self.cls.plain and (decision.rest or self._waiting)
-        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual)  # or a wild guess would last for minutes
+        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual)  # else a wild guess would last for minutes
         rounds = min(self._policy.block.rounds, int(longest))
         about = (power, min(centre, most), rounds, number + self._agreement)
         self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why
 
     def plant(self, rows: Rows, function: Function) -> None:
-        """Put new canaries in the place of the old ones, where settings are new; `rows` has the new method."""
+        """If settings are new, restore or keep the run's state, and plant new canaries; `rows` has the new method."""
         if not self._fresh:
             return
         self._fresh = False
@@ -348,7 +350,7 @@ class Auto:
         rows.plant(self._dim, seeds)
 
     def _end_outgrown(self, rows: Rows) -> None:
-        """Take out canaries that have outgrown all numbers; what was seen of them stays."""
+        """End all canaries if one is too large, and note that they have outgrown all numbers."""
         if np.abs(self._answers).max(initial=0.0) > TOO_LARGE or not np.isfinite(self._answers).all():
             self._greatest[:] = OUTGROWN
             rows.plant(self._dim, np.zeros(self.canaries))

@@ -1,8 +1,8 @@
-"""A board that all agents keep alike: rows of numbers under a topic and a name, passed on until everybody has them.
+"""A board that every agent has a copy of: rows of numbers by topic and name, passed on until everybody has them.
 
-A row that was posted never changes, so boards only grow, and two neighbours make theirs alike by sending what the other
-says that it lacks; lost messages are made up for by the next ones. A message is a header, words in JSON, and one row or
-none; nothing of it is believed before it is checked.
+A posted row never changes. So two neighbours bring their copies in line by sending each other the rows that the other
+lacks, and later messages make up for lost ones. A message is a header, words in JSON and at most one row; all of it is
+checked before use.
 """
 
 import struct
@@ -24,11 +24,11 @@ VERSION = 1
 HEADER = struct.Struct("<4sH8sI")
 MOST_TOPICS = 64
 MOST_WORDS = 2**22
-"""Bytes of words in a message."""
+"""The most bytes of words in a message."""
 AT_ONCE = 2**22
-"""Bytes of rows that are sent to a neighbour at once."""
+"""Bytes of rows after which no more go to a neighbour at once."""
 EVERY = 0.03
-"""Seconds between two messages to all neighbours."""
+"""Seconds between two greetings to all neighbours."""
 
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 Topic = Annotated[str, Field(max_length=40, pattern="^[0-9a-z/]*$")]
@@ -41,13 +41,13 @@ class Words(BaseModel):
     Attributes
     ----------
     present : list
-        Name, start and heartbeat of all agents that the sender knows to be there.
+        Name, start and heartbeat of all agents present, as the sender knows.
     group, settled
-        Whose rows the sender counts, and whether it has all of them.
+        Agents whose rows the sender counts, and whether it has them all.
     have : dict, optional
         The names under each topic of the sender's board.
     topic, name : str
-        Of the row.
+        The place of the row.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -68,7 +68,7 @@ def pack(words: Words, row: Array | None, mark: bytes) -> bytes:
 
 
 def parse(data: bytes, mark: bytes) -> tuple[Words, Array]:
-    """Read a message; raise `RefusedError` for one that is damaged, or of agents with other settings."""
+    """Read a message; raise `RefusedError` if it is damaged or comes from an agent with other settings."""
     if len(data) < HEADER.size:
         raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
     magic, version, theirs, length = HEADER.unpack_from(data)
@@ -104,10 +104,10 @@ class Board:
     Parameters
     ----------
     own : Member
-        Its name and when it began.
+        This agent's name and start.
     neighbours : sequence of str
     settings : str
-        What all must have alike, in words.
+        Settings that all must have alike, as text.
     gone : float
         Seconds after which a silent agent is gone.
     """
@@ -117,11 +117,11 @@ class Board:
         self.rows: dict[str, dict[str, Array]] = {}
         self.group: Group = ()
         self.settled = False
-        self.told: dict[str, tuple[Group, bool]] = {}  # what neighbours say of their groups
+        self.told: dict[str, tuple[Group, bool]] = {}  # the group of each neighbour, and whether it is settled
         self._mark = mark_of(settings)
-        self._have: dict[str, tuple[float, dict[str, list[str]]]] = {}  # when a neighbour said what it has
+        self._have: dict[str, tuple[float, dict[str, list[str]]]] = {}  # what each neighbour has, and when it said so
         self._due, self._dropped = -np.inf, set[str]()
-        self.refused: dict[str, int] = {}  # messages, by kind
+        self.refused: dict[str, int] = {}  # number of messages by kind of refusal
         self.refusals: list[str] = []  # lines for the log
 
     @property
@@ -130,17 +130,17 @@ class Board:
         return self.members.own.name
 
     def post(self, topic: str, name: str, row: Array) -> None:
-        """Put up a row, if there is none of that name."""
+        """Post a row, unless the name has one or the topic was dropped."""
         if topic not in self._dropped and (topic in self.rows or len(self.rows) < MOST_TOPICS):
             self.rows.setdefault(topic, {}).setdefault(name, np.array(row, dtype=float))
 
     def drop(self, topic: str) -> None:
-        """Take a topic down, for good."""
+        """Remove a topic for good."""
         self.rows.pop(topic, None)
         self._dropped.add(topic)
 
     def greet(self, now: float) -> list[Message]:
-        """Return words for all neighbours, where it is time: who is there, and what this board has."""
+        """Return greetings to all neighbours, if due: who is present, and which rows this board has."""
         if now < self._due:
             return []
         self._due = now + EVERY
@@ -149,7 +149,7 @@ class Board:
         return [(to, pack(self._words(now, to, have=have), None, self._mark)) for to in self.neighbours]
 
     def hear(self, sender: str, data: bytes, now: float) -> list[Message]:
-        """Take in a message; return the rows that its sender lacks. What is refused is counted."""
+        """Take in a message, or count it as refused; return messages with the rows that its sender lacks."""
         try:
             if sender not in self.neighbours:
                 raise RefusedError("stranger", STRANGER)
@@ -179,9 +179,9 @@ class Board:
         return Words(present=present, group=list(self.group), settled=self.settled, **more)
 
     def _lacking(self, have: dict[str, list[str]]) -> list[tuple[str, str]]:
-        """Return the rows of this board that another has not."""
+        """Return topic and name of the rows that another board lacks."""
         return [(topic, name) for topic, rows in self.rows.items() for name in rows if name not in have.get(topic, ())]
 
     def alike(self, now: float, lately: float) -> bool:
-        """Return whether all neighbours that were heard lately have what this board has."""
+        """Return whether every neighbour heard within `lately` seconds has all rows of this board."""
         return not any(self._lacking(have) for heard, have in self._have.values() if now - heard <= lately)

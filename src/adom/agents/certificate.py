@@ -1,10 +1,10 @@
 """A bound on the error for any method: all post an answer and its gradient, and add up what they hear.
 
-Let x_i be an answer of agent i and g_i the gradient of its f_i there, y the mean of the x_i. At y the gradient of the
-sum of the f_i is the sum of the g_i, up to L_i |x_i - y| for each, and the sum is strongly convex with the sum of the
-mu_i. So |y - x*| is at most (|sum g_i| + sum L_i |x_i - y|) / sum mu_i, whatever the method is and whenever each has
-posted. A dual method knows as much without posting (`adom.agents.agreement`); for any other, agents post on the board
-after every eighth more of rounds, and whoever hears of a new check joins it.
+Let x_i be an answer of agent i, g_i the gradient of its f_i there, and y the mean of the x_i. At y the gradient of the
+sum of all f_i is the sum of the g_i, up to L_i |x_i - y| for each i, and the sum is strongly convex with constant
+sum mu_i. So |y - x*| is at most (|sum g_i| + sum L_i |x_i - y|) / sum mu_i, for any method, even with posts of
+different rounds. A dual method has a bound without posts (`adom.agents.agreement`). With any other, agents post on the
+board whenever the number of rounds has grown by an eighth, and whoever hears of a new check joins it.
 """
 
 import re
@@ -18,15 +18,15 @@ from .wire import Member
 
 Array = np.ndarray
 FIRST = 64
-"""Rounds before the first check, and between two of them at least."""
+"""Rounds before the first check, and the fewest between two checks."""
 CHECK = re.compile("check/([0-9]{1,15})")
 """The topic of a check."""
 SHARE = 8
-"""Rounds between two checks are at least this part of those so far."""
+"""The rounds between two checks are at least the rounds so far divided by this."""
 
 
 def certified(rows: Sequence[Array], present: Sequence[Member]) -> float:
-    """Return a bound of |x_i - x*| of any agent; a row is an answer and its gradient.
+    """Return a bound on |x_i - x*| for every agent; a row is an answer and its gradient.
 
     Examples
     --------
@@ -53,10 +53,10 @@ class Checks:
         self._agent, self._board = agent, board
         self._number, self._due = 0, FIRST
         self._posted, self._function = agent.x, agent.function
-        self.answer = agent.x  # the last that has a bound
+        self.answer = agent.x  # the last answer with a bound
 
     def step(self, now: float) -> list[Message]:
-        """Take part in a check that is open, or due; return messages to send. The bound goes to the agent."""
+        """Take part in an open or due check, pass a new bound to the agent, and return the messages to send."""
         agent, board = self._agent, self._board
         newest = max(self._open, default=-1)
         self._close(newest)
@@ -78,7 +78,7 @@ class Checks:
         return board.greet(now)
 
     def _close(self, number: int) -> None:
-        """Go on to the check of some number; forget all before but the last, which others may still ask for."""
+        """Move on to check `number`; drop earlier ones except the last, which others may still ask for."""
         self._number = max(self._number, number)
         for old in self._open:
             if old < self._number - 1:
@@ -86,5 +86,5 @@ class Checks:
 
     @property
     def _open(self) -> list[int]:
-        """The numbers of the checks on the board; a topic that only looks like one is not read."""
+        """The numbers of the checks on the board; other topics are skipped."""
         return [int(found[1]) for topic in self._board.rows if (found := CHECK.fullmatch(topic))]

@@ -1,4 +1,4 @@
-"""The file of an agent's settings: tables agent, neighbours, problem, run and files; read, checked and completed."""
+"""Read, check and complete the settings file of an agent: tables agent, neighbours, problem, run and files."""
 
 import tomllib
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ EXAMPLE = 'e.g. listen = "tls/0.0.0.0:7447"'
 
 @dataclass(frozen=True)
 class Config:
-    """Settings of one agent; `TABLES` says where each stands in the file."""
+    """Settings of one agent; `TABLES` has the table that each belongs to."""
 
     name: str
     data: Path
@@ -64,12 +64,12 @@ class Config:
 
     @property
     def l2_of_file(self) -> float:
-        """The penalty of a file of samples."""
+        """The regulariser for a file of samples."""
         return USUAL_L2 if self.l2 is None else self.l2
 
     @property
     def shard(self) -> Path | None:
-        """The shard that the data are; None where they are a file of samples."""
+        """The folder of the shard; None if the data are a file of samples."""
         if self.nodes is not None and not self.data.exists():
             raise InputError(f"{self.data} is not there; make the shard with `adom shard DATA --node NAME`")
         if (self.data / SHARD).exists():
@@ -93,12 +93,12 @@ class Config:
             scale=self.scale,
             intercept=self.intercept,
             count=self.count,
-            memory=2.0**60,  # agents hold their samples
+            memory=2.0**60,  # agents keep all samples in memory
         )
 
     @property
     def problem(self) -> str:
-        """All of the problem that agents must have alike, in words."""
+        """The settings of the problem that all agents must share, as text."""
         if self.shard is None:
             return f"{self.kind} l2={self.l2_of_file!r} count={self.count} classes={self.classes}"
         name, value = self.wanted.penalty
@@ -108,14 +108,14 @@ class Config:
 
 OF_SHARDS = ("C", "alpha", "kappa", "scale", "intercept", "nodes")
 OF_FILES = ("classes", "dim")
-"""Keys that one kind of data alone has."""
+"""Keys for shards only, and for files of samples only."""
 TABLES = {
     "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss", "control"),
     "problem": ("kind", "data", "l2", "count", *OF_SHARDS, *OF_FILES),
     "run": ("method", "chi", "mu", "L", "exact", "tol", "rounds", "seconds"),
     "files": ("out", "every", "report", "watch", "page"),
 }
-"""The tables of the file, beside [neighbours], and their keys."""
+"""The tables of the file and their keys, without [neighbours]."""
 LIMITS: dict[str, tuple[float, float]] = {
     "patience": (1e-3, 3600),
     "gone": (1e-2, 1e6),
@@ -169,7 +169,7 @@ def _path(file: Path, value: Any) -> Any:
 
 
 def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Config:
-    """Check values by key, and make a configuration of them."""
+    """Check the values of all keys; return the configuration."""
     values = dict(given)
     plain, folder = values.pop("plain", False), values.pop("keys", None)
     for key, value in values.items():
@@ -190,9 +190,9 @@ def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Conf
 
 
 def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
-    """Refuse settings of the other kind of data, and shards whose number nobody knows."""
+    """Refuse settings for the other kind of data, and shards without `nodes`."""
     if not config.data.exists():
-        return  # refused when it is read
+        return  # reading it will be refused
     sharded = config.shard is not None
     odd = next((key for key in (OF_FILES if sharded else OF_SHARDS) if key in given), None)
     if odd is not None:
@@ -207,7 +207,7 @@ def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _checked(key: str, value: Any) -> Any:
-    """Return a value of the right kind; refuse any other."""
+    """Return a value in the type of its key; refuse a wrong one."""
     if key == "name":
         return check_name(value)
     if key == "listen":
@@ -241,7 +241,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _endpoint(what: str, where: Any) -> str:
-    """Return an address as Zenoh writes it; refuse any other."""
+    """Return an address in Zenoh's form; refuse anything else."""
     protocol, _, rest = str(where).partition("/")
     host, _, port = rest.rpartition(":")
     if protocol not in ("tcp", "tls") or not host or not port.isdigit() or not 0 < int(port) < 65536:
@@ -265,7 +265,7 @@ def is_loopback(where: str) -> bool:
 
 
 def _keys(name: str, listen: str, neighbours: Mapping[str, str], plain: Any, folder: Any) -> Keys | None:
-    """Return the files of the keys; refuse plain text beyond this machine, unless it is asked for by name."""
+    """Return the key files, None without TLS; refuse plain text beyond this machine unless `plain` is true."""
     addresses = [listen, *(where for where in neighbours.values() if where)]
     open_ones = [where for where in addresses if where.startswith("tcp/")]
     far = [where for where in open_ones if not is_loopback(where)]

@@ -1,6 +1,6 @@
-"""What happens to a swarm: by a script, or at random.
+"""Events that happen to a swarm, from a script or at random.
 
-A script has one event a line: seconds since the start, what, and to whom. `#` begins a comment.
+A script has one event a line: seconds since the start, event, names. `#` begins a comment.
 
     2.0 cut n0 n1
     3.5 restore n0 n1
@@ -11,7 +11,7 @@ A script has one event a line: seconds since the start, what, and to whom. `#` b
     7.0 data n0
     9.0 leave n1
 
-`kill` is without a word, `leave` with goodbye; after `data` an agent has other samples.
+`kill` ends an agent without warning, `leave` lets it say goodbye, and `data` gives it other samples.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ EVERY = 0.5
 
 
 class Event(NamedTuple):
-    """Something that happens."""
+    """One event."""
 
     seconds: float
     what: str
@@ -40,7 +40,7 @@ class Event(NamedTuple):
 
 
 def read_script(path: Path, names: list[str]) -> list[Event]:
-    """Read a script of events, in the order of time."""
+    """Read a script; return its events in order of time."""
     events = []
     for number, line in enumerate(files.text(path, "expected a script of events", files.SETTINGS).splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -62,9 +62,9 @@ def read_script(path: Path, names: list[str]) -> list[Event]:
 
 
 def random_events(names: list[str], links: list[Link], seed: int, seconds: float) -> Iterator[Event]:
-    """Draw events until some time: links cut and restored, agents killed and revived, stopped and let go.
+    """Yield random events up to a time: links cut and restored, agents killed and restarted, paused and continued.
 
-    What is left stays connected, and by the end everything is restored.
+    The agents not killed stay connected; at the end everything is restored.
     """
     rng, now = np.random.default_rng(seed), 0.0
     cut: list[Link] = []
@@ -107,7 +107,7 @@ def _connected(names: list[str], links: list[Link], cut: list[Link], dead: list[
 
 
 def happen(swarm: Swarm, event: Event) -> None:
-    """Let an event happen."""
+    """Apply an event to a swarm."""
     if event.what in ("cut", "restore"):
         swarm.set_link((event.names[0], event.names[1]), down=event.what == "cut")
     else:

@@ -1,7 +1,6 @@
 """The function f_i of one agent, in NumPy: gradient, Hessian, constants, and the gradient of its conjugate.
 
-The same functions as `adom.problems` has for many nodes; an agent has one, and starts in a fraction of the time that
-JAX takes.
+`adom.problems` has the same functions for many nodes at once. An agent has one, and without JAX it starts faster.
 """
 
 from abc import ABC, abstractmethod
@@ -14,14 +13,14 @@ from ..errors import InputError
 
 Array = np.ndarray
 NEWTON = 60
-"""The most Newton steps of one call."""
+"""The most Newton steps in one call."""
 SLOW = 0.1
-"""The part of the residual that a step may leave before the Hessian counts as out of date."""
+"""A full step that leaves more than this part of the residual shows that the Hessian is out of date."""
 SHORTEST = 2.0**-30
 NEAR_ROUNDING = 1e3
-"""A residual below this multiple of its rounding is given up as soon as a step does not reduce it."""
+"""Below this multiple of rounding, the first step that does not reduce the residual ends the iteration."""
 ACCURACY = 0.01
-"""Residual that is enough, relative to how far z moved; what it leaves is small beside the round itself."""
+"""Residual at which the iteration ends, relative to how far z moved; the error is small beside the round's step."""
 
 
 class Function(ABC):
@@ -30,7 +29,7 @@ class Function(ABC):
     Attributes
     ----------
     mu, L : float
-        Its strong convexity and smoothness.
+        Constants of strong convexity and smoothness.
     """
 
     dim: int
@@ -104,7 +103,7 @@ class Tilted(Function):
 
 
 class Sum(Function):
-    """The sum of some functions, as whoever holds them all sees it."""
+    """The sum of several functions."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         self._each = list(functions)
@@ -120,21 +119,21 @@ class Sum(Function):
         return np.asarray(sum(f.hessian(x) for f in self._each))
 
     def minimiser(self) -> Array:
-        """Return where the sum is least, to rounding."""
+        """Return the minimiser of the sum, up to rounding."""
         return np.asarray(Oracle(self, exact=True).dual_gradient(np.zeros((1, self.dim)))[0])
 
 
 class Oracle:
-    """The oracle that a step sees, for one row; it answers each question of a round once.
+    """The oracle of one agent's step; it computes each answer of a round once.
 
-    A step is made twice in a round: first up to its messages, then with what was heard. So the second time the
-    answers of the first are given again.
+    A step runs twice in a round: first up to its messages, then with what was heard. The second time the
+    oracle repeats its answers from the first.
 
     Parameters
     ----------
     function : Function
     exact : bool
-        Whether the conjugate's gradient is solved to rounding, or to a hundredth of how far z moved.
+        Whether to solve for the conjugate's gradient down to rounding, not just to a hundredth of how far z moved.
     """
 
     def __init__(self, function: Function, exact: bool = False) -> None:
@@ -147,7 +146,7 @@ class Oracle:
         self._asked = 0
 
     def replace(self, function: Function) -> None:
-        """Take another function, as of data that have changed."""
+        """Replace the function, after the data have changed."""
         self.function, self._inverse = function, None
         self.new_round()
 
@@ -157,7 +156,7 @@ class Oracle:
         self.again()
 
     def again(self) -> None:
-        """Answer the same questions once more."""
+        """Repeat the answers of this round."""
         self._asked = 0
 
     def gradient(self, x: Array) -> Array:
@@ -179,7 +178,7 @@ class Oracle:
         return self.function.gradient(x)
 
     def _solve(self, z: Array) -> Array:
-        """Newton steps with a Hessian that is kept while it serves, damped where it is fresh and fails."""
+        """Solve grad f(x) = z by Newton steps: keep a Hessian while it works, damp the steps where a new one fails."""
         f, x = self.function, self._x
         e = self._gradient(x) - z
         size = float(np.linalg.norm(e))

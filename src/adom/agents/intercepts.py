@@ -1,9 +1,9 @@
-"""Intercepts that are not penalised, though every f_i must be strongly convex.
+"""Intercepts without a penalty, although every f_i must be strongly convex.
 
-As in `adom.run.ranks.fit`, a term r / 2 (v - c)^2 holds the intercepts v to a centre c, and c follows v: the distance
-to the minimiser without a penalty on v shrinks by r / (r + b) each time, b the curvature along the intercepts, which
-is 100 r or more. Agents need not follow in step, nor to the same point. Only the mean of their c counts, which lies
-between those of all, and each moves its own when all answers are near to what the present centres lead to.
+As in `adom.run.ranks.fit`, a term r / 2 (v - c)^2 holds the intercepts v near a centre c, and c follows v. Each time c
+moves to v, the distance to the minimiser without a penalty on v shrinks by r / (r + b), where b, the curvature along
+the intercepts, is 100 r or more. Agents need not move their centres in the same round or to the same point: only the
+mean of all centres counts. An agent moves its own when all answers are near the one that the present centres lead to.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ from .functions import Function, Tilted
 
 Array = np.ndarray
 ROUGH = 0.1
-"""How near answers must be for a centre to follow, as a part of the way that it would go."""
+"""A centre moves once the answers' error is at most this part of the way that it would move."""
 UNKNOWN, LEAST, MOST = 0.5, 0.02, 0.95
-"""The shrinking factor as long as nothing is known of it, and the limits of what is measured."""
+"""The shrinking factor before one is measured, and the limits on a measured one."""
 
 
 class Intercepts:
@@ -24,7 +24,7 @@ class Intercepts:
     Parameters
     ----------
     function : Function
-        With a penalty l2 / 2 |x|^2 in it.
+        Includes a penalty l2 / 2 |x|^2.
     agreed : Agreed
     """
 
@@ -37,18 +37,18 @@ class Intercepts:
 
     @property
     def function(self) -> Function:
-        """The function with the penalty on intercepts moved to their centre."""
+        """The function, with the penalty on intercepts around their centre instead of 0."""
         return Tilted(self.inner, self._l2 * self.centre)
 
     def _way(self, x: Array) -> float:
         return self._size * float(np.linalg.norm((x - self.centre)[self._free]))
 
     def left(self, x: Array) -> float:
-        """Return about how far the answer with these centres is from the one without a penalty on intercepts."""
+        """Return an estimate of the distance from the answer x to the one without a penalty on intercepts."""
         return self._way(x) * self._factor / (1 - self._factor)
 
     def follow(self, x: Array, distance: float) -> bool:
-        """Move the centre to the answer x, if answers are within a small distance; return whether it moved."""
+        """Move the centre to the answer x if `distance`, a bound on the error, is small; return whether it moved."""
         way = self._way(x)
         if way == 0 or not distance <= ROUGH * way:
             return False

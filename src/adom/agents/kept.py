@@ -1,4 +1,4 @@
-"""Files of an agent: its model, and a checkpoint that it goes on from after a restart; whole or not at all."""
+"""Files of an agent, each written whole or not at all: its model, and a checkpoint to restart from."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def save(agent: Agent, path: Path) -> None:
 
 
 def restore(agent: Agent, path: Path) -> bool:
-    """Go on from a checkpoint, if there is one; return whether there was. One of other settings is refused."""
+    """Restore a checkpoint, if there is one; refuse one with other settings; return whether there was one."""
     try:
         arrays, about = read_npz(path)
         if about["format"] != FORMAT or about["name"] != agent.name or about["form"] != list(_form(agent)):
@@ -50,7 +50,7 @@ def restore(agent: Agent, path: Path) -> bool:
         if agent.intercepts is not None:
             agent.intercepts.centre = arrays["centre"]
             agent.replace(agent.intercepts.function)
-        agent.counters.rounds = 2  # it is no newcomer: it makes up for rounds that it missed
+        agent.counters.rounds = 2  # not a new agent: it makes up for rounds that it missed
     except FileNotFoundError:
         return False
     except (Damaged, LookupError, TypeError, ValueError, OSError) as error:

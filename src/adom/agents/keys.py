@@ -1,4 +1,4 @@
-"""Keys: a certificate authority of one's own, and one certificate an agent, for links that nobody else can join."""
+"""Keys: a private certificate authority and one certificate per agent, so that nobody else can join the links."""
 
 import os
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ AUTHORITY = "adom authority"
 
 
 def make_keys(folder: Path, names: Sequence[str], days: int = DAYS) -> list[Path]:
-    """Make certificates for agents, and the authority that signs them where the folder has none; return the files.
+    """Make certificates for agents, and an authority to sign them if the folder has none; return the new files.
 
-    The authority's private key, ca.key, signs new agents and is needed on no machine that runs one. Files of private
-    keys can be read by their owner alone.
+    The authority's private key, ca.key, signs further agents; no machine that runs an agent needs it. Only the owner
+    can read the files of private keys.
     """
     try:
         from cryptography import x509
@@ -108,7 +108,7 @@ def _write(folder: Path, name: str, key: Any, certificate: Any) -> list[Path]:
 
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     paths = [folder / f"{name}.key", folder / f"{name}.pem"]
-    before = os.umask(0o077)  # for the key's file, from its first byte on
+    before = os.umask(0o077)  # only the owner can read the file, from its first byte on
     try:
         with atomic(paths[0]) as partial:
             partial.write_bytes(private)

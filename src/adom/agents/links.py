@@ -1,7 +1,7 @@
-"""Links over Zenoh: brokerless peers that speak to whom they are connected, and to nobody else.
+"""Links over Zenoh: peers without a broker, which speak only to peers that they are connected to.
 
-The message of a to b is put under the key `adom/a/b`. With TLS, both ends show a certificate of the same authority, and
-nobody may put under a name that is not the one in its certificate.
+A message from a to b has the key `adom/a/b`. With TLS, both ends show a certificate of the same authority, and an agent
+can send only under the name in its certificate.
 """
 
 import json
@@ -17,7 +17,7 @@ from ..errors import InputError
 
 NEEDS = "agents need Eclipse Zenoh; install it with: pip install 'adom-opt[agents]'"
 MOST_WAITING = 4096
-"""Messages that wait to be heard; more are dropped."""
+"""The most messages that wait to be heard; more are dropped."""
 LEASE = 2000
 """Milliseconds of silence after which a connection counts as lost."""
 
@@ -40,13 +40,13 @@ class Links:
     listen : str
         Where it listens, such as tcp/127.0.0.1:7447 or tls/0.0.0.0:7447.
     neighbours : dict
-        Names and where they listen; empty for one that connects to this agent.
+        Names and addresses; empty for one that connects to this agent.
     keys : Keys, optional
-        For TLS.
+        For TLS; else plain text.
     loss : float
-        The part of messages heard that is dropped, to try what happens.
+        Share of heard messages to drop, for experiments.
     largest : int
-        Bytes of a message beyond which nothing of it is kept.
+        The most bytes of a message; a larger one is discarded.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Links:
         self._subscriber = self._session.declare_subscriber(f"adom/*/{name}", self._take, allowed_origin=remote)
 
     def _take(self, sample: Any) -> None:
-        """Keep a message; called by a thread of Zenoh's, which must not wait."""
+        """Queue a message; a thread of Zenoh calls this and must not block."""
         sender = str(sample.key_expr).split("/")[1]
         lost = sender in self.deaf or (self.loss and self._random.random() < self.loss)
         if lost or self._heard.qsize() >= MOST_WAITING:
@@ -94,7 +94,7 @@ class Links:
         self._heard.put((sender, sample.payload.to_bytes()))
 
     def send(self, to: str, data: bytes) -> None:
-        """Send a message, if there is a way; it may be lost."""
+        """Send a message, which may be lost."""
         self._publishers[to].put(data)
 
     def receive(self, seconds: float) -> tuple[str, bytes] | None:
@@ -110,7 +110,7 @@ class Links:
 
     def close(self) -> None:
         """End all connections."""
-        with suppress(Exception):  # whatever happens to be closed already
+        with suppress(Exception):  # some of it may be closed already
             self._subscriber.undeclare()
             for publisher in self._publishers.values():
                 publisher.undeclare()
@@ -120,7 +120,7 @@ class Links:
 def zenoh_config(
     name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None, largest: int
 ) -> dict[str, Any]:
-    """Return the configuration of a session."""
+    """Return the configuration of Zenoh."""
     config: dict[str, Any] = {
         "mode": "peer",
         "listen": {"endpoints": [listen]},
@@ -131,7 +131,7 @@ def zenoh_config(
             "retry": {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 1.5},
         },
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
-        "open": {"return_conditions": {"connect_scouted": False}},  # half a second, for peers that nobody looks for
+        "open": {"return_conditions": {"connect_scouted": False}},  # else it waits half a second for scouting
         "transport": {
             "link": {"tx": {"lease": LEASE, "keep_alive": 4}, "rx": {"max_message_size": largest}},
             "shared_memory": {"enabled": False},
@@ -146,14 +146,14 @@ def zenoh_config(
             "listen_private_key": str(keys.private),
             "connect_certificate": str(keys.certificate),
             "connect_private_key": str(keys.private),
-            "verify_name_on_connect": False,  # the rules below bind names to certificates, wherever an agent lives
+            "verify_name_on_connect": False,  # `_rules` bind agents' names to certificates, on any host
         }
         config["access_control"] = _rules(name, neighbours)
     return config
 
 
 def _rules(name: str, neighbours: Mapping[str, str]) -> dict[str, Any]:
-    """Return who may say what: each neighbour its own messages to this agent, and nothing else."""
+    """Return the access rules: a neighbour may only send its own messages to this agent and subscribe to its own."""
     said = [
         {
             "id": f"from-{other}",

@@ -1,4 +1,4 @@
-"""An agent from its settings: its data, its function, its method and the form of its messages."""
+"""Build an agent from its settings: data, function, method and the form of its messages."""
 
 import time
 import zlib
@@ -21,7 +21,7 @@ from .wire import Form, Member
 
 
 def read_function(config: Config) -> Function:
-    """Read the samples of an agent from a file of them."""
+    """Return the function of an agent whose samples are in a file."""
     from ..data.sample_files import read
 
     features, labels = read(config.data, features=config.dim)
@@ -30,7 +30,7 @@ def read_function(config: Config) -> Function:
 
 
 def make_agent(config: Config, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:
-    """Return the agent of a configuration, whose function may be of a shard that was prepared together with others."""
+    """Return the agent of a configuration; `agreed` and `group` are of a shard that was prepared with other agents."""
     cls = method_class(config.method)
     oracle: Any = Oracle(function, config.exact)
     settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
@@ -45,14 +45,14 @@ def make_agent(config: Config, function: Function, agreed: Agreed | None = None,
     form = Form(problem, config.method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(config.name, time.time_ns(), 0, function.mu, function.L)
     if not config.neighbours:
-        own.apart = 0.0  # nobody could differ
+        own.apart = 0.0  # there is no other answer
     intercepts = Intercepts(function, agreed) if agreed is not None and agreed.column else None
     given = (config.neighbours, config.patience, config.gone, intercepts)
     return Agent(own, rows, form, settings, function, *given)
 
 
 def describe(config: Config) -> dict[str, Any]:
-    """Read the data of an agent; return what is known of it before it meets others."""
+    """Read the data of an agent; return the facts that need no other agent."""
     if config.shard is not None:
         shard = open_shard(config.shard)
         classes = {} if config.kind == "ridge" else {"classes": shard.classes()}

@@ -1,7 +1,7 @@
-"""Who is there: every agent repeats what it knows of all others, and the newest news of each wins.
+"""Who is present: every agent repeats what it knows about all others, and the newest entry about each wins.
 
-An agent is gone when its heartbeat, as repeated by everyone, has stood still for long enough by the listener's own
-clock; clocks of different machines are never compared. A link that is down says nothing: others may still hear it.
+An agent is gone when its heartbeat, which everyone repeats, has not changed for long enough by the listener's own
+clock; clocks of different machines are never compared. If a link is down, others may still hear the agent.
 """
 
 from collections.abc import Iterable
@@ -11,31 +11,31 @@ from .wire import Member
 LEFT = 3
 """Level of an agent that has said goodbye."""
 READY, SURE = 1, 2
-"""Levels on the way to the end: it sees the tolerance met; it sees that all others see that."""
+"""Levels before the end: the agent sees the tolerance met; it sees that all others see it too."""
 
 LIVES = 3
-"""Times that an agent outdoes news of itself before it thinks of another process."""
+"""How often an agent overrides newer entries about itself before it suspects another process."""
 
 
 def _gist(member: Member) -> tuple[float, ...]:
-    """Return what all should hear soon, where it changes."""
+    """Return the facts about a member whose changes all should hear soon."""
     return member.level, member.mu, member.L, member.apart < float("inf")
 
 
 class Members:
-    """What one agent knows of all.
+    """What one agent knows about all.
 
     Parameters
     ----------
     own : Member
-        Of this agent; it alone changes it.
+        This agent's entry, which nobody else changes.
     gone : float
         Seconds without a heartbeat after which an agent is gone.
     """
 
     def __init__(self, own: Member, gone: float) -> None:
         self.own, self.gone = own, gone
-        self.novelties = 0  # counts up when there is something that all should hear soon
+        self.novelties = 0  # counts changes that all should hear soon
         self.impostor = False  # whether another process uses this agent's name
         self._outdone = 0
         self._known: dict[str, Member] = {}
@@ -43,13 +43,13 @@ class Members:
         self._beaten = -float("inf")
 
     def beat(self, now: float) -> None:
-        """Count up this agent's heartbeat, some times in every `gone`."""
+        """Increase this agent's heartbeat, at most 20 times in `gone` seconds."""
         if now - self._beaten >= self.gone / 20:
             self._beaten = now
             self.own.beat += 1
 
     def learn(self, entries: Iterable[Member], now: float) -> None:
-        """Take over what is newer than what is known."""
+        """Take over entries newer than the known ones."""
         for entry in entries:
             if entry.name == self.own.name:
                 self._hear_of_itself(entry)
@@ -61,14 +61,14 @@ class Members:
                 self._moved[entry.name] = now
 
     def _hear_of_itself(self, entry: Member) -> None:
-        """Outdo news of an earlier life, which a clock that went back made look newer; once or twice, that is."""
+        """Override an entry from an earlier process that looks newer because the clock was set back since."""
         if entry.boot > self.own.boot:
             self.own.boot = entry.boot + 1
             self._outdone += 1
-            self.impostor = self._outdone > LIVES  # then somebody else lives under this name
+            self.impostor = self._outdone > LIVES  # too often: another process uses this name
 
     def present(self, now: float) -> list[Member]:
-        """Return the members that are there, this one among them, by name."""
+        """Return the members present, including this one, sorted by name."""
         others = (m for m in self._known.values() if self.here(m.name, now))
         return sorted([self.own, *others], key=lambda member: member.name)
 
@@ -82,12 +82,12 @@ class Members:
         return name in self._known and self._known[name].level == LEFT
 
     def news(self, now: float, to: str) -> list[Member]:
-        """Return what to tell a neighbour: all who are there, who has said goodbye lately, and what is known of it."""
+        """Return the entries to tell a neighbour: this agent's, its own, and those changed within `gone` seconds."""
         told = (m for m in self._known.values() if m.name == to or now - self._moved[m.name] <= self.gone)
         return [self.own, *told]
 
     def extremes(self, now: float) -> tuple[float, float, int]:
-        """Return the least mu, the greatest L and the number of the members that are there."""
+        """Return the least mu, the greatest L and the number of the members present."""
         present = self.present(now)
         return min(m.mu for m in present), max(m.L for m in present), len(present)
 

@@ -1,6 +1,6 @@
-"""A network of one's own in this kernel: a namespace an agent, a pair of virtual cables a link. Needs root and `ip`.
+"""A network inside this kernel: a namespace per agent, a virtual cable (veth pair) per link; needs root and `ip`.
 
-Nothing leaves the namespaces. A link that is cut is a cable that is down, as of a switch that has lost power.
+Nothing leaves the namespaces. Cutting a link takes its cable down, as if a switch had lost power.
 """
 
 import os
@@ -16,7 +16,7 @@ PORT = 7447
 
 
 def missing() -> str:
-    """Return why there can be no namespaces here; "" if there can."""
+    """Return why namespaces cannot be made here; "" if they can."""
     if not shutil.which("ip"):
         return "there is no command ip (package iproute2)"
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
@@ -74,18 +74,18 @@ class Namespaces:
             _ip("-n", space, "link", "set", device, "up")
 
     def address(self, name: str, seen_by: str | None = None) -> str:
-        """Return HOST:PORT where an agent listens, or where another one finds it."""
+        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
         if seen_by is None:
             return f"0.0.0.0:{PORT}"
         link = next(link for link in self._links if set(link) == {name, seen_by})
         return f"{self._ends(link)[link.index(name)][2]}:{PORT}"
 
     def command(self, name: str, call: list[str]) -> list[str]:
-        """Return a command line that runs in the agent's namespace."""
+        """Return the command line that runs `call` in the agent's namespace."""
         return ["ip", "netns", "exec", self._space(name), *call]
 
     def cut(self, link: Link, down: bool) -> bool:
-        """Take a cable down, or up."""
+        """Take the cable of a link down or up."""
         for space, device, _ in self._ends(link):
             _ip("-n", space, "link", "set", device, "down" if down else "up")
         return True

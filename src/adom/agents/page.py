@@ -1,4 +1,4 @@
-"""A page of one agent or of a swarm, on this machine alone: JSON, counters for Prometheus, and a picture that moves."""
+"""A page about one agent or a swarm, served on loopback only: JSON, counters for Prometheus and a live picture."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ from typing import Any, Self
 from ..errors import InputError
 
 Picture = dict[str, Any]
-"""`agents`: what is known of each, by key; `links`: pairs of names, and whether they are up; `events`: lines."""
+"""`agents`: a dict about each; `links`: two names and a state (up, down, cut) each; `events`: lines of text."""
 FILES = {
     "/": ("index.html", "text/html"),
     "/page.js": ("page.js", "text/javascript"),
@@ -70,14 +70,14 @@ def metrics(picture: Picture) -> str:
 
 
 class Server:
-    """Serves a page on loopback, in a thread. Use it as a context, or close it.
+    """A page served on loopback by a thread; a context manager.
 
     Parameters
     ----------
     port : int
-        0: any that is free.
+        0 takes any free port.
     picture : callable
-        Returns what is to be seen now.
+        Returns what the page shows now.
     """
 
     def __init__(self, port: int, picture: Callable[[], Picture]) -> None:
@@ -97,7 +97,7 @@ class Server:
         self.close()
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -105,9 +105,9 @@ class Server:
 
 def _handler(picture: Callable[[], Picture]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the library's name
+        def do_GET(self) -> None:  # the name that http.server looks for
             host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
-            if host not in ("127.0.0.1", "localhost"):  # another name for this machine, given by a foreign page
+            if host not in ("127.0.0.1", "localhost"):  # a foreign page gave this machine another name
                 self._answer(403, "text/plain", b"only 127.0.0.1 and localhost are served\n")
             elif self.path in FILES:
                 name, kind = FILES[self.path]
@@ -130,6 +130,6 @@ def _handler(picture: Callable[[], Picture]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Keep the log for the agent's own lines."""
+            """Log nothing: the log is for the agent's own lines."""
 
     return Handler

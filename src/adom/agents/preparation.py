@@ -1,10 +1,10 @@
-"""What agents agree on before their first round, where their data are shards: columns, classes, means, scales, penalty.
+"""What agents with shards agree on before their first round: columns, classes, means, scales and penalty.
 
-`adom.data.preparing.agree` asks every node for some numbers, step by step, and goes on when it has those of all. Here
-they are posted on the board of `adom.agents.board`. Who "all" are is agreed on as well: the first agents by name, as
-many as `nodes` says, of those who are there. While they prepare, somebody may go, and others take its place; what
-counts in the end is a group all of whose numbers are there. Whoever comes later, or comes back, finds the same numbers
-on the board and comes to the same result, without a say in it: scales, classes and penalty stay as they were agreed on.
+`adom.data.preparing.agree` asks every node for some numbers, step by step, and waits for those of all. Here agents post
+them on their board (`adom.agents.board`). They also agree on a group whose numbers count: of the agents present, the
+first `nodes` by name. If one goes while they prepare, another takes its place, until all numbers of a group are posted.
+Agents that come later, or come back, compute the same result from these numbers: scales, classes and penalty stay as
+agreed.
 """
 
 from collections.abc import Callable
@@ -24,22 +24,22 @@ from .board import Array, Board, Group
 
 FORMAT = "adom-agreement-1"
 Wait = Callable[[], object]
-"""Lets messages come and go for a moment."""
+"""Exchanges messages for a moment."""
 
 
-class _OtherGroup(Exception):  # noqa: N818  # no error: others do it
-    """The agents whose numbers count are others than before."""
+class _OtherGroup(Exception):  # noqa: N818  # not an error
+    """The group whose numbers count has changed."""
 
 
 class _Posted:
-    """The way from every node to every other, over the board: see `adom.data.preparing.Links`."""
+    """Exchange of numbers among all nodes by way of the board: see `adom.data.preparing.Links`."""
 
     def __init__(self, board: Board, nodes: int, clock: Callable[[], float], wait: Wait) -> None:
         self._board, self._nodes, self._clock, self._wait = board, nodes, clock, wait
         self._group, self._step = board.group, 0
 
     def everyone(self, values: Array) -> Array:
-        """Return the rows of all in the group, once they are there; post one's own if one is in it."""
+        """Post this agent's row if it is in the group; wait for all rows of the group and return them."""
         board, group = self._board, self._group
         topic = topic_of(group, self._step)
         self._step += 1
@@ -57,14 +57,14 @@ class _Posted:
 
 
 def topic_of(group: Group, step: int) -> str:
-    """Return the topic of a step of a group."""
+    """Return the topic for a step of a group's preparation."""
     return f"{crc32(repr(group).encode()):08x}/{step}"
 
 
 def choose(board: Board, nodes: int, now: float) -> Group:
-    """Return the group whose numbers count: one that has settled, one whose first numbers are all there, or a new one.
+    """Return the group whose numbers count: a settled one, else one with all first numbers posted, else a new one.
 
-    Empty while too few are there.
+    It is empty while too few agents are present.
     """
     if board.settled:
         return board.group
@@ -82,7 +82,7 @@ def choose(board: Board, nodes: int, now: float) -> Group:
 def prepare(
     wanted: Wanted, shard: NodeShard, board: Board, nodes: int, clock: Callable[[], float], wait: Wait
 ) -> Agreed:
-    """Agree with the others; return what all know alike."""
+    """Agree with the others; return what they agreed on."""
     while True:
         board.group = choose(board, nodes, clock())
         if not board.group:
@@ -95,17 +95,17 @@ def prepare(
         except InputError:
             end = clock() + board.members.gone
             while clock() < end and not board.alike(clock(), board.members.gone / 4):
-                wait()  # so that all hear what this refusal rests on
+                wait()  # so that all get the rows that led to this refusal
             raise
         board.settled = True
         return agreed
 
 
-# The file, so that an agent that starts again need not ask
+# The file that lets an agent start again without asking the others
 
 
 def save_agreement(board: Board, path: Path) -> None:
-    """Write what was agreed on."""
+    """Write the agreement to a file."""
     prefix = topic_of(board.group, 0).removesuffix("0")
     rows = [(t, name, row) for t, named in board.rows.items() if t.startswith(prefix) for name, row in named.items()]
     about: dict[str, Any] = {"format": FORMAT, "settings": board.settings}
@@ -114,7 +114,7 @@ def save_agreement(board: Board, path: Path) -> None:
 
 
 def restore_agreement(board: Board, path: Path) -> bool:
-    """Go on from what was agreed on earlier, if it was; return whether it was."""
+    """Load an earlier agreement, if there is one; return whether there was."""
     try:
         arrays, about = read_npz(path)
         if about["format"] != FORMAT or about["settings"] != board.settings:

@@ -1,9 +1,9 @@
-"""The state of one agent: its own row, and the ledger of what of it came over each link.
+"""The state of one agent: its own row, and a ledger of the part of it that came over each link.
 
-`adom.run.healing` has the rule: which parts of a method's state are conserved over all nodes, and how an entry of the
-ledger follows the method's step. Two ends that hear each other in every round hold entries that are opposite to the
-last bit. Where they are not, the end with the smaller name sends its own, and the other takes the opposite and adds the
-difference to its state; an end that gives up a link takes its entry out of its state.
+`adom.run.healing` defines which parts of a method's state are conserved over all nodes, and how a step changes the
+entries of the ledger. While two ends of a link hear each other in every round, their entries are opposite to the last
+bit. If they are not opposite, the end with the smaller name sends its entry; the other end takes the opposite and adds
+the difference to its state. An end that gives up a link takes its entry out of its state.
 """
 
 import zlib
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 class _StopHereError(Exception):
-    """Ends the first half of a step, with the vectors that it sends."""
+    """Ends the first half of a step; carries the vectors to send."""
 
     def __init__(self, vectors: tuple[Array, ...]) -> None:
         self.vectors = vectors
@@ -34,7 +34,7 @@ class _Asking:
 
 
 class _Answering:
-    """The network in the second half: W v is the sum of the exchanges."""
+    """The network in the second half of a step: W v is the sum of the exchanges."""
 
     def __init__(self, taken: Array) -> None:
         self._taken = taken[:, None]  # (vectors, 1, width)
@@ -54,7 +54,7 @@ class Rows:
     ----------
     method : Method
     oracle : object
-        Answers for one row, each question of a round once: see `adom.agents.functions.Oracle`.
+        For one row; works like `adom.agents.functions.Oracle`.
     width : int
     """
 
@@ -68,7 +68,7 @@ class Rows:
         self.restart()
 
     def restart(self) -> None:
-        """Start from nothing, as one that has just come."""
+        """Reset to the state of a new agent, without links."""
         self.oracle.new_round()
         self.state, self.entries = self.method.init(np.zeros((1, self.width)), self.oracle), {}
 
@@ -83,11 +83,11 @@ class Rows:
             self._method, self.rule = method, _rule(method)
 
     def renew(self, k: int) -> None:
-        """Let the method drop what only gathers rounding, before step k."""
+        """Let the method drop parts that only gather rounding, before step k."""
         self.state = self.method.renewed(self.state, k)
 
     def ask(self) -> Array:
-        """Make the first half of a step; return the vectors to send, (vectors, width)."""
+        """Run the first half of a step; return the vectors to send, (vectors, width)."""
         self.oracle.new_round()
         try:
             self.method.step(self.state, self.oracle, cast(Any, _Asking()))
@@ -96,7 +96,7 @@ class Rows:
         raise AssertionError(f"{self.method.name} made a step without a message")
 
     def answer(self, sent: Array, heard: dict[str, tuple[float, Array]], repairs: dict[str, Array]) -> Array:
-        """Make the second half; return the answer of this agent.
+        """Run the second half of the step; return the answer of this agent.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Rows:
         heard : dict
             For each neighbour whose link counts in this round: its weight and its vectors.
         repairs : dict
-            The owner's entry of a link, before this round.
+            For each neighbour that sent it: its entry before this round.
         """
         late = np.zeros((self.parts, self.width))
         for name, part in repairs.items():
@@ -130,12 +130,12 @@ class Rows:
         return np.array(x[0])
 
     def alone(self, k: int) -> Array:
-        """Make step k without a network; return the answer."""
+        """Run step k without a network; return the answer."""
         self.renew(k)
         return self.answer(self.ask(), {}, {})
 
     def plant(self, first: int, seeds: Array) -> None:
-        """Start the columns from `first` on anew, off rest by seeds in what the method does not conserve."""
+        """Restart the columns from `first` on, moved by `seeds` in the parts that the method does not conserve."""
         rule = Healing(*(part[..., first:] if part.shape[-1] > 1 else part for part in self.rule))
         fresh = self.method.init(np.zeros((1, self.width)), self.oracle)
         fields = [i for i, part in enumerate(fresh) if np.ndim(part) == 2]
@@ -153,7 +153,7 @@ class Rows:
             entry[:, first:] = 0.0
 
     def rest(self) -> None:
-        """Start the method's momentum afresh; both ends of a link account for it alike."""
+        """Restart the method's momentum, in the state and in the entries of all links alike."""
         at_rest = type(self.method).at_rest
         self.state = at_rest(self.state)
         if self.entries:
@@ -171,8 +171,8 @@ class Rows:
         return self.entries.get(name, np.zeros((self.parts, self.width)))
 
     def digest(self, name: str, sign: int) -> int:
-        """Return a checksum of an entry times a sign, by which two ends see whether theirs are opposite."""
-        return zlib.crc32((sign * self.entry(name) + 0.0).tobytes())  # + 0.0: no zero has a sign
+        """Return a checksum of `sign` times an entry, so that two ends can see whether theirs are opposite."""
+        return zlib.crc32((sign * self.entry(name) + 0.0).tobytes())  # + 0.0 removes the sign of zeros
 
     def forget(self, name: str) -> None:
         """Take an entry out of the state, and forget the link."""
@@ -180,7 +180,7 @@ class Rows:
 
 
 def _rule(method: Method) -> Healing:
-    """Return the method's rule of healing; columns with the same parameters share the work."""
+    """Return the healing rule of a method; columns with equal parameters share the work."""
     parameters = method.parameters()
     wide = {name: np.atleast_1d(value) for name, value in parameters.items()}
     table = np.stack(np.broadcast_arrays(*wide.values()))

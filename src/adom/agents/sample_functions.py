@@ -1,6 +1,6 @@
-"""Functions f_i of labelled samples: logistic regression of two classes and many, and least squares.
+"""Functions f_i of labelled samples, in NumPy: logistic regression with two or more classes, and least squares.
 
-The same as `adom.problems` has for many nodes, in NumPy.
+`adom.problems` has the same functions for many nodes at once.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,7 @@ from .functions import Function
 
 Array = np.ndarray
 HELD = 2048
-"""The most coordinates, or else samples, of which a matrix is inverted; beyond, conjugate gradients."""
+"""The largest matrix to invert, by coordinates or by samples; beyond it, conjugate gradients."""
 CG_ACCURACY, CG_STEPS = 0.03, 500
 """Relative residual, and the most steps, of conjugate gradients."""
 
@@ -57,7 +57,7 @@ class SampleFunction(Function):
         return np.asarray(self._weight * (gram / self.samples + self._l2 * np.eye(self.dim)))
 
     def inverse(self, x: Array) -> Callable[[Array], Array]:
-        """Return e -> H^-1 e, by way of the smaller of A'A and A A', or by products alone where both are large."""
+        """Return e -> H^-1 e, from the smaller of A'A and A A', or by conjugate gradients if both are large."""
         if self.dim <= min(self.samples, HELD):
             return super().inverse(x)
         if self.samples > HELD:
@@ -86,7 +86,7 @@ class Logistic(SampleFunction):
     steepest = 0.25
 
     def _sigmoid(self, margins: Array) -> Array:
-        with np.errstate(over="ignore"):  # 1 / inf is the right answer
+        with np.errstate(over="ignore"):  # 1 / inf = 0 is right
             return np.asarray(1 / (1 + np.exp(self._b * margins)))
 
     def _slopes(self, margins: Array) -> Array:
@@ -110,7 +110,7 @@ class LeastSquares(SampleFunction):
 
 
 class Softmax(SampleFunction):
-    """log sum_k exp(a'x_k) - a'x_b, labels b from 0 on; x is the x_k one after the other."""
+    """log sum_k exp(a'x_k) - a'x_b, labels b from 0 on; x holds the x_k one after the other."""
 
     steepest = 0.5
 
@@ -124,7 +124,7 @@ class Softmax(SampleFunction):
         slopes = self._probabilities(x)
         slopes[np.arange(self.samples), self._b.astype(int)] -= 1
         sums = (self._a.T @ slopes).T
-        sums = sums - sums.mean(axis=0)  # they sum to 0 but for rounding, which only l2 would hold down
+        sums = sums - sums.mean(axis=0)  # the sum is 0 but for rounding, which only l2 would keep small
         return np.asarray(self._weight * (sums.ravel() / self.samples + self._l2 * x))
 
     def hessian(self, x: Array) -> Array:
@@ -152,13 +152,13 @@ class Softmax(SampleFunction):
         return product
 
     def _slopes(self, margins: Array) -> Array:
-        raise NotImplementedError  # of all classes together
+        raise NotImplementedError  # classes depend on each other: see `gradient`
 
     _curvatures = _slopes
 
 
 def conjugate_gradients(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return e -> d with H d about e, by conjugate gradients."""
+    """Return e -> d with H d = e approximately, by conjugate gradients."""
     from scipy.sparse.linalg import LinearOperator, cg
 
     def solve(e: Array) -> Array:
@@ -181,7 +181,7 @@ def from_samples(kind: str, features: Any, labels: Array, l2: float, count: str,
     count : str
         "nodes": every agent counts alike; "samples": every sample does.
     classes : (smaller, larger), optional
-        The two labels, for agents that hold one of them only.
+        The two labels; -1 and 1 by default.
     """
     if kind not in KINDS:
         raise InputError(f"unknown problem {kind!r}; {nearest(kind, KINDS)}")

@@ -1,6 +1,6 @@
-"""An agent as a process: it listens, makes rounds, writes its files, follows its data, and ends when it is asked to.
+"""An agent as a process: it listens, makes rounds, writes its files, follows its data, and ends on request.
 
-Its log is JSON, one object a line: `time`, `event`, and what belongs to it.
+Its log is JSON, one object a line, with `time`, `agent`, `event` and the event's details.
 """
 
 import json
@@ -36,15 +36,15 @@ from .sample_functions import from_prepared
 from .wire import Member, most_bytes
 
 LARGEST = 2**28
-"""Bytes of a message of agents that have yet to agree on how long it is."""
+"""The most bytes of a message between agents with shards, whose dimension is agreed on later."""
 LINGER = 5
-"""Times that last words are said, since nobody confirms them."""
+"""How often an agent sends its last messages, since nobody confirms them."""
 GREETING = 0.02
-"""Seconds between two looks at who is there, before the first round."""
+"""Seconds to wait for messages at a time, before the first round and at the end."""
 
 
 class _AskedError(Exception):
-    """Somebody has asked this agent to end before its first round."""
+    """A request to end before the first round."""
 
 
 class Service:
@@ -54,7 +54,7 @@ class Service:
     ----------
     config : Config
     log : file, optional
-        Where the log goes.
+        Where the log goes; stdout by default.
     """
 
     def __init__(self, config: Config, log: IO[str] | None = None) -> None:
@@ -86,14 +86,14 @@ class Service:
         return self.config.out / name
 
     def tell(self, event: str, **more: Any) -> None:
-        """Write a line of the log."""
+        """Write a line to the log."""
         if event != "status":
             self.events = [*self.events[-99:], " ".join([time.strftime("%H:%M:%S"), event, str(more.get("why", ""))])]
         line = {"time": round(time.time(), 3), "agent": self.config.name, "event": event, **more}
         print(json.dumps(line), file=self._log, flush=True)
 
     def _start_with(self, function: Function) -> None:
-        """Make the agent, and go on from its checkpoint if there is one."""
+        """Make the agent; continue from its checkpoint if there is one."""
         self.agent = make_agent(self.config, function, self.agreed, self.board.group)
         self.resumed, self._ready = restore(self.agent, self._file("checkpoint.npz")), True
         if self.agent.rows.method.oracle != "dual":
@@ -102,7 +102,7 @@ class Service:
     # Signals
 
     def listen_to_signals(self) -> None:
-        """SIGTERM and SIGINT end the agent, SIGHUP reads its data again."""
+        """End the agent on SIGTERM and SIGINT; read its data again on SIGHUP."""
         if threading.current_thread() is not threading.main_thread():
             return
         signal.signal(signal.SIGTERM, lambda *_: self.ask_to_stop("asked to"))
@@ -119,7 +119,7 @@ class Service:
         self._reread = True
 
     def listen_to_commands(self, stream: IO[str]) -> None:
-        """Obey lines of JSON, {"deaf": [names]} or {"answer": true}; for those who try out a network."""
+        """Obey lines of JSON, {"deaf": [names]} or {"answer": true}, which `adom swarm` sends."""
 
         def read() -> None:
             for line in stream:
@@ -166,7 +166,7 @@ class Service:
         self.tell("prepared", kind=agreed.kind, samples=agreed.samples, **about)
 
     def _wait(self) -> None:
-        """Let messages about the data come and go for a moment."""
+        """Exchange messages about the data for a moment."""
         now = time.monotonic()
         self._send(self.board.greet(now))
         self._listen(GREETING)
@@ -180,7 +180,7 @@ class Service:
             self.links.send(to, data)
 
     def _listen(self, seconds: float) -> None:
-        """Take in all that has come; wait for the first of it."""
+        """Take in all messages; wait up to `seconds` for the first."""
         heard = self.links.receive(seconds)
         while heard is not None:
             self._hear(*heard)
@@ -191,7 +191,7 @@ class Service:
             self._send(self.board.hear(sender, data, time.monotonic()))
             refusals = self.board.refusals
         elif not self._ready:
-            return  # of a round, before this agent knows what it is about
+            return  # a message of a round, before this agent has prepared its data
         else:
             self.agent.hear(sender, data, time.monotonic())
             refusals = self.agent.refusals
@@ -200,7 +200,7 @@ class Service:
         refusals.clear()
 
     def _gather(self) -> None:
-        """Wait for the neighbours, for a while, so that the first round finds them linked."""
+        """Wait a while for the neighbours, so that they are linked in the first round."""
         agent, end = self.agent, time.monotonic() + self.config.gather
         names = [name for name, _ in self.board.group]
         while not self._asked and time.monotonic() < end and not agent.met(time.monotonic(), names):
@@ -288,7 +288,7 @@ class Service:
         save(agent, self._file("checkpoint.npz"))
 
     def _data_stamp(self) -> list[tuple[int, int]]:
-        """Return times and sizes of the files of the data."""
+        """Return modification times and sizes of the data files."""
         files = [self.config.data] if self._shard is None else sorted(self._shard.folder.glob("*"))
         found = []
         for path in files:
@@ -298,7 +298,7 @@ class Service:
         return found
 
     def _read_again(self) -> Function:
-        """Read the data; refuse those of other features or classes."""
+        """Read the data again; refuse data with other features or classes."""
         if self._shard is None or self.agreed is None:
             function = read_function(self.config)
             if function.dim != self.agent.form.dim:
@@ -311,7 +311,7 @@ class Service:
         return from_prepared(self.agreed, shard)
 
     def _follow(self) -> None:
-        """Read the data again; go on with the old ones where the new ones cannot be used."""
+        """Read the data again; keep the old ones if the new ones cannot be used."""
         self._reread, self._stamp = False, self._data_stamp()
         try:
             function = self._read_again()
@@ -325,7 +325,7 @@ class Service:
         self.tell("data read", mu=function.mu, L=function.L)
 
     def picture(self) -> dict[str, Any]:
-        """Return what a page shows of this agent and of those it knows."""
+        """Return what the page shows: this agent and those it knows."""
         status, name = dict(self.status), self.agent.name
         linked = status.get("links", [])
         others = [m for m in status.get("present", []) if m != name]
@@ -338,7 +338,7 @@ class Service:
         }
 
     def _report(self, now: float) -> None:
-        """Take stock, and write it to the log."""
+        """Update the status and write it to the log."""
         agent, (before, rounds) = self.agent, self._rate
         present = agent.members.present(now)
         self._rate = (now, agent.counters.rounds)
@@ -361,7 +361,7 @@ class Service:
 
 
 def _finite(value: float) -> float | None:
-    """Return a number as JSON has it: None where it is not finite."""
+    """Return a number for JSON: None if it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""The parameters of an agent's method: from the constants of all who are there, and an assumed chi."""
+"""Parameters of an agent's method, from the constants of all agents present and an assumed chi."""
 
 from math import pi, sin
 from typing import Any
@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 def safe_chi(nodes: int) -> float:
-    """Return the chi of a path, the connected network that mixes about most slowly with the weights of agents.
+    """Return the chi of a path, which with the agents' weights mixes about the slowest of all connected networks.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Settings:
     ----------
     cls : type of Method
     chi, mu, L : float, optional
-        Used in place of what the agents tell each other.
+        Used in place of those of the agents present.
     """
 
     canaries = 0
@@ -44,7 +44,7 @@ class Settings:
         self._method: Method | None = None
 
     def method(self, mu: float, L: float, nodes: int) -> Method:
-        """Return the method for the constants of all who are there."""
+        """Return the method for the constants of all agents present."""
         key = (self._mu or mu, self._L or L, self._chi or safe_chi(nodes), nodes)
         if self._method is None or key != self._key:
             mu, L, chi, nodes = key
@@ -53,31 +53,31 @@ class Settings:
 
     @property
     def chi(self) -> float:
-        """The chi assumed."""
+        """The assumed chi."""
         return float(self._key[2]) if self._key else float("nan")
 
     def seen(self) -> Array:
-        """Return what to repeat to neighbours."""
+        """Return the numbers to tell neighbours: none."""
         return np.zeros(0)
 
     def hear(self, seen: Array) -> None:
-        """Take in what a neighbour repeats."""
+        """Ignore the numbers of a neighbour."""
 
     def begin(self, number: int, rows: Any) -> None:
-        """Do what is due before a round."""
+        """Do nothing before a round."""
 
     def plant(self, rows: Any, function: Any) -> None:
-        """Do what new settings need."""
+        """Plant no canaries."""
 
     def excuse(self) -> None:
-        """Do what a change of this agent's function needs."""
+        """Ignore a change of this agent's function."""
 
     def look(self, wide: Array, number: int) -> None:
-        """Take in the answer of a round."""
+        """Ignore the answer of a round."""
 
 
 def check_method(cls: type[Method]) -> None:
-    """Refuse a method that needs more of a network than one exchange with neighbours a step."""
+    """Refuse a method whose step takes more than one exchange with neighbours, or needs directed links."""
     if cls.rounds_per_step != 1 or cls.directed or cls.name == "pngd":
         raise InputError(
             f"agents cannot run {cls.name}: its steps need more than one round on undirected links; "

@@ -1,7 +1,7 @@
-"""Many agents on one machine, to try what happens: links are cut and restored, agents killed, stopped and revived.
+"""Many agents on one machine, for experiments: cut and restore links; kill, pause and restart agents.
 
-On loopback a cut link is one whose two ends drop each other's messages. In network namespaces, as in
-`adom.agents.namespaces`, it is a link that is down.
+On loopback, the two ends of a cut link drop each other's messages. In network namespaces (`adom.agents.namespaces`) the
+link itself is down.
 """
 
 import json
@@ -31,16 +31,16 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class Wires(Protocol):
-    """Where agents live and how they are joined."""
+    """Where agents run and how they are linked."""
 
     def address(self, name: str, seen_by: str | None = None) -> str:
-        """Return HOST:PORT where an agent listens, or where another one finds it."""
+        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
 
     def command(self, name: str, call: list[str]) -> list[str]:
-        """Return a command line that runs where the agent lives."""
+        """Return the command line that runs `call` where the agent lives."""
 
     def cut(self, link: Link, down: bool) -> bool:
-        """Cut or restore a link; False if the agents have to pretend."""
+        """Cut or restore a link; return False if the agents must drop its messages."""
 
     def close(self) -> None:
         """Take everything down."""
@@ -57,7 +57,7 @@ class Loopback:
         return f"127.0.0.1:{self._ports[name]}"
 
     def command(self, name: str, call: list[str]) -> list[str]:
-        """Return the call as it is."""
+        """Return the call unchanged."""
         return call
 
     def cut(self, link: Link, down: bool) -> bool:
@@ -69,7 +69,7 @@ class Loopback:
 
 
 def random_links(names: Sequence[str], seed: int, extra: float = 0.5) -> list[Link]:
-    """Return a ring of all, and some links across."""
+    """Return a ring of all agents, and `extra` random links per agent."""
     rng, n = np.random.default_rng(seed), len(names)
     links = {(names[i], names[(i + 1) % n]) for i in range(n)} if n > 2 else {(names[0], names[-1])}
     across = [(a, b) for i, a in enumerate(names) for b in names[i + 2 :] if (b, a) not in links]
@@ -78,7 +78,7 @@ def random_links(names: Sequence[str], seed: int, extra: float = 0.5) -> list[Li
 
 
 def write_samples(folder: Path, names: Sequence[str], seed: int, dim: int = 10, samples: int = 40) -> None:
-    """Draw samples for each agent, of classes that a plane separates but for some noise."""
+    """Write random samples for each agent: two classes, separated by a plane up to noise."""
     rng = np.random.default_rng(seed)
     plane = rng.standard_normal(dim)
     for name in names:
@@ -89,15 +89,15 @@ def write_samples(folder: Path, names: Sequence[str], seed: int, dim: int = 10, 
 
 
 def _close(process: "subprocess.Popen[str]") -> None:
-    """Wait for the end of a process, and close its pipes; what it said last is read by then."""
+    """Wait for the end of a process, and close its standard input."""
     process.wait()
     if process.stdin is not None:
-        with suppress(OSError):  # with words on their way to nobody
+        with suppress(OSError):  # commands that nobody will read
             process.stdin.close()
 
 
 class Swarm:
-    """Agents of one's own, as processes. Use it as a context: all end with it.
+    """Agents as processes; a context that ends them all.
 
     Parameters
     ----------
@@ -105,13 +105,13 @@ class Swarm:
         For data, settings, logs and models.
     names : sequence of str
     links : list of pairs of names
-        All that may ever be linked.
+        All links that may ever be used.
     wires : Wires
     tls : bool
     settings : dict
-        More settings of every agent's tables [agent] and [run], by key.
+        Further settings of every agent, by key of the tables [agent] and [run].
     l2 : float
-        Of the regression.
+        Regulariser of the logistic regression.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Swarm:
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.status: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, Array] = {}
-        self.conserved: dict[str, Array] = {}  # what of their states must sum to zero
+        self.conserved: dict[str, Array] = {}  # the parts of their states that must sum to zero
         self.stopped: set[str] = set()
         self.events: list[str] = []
         self.began = time.monotonic()
@@ -153,7 +153,7 @@ class Swarm:
         self.wires.close()
 
     def neighbours(self, name: str) -> list[str]:
-        """Return those that an agent may be linked to."""
+        """Return the agents that an agent may be linked to."""
         return sorted(b if a == name else a for a, b in self.links if name in (a, b))
 
     def _configure(self, name: str) -> None:
@@ -184,14 +184,14 @@ class Swarm:
         """Return the exact answer for the data of some agents."""
         return Sum([self.function(name) for name in names]).minimiser()
 
-    # What is done to agents
+    # Actions on agents
 
     def note(self, what: str) -> None:
-        """Remember what was done, and when."""
+        """Record an event with its time."""
         self.events.append(f"{time.monotonic() - self.began:.1f} s: {what}")
 
     def start(self, name: str, forget: bool = True) -> None:
-        """Start an agent; without its checkpoint, unless it is to remember."""
+        """Start an agent, after removing its checkpoint if `forget`."""
         if self.alive(name):
             return
         if forget:
@@ -227,11 +227,11 @@ class Swarm:
         process.stdout.close()
 
     def alive(self, name: str) -> bool:
-        """Return whether the process of an agent runs (it may be stopped)."""
+        """Return whether the process of an agent runs (it may be paused)."""
         return name in self.processes and self.processes[name].poll() is None
 
     def present(self) -> list[str]:
-        """Return the agents that run and are not stopped."""
+        """Return the agents that run and are not paused."""
         return [name for name in self.names if self.alive(name) and name not in self.stopped]
 
     def kill(self, name: str) -> None:
@@ -243,13 +243,13 @@ class Swarm:
             self.note(f"{name} is killed")
 
     def pause(self, name: str) -> None:
-        """Stop a process where it is, as one that hangs."""
+        """Pause the process of an agent, as if it hung."""
         self.processes[name].send_signal(signal.SIGSTOP)
         self.stopped.add(name)
         self.note(f"{name} hangs")
 
     def go_on(self, name: str) -> None:
-        """Let a stopped process go on."""
+        """Let a paused process go on."""
         self.processes[name].send_signal(signal.SIGCONT)
         self.stopped.discard(name)
         self.note(f"{name} goes on")
@@ -293,7 +293,7 @@ class Swarm:
                 process.stdin.write(json.dumps(command) + "\n")
                 process.stdin.flush()
 
-    # What is seen of them
+    # Observations
 
     def ask(self) -> None:
         """Ask all agents for their answers; they come a moment later."""
@@ -301,7 +301,7 @@ class Swarm:
             self._command(name, {"answer": True})
 
     def errors(self) -> dict[str, float]:
-        """Return how far the last answers are from the exact one for those present, relative to it."""
+        """Return the relative error of each present agent's last answer, against the exact one for those present."""
         here = self.present()
         if not here:
             return {}
@@ -310,15 +310,15 @@ class Swarm:
         return {name: float(np.linalg.norm(a - x) / np.linalg.norm(x)) for name, a in known.items()}
 
     def sums(self) -> float:
-        """Return how far the sums that the method conserves are from zero, relative to what is summed.
+        """Return how far the sums that the method conserves are from zero, relative to the largest summand.
 
-        It says something once all are at rest, since agents answer in different rounds.
+        This is meaningful only once all agents are at rest, since they answer in different rounds.
         """
         parts = [self.conserved[name] for name in self.present() if name in self.conserved]
         return float(np.abs(sum(parts)).max() / max(np.abs(part).max() for part in parts)) if parts else np.nan
 
     def picture(self) -> dict[str, Any]:
-        """Return what a page shows of the swarm."""
+        """Return what the page shows."""
         errors, agents = self.errors(), []
         for name in self.names:
             state = "hangs" if name in self.stopped else "runs" if self.alive(name) else "gone"
@@ -329,7 +329,7 @@ class Swarm:
         return {"agents": agents, "links": links, "events": list(self.events)}
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
-        """Wait for something, asking for answers meanwhile; return whether it came about."""
+        """Wait until `until()` is true, asking for answers meanwhile; return whether it came true in time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.ask()
@@ -339,7 +339,7 @@ class Swarm:
         return False
 
     def wait_for_error(self, tol: float, seconds: float) -> bool:
-        """Wait until all present are as near to the exact answer as that."""
+        """Wait until the relative errors of all present agents are at most `tol`."""
 
         def near() -> bool:
             errors = self.errors()

@@ -1,7 +1,7 @@
-"""What agents say to each other: one message a neighbour and round, of a fixed form, checked before it is believed.
+"""Messages between agents: one per neighbour and round, of a fixed form, checked before use.
 
-A message is a header, float64 numbers in little-endian order, and a list of members; its length follows from its
-header. Nothing is unpickled or evaluated, and no memory is taken for what a header merely claims.
+A message is a header, little-endian float64 numbers, and a list of members; the header says how many of each. Nothing
+is unpickled or evaluated, and no memory is allocated for what a header merely claims.
 """
 
 import re
@@ -23,15 +23,15 @@ HEADER = struct.Struct("<4sHBB8s8sIIQHBBIHH")
 ENTRY = struct.Struct("<QQdddBH")
 FLOAT = np.dtype("<f8")
 COUNTED, REPAIR, CHECK, WAITING, ASIDE, HEARS = 1, 2, 4, 8, 16, 32
-"""Flags: the sender counts the reader among its links; its entry of the link follows; so does its answer; it is in this
-round and waits itself; it says this beside any round; it has heard the reader lately."""
+"""Flags: the sender counts the receiver as a link; its entry of the link is included; its answer is included; it is
+waiting in this round too; the message belongs to no round; it has heard the receiver lately."""
 ALL_FLAGS = 63
 MOST_MEMBERS = 4096
 MOST_SEEN = 4096
 LAST_ROUND = 2**53
-"""Rounds beyond are refused: no run gets there, and a float still tells them apart."""
+"""Rounds beyond this are refused: no run gets there, and up to it a float holds them exactly."""
 SMALLEST, LARGEST = 1e-150, 1e150
-"""Limits of the constants of a member."""
+"""Limits on the constants mu and L of a member."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
@@ -39,7 +39,7 @@ STRANGER = "an agent that is not among the neighbours listed here: list it to he
 
 
 class RefusedError(Exception):
-    """A message that is not for this agent; its text is one line, `kind` a word to count it by."""
+    """A refused message; the text is one line, and refusals are counted by `kind`."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -47,7 +47,7 @@ class RefusedError(Exception):
 
 
 def check_name(name: Any) -> str:
-    """Return the name of an agent; refuse one that is no plain word."""
+    """Return the name of an agent; refuse any other text."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InputError(
             f"the name of an agent must be up to 48 of a-z, 0-9, '-' and '_', got {name!r}; e.g. name = \"node-a\""
@@ -57,12 +57,12 @@ def check_name(name: Any) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """The form of every message of a network: its problem, its method, and how many numbers a vector has."""
+    """The form of every message of a network: problem, method and sizes."""
 
-    problem: str  # all that agents must share, in words
+    problem: str  # the settings that agents must share, as text
     method: str
     dim: int
-    width: int  # columns of a row, those of canaries too
+    width: int  # columns of a row, including canaries
     vectors: int  # sent in a round
     parts: int  # vectors of an entry in the ledger of a link
 
@@ -78,7 +78,7 @@ def _mark(text: str) -> bytes:
 
 @dataclass
 class Member:
-    """What is known of an agent: repeated by everyone, the newest by (boot, beat) wins."""
+    """What is known about an agent: everyone repeats it, and the newest by (boot, beat) wins."""
 
     name: str
     boot: int  # when its process began
@@ -86,18 +86,18 @@ class Member:
     mu: float
     L: float
     apart: float = np.inf  # how far its answer was from its neighbours' at the last check
-    level: int = 0  # of its will to stop: see `adom.agents.agreement`
+    level: int = 0  # how ready it is to stop: see `adom.agents.agreement`
     degree: int = 0
 
 
 @dataclass
 class Message:
-    """One message, to one neighbour."""
+    """One message to one neighbour."""
 
     round: int
     degree: int = 0
     flags: int = 0
-    digest: int = 0  # of the edge's state at the sender, before this round
+    digest: int = 0  # checksum of the sender's entry of the link, before this round
     vectors: Array | None = None  # (vectors, width)
     edge: Array | None = None  # the sender's entry of the link, (parts, width)
     answer: Array | None = None  # (dim,), with CHECK
@@ -134,7 +134,7 @@ def most_bytes(form: Form) -> int:
 
 
 def parse(data: bytes, form: Form) -> Message:
-    """Read a message; raise `RefusedError` for all but one of exactly this form."""
+    """Read a message; raise `RefusedError` unless it has exactly this form."""
     if len(data) > most_bytes(form):
         raise RefusedError("oversized", f"a message of {len(data):,} bytes, more than the {most_bytes(form):,} allowed")
     if len(data) < HEADER.size:

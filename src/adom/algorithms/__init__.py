@@ -1,4 +1,4 @@
-"""The methods, one file each, and the one table that the command line, the tests and the docs read."""
+"""The methods, one file each, and the table of methods that the command line, the tests and the docs read."""
 
 from importlib import import_module
 
@@ -31,11 +31,11 @@ METHODS = {
 }
 """Name -> file and class. A new method is one file in this folder and one line here."""
 COMPARED = ("adom", "pngd", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "push-pull", "adom+", "acc-gt")
-"""Methods that a comparison takes by default: those of ADOM's paper, and its successors."""
+"""Methods compared by default: those of ADOM's paper, and its successors."""
 
 
 def method_class(name: str) -> type[Method]:
-    """Return the method of that name; an unknown one is an error that suggests the nearest.
+    """Return the class of a method; an unknown name raises an error that suggests the nearest.
 
     Examples
     --------

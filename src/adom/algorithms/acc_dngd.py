@@ -27,9 +27,9 @@ class AccDNGD(Method):
         y^{k+1} &= (x^{k+1} + a v^{k+1}) / (1 + a) \qquad (3) \\
         s^{k+1} &= M(k) s^k + \nabla F(y^{k+1}) - \nabla F(y^k) \qquad (4)
 
-    ``x`` takes the gradient steps, ``v`` carries the momentum, ``y`` is where gradients are taken and what is
-    reported; ``s`` tracks the average gradient: its rows sum to those of grad F(y) throughout. It was designed and
-    proved for networks that do not change.
+    ``x`` takes the gradient steps and ``v`` carries the momentum. Gradients are taken at ``y``, which is also the
+    iterate reported. ``s`` tracks the average gradient: its rows sum to those of grad F(y) throughout. The method was
+    designed and proved for networks that do not change.
 
     Parameters
     ----------
@@ -67,18 +67,18 @@ class AccDNGD(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """eta = s^2 (1 - s)^3 / 250^2 (mu / L)^(3/7) / L with s = 1 - 1 / chi, and 0.4 at least.
+        """eta = s^2 (1 - s)^3 / 250^2 (mu / L)^(3/7) / L with s = max(1 - 1 / chi, 0.4).
 
-        The theorem asks that s bounds what a round leaves; of larger bounds 0.4 gives the longest step, of 0 none.
+        In the theorem s is any upper bound on the contraction of one round; s = 0.4 gives the longest step.
         """
         s = max(1 - 1 / constants.chi, 0.4)
         return cls._with_step(constants, s**2 * (1 - s) ** 3 / 250**2 * constants.kappa ** (-3 / 7) / constants.L)
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """eta = (mu / L)^(3/7) / (L chi^3), but no more than 1 / (4 L).
+        """eta = (mu / L)^(3/7) / (L chi^3), at most 1 / (4 L).
 
-        Longer steps can diverge where a round averages nearly fully.
+        Longer steps can diverge where a round averages almost fully.
         """
         return cls._with_step(constants, min(constants.kappa ** (-3 / 7) / constants.chi**3, 1 / 4) / constants.L)
 

@@ -28,8 +28,8 @@ class AccGT(Method):
         z^{k+1} &= \frac{M(k) (\frac{\mu a}{\theta} y^k + z^k) - \frac{a}{\theta} s^k}{1 + \mu a / \theta} \qquad (3) \\
         x^{k+1} &= \theta z^{k+1} + (1 - \theta) M(k) x^k \qquad (4)
 
-    ``x`` is the averaged sequence and what is reported, ``z`` carries the momentum, ``y`` is where gradients are taken;
-    ``s`` tracks the average gradient: its rows sum to those of grad F(y). The first step takes s = grad F(y).
+    ``x`` is the averaged sequence and the iterate reported, ``z`` carries the momentum, and gradients are taken at
+    ``y``. ``s`` tracks the average gradient: its rows sum to those of grad F(y). The first step uses s = grad F(y).
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ class AccGT(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """a = 1 / (L chi^3), with chi counted as 2 where it is less; the order of the source's bound.
+        """a = 1 / (L max(chi, 2)^3), the order of the source's bound.
 
-        On nearly complete graphs 1 / L is too long a step: s is the average gradient plus how much the node's own has
-        changed, which averaging has had no round to spread.
+        On nearly complete graphs 1 / L is too long a step: s contains the latest change of the node's own gradient,
+        which no round has averaged yet.
         """
         a = 1 / (constants.L * max(constants.chi, 2.0) ** 3)
         return cls(a=a, mu=constants.mu, theta=sqrt(constants.mu * a) / 2)
@@ -81,7 +81,7 @@ class AccGT(Method):
     theory = unit
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
-        """x^0 = z^0 = 0; with s and the gradient before the first at 0, the first s is grad F(y^0)."""
+        """x^0 = z^0 = 0; s and the previous gradient start at 0, so the first s is grad F(y^0)."""
         return State(x=zeros, z=zeros, s=zeros, g=zeros)
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:

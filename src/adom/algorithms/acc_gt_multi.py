@@ -1,4 +1,4 @@
-"""Acc-GT with multi-consensus: several rounds for every gradient."""
+"""Acc-GT with multi-consensus: several rounds per gradient."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from .base import Array, Constants, Gossip, Number, Oracle, halving
 
 @dataclass(frozen=True)
 class AccGTMulti(AccGT):
-    r"""Acc-GT on a network each round of which is T rounds: its rate is then optimal in rounds and gradients.
+    r"""Acc-GT with T rounds of averaging in place of one, which makes its rate optimal in rounds and gradients.
 
     .. math::
         M = M(k + T - 1) \cdots M(k + 1) M(k), \qquad M(k) = I - W(k) / \lambda_{\max} \qquad (1)
@@ -26,7 +26,7 @@ class AccGTMulti(AccGT):
     theta : float
         In (0, 1).
     T : int
-        Rounds of a step, at least 1.
+        Rounds per step, at least 1.
 
     References
     ----------
@@ -54,14 +54,14 @@ class AccGTMulti(AccGT):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """Acc-GT's step for chi = 2, and T = ceil(chi ln 2); the orders of the source's bounds."""
+        """Acc-GT's step for chi = 2, and T = ceil(chi ln 2), the orders of the source's bounds."""
         easier, T = halving(constants)
         return cls(**AccGT.unit(easier).parameters(), T=T)
 
     theory = unit
 
     def rounds_of_step(self, k: Number) -> Number:
-        """T, whatever the step."""
+        """Return T for every step."""
         return self.T
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:

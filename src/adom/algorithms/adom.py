@@ -17,12 +17,12 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class ADOM(Method):
-    r"""Nesterov's method on the dual, one gossip round standing in for the projection, with error feedback.
+    r"""Nesterov's method on the dual, with a gossip round and error feedback in place of the projection.
 
     The problem min_x sum_i f_i(x) has the dual min F*(z) over the z whose rows sum to zero, where
     F*(z) = sum_i f_i*(z_i). Nesterov's method would project grad F* onto that space, which takes full
-    averaging. ADOM multiplies by the gossip matrix W(k) instead, which is a contractive but biased
-    compressor on that space, and repairs the bias by error feedback (Algorithm 2 of the paper):
+    averaging. ADOM multiplies by the gossip matrix W(k) instead, a contractive but biased compressor on
+    that space, and corrects the bias by error feedback (Algorithm 2 of the paper):
 
     .. math::
         z_g^k     &= \tau z^k + (1 - \tau) z_f^k \\
@@ -32,15 +32,15 @@ class ADOM(Method):
         z_f^{k+1} &= z_g^k - \theta W(k) \nabla F^*(z_g^k)
 
     - ``z`` is the slow, averaged sequence; its rows sum to zero throughout;
-    - ``z_f`` takes the plain gradient steps, ``z_g`` is where the gradient is taken;
-    - ``m`` remembers the part that the compressor W(k) has not let through yet.
+    - ``z_f`` takes the plain gradient steps, and the gradient is taken at ``z_g``;
+    - ``m`` holds the part that the compressor W(k) has not let through yet.
 
     The iterate reported is grad F*(z_g^k); it approaches x* at every node.
 
     Parameters
     ----------
     alpha, eta, theta, sigma : float
-        Positive. The theorem takes theta <= mu / lambda_max and sigma <= 1 / lambda_max.
+        Positive. The theorem requires theta <= mu / lambda_max and sigma <= 1 / lambda_max.
     tau : float
         In (0, 1).
 
@@ -85,7 +85,7 @@ class ADOM(Method):
     def unit(cls, constants: Constants) -> Self:
         """Theorem 1 without its 7s: eta = 2 sqrt(mu L) / chi and tau = sqrt(mu / L) / chi.
 
-        On a nearly complete graph, chi below 2 at most, the chi of `least_chi` takes the place of chi.
+        `least_chi`, at most 2, replaces a smaller chi, that of a nearly complete graph.
         """
         return cls._with_chi(constants, max(constants.chi, least_chi(constants)))
 
@@ -104,21 +104,21 @@ class ADOM(Method):
         return State(z=zeros, z_f=zeros, m=zeros)
 
     def renewed(self, state: State, k: Number) -> State:
-        """Forget m now and then, long after the run has reached its floor of rounding.
+        """Reset m to 0 at intervals long enough for a run to reach its rounding floor.
 
-        The mean of m over the nodes grows by eta x* in every round. Nothing uses it, but in the end its rounding would
-        exceed the part that is used. Any m is a valid start: forgetting m makes the theorem's Psi at most 6/5 times as
-        large, since ||z - z*||^2 <= 6/5 ||z + P m - z*||^2 + 6 ||m||_P^2, while the rounds from one time to the next
-        shrink it by exp(36), about as much as rounding allows (with four bytes a number, exp(9)). The theorem has
-        eta alpha = tau; with other parameters the smaller of them tells how fast a run is.
+        The mean of m over the nodes moves by about -eta x* in every round. Nothing uses this mean, but its
+        rounding would eventually exceed the rest of m. Any m is a valid start: a reset makes the theorem's Psi at most
+        6/5 times as large, since ||z - z*||^2 <= 6/5 ||z + P m - z*||^2 + 6 ||m||_P^2. The rounds between two resets
+        shrink Psi by exp(36), about as far as rounding allows (in float32 by exp(9)). The theorem has eta alpha = tau;
+        with other parameters, the smaller of the two sets the rate.
         """
         rate = at_most(self.tau, self.eta * self.alpha)
-        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / rate // 1  # 36 / tau, with four bytes 9 / tau
+        rounds = (0.75 * state.m.dtype.itemsize) ** 2 / rate // 1  # 36 / rate in float64, 9 / rate in float32
         return state._replace(m=state.m * (k % rounds > 0))
 
     @classmethod
     def at_rest(cls, state: State) -> State:
-        """z = z_f, m = 0: rows of zero sum are a valid start."""
+        """Return the state with z = z_f and m = 0, a valid start since the rows of z_f sum to zero."""
         return State(z=state.z_f, z_f=state.z_f, m=0 * state.m)
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
@@ -126,7 +126,7 @@ class ADOM(Method):
         z, z_f, m = state
         alpha, eta, theta, sigma, tau = self.alpha, self.eta, self.theta, self.sigma, self.tau
 
-        z_g = z_f + tau * (z - z_f)  # line 4, written so that rounding ends where z and z_f meet
+        z_g = z_f + tau * (z - z_f)  # line 4, in a form that is exact for z = z_f
         g = oracle.dual_gradient(z_g)
         W_residual, W_g = gossip(m - eta * g, g)
         delta = sigma * W_residual  # line 5

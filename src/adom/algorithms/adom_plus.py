@@ -23,7 +23,7 @@ class State(NamedTuple):
 class ADOMPlus(Method):
     r"""A primal-dual saddle-point method, accelerated in all variables, with ADOM's error feedback for the network.
 
-    The problem is min over x, max over y and over z in the complement of consensus; W is scaled to lambda_max = 1.
+    It minimises over x and maximises over y and over z in the complement of consensus; W is scaled to lambda_max = 1.
 
     .. math::
         x_g &= \tau_1 x + (1 - \tau_1) x_f, \quad y_g = \sigma_1 y + (1 - \sigma_1) y_f,
@@ -36,9 +36,9 @@ class ADOMPlus(Method):
         x_f^+ &= x_g + \tau_2 (x^+ - x), \quad y_f^+ = y_g + \sigma_2 (y^+ - y),
                \quad z_f^+ = z_g - \zeta W(k) (y_g + z_g) \qquad (7)
 
-    ``x`` is primal, ``y`` its dual, ``z`` the multiplier of consensus (its rows sum to zero throughout), ``m`` the part
-    that the network has not let through yet; f and g mark the sequences of gradient steps and of extrapolation, as in
-    ADOM. The iterate reported is x_g.
+    ``x`` is primal, ``y`` its dual, ``z`` the multiplier of consensus (its rows sum to zero throughout), and ``m`` the
+    part that the network has not let through yet. As in ADOM, the subscript f marks the sequences of gradient steps and
+    g those of extrapolation. The iterate reported is x_g.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ class ADOMPlus(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """The same with chi / 16 in place of chi, where chi counts as 5 if it is less.
+        """The theorem's parameters with max(chi, 5) / 16 in place of chi.
 
-        On quadratics over nearly complete graphs, less than about 3 / 16 diverges, whatever kappa is. It can diverge on
-        sparse graphs, too.
+        Below about 3 / 16 the method diverges on quadratics over nearly complete graphs, for every kappa. On sparse
+        graphs even these parameters can diverge.
         """
         return cls._with_chi(constants, max(constants.chi, 5.0) / 16)
 
@@ -123,8 +123,8 @@ class ADOMPlus(Method):
         return State(zeros, zeros, zeros, zeros, zeros, zeros, zeros)
 
     def renewed(self, state: State, k: Number) -> State:
-        """Forget m now and then, long after the run has reached its floor of rounding, as ADOM does."""
-        rate = at_most(self.sigma_2, 2 * self.gamma * self.delta)  # sigma_2, unless it is one's own
+        """Reset m to 0 at intervals long enough for a run to reach its rounding floor, as ADOM does."""
+        rate = at_most(self.sigma_2, 2 * self.gamma * self.delta)  # sigma_2 in `theory` and `unit`
         rounds = (0.75 * state.m.dtype.itemsize) ** 2 / rate // 1
         return state._replace(m=state.m * (k % rounds > 0))
 
@@ -133,7 +133,7 @@ class ADOMPlus(Method):
         x, x_f, y, y_f, z, z_f, m = state
         eta, theta, alpha, beta, nu = self.eta, self.theta, self.alpha, self.beta, self.nu
 
-        x_g = x_f + self.tau_1 * (x - x_f)  # (1), written so that rounding ends where x and x_f meet
+        x_g = x_f + self.tau_1 * (x - x_f)  # (1), in a form that is exact for x = x_f
         y_g = y_f + self.sigma_1 * (y - y_f)
         z_g = z_f + self.sigma_1 * (z - z_f)
         yz = y_g + z_g

@@ -1,4 +1,4 @@
-"""ADOM+ with multi-consensus: several rounds for every gradient."""
+"""ADOM+ with multi-consensus: several rounds per gradient."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,13 +9,13 @@ from .base import Array, Constants, Gossip, Number, Oracle, halving
 
 @dataclass(frozen=True)
 class ADOMPlusMulti(ADOMPlus):
-    r"""ADOM+ on a network each round of which is T rounds: fewest gradients, and as many rounds.
+    r"""ADOM+ with T rounds of averaging in place of one: fewest gradients, and as many rounds as ADOM+.
 
     .. math::
-        I - W = M(k + T - 1) \cdots M(k + 1) M(k), \qquad M = I - W(k) / \lambda_{\max} \qquad (1)
+        I - W = M(k + T - 1) \cdots M(k + 1) M(k), \qquad M(k) = I - W(k) / \lambda_{\max} \qquad (1)
 
     takes the place of W(k) in ADOM+. With T = ceil(chi ln 2) these rounds halve all disagreement, so the method sees a
-    network with chi = 2: it takes kappa^(1/2) log(1/eps) gradients, and chi times as many rounds.
+    network with chi = 2. It takes kappa^(1/2) log(1/eps) gradients and chi times as many rounds.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class ADOMPlusMulti(ADOMPlus):
     eta, theta, alpha, beta, nu, gamma, delta, zeta : float
         Positive.
     T : int
-        Rounds of a step, at least 1.
+        Rounds per step, at least 1.
 
     References
     ----------
@@ -58,12 +58,12 @@ class ADOMPlusMulti(ADOMPlus):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """ADOM+'s unit for chi = 2, and T = ceil(chi ln 2)."""
+        """The unit parameters of ADOM+ for chi = 2, and T = ceil(chi ln 2)."""
         easier, T = halving(constants)
         return cls(**ADOMPlus.unit(easier).parameters(), T=T)
 
     def rounds_of_step(self, k: Number) -> Number:
-        """T, whatever the step."""
+        """Return T for every step."""
         return self.T
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:

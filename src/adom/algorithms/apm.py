@@ -17,7 +17,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class APM(Method):
-    r"""Nesterov's method in the primal; after the gradient of step k come T_k rounds of averaging, T_k growing with k.
+    r"""Nesterov's method in the primal with T_k rounds of averaging after the gradient of step k, T_k growing with k.
 
     With momentum a = (mu / L)^(1/2):
 
@@ -25,10 +25,10 @@ class APM(Method):
         y^k     &= x^k + \frac{1 - a}{1 + a} (x^k - x^{k-1}) \qquad (1) \\
         x^{k+1} &= \mathrm{mix}(y^k - \nabla F(y^k) / L, T_k), \qquad T_k = \max(1, \lceil k a \chi \rceil) \qquad (2)
 
-    with k = 0, 1, ... Nothing tracks the average gradient, so the averaging has to become as exact as the error wanted:
-    T_k grows, which makes the rounds grow like log^2(1/eps). Every inner round moves the network on by one. The first
-    source derives it from a growing penalty on disagreement; here, as in the second, the penalty's step is the average
-    itself.
+    with k = 0, 1, ... Nothing tracks the average gradient, so the averaging has to become as exact as the error wanted.
+    T_k therefore grows, and the total rounds grow like log^2(1/eps). Every round of averaging uses the network's next
+    graph. The first source derives the method from a growing penalty on disagreement. Here, as in the second, plain
+    averaging replaces the penalty's step.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class APM(Method):
     a : float
         Momentum, in (0, 1].
     growth : float
-        a chi: rounds of averaging that each step adds; positive.
+        a chi, the rounds of averaging that each step adds; positive.
 
     References
     ----------
@@ -72,14 +72,14 @@ class APM(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """T_k = ceil(k a chi), the order that the analysis asks for; the sources differ in its constant."""
+        """T_k = ceil(k a chi), the order that the analysis requires; the sources differ in its constant."""
         a = sqrt(1 / constants.kappa)
         return cls(step_size=1 / constants.L, a=a, growth=a * constants.chi)
 
     unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
-        """T_k = max(1, ceil(k growth))."""
+        """Return T_k = max(1, ceil(k growth))."""
         return at_least(1, ceiling(k * self.growth))
 
     def init(self, zeros: Array, oracle: Oracle) -> State:

@@ -1,4 +1,4 @@
-"""Aug-DGM: gradient tracking in the form adapt-then-combine."""
+"""Aug-DGM: gradient tracking in adapt-then-combine form."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -22,8 +22,8 @@ class AugDGM(Method):
         x^{k+1} &= M (x^k - a s^k) \qquad (1) \\
         s^{k+1} &= M (s^k + \nabla F(x^{k+1}) - \nabla F(x^k)) \qquad (2)
 
-    with M = I - W / lambda_max. ``s`` tracks the average gradient: its rows sum to those of grad F(x) throughout. What
-    (2) averages needs the outcome of (1), so a step is two rounds; SONATA, which averages s alone, takes one.
+    with M = I - W / lambda_max. ``s`` tracks the average gradient: its rows sum to those of grad F(x) throughout.
+    (2) averages gradients at the result of (1), so a step takes two rounds; SONATA averages s alone and takes one.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ class AugDGM(Method):
     def theory(cls, constants: Constants) -> Self:
         """a = 1 / L: contraction of the squared error by the greater of 1 - 1 / kappa and 1 - 1 / chi^2 a step.
 
-        It holds where no eigenvalue of M is negative, as is the case here.
+        This requires that M has no negative eigenvalue, which is the case here.
         """
         return cls(a=1 / constants.L)
 
     unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
-        """2, whatever the step."""
+        """Return 2 for every step."""
         return 2
 
     def init(self, zeros: Array, oracle: Oracle) -> State:

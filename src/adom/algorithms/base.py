@@ -2,8 +2,8 @@
 
 A method is a frozen dataclass of hyper-parameters with two constructors, `Method.theory` and `Method.unit`,
 and two pure functions, `Method.init` and `Method.step`. A step is only arithmetic on arrays of shape
-(rows, dim), one row a node, so the same file is traced by JAX, batched over settings, and run by one
-process on its own block of nodes. Whatever has a cost or a memory (gradients, messages, the network's
+(rows, dim), one row per node. So JAX can trace it, a sweep can batch it over settings, and a process can
+run it on its own block of nodes. Everything with a cost or a memory (gradients, messages, the network's
 clock) reaches the step through two arguments that the engine owns: an `Oracle` and a `Gossip`.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from ..errors import InputError, shown
 
-Array: TypeAlias = Any  # (rows, dim), of whatever library the engine computes with
+Array: TypeAlias = Any  # (rows, dim), of the array library of the engine
 Number: TypeAlias = Any  # a float, or an array of floats: one per setting of a batch
 
 NEEDS = {
@@ -24,11 +24,11 @@ NEEDS = {
     "windows": "graphs that are connected together over windows of rounds",
     "complete": "full averaging in every round",
 }
-"""What a method's proof asks of the network: the word of its class, and in full."""
+"""What a method's proof requires of the network: the value of `Method.needs`, and its meaning."""
 
 
 class Oracle(Protocol):
-    """The local functions f_i of the rows at hand; every call is counted by the engine."""
+    """The local functions f_i of the rows that this process holds; the engine counts every call."""
 
     def gradient(self, x: Array) -> Array:
         """Return grad F(x): row i is the gradient of f_i at x_i."""
@@ -40,14 +40,14 @@ class Oracle(Protocol):
 
 
 class Gossip(Protocol):
-    """The network; every use moves its clock on and is counted by the engine."""
+    """The network; the engine counts every round and advances the network's clock."""
 
     def __call__(self, *vectors: Array) -> Any:
-        """Spend one round: return W(k) v for every vector v given (one vector: one array, not a tuple)."""
+        """Spend one round: return W(k) v for every vector v (for one vector an array, not a tuple)."""
         ...
 
     def average(self, *vectors: Array) -> Any:
-        """Spend one round: return M(k) v for every vector v given, with M = I - W / lambda_max."""
+        """Spend one round: return M(k) v for every vector v, with M = I - W / lambda_max."""
         ...
 
     def mix(self, v: Array, rounds: Any) -> Array:
@@ -55,19 +55,19 @@ class Gossip(Protocol):
         ...
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
-        """Spend `rounds` rounds of Chebyshev's averaging, for one W of this chi: return P(W) v, what they take off."""
+        """Spend `rounds` rounds of Chebyshev averaging for a W of `chi`; return P(W) v, the part of v they remove."""
         ...
 
     def windows(self, rounds: Any) -> Any:
-        """Return the network each round of which is so many rounds of this one."""
+        """Return a network whose rounds are each `rounds` rounds of this one."""
         ...
 
     def push(self, *vectors: Array) -> Any:
-        """Spend one round: return C(k) v for every vector v given, column-stochastic on a directed graph."""
+        """Spend one round: return C(k) v for every vector v, with C(k) column-stochastic on a directed graph."""
         ...
 
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
-        """Spend one round: return R(k) pulled and C(k) pushed, row- and column-stochastic on one directed graph."""
+        """Spend one round: return R(k) pulled and C(k) pushed; R(k) is row-stochastic, C(k) column-stochastic."""
         ...
 
     def project(self, v: Array) -> Array:
@@ -79,7 +79,7 @@ class Gossip(Protocol):
 class Constants:
     """Constants that a theorem may use: the functions' mu and L, the network's spectrum and size.
 
-    Of a directed network `least_weight` is the least that pushing leaves any node of a 1 that all begin with.
+    For a directed network, `least_weight` is the smallest push-sum weight of any node in any round, if all start at 1.
 
     Examples
     --------
@@ -118,10 +118,10 @@ class Constants:
 
 
 def least_chi(constants: Constants) -> float:
-    """Return the chi below which Nesterov's method on the dual, with ADOM's formulas less their 7s, may diverge.
+    """Return the chi below which Nesterov's method on the dual may diverge with ADOM's formulas without their 7s.
 
-    On the complete graph ADOM is Nesterov's method, whose analysis asks for tau eta / mu <= 1 - tau. With
-    tau = sqrt(mu / L) / chi and eta = 2 sqrt(mu L) / chi that is chi^2 >= 2 + chi sqrt(mu / L).
+    On the complete graph ADOM is Nesterov's method, whose analysis requires tau eta / mu <= 1 - tau. With
+    tau = sqrt(mu / L) / chi and eta = 2 sqrt(mu L) / chi this is chi^2 >= 2 + chi sqrt(mu / L).
 
     Examples
     --------
@@ -133,16 +133,16 @@ def least_chi(constants: Constants) -> float:
 
 
 def small_gain_step(J: float, chi: float, mu: float) -> float:
-    """Return the step of the small-gain theorem behind DIGing and PANDA, for averaging that leaves 1 - 1 / chi."""
+    """Return the step size of the small-gain theorem behind DIGing and PANDA, if a round contracts by 1 - 1 / chi."""
     d = 1 - 1 / chi
-    # sqrt(J^2 + (1 - d^2) J) - d J, written so that nothing cancels for d near 1
+    # gap = sqrt(J^2 + (1 - d^2) J) - d J, without cancellation for d near 1
     root = sqrt(J * J + (1 - d * d) * J)
     gap = (J * J * (1 - d * d) + (1 - d * d) * J) / (root + d * J)
     return 1.5 * gap**2 / (mu * J * (J + 1) ** 2)
 
 
 def chebyshev_bound(chi: float, rounds: int) -> float:
-    """Return c such that the eigenvalues of P(W) off consensus lie within 1 - c and 1 + c (`Gossip.accelerated`).
+    """Return c such that the eigenvalues of P(W) off consensus lie in [1 - c, 1 + c] (`Gossip.accelerated`).
 
     Examples
     --------
@@ -154,7 +154,9 @@ def chebyshev_bound(chi: float, rounds: int) -> float:
 
 
 def halving(constants: Constants) -> tuple[Constants, int]:
-    """Return T = ceil(chi ln 2), the rounds that halve all disagreement, after the constants of such windows: chi = 2.
+    """Return the constants of a network whose rounds are windows of T = ceil(chi ln 2) rounds, and T.
+
+    T rounds halve all disagreement, so the new constants have chi = 2.
 
     Examples
     --------
@@ -217,25 +219,25 @@ class Method:
     rounds_per_step: ClassVar[int | None] = 1  # None: it varies, or depends on a hyper-parameter
     directed: ClassVar[bool] = False  # whether it runs on directed graphs
     needs: ClassVar[Literal["fixed", "connected", "windows", "complete"] | None] = None  # see `NEEDS`; None: no proof
-    plain: ClassVar[bool] = False  # whether it becomes plain descent as the chi that it assumes grows
-    latest: ClassVar[int | None] = None  # messages must be less late than so many rounds on average; None: no bound
+    plain: ClassVar[bool] = False  # whether it becomes plain gradient descent as the chi it assumes grows
+    latest: ClassVar[int | None] = None  # mean delay of messages, in rounds, must be below this; None: no bound
     complexity: ClassVar[str]
     reference: ClassVar[str]
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """Return the method with the hyper-parameters that its own theorem proves."""
+        """Return the method with the hyper-parameters of its own theorem."""
         raise _missing(cls, "theory(cls, constants)")
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """Return the method with the same formulas, their absolute constants set to 1."""
+        """Return the method with the theorem's formulas, their absolute constants set to 1."""
         raise _missing(cls, "unit(cls, constants)")
 
     def init(self, zeros: Array, oracle: Oracle) -> Any:
-        """Return the state that the first step starts from; `zeros` is a zero array of (rows, dim).
+        """Return the state that the first step starts from; `zeros` is a zero array of shape (rows, dim).
 
-        A NamedTuple of arrays with a row for each node runs with any parameters on any links.
+        ``parameters="auto"`` and imperfect links need a NamedTuple of arrays with one row per node.
         """
         raise _missing(type(self), "init(self, zeros, oracle)")
 
@@ -244,20 +246,20 @@ class Method:
         raise _missing(type(self), "step(self, state, oracle, gossip)")
 
     def renewed(self, state: Any, k: Number) -> Any:
-        """Return the state that step k = 0, 1, ... starts from; a method may drop parts that only gather rounding."""
+        """Return the state that step k = 0, 1, ... starts from; a method may reset what only accumulates rounding."""
         return state
 
     @classmethod
     def at_rest(cls, state: Any) -> Any:
-        """Return a state at the same point without momentum; of a method that has none, the same state."""
+        """Return a state at the same point without momentum; by default, the state itself."""
         return state
 
     def rounds_of_step(self, k: Number) -> Number:
-        """Return how many rounds step k = 0, 1, ... takes, so that none is begun that the budget does not cover."""
+        """Return the number of rounds of step k = 0, 1, ...; a run starts no step that its budget does not cover."""
         return 1
 
     def _require(self, rule: str, holds: Callable[[Number], Any], *names: str) -> None:
-        """Check the named hyper-parameters; an array of them must hold throughout."""
+        """Check a rule for the named hyper-parameters; all entries of an array must satisfy it."""
         for name in names:
             value = getattr(self, name)
             verdict = holds(value)
@@ -277,7 +279,7 @@ class Method:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass
 
     def _repr_html_(self) -> str:
-        from ..util.cards import card  # late: only notebooks show it
+        from ..util.cards import card  # imported late: only notebooks need it
 
         values = {name: f"{len(v)} values" if hasattr(v, "__len__") else v for name, v in self.parameters().items()}
         rows = {"rounds to epsilon": "complexity", "reference": "reference"}
@@ -286,12 +288,12 @@ class Method:
 
 
 SAID = {"name": "'mine'", "title": "'Mine'", "oracle": "'primal'", "vectors_per_round": "1"}
-"""What the class of every method says of itself, with an example."""
+"""Attributes that every method class must define, each with an example value."""
 ORACLES = ("dual", "primal")
 
 
 def check_class(cls: type[Method]) -> None:
-    """Refuse the class of a method that lacks what every method has, or says what none may say of itself."""
+    """Raise an error if a method class lacks an attribute, or has an invalid one or a wrong signature."""
     if not hasattr(cls, "__dataclass_fields__"):
         raise InputError(f"the method {cls.__name__} is no dataclass; write @dataclass(frozen=True) above its class")
     for name, example in SAID.items():
@@ -320,7 +322,7 @@ def check_class(cls: type[Method]) -> None:
 
 
 def made(cls: type[Method], formula: str, constants: Constants) -> Method:
-    """Return the method that its ``theory`` or ``unit`` gives; refuse what is none."""
+    """Return the method that ``theory`` or ``unit`` of a class builds, after checks."""
     try:
         method = getattr(cls, formula)(constants)
     except BrokenRuleError as error:
@@ -331,7 +333,7 @@ def made(cls: type[Method], formula: str, constants: Constants) -> Method:
 
 
 def check_made(cls: type[Method], formula: str, method: Any) -> Method:
-    """Return what a formula has given; refuse what is no method, or has hyper-parameters that are no numbers."""
+    """Return the result of a formula; raise an error unless it is a method whose hyper-parameters are numbers."""
     if not isinstance(method, cls):
         raise InputError(
             f"{cls.__name__}.{formula}(constants) must return the method, cls(...), got {shown(method)}; change it"
@@ -341,7 +343,7 @@ def check_made(cls: type[Method], formula: str, method: Any) -> Method:
 
 
 def check_numbers(method: Method) -> None:
-    """Refuse hyper-parameters that are no numbers."""
+    """Raise an error if a hyper-parameter is not a number."""
     for name, value in method.parameters().items():
         if not _is_number(value):
             raise InputError(

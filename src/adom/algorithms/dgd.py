@@ -19,9 +19,9 @@ class DGD(Method):
     .. math::
         x^{k+1} = M(k) x^k - a \nabla F(x^k) \qquad (1)
 
-    with M = I - W / lambda_max. Nodes that agree on the solution are pulled apart again by their own gradients, which
-    are zero only in sum: with a constant step the run ends in a neighbourhood of the solution whose radius is of order
-    a chi.
+    with M = I - W / lambda_max. At the solution only the sum of the nodes' gradients is zero, so each gradient pulls
+    its own node away again. With a constant step the run ends in a neighbourhood of the solution whose radius is of
+    order a chi.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class DGD(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """a = 1 / (mu + L): the longest step of the linear rate, as no eigenvalue of M is negative."""
+        """a = 1 / (mu + L), the longest step of the linear rate if M has no negative eigenvalue, as here."""
         return cls(a=1 / (constants.mu + constants.L))
 
     @classmethod

@@ -63,7 +63,7 @@ class DIGing(Method):
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """a = 1 / (L chi^2), which diverges where chi is below 1.4: where a round averages nearly fully."""
+        """a = 1 / (L chi^2); it can diverge for chi below 1.4, where a round averages almost fully."""
         return cls(a=1 / (constants.L * constants.chi**2))
 
     def init(self, zeros: Array, oracle: Oracle) -> State:

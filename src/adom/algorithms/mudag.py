@@ -8,7 +8,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle
 
 
 class State(NamedTuple):
-    """State carried from step to step: y and its predecessor, and the gradient at the predecessor."""
+    """State carried from step to step: x, y, and the previous y with its gradient."""
 
     x: Array
     y: Array
@@ -18,7 +18,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Mudag(Method):
-    r"""Nesterov's method in the primal; after every gradient come K rounds of averaging.
+    r"""Nesterov's method in the primal with K rounds of averaging after every gradient.
 
     With momentum a = (mu / L)^(1/2):
 
@@ -27,8 +27,8 @@ class Mudag(Method):
         y^{k+1} &= x^{k+1} + \frac{1 - a}{1 + a} (x^{k+1} - x^k) \qquad (2)
 
     ``x`` takes the gradient steps, ``y`` extrapolates. The differences track the average gradient: the mean of the rows
-    of x obeys x' = y - (mean gradient) / L. All nodes start at one point, y^{-1} = y^0 = x^0, and the gradient before
-    the first is taken as 0. Every inner round moves the network on by one.
+    of x obeys x' = y - (mean gradient) / L. All nodes start at one point, y^{-1} = y^0 = x^0, with a previous gradient
+    of 0. Every round of averaging uses the network's next graph.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Mudag(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """K = ceil(chi log kappa); the source gives its order only."""
+        """K = ceil(chi log kappa); the source gives only the order."""
         return cls(
             step_size=1 / constants.L,
             a=sqrt(1 / constants.kappa),
@@ -82,11 +82,11 @@ class Mudag(Method):
     unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
-        """K, whatever the step."""
+        """Return K for every step."""
         return self.K
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
-        """All start at 0; the gradient before the first is 0."""
+        """Everything starts at 0, also the previous gradient."""
         return State(x=zeros, y=zeros, y_before=zeros, g_before=zeros)
 
     def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:

@@ -7,7 +7,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle
 
 
 class State(NamedTuple):
-    """State carried from round to round: x, its predecessor, and the gradient there."""
+    """State carried from round to round: x, and the previous x with its gradient."""
 
     x: Array
     x_before: Array
@@ -16,12 +16,12 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class NIDS(Method):
-    r"""EXTRA with the differences of gradients averaged too: the step is that of gradient descent on any network.
+    r"""EXTRA that also averages the gradient differences; on any network its step size is that of gradient descent.
 
     .. math::
         x^{k+1} = \frac{I + M(k)}{2} (2 x^k - x^{k-1} - a (\nabla F(x^k) - \nabla F(x^{k-1}))) \qquad (1)
 
-    with M = I - W / lambda_max, and x^1 = x^0 - a grad F(x^0), for which no message is needed. The rows of
+    with M = I - W / lambda_max, and x^1 = x^0 - a grad F(x^0), which needs no messages. The rows of
     x^k - x^{k-1} + a grad F(x^{k-1}) sum to zero throughout. Exact Diffusion is the same recursion from another start.
 
     Parameters
@@ -63,7 +63,7 @@ class NIDS(Method):
     unit = theory
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
-        """x^0 = 0, and x^1, which every node makes by itself."""
+        """x^0 = 0, and x^1, which every node computes alone."""
         g = oracle.gradient(zeros)
         return State(x=zeros - self.a * g, x_before=zeros, g=g)
 

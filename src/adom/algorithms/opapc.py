@@ -17,7 +17,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class OPAPC(Method):
-    r"""An accelerated predictor-corrector for the saddle point of primal points and multipliers of consensus.
+    r"""An accelerated predictor-corrector method for the saddle point of x and the consensus multiplier z.
 
     .. math::
         x_g     &= \tau x + (1 - \tau) x_f \qquad (1) \\
@@ -26,9 +26,9 @@ class OPAPC(Method):
         x^+     &= (x - \eta (\nabla F(x_g) - \alpha x_g + z^+)) / (1 + \eta \alpha) \qquad (4) \\
         x_f^+   &= x_g + \frac{2 \tau}{2 - \tau} (x^+ - x) \qquad (5)
 
-    P is Chebyshev's polynomial of degree T, made by T rounds, as in MSDA. ``x`` is predicted (2) and corrected (4) with
-    the multiplier ``z``, whose rows sum to zero throughout; f and g mark the sequences of gradient steps and of
-    extrapolation. Where W changes between the rounds, P is no polynomial of one matrix any more.
+    P is a Chebyshev polynomial of degree T, computed in T rounds, as in MSDA. ``x`` is predicted (2) and corrected (4)
+    with the multiplier ``z``, whose rows sum to zero throughout. The subscript f marks the sequence of gradient steps
+    and g that of extrapolation. If W changes between the rounds, P is no longer a polynomial of one matrix.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class OPAPC(Method):
     eta, theta, alpha : float
         Positive.
     T : int
-        Rounds of a step, at least 1.
+        Rounds per step, at least 1.
     chi : float
-        The network's chi that the polynomial is made for, at least 1.
+        The network's chi, for which the polynomial is built; at least 1.
 
     References
     ----------
@@ -80,7 +80,8 @@ class OPAPC(Method):
         """T = floor(chi^(1/2)), and the parameters of the source's theorem for the eigenvalues of P, within 1 +- c.
 
         With chi' = (1 + c) / (1 - c): tau = min(1, (chi' / kappa)^(1/2) / 2), eta = 1 / (4 tau L),
-        theta = 1 / (eta (1 + c)), alpha = mu. Distances shrink by 1 + min(1 / (kappa chi')^(1/2), 1 / chi') / 4 a step.
+        theta = 1 / (eta (1 + c)), alpha = mu. Each step divides the error by
+        1 + min(1 / (kappa chi')^(1/2), 1 / chi') / 4.
         """
         T = int(sqrt(constants.chi))
         c = chebyshev_bound(constants.chi, T)
@@ -91,7 +92,7 @@ class OPAPC(Method):
     unit = theory
 
     def rounds_of_step(self, k: Number) -> Number:
-        """T, whatever the step."""
+        """Return T for every step."""
         return self.T
 
     def init(self, zeros: Array, oracle: Oracle) -> State:
@@ -102,7 +103,7 @@ class OPAPC(Method):
         """T rounds of one vector."""
         x, x_f, z = state
         eta, alpha = self.eta, self.alpha
-        x_g = x_f + self.tau * (x - x_f)  # (1), written so that rounding ends where x and x_f meet
+        x_g = x_f + self.tau * (x - x_f)  # (1), in a form that is exact for x = x_f
         g = oracle.gradient(x_g) - alpha * x_g
         x_hat = (x - eta * (g + z)) / (1 + eta * alpha)  # (2)
         z = z + self.theta * gossip.accelerated(x_hat, self.T, self.chi)  # (3)

@@ -59,9 +59,9 @@ class PANDA(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """DIGing's small-gain step carried over to the dual, which is 1 / L-strongly convex.
+        """DIGing's small-gain step for the dual, which is 1 / L-strongly convex.
 
-        The source proves its rate by the same argument; its own constant, which has no n, was not at hand, so J is
+        The source proves its rate by the same argument, with a constant that has no n. J here is not that constant but
         DIGing's without the n.
         """
         J = 3 * constants.kappa * (1 + 4 * sqrt(constants.kappa))

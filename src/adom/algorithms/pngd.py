@@ -1,4 +1,4 @@
-"""PNGD: projected Nesterov gradient descent on the dual, ADOM's ideal on a fully averaging network."""
+"""PNGD: projected Nesterov gradient descent on the dual, which is ADOM with full averaging in every round."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -27,12 +27,12 @@ class PNGD(Method):
         z_f^{k+1} &= z_g^k - \theta P \nabla F^*(z_g^k)
 
     where P subtracts the mean over nodes. ``z`` is the slow sequence, ``z_f`` takes the plain gradient
-    steps, ``z_g`` is where the gradient is taken. The iterate reported is grad F*(z_g^k).
+    steps, and the gradient is taken at ``z_g``. The iterate reported is grad F*(z_g^k).
 
     Parameters
     ----------
     alpha, eta, theta : float
-        Positive; the analysis takes theta <= mu.
+        Positive; the analysis requires theta <= mu.
     tau : float
         In (0, 1).
 
@@ -66,12 +66,12 @@ class PNGD(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """Theorem 1 with chi = 1, the network of full averaging."""
+        """Theorem 1 with chi = 1, that of full averaging."""
         return cls._with_chi(constants, 7.0)
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """Theorem 1 without its 7s, with the least chi for which Nesterov's analysis holds then, between 1.4 and 2."""
+        """Theorem 1 without its 7s, for the least chi that Nesterov's analysis then allows, between 1.4 and 2."""
         return cls._with_chi(constants, least_chi(constants))
 
     @classmethod

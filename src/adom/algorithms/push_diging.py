@@ -1,4 +1,4 @@
-"""Push-DIGing: DIGing on directed graphs, with weights that every node learns about itself."""
+"""Push-DIGing: DIGing on directed graphs, corrected by a weight that every node computes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -7,7 +7,7 @@ from .base import Array, Constants, Gossip, Method, Number, Oracle
 
 
 class State(NamedTuple):
-    """State carried from round to round; v has one number a node, g is grad F(x)."""
+    """State carried from round to round; v has one number per node, g is grad F(x)."""
 
     x: Array
     v: Array
@@ -17,23 +17,23 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class PushDIGing(Method):
-    r"""Gradient tracking by a column-stochastic C(k) alone; what it does to sums, a weight at every node undoes.
+    r"""Gradient tracking with a column-stochastic C(k) alone; a weight at every node corrects its uneven averaging.
 
     .. math::
         u^{k+1} &= C(k) (v^k x^k - a s^k), \qquad v^{k+1} = C(k) v^k \qquad (1) \\
         x^{k+1} &= u^{k+1} / v^{k+1} \qquad (2) \\
         s^{k+1} &= C(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k) \qquad (3)
 
-    C_ij = 1 / (1 + out-degree of j) where j sends to i or i = j: a node has to know how many it sends to, and nothing
-    else. The weights ``v`` begin at 1 and sum to the number of nodes throughout; the rows of ``s`` sum to those of
-    grad F(x). Two vectors and one number travel in a round. An undirected graph is one in which every link goes both
+    C_ij = 1 / (1 + out-degree of j) where j sends to i or i = j, so a node needs to know only how many nodes it sends
+    to. The weights ``v`` start at 1 and sum to the number of nodes throughout; the rows of ``s`` sum to those of
+    grad F(x). Every link carries two vectors and one number per round. In an undirected graph every link goes both
     ways.
 
     Parameters
     ----------
     a : float
-        Positive step size, small enough; the source proves linear convergence below a bound with constants of push-sum
-        that are not known from mu, L and chi.
+        Positive step size, small enough. The source proves linear convergence below a bound with push-sum constants
+        that do not follow from mu, L and chi.
 
     References
     ----------
@@ -50,7 +50,7 @@ class PushDIGing(Method):
     name = "push-diging"
     title = "Push-DIGing"
     oracle = "primal"
-    vectors_per_round = 3  # one of them with one number a node
+    vectors_per_round = 3  # one of them is a single number per node
     needs = "windows"
     directed = True
     complexity = "linear; directed graphs, no closed form in chi"
@@ -68,9 +68,9 @@ class PushDIGing(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """The same times the least weight of a node in any round, by whose inverse what is pushed grows.
+        """a = v_min / (L chi^2) with v_min the least weight of any node in any round, since (2) divides by the weights.
 
-        The source's bound, far smaller, has more constants of push-sum, which mu, L and chi do not tell.
+        The source's bound is far smaller and has push-sum constants that do not follow from mu, L and chi.
         """
         return cls(a=cls.unit(constants).a * constants.least_weight)
 

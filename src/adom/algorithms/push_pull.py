@@ -16,23 +16,23 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class PushPull(Method):
-    r"""Iterates are pulled by a row-stochastic R(k), tracked gradients pushed by a column-stochastic C(k).
+    r"""Nodes pull iterates with a row-stochastic R(k) and push tracked gradients with a column-stochastic C(k).
 
     .. math::
         x^{k+1} &= R(k) (x^k - a s^k) \qquad (1) \\
         s^{k+1} &= C(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k) \qquad (2)
 
-    R keeps a consensus a consensus, C keeps the sum: the rows of ``s`` sum to those of grad F(x) throughout. Both are
-    built from the same directed graph, R_ij = 1 / (1 + in-degree of i) and C_ij = 1 / (1 + out-degree of j) where j
-    sends to i or i = j, so no node needs to know more than its own neighbours. An undirected graph is one in which
-    every link goes both ways. The source proves it on graphs that do not change, and for random gossip; a
-    close relative, TV-AB, is proved where graphs change (arXiv:1810.07393).
+    R preserves consensus and C preserves sums: the rows of ``s`` sum to those of grad F(x) throughout. Both are built
+    from the same directed graph, R_ij = 1 / (1 + in-degree of i) and C_ij = 1 / (1 + out-degree of j) where j sends to
+    i or i = j, so a node needs to know only its own neighbours. In an undirected graph every link goes both ways. The
+    source proves convergence on fixed graphs and for random gossip. A close relative, TV-AB, is proved on changing
+    graphs (arXiv:1810.07393).
 
     Parameters
     ----------
     a : float
-        Positive step size, small enough; the source proves linear convergence below a bound in terms of the two
-        matrices' contraction in their own norms, which has no closed form in mu, L and chi.
+        Positive step size, small enough. The source proves linear convergence below a bound that depends on how each
+        matrix contracts in its own norm; it has no closed form in mu, L and chi.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""SONATA: gradient tracking in which a step moves before it is averaged, in one round."""
+"""SONATA: gradient tracking that descends before it averages, in one round."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -16,16 +16,16 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class SONATA(Method):
-    r"""Every node descends along its estimate of the average gradient, and then averages where it has come to.
+    r"""Every node descends along its estimate of the average gradient, then averages the result with its neighbours.
 
     .. math::
         x^{k+1} &= M(k) (x^k - a s^k) \qquad (1) \\
         s^{k+1} &= M(k) s^k + \nabla F(x^{k+1}) - \nabla F(x^k) \qquad (2)
 
-    with M = I - W / lambda_max. ``s`` tracks the average gradient: its rows sum to those of grad F(x) throughout. It is
-    NEXT and SONATA with local functions replaced by their tangents, and stands between DIGing, which averages x before
-    it descends, and Aug-DGM, which averages the differences of gradients too. So does the recursion whose rate the
-    first source proves; this one is that of the others.
+    with M = I - W / lambda_max. ``s`` tracks the average gradient: its rows sum to those of grad F(x) throughout. This
+    is NEXT and SONATA with local functions replaced by their tangents. It lies between DIGing, which averages x before
+    it descends, and Aug-DGM, which also averages the gradient differences. The first source proves the rate of another
+    such recursion; the form here is that of the other sources.
 
     Parameters
     ----------

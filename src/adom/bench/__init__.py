@@ -1,1 +1,1 @@
-"""`adom bench`: a fixed suite of problems and networks, all methods on it, and what others submit for theirs."""
+"""`adom bench`: run all methods on a fixed suite of problems and networks; compare with results of others."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COSTS = {"rounds": "rounds_to_target", "floats sent": "floats_sent_to_target"}
-"""Costs that are ranked."""
+"""Costs by which methods are ranked."""
 
 
 def tables(records: Sequence[Record]) -> dict[str, "pd.DataFrame"]:
-    """Return the runs of every protocol as a long table, the protocols in their order."""
+    """Return the runs of every protocol as a long table, with protocols in order of appearance."""
     import pandas as pd
 
     whole = pd.DataFrame([record.model_dump() for record in records])
@@ -55,7 +55,7 @@ def content(
 
 
 def _section(protocol: str, table: "pd.DataFrame", first: int) -> list[str]:
-    """Return places for profiles, of which `first` is the number of the first, ranks and costs of one protocol."""
+    """Return HTML for one protocol: placeholders for profiles, numbered from `first` on, then ranks and costs."""
     parts = [f"<h3>Parameters {escaped(protocol)}</h3>", '<div class="profiles">']
     for number, cost in enumerate(COSTS, first):
         parts.append(f'<div><h4>Profile by {cost}</h4><div id="profile-{number}" class="plot" role="img"></div></div>')
@@ -74,7 +74,7 @@ def _section(protocol: str, table: "pd.DataFrame", first: int) -> list[str]:
 
 
 def _profile(table: "pd.DataFrame", cost: str, protocol: str) -> Profile:
-    """Return the performance profile by a cost, of every method where it rises."""
+    """Return the performance profile by a cost, with only those points at which a method's curve rises."""
     found = performance_profile(table, COSTS[cost])
     ratios, curves = found.index.to_numpy(dtype=float), {}
     for name in found.columns:
@@ -88,7 +88,7 @@ def _profile(table: "pd.DataFrame", cost: str, protocol: str) -> Profile:
 
 
 def _refused(table: "pd.DataFrame") -> list[str]:
-    """Return which methods did not run on which pairs, and why."""
+    """Return HTML that says which methods did not run on which pairs, and why."""
     lines = []
     for (method, reason), rows in table[table["status"] == "refused"].groupby(["method", "reason"], sort=False):
         pairs = ", ".join(
@@ -99,7 +99,7 @@ def _refused(table: "pd.DataFrame") -> list[str]:
 
 
 def shown_ranks(found: "pd.DataFrame", cost: str) -> Table:
-    """Return a table of ranks as people read it."""
+    """Return a table of ranks formatted for reading."""
     heads = ["method", "mean rank", "first", "reached", "of", f"median {cost}", f"{cost} / best (median)"]
     rows = [
         [str(m), f"{rank:.2f}", str(first), str(reached), str(of), format_short(median), format_short(over)]

@@ -1,4 +1,4 @@
-"""The file of results that a benchmark leaves, and that others submit: what it holds, and what is refused."""
+"""The file of results that a benchmark writes and others submit: its schema and its checks."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from . import suite
 
 STATUSES = Literal["converged", "max_rounds", "diverged", "growing", "stalled", "refused"]
 RESULTS = "results.json"
-"""The name of the file."""
+"""Name of the file of results."""
 NEARLY = 1 + 1e-9
-"""What rounding may add to an error at the target."""
+"""Factor by which an error may exceed the target through rounding."""
 
 
 def _line(name: str) -> str:
@@ -32,7 +32,7 @@ Cost = Annotated[FiniteFloat, Field(ge=1)] | None
 
 
 class Record(BaseModel):
-    """One run: who solved what, how it ended, and what it cost to reach the target; null where it was not reached."""
+    """One run: what was solved by which method, how it ended, and its costs to reach the target, null if it did not."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -70,7 +70,7 @@ class Record(BaseModel):
         return self
 
     def check(self, rounds: int, target: float) -> None:
-        """Refuse a run that contradicts the budget and the target; one that has reached the target keeps to it."""
+        """Refuse a run that contradicts the budget or the target; a run that reached the target must end there."""
         where = f"{self.method} with {self.protocol} on {self.problem} on {self.network}"
         error, reached = self.relative_error, self.rounds_to_target is not None
         if self.rounds > rounds:
@@ -113,7 +113,7 @@ class Submission(BaseModel):
 
 
 def read(path: Path) -> Submission:
-    """Read a file of results; refuse what the schema does."""
+    """Read a file of results and check it against the schema."""
     try:
         return Submission.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -140,7 +140,7 @@ def schema() -> str:
 
 
 def check_alike(quick: bool, others: Sequence[tuple[str, Submission]]) -> None:
-    """Refuse results of the other version of the suite."""
+    """Refuse results of the quick version beside those of the full one, and the reverse."""
     for source, submission in others:
         if submission.quick != quick:
             version = "quick" if submission.quick else "full"
@@ -148,7 +148,7 @@ def check_alike(quick: bool, others: Sequence[tuple[str, Submission]]) -> None:
 
 
 def called(path: Path) -> str:
-    """Return what the results of a file are called: after it, or after its folder where it has its usual name.
+    """Return a name for the results in a file: that of the file, or of its folder if the file has its default name.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def called(path: Path) -> str:
 
 
 def together(own: Submission, others: Sequence[tuple[str, Submission]]) -> list[Record]:
-    """Return the records of all files; a method whose name is taken is called after its file too."""
+    """Return the records of all files; the name of a file is added to a method whose name is taken."""
     records, taken = list(own.runs), {record.method for record in own.runs}
     for source, submission in others:
         called: dict[str, str] = {}
@@ -171,6 +171,6 @@ def together(own: Submission, others: Sequence[tuple[str, Submission]]) -> list[
 
 
 def _names(name: str, source: str) -> Iterator[str]:
-    """Give a method's name, the same with its file, and then with numbers."""
+    """Yield a method's name, then with its file added, then with the file and a number."""
     yield from (name, f"{name} ({source})")
     yield from (f"{name} ({source} {number})" for number in count(2))

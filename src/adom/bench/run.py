@@ -1,4 +1,4 @@
-"""`bench`: run the suite, or what is left of it, and write its file of results and its page."""
+"""`bench`: run the suite, or what remains of it, and write the file of results and the page."""
 
 import os
 import time
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PROTOCOLS = (AUTO, "theory")
-"""Ways to choose parameters that are run."""
+"""Ways to choose parameters that run by default."""
 PAGE = "bench.html"
-"""The page that is written beside the file of results."""
+"""Name of the page beside the file of results."""
 SECONDS = 1.0
 """About how long a run takes on one core."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What `bench` leaves.
+    """The result of `bench`.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Benchmark:
     files : list of Path
         The file of results and the page.
     notes : list of str
-        What was left out.
+        What was run, left out and added.
     lost : dict
         Key of a job that could not be done -> how its process ended.
     seconds : float
@@ -59,7 +59,7 @@ class Benchmark:
 
 
 def suite_methods() -> list[str]:
-    """Return the methods that are run unless others are asked for: all that gossip over links both ways."""
+    """Return the methods that run by default: all that gossip over undirected links."""
     return [name for name in METHODS if not method_class(name).directed and method_class(name).needs != "complete"]
 
 
@@ -74,26 +74,27 @@ def bench(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Benchmark:
-    """Run methods on the suite; every run is kept at once, and the same call goes on where it was left.
+    """Run methods on the suite; every run is saved at once, and the same call again runs only what is missing.
 
     Parameters
     ----------
     methods : sequence of str, optional
-        Names, or module:Class; by default all that gossip over links both ways.
+        Names, or module:Class; by default all that gossip over undirected links.
     quick : bool
-        Three pairs with a smaller budget.
+        Whether to run only three pairs with a smaller budget.
     folder : path
     protocols : sequence of str
-        Of "auto", "theory" and "unit".
+        One or more of "auto", "theory" and "unit".
     add : sequence of paths
-        Files of results of others, put beside these runs.
+        Files of results of others to compare with.
     fresh : bool
-        Remove what the folder holds. Without it a folder with results that these would not contain is refused.
+        Whether to remove an earlier benchmark from the folder. Otherwise a folder with results that this benchmark
+        does not include is refused.
     workers : int, optional
-        Processes of one thread each; by default one a core. A GPU is used where the environment asks for it
-        (``JAX_PLATFORMS=cuda``), by a single process unless more are wanted.
+        Number of processes, of one thread each; by default one per core. A GPU is used if the environment asks for it
+        (``JAX_PLATFORMS=cuda``), then with one process by default.
     progress : bool, optional
-        A progress bar; by default on a terminal, and otherwise a line from time to time.
+        Whether to show a progress bar; by default on a terminal. Without it, a line is printed from time to time.
     """
     began = time.perf_counter()
     page.check()
@@ -135,7 +136,7 @@ def bench(
 
 
 def _units(jobs: Sequence[Job]) -> list[WorkUnit]:
-    """Put the runs of one method together: they share compiled programs."""
+    """Group the runs of one method and protocol, which share compiled programs."""
     units: dict[tuple[str, str], WorkUnit] = {}
     for job in jobs:
         unit = units.setdefault((job.method, job.protocol), WorkUnit())
@@ -158,14 +159,14 @@ def _check_distinct(methods: Sequence[str], protocols: Sequence[str]) -> None:
 
 
 def _clear(target: Path) -> None:
-    """Remove what a benchmark has left in a folder."""
+    """Remove the files of a benchmark from a folder."""
     runs = [path for path in (target / "results").glob("*--*--*") if path.suffix in (".npz", ".json")]
     for path in (*runs, target / RESULTS, target / PAGE):
         path.unlink(missing_ok=True)
 
 
 def _check_contains(target: Path, jobs: Sequence[Job], quick: bool) -> None:
-    """Refuse to put a smaller benchmark in the place of a larger one; a quick one makes room for the whole suite."""
+    """Refuse to replace results of runs that are not among these jobs; the full suite may replace a quick one."""
     try:
         earlier = read(target / RESULTS)
     except InputError:  # there is none, or it is of another version, or damaged

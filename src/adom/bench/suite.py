@@ -1,7 +1,7 @@
 """The suite: twelve problems, twelve networks, and the pairs of them that are run.
 
-All have twenty nodes. Nothing here changes within a version: a new problem, network, pair, budget or target makes a new
-one, and results of different versions are never put together.
+All have twenty nodes. Nothing here changes within a version: a new problem, network, pair, budget or target needs a new
+version, and results of different versions are never combined.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ VERSION = "1"
 NODES = 20
 SEED = 1
 SAMPLES = 1000
-"""Samples of a data set, over all nodes."""
+"""Number of samples of a data set, over all nodes."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of the suite is run: pairs, the budget of rounds, and the squared error to reach, over its start."""
+    """Extent of a benchmark: pairs, the budget of rounds, and the squared error to reach, relative to the start."""
 
     pairs: tuple[tuple[str, str], ...]
     rounds: int
@@ -33,7 +33,7 @@ class Scale:
 
 
 def _quadratic(kappa: float, *, alike: bool = False, dim: int = 20) -> Problem:
-    """Return f_i with eigenvalues from 1 to kappa, and axes of their own or nearly the same function at every node."""
+    """Return f_i with eigenvalues from 1 to kappa: with different axes, or nearly equal ones if `alike`."""
     from ..problems.quadratic import Quadratic
 
     rng = np.random.default_rng(SEED)
@@ -75,7 +75,7 @@ def _softmax(l2: float, dim: int = 10, classes: int = 3) -> Problem:
 
 
 def _samples(data: str, dim: int) -> tuple[Any, np.ndarray]:
-    """Return drawn samples, or some of a data set."""
+    """Return synthetic samples, or a random subset of a data set."""
     if data == "synthetic":
         from ..data.synthetic import classification
 
@@ -88,7 +88,7 @@ def _samples(data: str, dim: int) -> tuple[Any, np.ndarray]:
 
 
 def _gatherings() -> Network:
-    """Return a network of contacts: in every round the nodes meet in five groups, others each time."""
+    """Return a network of contacts: in every round the nodes meet in five new random groups."""
     rng = np.random.default_rng(SEED)
     groups = [rng.permutation(NODES).reshape(5, -1) for _ in range(60)]
     rows = [
@@ -111,9 +111,9 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "w6a": partial(_logistic, "w6a", 1000.0),
     "ijcnn1": partial(_logistic, "ijcnn1", 1000.0),
 }
-"""Name -> how it is made."""
+"""Name -> function that makes it."""
 DATA = ("a6a", "w6a", "ijcnn1")
-"""Problems on data sets that have to be fetched."""
+"""Problems on data sets that must be downloaded."""
 NETWORKS: dict[str, Callable[[], Network]] = {
     "ring": partial(networks.ring, NODES),
     "star": partial(networks.star, NODES),
@@ -128,11 +128,11 @@ NETWORKS: dict[str, Callable[[], Network]] = {
     "contacts": _gatherings,
     "lossy": lambda: networks.lossy(networks.geometric(NODES, 0.7, graphs=50, seed=SEED), one_way=0.2, seed=SEED),
 }
-"""Name -> how it is made."""
+"""Name -> function that makes it."""
 
 
 def _pairs() -> tuple[tuple[str, str], ...]:
-    """Return two networks for every problem, and so two problems for every network."""
+    """Return pairs of problem and network: two for every problem, and two for every network."""
     wires = list(NETWORKS)
     return tuple(
         (problem, wires[(place + step) % len(wires)]) for place, problem in enumerate(PROBLEMS) for step in (0, 5)
@@ -158,7 +158,7 @@ def network(name: str) -> Network:
 
 
 def missing() -> dict[str, str]:
-    """Return the problems whose data are not at hand, each with a remedy."""
+    """Return the problems whose data are missing, each with a remedy."""
     from ..data import state
 
     left = {name: state(name) for name in DATA}

@@ -1,4 +1,4 @@
-"""One run of a benchmark: a job as data, and how a process does it."""
+"""One run of a benchmark: the job as data, and the functions that run it and read its outcome."""
 
 import hashlib
 import inspect
@@ -30,10 +30,10 @@ from . import suite
 from .records import Record
 
 RECORDS = 200
-"""Records that a run leaves at most."""
+"""Maximum number of records that are saved of a run."""
 CHIS = tuple(10 ** (exponent / 4) for exponent in range(17))
 KAPPAS = (1.5, 10.0, 79.0, 1000.0, 10000.0)
-"""Condition numbers of networks and functions at which formulas for parameters are told apart."""
+"""Condition numbers of networks and functions at which formulas for parameters are compared."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Job:
     protocol: str
     rounds: int
     target: float
-    code: str = field(default="", repr=False)  # digest of a file of one's own
+    code: str = field(default="", repr=False)  # digest of a user's own method, see `code_of`
     on: str = "cpu"
 
     @cached_property
     def key(self) -> str:
-        """The name of its file: everything that determines the run, so that a run of something else is not found."""
+        """The name of its file, with a digest of everything that determines the run."""
         content = {**asdict(self), "suite": suite.VERSION, "version": __version__}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
         return f"{self.problem}--{self.network}--{self.label}--{self.protocol}--{digest}"
@@ -68,14 +68,14 @@ def label_of(method: str) -> str:
 
 
 def loaded(method: str) -> type[Method]:
-    """Return the class of a method's name, or of module:Class."""
+    """Return the class of a method given by name or as module:Class."""
     module, _, name = method.rpartition(":")
     found: type[Method] = getattr(import_module(module), name) if module else method_class(method)
     return found
 
 
 def check_own(method: str, protocols: Sequence[str]) -> None:
-    """Refuse a method of one's own that cannot run anywhere; what fails in its code comes through."""
+    """Refuse a user's own method that cannot run anywhere; errors in its code propagate."""
     if ":" not in method:
         return
     cls = loaded(method)
@@ -85,16 +85,16 @@ def check_own(method: str, protocols: Sequence[str]) -> None:
         formula = "unit" if protocol == "unit" else "theory"
         try:
             method = getattr(cls, formula)(Constants(1.0, 100.0, 0.1, 1.0, suite.NODES))
-        except InputError:  # which may be for these constants alone
+        except InputError:  # possibly for these constants only
             continue
         check_made(cls, formula, method)
 
 
 def code_of(method: str) -> str:
-    """Return a digest of what a method of one's own computes; "" for others.
+    """Return a digest of what a user's own method computes; "" for other methods.
 
-    It is of the program of a step, whatever files that is made of; of the parameters that its formulas give; and of its
-    own file, for all else that it says. Runs of a method with code that no digest can hold are never found again.
+    It covers the program of a step, whatever files its code is in; the parameters that its formulas give; and the
+    source of its module, for everything else. If no digest can identify its code, its runs are never reused.
     """
     if ":" not in method:
         return ""
@@ -107,7 +107,7 @@ def code_of(method: str) -> str:
 
 
 def _parameters(make: Callable[[Constants], Method], chi: float, kappa: float) -> dict[str, float] | str:
-    """Return the parameters that a formula gives, or why it gives none: then no run with it will."""
+    """Return the parameters that a formula gives, or the error that it raises."""
     try:
         return make(Constants(1.0, kappa, 1 / chi, 1.0, suite.NODES)).parameters()
     except Exception as error:
@@ -115,13 +115,13 @@ def _parameters(make: Callable[[Constants], Method], chi: float, kappa: float) -
 
 
 def do_unit(unit: WorkUnit, folder: Path, *_: Any) -> None:
-    """Do the jobs of a unit, each of which leaves a file."""
+    """Run the jobs of a unit; each writes a file."""
     for job in unit.jobs:
         do_job(job, folder)
 
 
 def do_job(job: Job, folder: Path) -> None:
-    """Run a job and leave its file; one that cannot run leaves the reason."""
+    """Run a job and save its result, or the reason why it cannot run."""
     path = folder / "results" / job.key
     try:
         problem, network = suite.problem(job.problem), suite.network(job.network)
@@ -143,14 +143,14 @@ def do_job(job: Job, folder: Path) -> None:
 
 
 def _own_fault(error: Exception, method: str) -> str:
-    """Return in words what has failed in a method of one's own, "" if the error is not of its code."""
+    """Describe an error in the code of a user's own method; "" if it arose elsewhere."""
     at = place(error, files_of(loaded(method))) if ":" in method else ""
     return f"{method} fails: {in_words(error, at)}" if at else ""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job has left."""
+    """The outcome of a job."""
 
     job: Job
     result: Result | None = None
@@ -163,7 +163,7 @@ class Outcome:
 
     @property
     def record(self) -> Record:
-        """The row of the file of results."""
+        """The job's row in the file of results."""
         job = self.job
         about: dict[str, Any] = {"problem": job.problem, "network": job.network, "method": job.label}
         about["protocol"] = job.protocol
@@ -177,12 +177,12 @@ class Outcome:
 
 
 def known(value: float) -> float | None:
-    """Return a number; None where it is none, or beyond all bounds."""
+    """Return a number; None if it is NaN or infinite."""
     return float(value) if isfinite(value) else None
 
 
 def outcome(job: Job, folder: Path) -> Outcome:
-    """Read what a job has left; a damaged file counts as not there, and is removed."""
+    """Read the outcome of a job; a file that is damaged or of another job is removed and counts as missing."""
     run, refused = (folder / "results" / f"{job.key}.{suffix}" for suffix in ("npz", "json"))
     try:
         if refused.exists():

@@ -1,1 +1,1 @@
-"""The command `adom`: one file a command; heavy libraries are loaded by the command that needs them."""
+"""The command `adom`: one file per subcommand; each loads heavy libraries only when it needs them."""

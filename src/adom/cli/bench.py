@@ -1,4 +1,4 @@
-"""`adom bench`: the suite, all methods on it, and the files of others."""
+"""`adom bench`: rank methods on a fixed suite, also from the files of others."""
 
 from collections import Counter
 from pathlib import Path
@@ -101,7 +101,7 @@ def bench(
 
 
 def _methods(names: str | None, own: list[str] | None) -> list[str] | None:
-    """Return the methods that are asked for; None for all."""
+    """Return the requested methods; None for all."""
     chosen = None if names is None else [name_of(part.strip()) for part in names.split(",") if part.strip()]
     if own and chosen is None:
         from ..bench.run import suite_methods

@@ -1,4 +1,4 @@
-"""From settings to a network, a problem and parameters."""
+"""Build a network, a problem and parameters from settings."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..problems.base import Problem
 
 SAMPLES_ALIKE = "samples"
-"""What counts alike unless asked otherwise."""
+"""What has equal weight by default: samples, not nodes."""
 MOST_NUMBERS = 2**31
 """Limit on the size of synthetic data (16 GB)."""
 MOST_KAPPA = 1e15
@@ -33,7 +33,7 @@ def both(config: Config) -> "tuple[Network, Problem]":
     """Build the network and the problem on it, with a spinner on a terminal."""
     table = config.problem
     if table.nodes is not None and table.data is None and table.shards is None and table.own is None:
-        _check_synthetic(config, table.nodes)  # before a network is built, which may take its time
+        _check_synthetic(config, table.nodes)  # before building a network, which may take long
     if table.data is not None:
         check_file(table.data)
     with busy("building the network and the problem"):
@@ -72,7 +72,7 @@ def network(config: Config) -> "Network":
 
 
 def _with_channel(network: "Network", config: Config) -> "Network":
-    """Return the network with messages that are late, coarse, partial or noisy, if any are asked for."""
+    """Return the network with late, coarse, partial or noisy messages, if the settings ask for any."""
     from .. import networks
 
     table, seed = config.network, _seed(config)
@@ -89,7 +89,7 @@ def _with_channel(network: "Network", config: Config) -> "Network":
 
 
 def _with_loss(network: "Network", config: Config) -> "Network":
-    """Return the network with lost messages and nodes, if any are asked for."""
+    """Return the network with lost messages and nodes, if the settings ask for any."""
     from .. import networks
 
     table = config.network
@@ -195,7 +195,7 @@ def problem(config: Config, nodes: int) -> "Problem":
 
 
 def shards(config: Config) -> "Shards | NodeData":
-    """Return data in one file per node, none of them opened yet."""
+    """Return data in one file per node, without reading them."""
     from ..data.node_data import NodeData
     from ..data.shards import Shards
 
@@ -295,7 +295,7 @@ def check_run(
 ) -> Request:
     """Refuse a wrong request or wrong parameters before anything is built.
 
-    `texts` are parameters in place of the run's; unless `every` method must have them, their names are not checked.
+    `texts` are parameters to check in place of the run's; unless `every` method must have them, names go unchecked.
     """
     run = config.run
     for text in texts or (run.parameters,):

@@ -76,7 +76,7 @@ def _compare_one(settings: Config, methods: list[Any] | str | None, out: Path, *
     comparison = compare_methods(problem, network, methods, parameters, settings.run.oracle, **budget)
     assert isinstance(comparison, Comparison)
     if comparison.table["rounds_to_target"].isna().all():
-        comparison = replace(comparison, tol=None)  # compare by an error that one of them did reach
+        comparison = replace(comparison, tol=None)  # compare at an error that one of them reached
     for path in kept(out):  # with --fresh
         path.unlink(missing_ok=True)
     comparison.save(out)

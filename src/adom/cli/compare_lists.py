@@ -1,4 +1,4 @@
-"""What a comparison or a sweep runs over, as lists: methods, splits, networks, seeds and settings."""
+"""Lists that a comparison or a sweep runs over: methods, splits, networks, seeds and settings."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from .settings import CompareTable, SweepTable
 
 ALL = "all"
 NAMES = ("splits", "networks")
-"""Settings of a comparison that are names with commas."""
+"""Settings of a comparison that are comma-separated names."""
 
 
 def parts(text: str | None) -> list[str]:
-    """Return the names in a text with commas."""
+    """Return the names in a comma-separated text."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
@@ -36,7 +36,7 @@ def methods(text: str | None) -> list[str]:
 
 
 def uncovered(table: CompareTable | SweepTable, earlier: CompareTable | SweepTable) -> list[str]:
-    """Return the names of lists of an earlier table that ask for something that this one does not ask for.
+    """Return the names of the lists in which an earlier table has values that this one lacks.
 
     Examples
     --------

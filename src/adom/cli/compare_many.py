@@ -35,7 +35,7 @@ def compare_many(
     with runs_kept(settings, out, "compare", fresh=fresh):
         found = _run(settings, methods, ways, networks, out)
     if found.table["rounds_to_target"].isna().all():
-        found = replace(found, tol=None, rtol=None)  # compare by an error that one of them did reach
+        found = replace(found, tol=None, rtol=None)  # compare at an error that one of them reached
     found.save(out)
     names = {"table": "table.csv", "summary": "summary.csv", "latex": "table.tex", "figure": "comparison.png"}
     names |= {"profile": "profile.png"} if len(found.parts) > 1 else {}
@@ -51,7 +51,7 @@ def compare_many(
     else:
         output.lines(found, "")
         output.wrote(*files.values())
-    printed = not (json or latex)  # the text says the rest
+    printed = not (json or latex)  # the printed text has the rest
     said = output.INTERRUPTED if found.interrupted else ""
     return end({} if printed else found.skipped, "" if printed else found.outside, said)
 
@@ -68,7 +68,7 @@ def ways_of(settings: Config) -> list[str]:
 
 
 def networks_of(settings: Config, flags: Tables, config: Path | None) -> dict[str, Config]:
-    """Return the settings of each network: those of its kind, without those of the others."""
+    """Return the settings for each network, without those that only other kinds take."""
     if settings.compare.networks is None:
         return {str(settings.network.kind): settings}
     found = {}

@@ -1,4 +1,4 @@
-"""Output that all comparisons share: a table in LaTeX, and which methods did not run."""
+"""Output shared by all comparisons: a table in LaTeX, and which methods did not run."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def print_latex(text: str, out: Path) -> None:
 
 
 def end(skipped: dict[str, str], outside: str, interrupted: str) -> int:
-    """Say which methods did not run, which ran outside of their proofs, and of Ctrl-C; return the exit code."""
+    """Report methods that did not run or ran outside of their proofs, and Ctrl-C; return the exit code."""
     reasons: dict[str, list[str]] = {}
     for label, reason in skipped.items():
         reasons.setdefault(reason, []).append(label)

@@ -1,4 +1,4 @@
-"""Completion by the shell: values of options, and the script that a shell loads."""
+"""Shell completion: values of options, and the script that a shell loads."""
 
 import os
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from .settings import Values
 SHELLS = ("bash", "zsh", "fish")
 INSTALL, SHOW = "--install-completion", "--show-completion"
 VARIABLE = "_ADOM_COMPLETE"
-"""Set where a shell asks for completions."""
+"""Variable that a shell sets to ask for completions."""
 Completer = Callable[[str], list[str]]
 
 
 def one_of(values: Values) -> Completer:
-    """Complete one value."""
+    """Return a completer of one value."""
 
     def complete(incomplete: str) -> list[str]:
         return [value for value in (values() if callable(values) else values) if value.startswith(incomplete)]
@@ -25,7 +25,7 @@ def one_of(values: Values) -> Completer:
 
 
 def several_of(values: Values) -> Completer:
-    """Complete the last of several values that are separated by commas, each at most once.
+    """Return a completer of the last of several comma-separated values, each given at most once.
 
     Examples
     --------
@@ -53,13 +53,13 @@ def offer(option: str, shell: str) -> str:
         return str(_typer().get_completion_script(**names))
     try:
         _, path = _typer().install(**names)
-    except (OSError, RuntimeError) as error:  # the latter where there is no home
+    except (OSError, RuntimeError) as error:  # the latter if there is no home folder
         raise InputError(f"cannot install completion for {shell}: {error}; `adom {SHOW} {shell}` prints it") from None
     return f"wrote\n  {path}\nnew shells complete `adom` by the Tab key"
 
 
 def present_shell() -> str:
-    """Return the name of the shell that called, "" where it is unknown."""
+    """Return the name of the calling shell, "" if it is unknown."""
     import shellingham  # type: ignore[import-untyped]  # installed with typer
 
     try:
@@ -74,6 +74,6 @@ def prepare() -> None:
 
 
 def _typer() -> Any:
-    from typer import completion  # loaded late
+    from typer import completion  # slow to load
 
     return completion

@@ -104,9 +104,9 @@ def _mistake(file: Path, error: Exception) -> str:
 
 
 def _read_lists(file: Path, compare: dict[str, Any], sweep: dict[str, Any]) -> None:
-    """Take methods as a list or as text with commas in both tables, and a single value for a sweep's list.
+    """Accept methods as a list or as comma-separated text in both tables, and a single value for a sweep's list.
 
-    A number of seeds stands for that many, as in a comparison.
+    A number n of seeds means seeds 0 to n - 1.
     """
     methods = compare.get("methods")
     if isinstance(methods, list) and all(isinstance(name, str) for name in methods):
@@ -126,7 +126,7 @@ def _read_lists(file: Path, compare: dict[str, Any], sweep: dict[str, Any]) -> N
 
 
 def _remedy(file: Path) -> str:
-    """Suggest the option that was meant by a word that was taken for a file of settings."""
+    """Suggest the option that was meant when a word was taken for a file of settings."""
     name = str(file)
     taken = "was taken for a file of settings: give"
     for option, known in (("--network", [*KINDS]), ("--method, or --methods to compare", [*METHODS])):
@@ -189,7 +189,7 @@ def _path(path: str, file: Path | None) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML writes it.
+    """Return a value as text in TOML.
 
     Examples
     --------

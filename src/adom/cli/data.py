@@ -54,7 +54,7 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
 
 
 def _check() -> dict[str, Any]:
-    """Compare the paper's figures with those of the files."""
+    """Compare the paper's numbers with those of the files."""
     from ..data.infectious import PAPER_CHI, readings
     from ..data.samples import table2
     from . import output

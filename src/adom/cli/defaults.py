@@ -12,7 +12,7 @@ from .settings import KINDS, SETTINGS, Config, Tables
 
 
 class UserSettings(NamedTuple):
-    """Settings given by options and a file together, and those given by options."""
+    """The user's settings: those from options and a file together, and those from options."""
 
     tables: Tables
     flags: Tables
@@ -51,7 +51,7 @@ def belonging(text: str) -> set[str]:
 
 
 def allowed(text: str, *, failing: bool) -> set[str]:
-    """Return the settings that networks of these kinds take, whose links may fail."""
+    """Return the settings that networks of these kinds take; `failing` says whether links may fail."""
     return common() | belonging(text) | ({"graphs", "repair"} if failing else set())
 
 
@@ -69,7 +69,7 @@ def check_network(given: UserSettings, text: str, names: Collection[str]) -> Non
 
 
 def check_lists(settings: Config, flags: Tables) -> None:
-    """Refuse options of a comparison in whose place it has a list."""
+    """Refuse options that have no effect beside the lists of a comparison."""
     tables = {table: {name: v for name, v in each.items() if v is not None} for table, each in asdict(settings).items()}
     given, lists = UserSettings(tables, flags), tables["compare"]
     for listed, table, name in (("networks", "network", "kind"), ("splits", "problem", "split")):
@@ -136,7 +136,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
 
 
 def _fitting(problem: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Return those defaults that a problem takes; one of the user's own, those that it cannot do without."""
+    """Return the defaults that a problem takes; for the user's own problem, those that it requires."""
     fit = ("nodes", "kappa") if "data" in problem else tuple(defaults)
     if "own" in problem:
         from .own_code import required
@@ -148,11 +148,11 @@ def _fitting(problem: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any
 
 
 def _check_rivals(given: UserSettings) -> None:
-    """Refuse settings that exclude each other, and those that need another one."""
+    """Refuse settings that exclude each other, and settings that need a missing one."""
     problem, network = given.tables["problem"], given.tables["network"]
     rivals = [("problem", *pair, problem) for pair in combinations(("kappa", "l2", "C", "alpha"), 2)]
     rivals += [("run", "tol", "rtol", given.flags.get("run", {}))]
-    if "waypoint" not in str(network.get("kind", "")):  # which takes a radius beside geometric's chi
+    if "waypoint" not in str(network.get("kind", "")):  # waypoint takes a radius beside geometric's chi
         rivals.append(("network", "radius", "chi", network))
     for table, name, rival, values in rivals:
         if {name, rival} <= values.keys():
@@ -181,7 +181,7 @@ def _check_rivals(given: UserSettings) -> None:
 
 
 def _check_engine(given: UserSettings) -> None:
-    """Refuse settings of engine mpi with another engine, and those that need another one."""
+    """Refuse settings of engine mpi with another engine, and settings that need a missing one."""
     mpi, run = given.tables["mpi"], given.tables["run"]
     engine = run.get("engine", "local")
     if mpi and engine != "mpi":
@@ -196,11 +196,11 @@ def _check_engine(given: UserSettings) -> None:
 
 
 NOT_OWN = ("data", "shards", "label", "C", "count", "model", "scale", "memory", "bare", "alpha")
-"""Settings that no problem of the user's own takes."""
+"""Settings that the user's own problems do not take."""
 APART = ("model", "scale", "memory", "bare", "alpha")
-"""Settings of models that are fitted to data that lie apart."""
+"""Settings that only shards of `adom shard` take."""
 LONG: dict[str, Any] = {"rounds": 200_000, "record_every": 10}
-"""Settings of a run that ends when the nodes agree that it is over."""
+"""Defaults for runs on such shards, which end when the nodes agree."""
 
 
 def lie_apart(folder: str) -> bool:
@@ -212,7 +212,7 @@ def lie_apart(folder: str) -> bool:
 
 
 def _fill_from_nodes(given: UserSettings) -> None:
-    """Take the number of nodes from shards that lie apart, unless more of them are elsewhere."""
+    """Fill in the number of nodes from the shards here, unless it is given, and `LONG`."""
     from ..data.node_data import NodeData
 
     problem, run = given.tables["problem"], given.tables["run"]
@@ -232,7 +232,7 @@ def _fill_from_nodes(given: UserSettings) -> None:
 
 
 def _fill_from_shards(given: UserSettings) -> None:
-    """Take the number of nodes from the shards, and refuse settings that they bring themselves."""
+    """Set the number of nodes from the shards of `adom split`; refuse settings that these shards fix."""
     from ..data.shards import Shards
 
     problem = given.tables["problem"]
@@ -257,7 +257,7 @@ def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> Non
     """Choose radius and probability for graphs that are connected more often than not."""
     spread = math.log(nodes) / nodes if nodes > 1 else 1.0
     if "geometric" in chosen and "radius" not in network:
-        network.setdefault("chi", min(30.0, float(nodes)) if nodes > 2 else 1.0)  # few nodes reach no more
+        network.setdefault("chi", min(30.0, float(nodes)) if nodes > 2 else 1.0)  # few nodes cannot reach 30
     if "waypoint" in chosen:
         network.setdefault("radius", round(2 * math.sqrt(spread / math.pi), 6))
         network.setdefault("speed", 0.02)

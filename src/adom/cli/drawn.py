@@ -1,4 +1,4 @@
-"""Problems and networks of the command line as functions of the seed, where a seed draws them."""
+"""Problems and networks of the command line, as functions of the seed if a seed draws them."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from .settings import Config
 
 DRAWN = ("shuffled", "dirichlet")
-"""Splits that a seed draws."""
+"""Splits that depend on the seed."""
 
 
 def networks_by_seed(by_name: dict[str, Config], *, drawn: bool) -> dict[str, Any]:
-    """Return networks, as functions of the seed where they are drawn and have no seed of their own."""
+    """Return the networks by name, with `drawn` as functions of the seed, which one with its own seed ignores."""
     from . import output
 
     with output.busy("building the networks"):
@@ -18,7 +18,7 @@ def networks_by_seed(by_name: dict[str, Config], *, drawn: bool) -> dict[str, An
 
 
 def problem_by_seed(config: Config, network: Any, *, drawn: bool, ways: bool = False) -> Any:
-    """Return the problem on a network, as a function of the seed where it is drawn; with `ways`, of the split too."""
+    """Return the problem on a network, as a function of the seed if that draws it; with `ways`, of the split too."""
     from . import build, output
 
     given = config.problem
@@ -39,4 +39,4 @@ def _network(config: Config, *, drawn: bool) -> Any:
     if drawn and config.network.seed is None:
         return lambda seed: build.network(replace(config, network=replace(config.network, seed=seed)))
     network = build.network(config)
-    return (lambda _: network) if drawn else network  # by itself it would be drawn again with every seed
+    return (lambda _: network) if drawn else network  # a bare network would be drawn again with every seed

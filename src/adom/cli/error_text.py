@@ -23,7 +23,7 @@ def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
         about = (parameter.help or "").rstrip(".")
         about = about if about[:2].isupper() else about[:1].lower() + about[1:]
         return f"missing {_name(parameter)}: {about}; {where} --help has an example"
-    if kind == "BadParameter" and error.message.startswith("--"):  # our own parser's words
+    if kind == "BadParameter" and error.message.startswith("--"):  # a message of our own parser
         return str(error.message)
     message = error.format_message().rstrip(".")
     closed = re.search(r"[Pp]ath '(.*)' is not readable", message)
@@ -60,11 +60,11 @@ PYTHON = (
         "take --split shuffled, synthetic data, or a network that is drawn, without --network-seed",
     ),
 )
-"""Remedies that the library words for Python, and their names on the command line."""
+"""Remedies in the library's messages, as patterns, and their wording for the command line."""
 
 
 def in_flags(message: str) -> str:
-    """Return a message of the library with its remedy as the command line has it.
+    """Return a message of the library with its remedy reworded for the command line.
 
     Examples
     --------

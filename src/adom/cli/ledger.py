@@ -62,7 +62,7 @@ def ledger(
 
 
 def print_claims(ledger: "Ledger", full: bool) -> None:
-    """Print each claim of a ledger as a line of words with its verdicts, with `full` also the evidence."""
+    """Print each claim of a ledger with its verdicts, and with `full` also the evidence."""
     from .output import lines, wrapped
 
     for claim, group in groupby(ledger.entries, key=lambda entry: entry.claim):

@@ -1,4 +1,4 @@
-"""The command `adom`: its commands, and how bad input, Ctrl-C and bugs end it."""
+"""The command `adom`: its subcommands, and how it ends on bad input, Ctrl-C and bugs."""
 
 import atexit
 import errno
@@ -93,7 +93,7 @@ EXAMPLES = {
     swarm: "adom swarm --agents 8 --seconds 30 --page 8080",
     agent: "adom agent node-a.toml --tol 1e-8   or, for certificates: adom agent keys node-a node-b",
 }
-"""A call that works, for the help of every command."""
+"""An example call of every command, for its help."""
 
 
 class EndError(Exception):
@@ -106,14 +106,14 @@ class EndError(Exception):
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """Give Ctrl-C and a closed pipe our exit codes, before typer gives them its own; explain errors of own code."""
+    """Give Ctrl-C and a closed pipe our exit codes, not typer's; explain errors in the user's own code."""
     try:
         yield
     except KeyboardInterrupt:
         raise EndError(Exit.INTERRUPTED, "interrupted") from None
     except BrokenPipeError:
         raise EndError(Exit.UNREAD) from None
-    except SystemExit as end:  # by which rich answers a broken pipe
+    except SystemExit as end:  # rich raises it on a broken pipe
         if isinstance(end.__context__, BrokenPipeError):
             raise EndError(Exit.UNREAD) from None
         raise
@@ -183,7 +183,7 @@ class OneLine(Help, TyperGroup):
         return code
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Handle the options of completion, which may be followed by the name of a shell; parse the rest."""
+        """Handle the completion options, each with an optional name of a shell; parse the rest."""
         if args and args[0] in (INSTALL, SHOW) and not context.resilient_parsing:
             print(completion.offer(args[0], args[1] if len(args) > 1 else completion.present_shell()))
             raise typer.Exit
@@ -218,12 +218,12 @@ TROUBLES = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
     *(errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ELOOP),
 )
-"""Errors of the machine that are not bugs of ours."""
+"""Errors of the system that are not bugs in adom."""
 
 
 def _refuse(message: str, of_all_ranks: bool = False) -> int:
     rank = ranks.rank()
-    if rank and not of_all_ranks:  # rank 0 prints the same, unless this rank alone has the trouble
+    if rank and not of_all_ranks:  # rank 0 prints the same, unless this rank alone fails
         time.sleep(1.0)
         message = f"rank {rank}: {message}"
     if not (rank and of_all_ranks):
@@ -234,7 +234,7 @@ def _refuse(message: str, of_all_ranks: bool = False) -> int:
 app = typer.Typer(
     name="adom",
     cls=OneLine,
-    add_completion=False,  # typer's takes no name of a shell; see completion.py
+    add_completion=False,  # typer's own takes no name of a shell; see completion.py
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: " + "; ".join(f"{code.value} {words}" for code, words in MEANING.items()) + ".",
@@ -272,8 +272,8 @@ def start(
 
 def run() -> None:
     """Run the command line; the entry point of the installed command."""
-    gc.set_threshold(100_000)  # loading modules makes many objects that stay
-    atexit.register(gc.freeze)  # so that the last collections, as the process ends, have nothing to walk over
+    gc.set_threshold(100_000)  # imports make many objects that stay
+    atexit.register(gc.freeze)  # so that the collections at exit have nothing to traverse
     ranks.prepare()
     output.prepare_streams()
     output.plain_warnings(quiet=bool(ranks.rank()))

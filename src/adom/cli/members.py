@@ -1,4 +1,4 @@
-"""Runs that a command keeps in a folder, one file each, to go on where it was ended."""
+"""Runs that a command saves in a folder, one file each, so that it can resume."""
 
 import re
 import shutil
@@ -17,9 +17,9 @@ MEMBERS = "members"
 """Folder of the runs, beside the table and config.toml."""
 FRESH = "take another --out, or --fresh to remove them"
 EARLIER = ".earlier"
-"""Folder in it of the runs that `--fresh` is to remove, until the command has not been refused."""
+"""Folder inside `MEMBERS` for the runs that `--fresh` removes, once the command is sure not to be refused."""
 NAMED = 4
-"""The most differences that are named."""
+"""The most differing settings to name."""
 
 
 def kept(out: Path) -> list[Path]:
@@ -29,9 +29,9 @@ def kept(out: Path) -> list[Path]:
 
 @contextmanager
 def runs_kept(settings: Config, out: Path, command: str, *, fresh: bool) -> Iterator[None]:
-    """Write config.toml, which says whose runs the folder holds; refuse it if these are not all among those asked for.
+    """Write the settings to the folder's config.toml; refuse a folder with runs that they do not cover.
 
-    With `fresh` they are removed instead. A command that is refused changes neither runs nor settings.
+    With `fresh`, the folder's runs are removed instead. A refused command changes neither runs nor settings.
     """
     from .config import write_toml
 
@@ -61,19 +61,19 @@ def runs_kept(settings: Config, out: Path, command: str, *, fresh: bool) -> Iter
 
 
 def refuse_runs(out: Path, which: str, remedy: str) -> None:
-    """Refuse a folder that holds runs whose settings a command would replace by its own."""
+    """Refuse a folder that holds runs, since the command would overwrite their settings."""
     if members := kept(out):
         raise InputError(f"{out} holds {format_count(len(members), 'run')} {which}; {remedy}")
 
 
 def _others(settings: Config, file: Path, command: str) -> str:
-    """Return in words how the settings of a file are others than these; "" if they are the same, or shorter lists."""
+    """Return in words how the settings of a file differ from these; "" if they are the same, or have shorter lists."""
     from .compare_lists import uncovered
     from .config import settle, toml_text
 
     try:
         earlier = settle(file, {}, USUAL)
-    except InputError:  # it is no file of settings
+    except InputError:  # not a file of settings
         return "of another comparison" if command == "compare" else "of another sweep"
     old, new = (_by_name(tomllib.loads(toml_text(each, file, command))) for each in (earlier, settings))
     lists = uncovered(getattr(settings, command), getattr(earlier, command))
@@ -92,7 +92,7 @@ def _by_name(tables: dict[str, Any]) -> dict[tuple[str, str], Any]:
 
 
 def _called(table: str, name: str) -> str:
-    """Return the name of a setting as its option has it.
+    """Return the name of a setting's option, without dashes.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
 
 
 def _connectivity(net: Any) -> dict[str, str]:
-    """Say how many rounds connect the nodes, where one does not, and how many links a repair added."""
+    """Return rows on how many rounds connect the nodes, if not all do, and how many links a repair added."""
     rows = {}
     if net.window > 1:
         whole = int((net.spectrum[net.order, 0] > 0).sum())
@@ -63,7 +63,7 @@ def _connectivity(net: Any) -> dict[str, str]:
 
 
 def _kind(net: Any) -> str:
-    """Return what chi is."""
+    """Return what chi means, in words."""
     return "lambda_max / lambda_min_plus" if net.window == 1 else f"of windows of {net.window:,} rounds"
 
 

@@ -16,9 +16,9 @@ from ..util import files
 from ..util.text import format_number, json_ready
 
 INTERRUPTED = "interrupted; what was done is saved, and the same command goes on from there"
-"""What a command that keeps every run says at Ctrl-C."""
+"""Message at Ctrl-C of a command that saves every run."""
 LONGEST_NAME = 255
-"""Bytes of a file's name, on all common systems."""
+"""The most bytes of a file name on common systems."""
 TEXT_WIDTH = 20
 """Least width of a column of text in a table."""
 
@@ -33,8 +33,8 @@ def table(
 ) -> None:
     """Print a table on stdout; the columns named in `numbers` are flush right.
 
-    No word is broken and no column squeezed: where the columns do not fit side by side, those named in `spare` are left
-    out, the first of them first, and where that is not enough, each row becomes a list.
+    Words are never broken. If the columns do not fit side by side, those named in `spare` are left out one by one, from
+    the first on. If that is not enough, each row becomes a list.
     """
     from rich import box
     from rich.console import Console
@@ -121,7 +121,7 @@ def folder(path: Path, option: str = "--out") -> None:
 
 
 def file(path: Path, suffixes: Sequence[str], option: str) -> None:
-    """Refuse a file to write with another suffix, or in a place that cannot be written to."""
+    """Refuse an output file with another suffix, or in a place that cannot be written to."""
     if path.suffix.lower() not in suffixes:
         raise InputError(
             f"cannot write {path}: its suffix must be one of {', '.join(suffixes)}; "
@@ -152,13 +152,13 @@ def results(paths: Sequence[Path]) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on stderr, unless that is full or closed."""
+    """Print one line on stderr; ignore errors, such as a closed stream."""
     with suppress(OSError):
         print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
 
 
 def prepare_streams() -> None:
-    """Keep going where a stream is closed or cannot print a character."""
+    """Make stdout and stderr work when closed, or unable to print a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller
@@ -181,7 +181,7 @@ def plain_warnings(quiet: bool = False) -> None:
 
 
 def flush() -> None:
-    """Write out the buffer, while trouble with it can still be reported."""
+    """Flush stdout while a failure can still be reported."""
     sys.stdout.flush()
 
 
@@ -189,7 +189,7 @@ def mute() -> None:
     """Discard all later output on stdout."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # no file at all, as in tests
+    except (OSError, ValueError):  # not a real file, as in tests
         return
 
 
@@ -218,7 +218,7 @@ def number(value: float) -> str:
 
 
 def steps_of(window: int) -> str:
-    """Say that a step is a window of rounds, where it is; chi is then that of windows.
+    """Return the words that follow chi if a step is a window of several rounds, else "".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Methods and problems of the user's own, named as ``module:name``; modules in the working folder are found too."""
+"""The user's own methods and problems, named ``module:name``; modules in the working folder are found too."""
 
 import importlib
 import inspect
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from ..problems.base import Problem
 
 PASSED = ("nodes", "samples", "dim", "kappa", "l2", "split", "concentration", "seed")
-"""Settings that a function which makes a problem may take by name."""
+"""Settings that a function that makes a problem may take as arguments."""
 ALWAYS = ("nodes", "seed")
-"""Those that have a value whether they were given or not; a function need not take them."""
-_loaded: dict[str, Any] = {}  # what this call was told to load, as "--method mine:Mine", and what that is
+"""Settings that have a value even if the user gave none; a function need not take them."""
+_loaded: dict[str, Any] = {}  # what this call has loaded, by "--method mine:Mine"
 
 
 def method_of(text: str, flag: str = "--method") -> type[Method]:
-    """Return the method of a name, or the class that ``module:Class`` names; `flag` is where it was given."""
+    """Return the method with a name, or the class that ``module:Class`` names; `flag` is the option that gave it."""
     if ":" not in text:
         return method_class(text)
     found = _load(flag, text, _is_method)
@@ -37,12 +37,12 @@ def method_of(text: str, flag: str = "--method") -> type[Method]:
 
 
 def forget() -> None:
-    """Begin a call of a command, which explains what it has loaded itself."""
+    """Forget what earlier commands of this process have loaded."""
     _loaded.clear()
 
 
 def explain(error: Exception) -> None:
-    """Refuse in one line what has failed, if it is code of the user's own that did; otherwise it may be a bug."""
+    """Turn an error in the user's own code into a refusal of one line; leave others, which may be bugs."""
     if isinstance(error, InputError):
         _explain_seeds(error)
     if isinstance(error, InputError | MemoryError):
@@ -53,7 +53,7 @@ def explain(error: Exception) -> None:
 
 
 def _explain_seeds(error: InputError) -> None:
-    """Name the problem of the user's own that is the same for all seeds, if they draw nothing."""
+    """Refuse the user's own problem by name if the seed changes nothing."""
     problem = next((called for called in _loaded if called.startswith("--problem ")), None)
     if problem is None:
         return
@@ -67,18 +67,18 @@ def _explain_seeds(error: InputError) -> None:
 
 
 def name_of(text: str) -> str:
-    """Return the name of a method as it is called; those in the table may be written in any case."""
+    """Return the name of a method in lower case; keep ``module:Class`` unchanged."""
     return text if ":" in text else text.lower()
 
 
 def required(text: str) -> list[str]:
-    """Return the settings without which the function or class of a problem of the user's own cannot be called."""
+    """Return the settings that the function or class of the user's own problem requires."""
     arguments = _arguments(_makes(text))
     return [name for name, each in arguments.items() if name in PASSED and each.default is each.empty]
 
 
 def _makes(text: str) -> Any:
-    """Return what ``module:name`` names: a ready problem, or what makes one."""
+    """Return what ``module:name`` names: a problem, or a function or class that makes one."""
     from ..problems.base import Problem
 
     def fits(value: Any) -> bool:
@@ -88,7 +88,7 @@ def _makes(text: str) -> Any:
 
 
 def _arguments(found: Any) -> Mapping[str, inspect.Parameter]:
-    """Return the arguments of a function or a class, by name; none of what is neither, or does not tell them."""
+    """Return the arguments of a function or a class by name; none if it has no signature."""
     try:
         return inspect.signature(found).parameters
     except (TypeError, ValueError):
@@ -96,7 +96,7 @@ def _arguments(found: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def problem_of(table: ProblemTable, nodes: int) -> "Problem":
-    """Return the problem that ``module:name`` names: a ready one, or what a class or function makes of the settings."""
+    """Return the problem that ``module:name`` names, or that its class or function makes from the settings."""
     from ..problems.base import Problem
 
     text = str(table.own)
@@ -134,7 +134,7 @@ def _is_method(value: Any) -> bool:
 
 
 def _load(flag: str, text: str, fits: Callable[[Any], bool]) -> Any:
-    """Return what ``module:name`` names; `fits` tells what could have been meant."""
+    """Return what ``module:name`` names; `fits` selects the names to suggest if there is none."""
     module, _, name = text.partition(":")
     if module.endswith(".py") or not all(part.isidentifier() for part in (*module.split("."), name)):
         stem = Path(module).stem
@@ -164,13 +164,13 @@ def _load(flag: str, text: str, fits: Callable[[Any], bool]) -> Any:
 
 
 def _is_of(value: Any, module: str) -> bool:
-    """Return whether a module, or a package, has a value of its own: a function or class that was not imported."""
+    """Return whether a value belongs to the package of a module, and was not imported from another."""
     home = value.__module__ if hasattr(value, "__qualname__") else module
     return str(home).partition(".")[0] == module.partition(".")[0]
 
 
 def _at_import(error: Exception, module: str) -> str:
-    """Return an error of a module that does not load, with the line of its file."""
+    """Return the error of a failed import in words, with the line of the module's file."""
     return in_words(error, place(error, [f"{module.rpartition('.')[2]}.py"]))
 
 

@@ -1,4 +1,4 @@
-"""The picture of a run, drawn by a second process where a second core is free: matplotlib is loaded during the run."""
+"""The picture of a run, drawn by a process that loads matplotlib during the run, if there is a second core."""
 
 import os
 import signal
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Painter:
-    """A process that loads matplotlib at once and draws one saved result when it is told which.
+    """A process that loads matplotlib at once and draws one saved result on request.
 
-    It is a fork of this one, made before JAX is loaded. Where there is one core, no fork, or a thread already, there is
-    no such process, and `finish` draws here.
+    It is forked from this process, before JAX is loaded. Without a second core or fork, or with threads or
+    JAX already there, there is no such process, and `finish` draws here.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Painter:
             return
         orders, answers = os.pipe(), os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy's idle threads
+            warnings.simplefilter("ignore", DeprecationWarning)  # about NumPy's idle threads
             self._child = os.fork()
         if not self._child:
             os.close(orders[1])
@@ -51,14 +51,14 @@ class Painter:
             os.waitpid(self._child, 0)
 
     def begin(self, saved: Path, target: Path) -> None:
-        """Have the result that is saved in a file drawn."""
+        """Ask the second process to draw a saved result."""
         if self._child:
             with self._orders as orders, suppress(OSError):
                 orders.write(os.fsencode(f"{saved.resolve()}\0{target.resolve()}"))
 
     def finish(self, result: "Result", target: Path) -> None:
         """Wait for the picture, or draw it here."""
-        if not (self._child and self._answers.read()):  # what went wrong there, if anything, is said here
+        if not (self._child and self._answers.read()):  # drawing here shows an error that the process met
             _draw(result, target)
 
 
@@ -85,4 +85,4 @@ def _serve(orders: int, answers: int) -> None:
             _draw(load(saved), Path(target))
             os.write(answers, b"drawn")
     finally:
-        os._exit(0)  # without a word: where nothing was drawn, the other process draws
+        os._exit(0)  # silently: if nothing was drawn, `finish` draws

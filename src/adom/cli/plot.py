@@ -12,7 +12,7 @@ from .options import OUTPUT, AsJson
 
 
 def axes() -> tuple[str, ...]:
-    """Quantities that runs can be drawn against."""
+    """Return the quantities that runs can be drawn against."""
     from ..plot.curves import AXES
 
     return (*AXES, "all")

@@ -117,7 +117,7 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
 
 
 def _sums(model: "Model", data: Path, target: str | None) -> "np.ndarray":
-    """Return the sums over all rows that a score is made of."""
+    """Return the sums over all rows from which the score is computed."""
     from ..data.tables import open_table
     from ..errors import InputError
 

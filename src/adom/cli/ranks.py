@@ -1,4 +1,4 @@
-"""Several processes for one run: starting them, and being one of them."""
+"""Several processes for one run: start them, and act as one of them."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",  # a rank's calls are short: it would wait for another thread
+    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",  # a rank's calls are short: waiting for another thread costs more
 }
 
 
@@ -30,17 +30,17 @@ def rank() -> int | None:
 
 
 CODE = "ADOM_EXIT_CODE"
-"""Names the file in which rank 0 leaves its exit code for `start`: launchers print warnings about any but 0."""
+"""Environment variable with the file for rank 0's exit code, read by `start`: launchers warn of codes but 0."""
 
 
 def prepare() -> None:
-    """Set a rank to one thread, unless its user says otherwise: there are as many ranks as cores, or more.
+    """Limit a rank to one thread, unless its environment says otherwise: there are as many ranks as cores, or more.
 
-    SIGUSR1, which launchers pass on, counts as Ctrl-C, which they answer by killing the ranks.
+    SIGUSR1 counts as Ctrl-C: launchers pass it on, but at Ctrl-C itself they kill the ranks.
     """
     if rank() is None:
         return
-    if CODE not in os.environ:  # a launcher of the user's own: its output may end in a file, without colours
+    if CODE not in os.environ:  # started by the user's launcher: its output may go to a file, so no colours
         os.environ["TERM"] = "dumb"
     if hasattr(signal, "SIGUSR1"):
         signal.signal(signal.SIGUSR1, lambda number, frame: signal.raise_signal(signal.SIGINT))
@@ -77,7 +77,7 @@ def watched(doing: str) -> Iterator[None]:
 
 
 def leave(code: Exit) -> Exit:
-    """Return the exit code of a rank after a run that all have finished; rank 0 leaves its own for `start`."""
+    """Return the exit code of a rank once all ranks have finished; rank 0 saves its own for `start`."""
     file = os.environ.get(CODE)
     if file is None:
         return code
@@ -87,22 +87,22 @@ def leave(code: Exit) -> Exit:
 
 
 def start(ranks: int, arguments: list[str], folder: Path) -> int:
-    """Run this command line on several ranks, with a folder for their files and the exit code; return that code."""
+    """Run a command line on several ranks; return the exit code. `folder` is for files of the ranks and the code."""
     if find_spec("mpi4py") is None:
         raise InputError(NEEDS_MPI)
     launcher = _launcher()
     code_file = folder / "code"
     environment = {**os.environ, CODE: str(code_file), "COLUMNS": str(shutil.get_terminal_size().columns)}
-    if not sys.stdout.isatty():  # a rank cannot tell: some launchers give it a terminal of its own
+    if not sys.stdout.isatty():  # a rank cannot tell, since some launchers give it a terminal
         environment["TERM"] = "dumb"
     command = [launcher, "-n", str(ranks)]
     if "Open MPI" in _version(launcher):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         command += ["--bind-to", "none"]
-        # What a killed launcher left, named by its number, stops a later one of that number: so each has its own place.
+        # Files of a killed launcher, named by its process id, stop a later one with that id: each gets its own folder.
         environment["TMPDIR"] = str(folder)
         command += ["--oversubscribe"] if ranks > cores else []
-        if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is nobody else to be
+        if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there may be no other user
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     command += [sys.executable, "-m", "adom", *arguments]
     code, interrupted = _wait(command, environment)
@@ -116,13 +116,13 @@ def start(ranks: int, arguments: list[str], folder: Path) -> int:
 def _wait(command: list[str], environment: dict[str, str]) -> tuple[int, bool]:
     """Wait for the launcher; return its exit code, and whether Ctrl-C was pressed.
 
-    It has a session of its own: the first Ctrl-C asks the ranks to stop and save, the next ends them.
+    The launcher does not receive Ctrl-C: the first one asks the ranks to stop and save, the next ends them.
     """
     ask = getattr(signal, "SIGUSR1", signal.SIGTERM)
     process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
-    except ValueError:  # not the main thread, to which nobody sends signals
+    except ValueError:  # not the main thread, which alone handles signals
         before = None
     interrupted = False
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..study.replay import Motion
 
 MOST = 200
-"""Runs of a folder that are tried for the network in motion."""
+"""The most runs of a folder to try for the network in motion."""
 HINT = (
     "commands leave it beside what they write; of results that were saved from Python, "
     "adom.replay(result, problem, network) gives the motion"
@@ -129,7 +129,7 @@ def _replay(path: Path) -> "Motion":
 
 
 def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
-    """Return a function that gives problem and network of a run, as the settings and its place in a comparison say."""
+    """Return a function that builds problem and network of a run, from the settings and its place in a comparison."""
     from . import build
     from .compare_many import networks_of, ways_of
     from .config import settle
@@ -166,7 +166,7 @@ def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
 
 
 def _place(at: "Mapping[str, Any]") -> str:
-    """Return in words where in a comparison a run is.
+    """Return the place of a run in a comparison, in words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`adom reproduce`: the paper's figures and claims, from scratch or from where it was left."""
+"""`adom reproduce`: the paper's figures and claims, from scratch or resumed."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +13,12 @@ from .ledger import Full, print_claims
 from .options import AsJson, OutFolder, number_option, switch
 
 JUDGED = (*PROTOCOLS, TUNED, AUTO)
-"""Ways to choose parameters that the claims are judged under."""
+"""Ways to choose parameters under which the claims are judged."""
 ALL = ",".join(JUDGED)
 
 
 def figure_names() -> list[str]:
-    """Names of the figures."""
+    """Return the names of the figures."""
     from ..paper.panels import FIGURES
 
     return list(FIGURES)

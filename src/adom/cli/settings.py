@@ -1,7 +1,7 @@
 """Settings of a run, each described once: type, default, limits and help.
 
 Command-line options, the tables of a configuration file and the checks of both are made from the classes here.
-``None`` means "not given"; the value then taken stands in `USUAL` or in `adom.cli.defaults`.
+``None`` means "not given"; the default is then in `USUAL` or `adom.cli.defaults`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
 Tables = dict[str, dict[str, Any]]
 """Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
 Values = Sequence[str] | Callable[[], Sequence[str]]
-"""Names to choose from, or a function that imports them when they are needed."""
+"""Names to choose from, or a function that loads them when they are needed."""
 
 KINDS: dict[str, tuple[str, ...]] = {
     "geometric": ("radius", "chi", "graphs"),
@@ -30,14 +30,14 @@ KINDS: dict[str, tuple[str, ...]] = {
     "contacts": ("contacts", "window", "repair"),
     "infectious": (),
 }
-"""Kinds of network, and the settings that belong to each alone."""
+"""Kinds of network, and the settings that each takes besides those common to all."""
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
-"""Suggestions for completion; the names that are known stand in `adom.data.sets`, which takes long to load."""
+"""Suggestions for completion; all known names are in `adom.data.sets`, which takes long to load."""
 
 
 def splits() -> tuple[str, ...]:
-    """Ways to split samples among nodes."""
+    """Return the ways to split samples among nodes."""
     from ..data.splits import SPLITS
 
     return SPLITS
@@ -121,7 +121,7 @@ def check_value(value: Any, kind: Any, called: str, example: str, **limits: floa
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemTable:
-    """``[problem]``: logistic regression on a file or on synthetic data."""
+    """``[problem]``: a problem on a file, shards or synthetic data, or the user's own."""
 
     data: str | None = setting(
         "a6a, w6a or ijcnn1 (`adom data`), or a LIBSVM (also .bz2, .gz, .xz), CSV or NPZ file of labelled samples; "
@@ -268,7 +268,7 @@ class MpiTable:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareTable:
-    """``[compare]``: the methods of a comparison, in place of ``[run]``'s one."""
+    """``[compare]``: lists that a comparison runs over, in place of single values."""
 
     methods: str | None = setting(
         "Names of the methods, separated by commas, also module:Class of your own; left out: eleven for changing "
@@ -306,7 +306,7 @@ class SweepTable:
     parameters: list[str] | None = None
     oracles: list[str] | None = None
     kappas: list[float] | None = None
-    seeds: list[int] | None = None  # which draw what `adom compare --seeds` draws
+    seeds: list[int] | None = None  # they draw what `adom compare --seeds` draws
     grid: dict[str, Any] | None = None  # lists of values, by parameter
     factors: dict[str, Any] | None = None  # lists of multiples of the base's values, by parameter
     assume: dict[str, Any] | None = None  # lists of multiples of mu, L and chi
@@ -352,4 +352,4 @@ SMALL: Tables = {
     "network": {"graphs": 50},
     "run": {"rounds": 500},
 }
-"""A smaller experiment, for checks that look into every round."""
+"""A smaller experiment, for checks of every round."""

@@ -1,4 +1,4 @@
-"""`adom shard`: the samples of one machine become the shard of its node."""
+"""`adom shard`: make the samples of one machine the shard of its node."""
 
 import shlex
 from pathlib import Path

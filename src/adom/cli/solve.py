@@ -47,7 +47,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         else:
             result = _build_and_run(settings, out)
         code = of_run(result.status, result.provenance["tol"])
-        if ranks.rank():  # rank 0 prints and writes for all, but a machine may have this rank alone
+        if ranks.rank():  # rank 0 prints and writes the rest; the model is saved on every machine
             _save_model(result, settings, out)
             return ranks.leave(code)
         files = _save(result, settings, out, painter) | _save_model(result, settings, out)
@@ -112,7 +112,7 @@ def _build_and_run(settings: Config, out: Path) -> "Result":
 
 
 def _start(settings: Config, out: Path, json: bool) -> int:
-    """Start the same run on several ranks, by a file of its settings."""
+    """Start the run on several ranks, from a file of its settings."""
     from tempfile import TemporaryDirectory
 
     from . import ranks
@@ -226,7 +226,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
 
 
 def _assumed(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return a row on what a run with parameters `auto` has assumed."""
+    """Return a row with the chi that a run with parameters `auto` assumed."""
     from .output import number
 
     settings = summary["settings"]
@@ -259,7 +259,7 @@ def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def advice(result: "Result", tol_flag: str = "--rtol") -> str:
-    """Return advice on a run, without options that it has already; "" if there is none."""
+    """Return advice on a run, without options that it uses already; "" if there is none."""
     status = result.status
     careful, floor = _more_careful(result), _floor(result.provenance.get("network") or {})
     if floor and status in {"growing", "stalled"} and FLOOR not in result.message:
@@ -282,7 +282,7 @@ def advice(result: "Result", tol_flag: str = "--rtol") -> str:
 
 
 def _floor(network: Mapping[str, Any]) -> str:
-    """Return what links do, by the network's recipe, that no method and no parameters mend; "" if nothing."""
+    """Return what the links do, by the network's recipe, that no method or parameters can mend; "" if nothing."""
     kind, coarse = network.get("generator"), ("quantised", "sparsified")
     if kind == "noisy" and network.get("std"):
         return "noise on the links leaves a floor, or errors that grow, with any parameters; docs/links.md says which"

@@ -1,4 +1,4 @@
-"""`adom split`: one file of samples becomes one file per node, for machines that each hold their own."""
+"""`adom split`: split one file of samples into one per node, for machines that each hold their own."""
 
 import shlex
 from collections import Counter
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ways() -> list[str]:
-    """Ways to split samples among nodes."""
+    """Return the ways to split samples among nodes."""
     from ..data.shards import BY
 
     return list(BY)
@@ -109,7 +109,7 @@ def _summary(manifest: "Manifest", folder: Path) -> dict[str, Any]:
 
 
 def _classes(manifest: "Manifest", folder: Path) -> dict[str, int]:
-    """Count the nodes that have both classes, and those that have one of them only, from the files themselves."""
+    """Count the nodes with both classes and those with only one, by reading the files."""
     counts: Counter[str] = Counter()
     for shard in manifest.files:
         with (folder / shard.name).open(encoding="ascii") as file:

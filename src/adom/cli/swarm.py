@@ -1,4 +1,4 @@
-"""`adom swarm`: agents on this machine, and what happens to them, live."""
+"""`adom swarm`: run agents on this machine, disturb them, and show them live."""
 
 import sys
 import tempfile
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..agents.swarm import Swarm
 
 EVERY = 0.5
-"""Seconds between two looks."""
+"""Seconds between two updates."""
 Agents = Annotated[int, number_option("--agents", "Number of agents.", int, 8, ge=2, le=64)]
 Seconds = Annotated[float, number_option("--seconds", "How long things happen to them.", float, 20, ge=0, le=1e6)]
 Faults = Annotated[
@@ -112,7 +112,7 @@ def _served(made: "Swarm", page: int | None) -> Any:
 
 
 def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: bool) -> bool:
-    """Let events happen, showing what is; then wait until all are there. Return whether they are."""
+    """Let events happen and show the swarm; return whether all agents then reach the exact answer in time."""
     from ..agents.faults import happen
 
     waiting = list(events)
@@ -135,7 +135,7 @@ def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: 
 
 @contextmanager
 def _shown(made: "Swarm", quiet: bool) -> Iterator[Any]:
-    """Yield a function that shows the swarm: a table that stays in place on a terminal, else a line now and then."""
+    """Yield a function that shows the swarm: as a live table on a terminal, else as lines."""
     from . import output
 
     if quiet:

@@ -1,4 +1,4 @@
-"""`adom sweep`: every combination of the lists in a file's [sweep] table, resumed where it was left."""
+"""`adom sweep`: every combination of the lists in a file's [sweep] table, resumed where it ended."""
 
 import warnings
 from dataclasses import replace
@@ -51,7 +51,7 @@ def sweep(
         warnings.simplefilter("always", UserWarning)
         result = _run(settings, *_sources(settings), batch, out)
     if result.results and result.table["rounds_to_target"].isna().all():
-        result = replace(result, tols=dict.fromkeys(result.tols))  # compare by an error that one of them did reach
+        result = replace(result, tols=dict.fromkeys(result.tols))  # compare at an error that one of them reached
     if result.results:
         result.save(out)
     kinds = {"table": "table.csv", "figure": "sweep.png"} if result.results else {}
@@ -103,7 +103,7 @@ def _methods(settings: Config) -> list[str]:
 
 
 def _sources(settings: Config) -> tuple[Any, Any]:
-    """Return the problem and the network, as functions of the seed where there are seeds that draw them."""
+    """Return the problem and the network, as functions of the seed if the sweep has seeds."""
     from . import build
     from .drawn import networks_by_seed, problem_by_seed
 
@@ -149,7 +149,7 @@ def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
 
     ranked = result.ranking()
     target, reached = float(ranked["target"].iloc[0]), bool(ranked["reached"].any())
-    words = [name.replace("_", " ") for name in result.axes]  # which may be wrapped
+    words = [name.replace("_", " ") for name in result.axes]  # with spaces, so that headers can wrap
     seeds = int(ranked["seeds"].max())
     ends = ("error", "rounds", "gradients")
     over = "" if seeds == 1 else f"medians, and [least, greatest] rounds, over {seeds} seeds\n"

@@ -1,13 +1,13 @@
-"""The paper's data, downloaded from their official pages and checked; samples split over nodes; shards.
+"""The paper's data sets, downloaded from their official pages and checked; splits of samples over nodes; shards.
 
 ==============================  ====================================================================
 `load`                          features and labels of a6a, w6a or ijcnn1
 `problem`                       the paper's problem on one of them
 `infectious`                    the network of infectious_ct1: 200 graphs on 50 nodes
 `split`, `shares`               samples split over nodes: shuffled, contiguous, by label, Dirichlet
-`write_shards`, `Shards`        one file a node, each opened only by the process that runs the node
+`write_shards`, `Shards`        one file per node, opened only by the process that runs the node
 `Model`, `load_model`           a fitted linear model, and its file
-`fetch`, `state`, `folder`      the files: download missing ones, say which are there, and where
+`fetch`, `state`, `folder`      the files: download missing ones, check them, name their folder
 `table2`, `readings`            the files compared with the paper's Table 2 and its chi of about 232
 ==============================  ====================================================================
 

@@ -1,8 +1,8 @@
-"""The files of the data sets: found, checked, and downloaded where they are missing.
+"""Find, check and download the files of the data sets.
 
-A data set lies in its own subfolder of the data folder or in the folder itself, plain or packed, an archive also
-whole. Only texts with the right SHA-256 are used. A download is checked in memory, written to a scratch folder and
-moved into place, so a file in place is always whole. No name in an archive is ever used as a path.
+A data set lies in its subfolder of the data folder or in the data folder itself: as plain or compressed texts, or as
+the official archive. Only texts with the right SHA-256 are used. A download is checked in memory, written to a scratch
+folder and moved into place, so a file in place is always complete. Names in an archive are never used as paths.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ from .sample_files import SUFFIXES, unpack_text
 from .sets import DataSet, Piece, find_set
 
 MARGIN = 1 << 20
-"""The bytes that a file may have beyond the size of its texts."""
+"""Bytes that a file may have beyond the size of its texts."""
 MOST_MEMBERS = 64
-"""The most files in an archive."""
+"""Maximum number of files in an archive."""
 TIMEOUT = (10, 60)
 """Seconds to wait for a connection, and for the next bytes."""
 
@@ -50,7 +50,7 @@ def folder() -> Path:
 
 
 def fetch(name: str) -> list[Path]:
-    """Make sure that a data set is there and whole, downloading it if not; return its files.
+    """Check a data set, downloading it if it is missing; return its files.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def fetch(name: str) -> list[Path]:
 
 
 def state(name: str) -> State:
-    """Say whether a data set is there and whole, without downloading anything."""
+    """Return whether a data set is present and intact, without downloading anything."""
     data_set = find_set(name)
     files = _files(data_set, _names(data_set))
     if not files:
@@ -77,7 +77,7 @@ def state(name: str) -> State:
 
 
 def texts(data_set: DataSet, wanted: Sequence[str] = ()) -> dict[str, bytes]:
-    """Return the checked texts of pieces by name, all by default; download the set if they are missing."""
+    """Return the checked texts of the wanted pieces, by default all, by name; download the set if any is missing."""
     names = list(wanted) or _names(data_set)
     files = _files(data_set, names)
     content = _read(data_set, files, names) if files else _download(data_set)
@@ -89,7 +89,7 @@ def _names(data_set: DataSet) -> list[str]:
 
 
 def _files(data_set: DataSet, names: Sequence[str]) -> list[Path]:
-    """Return the files of the pieces, or the archive of all of them; nothing if some are missing."""
+    """Return the files of the pieces, or else the archive of all; [] if there are neither."""
     homes = (folder() / data_set.home, folder())
 
     def find(name: str, *suffixes: str) -> Path | None:
@@ -119,12 +119,12 @@ def _read(data_set: DataSet, files: Sequence[Path], names: Sequence[str]) -> dic
 
 
 def _most(data_set: DataSet) -> int:
-    """Return the most bytes that a file of the data set may have."""
+    """Return the maximum size in bytes of a file of the data set."""
     return sum(piece.size for piece in data_set.pieces) + MARGIN
 
 
 def _text(data_set: DataSet, piece: Piece, packed: bytes) -> bytes:
-    """Unpack a piece, no further than it may be long, and compare its checksum."""
+    """Decompress a piece, not much beyond its known size, and verify its checksum."""
     text = unpack_text(packed, piece.size)
     got = hashlib.sha256(text).hexdigest() if len(text) <= piece.size else f"more than {piece.size:,} bytes"
     if got != piece.sha256:
@@ -189,7 +189,7 @@ def _download(data_set: DataSet) -> dict[str, bytes]:
 
 
 class _Bounded(io.BytesIO):
-    """Memory for a download, which is stopped beyond its limit."""
+    """Buffer for a download, which refuses more bytes than the file may have."""
 
     def __init__(self, data_set: DataSet) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class _Bounded(io.BytesIO):
 def _transfer(data_set: DataSet) -> bytes:
     """Download the official file into memory with pooch."""
     import pooch
-    import requests  # which pooch downloads with
+    import requests  # pooch downloads with it
 
     content = _Bounded(data_set)
     answers: list[Any] = []  # pooch leaves them open after an error

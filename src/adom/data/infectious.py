@@ -23,10 +23,9 @@ PAPER_CHI = 232
 def infectious() -> "Network":
     """Return the paper's real network, downloading it if it is missing.
 
-    Round k has the k-th graph of the file. Two people are linked in it if they met at any time; when and how often
-    they met does not count. W is the Laplacian divided by its own largest eigenvalue. All graphs are connected as
-    they are. This reading has chi 232.645, the paper's is about 232; `adom.data.readings` has the
-    others.
+    Round k has the k-th graph of the file. It links two people if they met at any time; when and how often they met
+    does not count. W is the Laplacian divided by its own largest eigenvalue. All graphs are connected. This reading
+    of the files has chi 232.645, and the paper's is about 232; `adom.data.readings` compares other readings.
 
     Returns
     -------
@@ -36,7 +35,7 @@ def infectious() -> "Network":
     from ..networks import from_contacts
 
     texts = download.texts(find_set(NAME), (LINKS, MEMBERS))
-    meetings = np.unique(rows(texts[LINKS], texts[MEMBERS]), axis=0)  # without who saw whom, and how often
+    meetings = np.unique(rows(texts[LINKS], texts[MEMBERS]), axis=0)  # one row per pair that met
     return from_contacts(meetings, window=1, nodes=NODES)
 
 
@@ -63,16 +62,16 @@ def rows(links: bytes, members: bytes) -> np.ndarray:
 
 
 def readings() -> "pd.DataFrame":
-    """Return the chi that infectious_ct1 has under each plausible reading of its files.
+    """Return chi of infectious_ct1 for each plausible reading of its files.
 
-    Every reading but the last two takes the 200 graphs as the file has them. "Its own" means that each matrix is
-    divided by its own largest eigenvalue, the paper's words; otherwise the matrices stay as they are. The
-    eigenvalues are computed here, by LAPACK, not by `adom.networks`.
+    All readings but the last two use the 200 graphs of the file. "Its own" means that each matrix is divided by its
+    own largest eigenvalue, as in the paper; otherwise matrices are not scaled. LAPACK computes the eigenvalues here,
+    independently of `adom.networks`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a reading: its name, the number of graphs, how many of them are not connected (chains of links then
+        One row per reading: its name, the number of graphs, how many of them are not connected (chains of links then
         join their parts), the network's chi, and the median chi of its graphs.
     """
     import pandas as pd
@@ -102,7 +101,7 @@ def readings() -> "pd.DataFrame":
 
 
 def _counts(meetings: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrices that count the rows (graph, u, v); each meeting is listed from both sides."""
+    """Return a symmetric matrix per graph that counts meetings; each meeting is listed in both directions."""
     names, graph = np.unique(meetings[:, 0], return_inverse=True)
     counts = np.zeros((len(names), NODES, NODES))
     np.add.at(counts, (graph, meetings[:, 1], meetings[:, 2]), 0.5)

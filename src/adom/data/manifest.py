@@ -1,7 +1,7 @@
 """The manifest of a folder of shards: the file of each node, and its checksum.
 
-It is JSON, checked as a whole when it is read, and the only file that every machine needs. No name in it leads out
-of its folder.
+It is JSON, checked completely when it is read, and the only file that every machine needs. All files it names lie in
+its folder.
 """
 
 import re
@@ -27,9 +27,9 @@ from ..util.files import content, kind
 NAME = "manifest.json"
 FORMAT: Final = "adom-shards-1"
 LARGEST = 2**30
-"""The most bytes of a manifest: several million nodes."""
+"""Maximum size of a manifest in bytes, enough for several million nodes."""
 MOST = 2**48
-"""The most samples or non-zeros of a node: sums over nodes stay whole numbers of 64 bits."""
+"""Maximum number of samples or non-zeros of a node, so that sums over nodes fit into 64 bits."""
 
 
 def _plain(name: str) -> str:
@@ -44,7 +44,7 @@ Label = Annotated[int, Field(ge=-(2**53), le=2**53)] | FiniteFloat  # a whole nu
 
 
 class _Strict(BaseModel):
-    """Exactly the fields below, of exactly these types."""
+    """Base of models that accept exactly their fields, of exactly their types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -66,7 +66,7 @@ class Source(_Strict):
 
 
 class Manifest(_Strict):
-    """List of the shards.
+    """The list of shards.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Manifest(_Strict):
     by : str
         How samples were split, with `seed`, and `alpha` if it is "dirichlet".
     source : Source or None
-        None if there never was one file.
+        None if the samples were never in one file.
     files : tuple of Shard
         One for each node, in order.
     """
@@ -124,7 +124,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def complaint(error: ValidationError) -> str:
-    """Return the first error in one line: the field, the rule, and the value if it is short."""
+    """Return the first error in one line: the field, the rule, and the value if it is text or a number."""
     first: Any = error.errors(include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])
     rule = first["msg"].removeprefix("Value error, ")

@@ -1,7 +1,7 @@
-"""Linear models in use: coefficients with the names, scales and classes that belong to them, in an open file.
+"""Fitted linear models: coefficients with their feature names, scales and classes, saved in an open format.
 
-A model file is JSON with a checksum, written whole or not at all and checked as a whole when it is read; nothing is
-ever unpickled. Decisions are ((a - means) / scales)'w + b for one or several pairs of w and b.
+A model file is JSON with a checksum. It is written atomically and checked completely when it is read; nothing is
+unpickled. Scores are ((a - means) / scales)'w + b for one or several pairs of w and b.
 """
 
 import os
@@ -21,32 +21,32 @@ from .model_file import FORMAT, ModelFile, read_fields
 
 KINDS = ("logistic", "softmax", "ridge")
 SOME = 5
-"""The most names that a message lists."""
+"""Maximum number of names in a message."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A linear model: what a fit ends in, and what predicts.
+    """A fitted linear model, which predicts.
 
     Attributes
     ----------
     kind : str
-        "logistic" (two classes), "softmax" (more) or "ridge" (a number).
+        "logistic" for two classes, "softmax" for more, "ridge" for numbers.
     coefficients : array of shape (vectors, features)
-        One vector, or one a class for "softmax"; of the scaled features where there is a scaling.
+        One vector, or one per class for "softmax". They multiply the scaled features if there are `scales`.
     intercept : array of shape (vectors,)
     features : tuple of str
         Names of the columns, in the order of the coefficients.
     classes : tuple
         Labels in the order of the scores; empty for "ridge".
     means, scales : array of shape (features,), optional
-        What is taken from a feature, and what it is divided by then.
+        Features are scaled by subtracting the means, then dividing by the scales.
     target : str
-        Name of the column that is predicted.
+        Name of the predicted column.
     penalty : dict
-        What was penalised, and how: "l2", and "C" or "alpha" as scikit-learn counts.
+        Penalty of the fit: "l2", and scikit-learn's "C" or "alpha" where one is equivalent.
     provenance : dict
-        How the model came about.
+        Record of the run that fitted the model.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Model:
             raise InputError(f"a model must fit together, but {flaw}; correct it, or fit again")
 
     def _flaw(self) -> str:
-        """Say what does not fit together; "" if all does."""
+        """Describe the first invalid or inconsistent field; "" if there is none."""
         width, count = len(self.features), len(self.classes)
         if self.kind not in KINDS:
             return f"its kind is {shown(self.kind)}, not one of {', '.join(KINDS)}"
@@ -108,7 +108,7 @@ class Model:
         Parameters
         ----------
         X : array, scipy.sparse array or pandas.DataFrame of shape (samples, features)
-            Of a data frame the columns are taken by name, wherever they stand; others are left alone.
+            Columns of a data frame are selected by name, in any order; additional ones are ignored.
         """
         A = self._table(X)
         w = self.coefficients if self.scales is None else self.coefficients / self.scales
@@ -117,7 +117,7 @@ class Model:
         return scores if self.kind == "softmax" else scores[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of every sample, or its number for "ridge"."""
+        """Return the most likely class of every sample, or the predicted number for "ridge"."""
         scores = self.decision_function(X)
         if self.kind == "ridge":
             return scores
@@ -137,14 +137,14 @@ class Model:
         return np.asarray(softmax(scores, axis=1))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of right classes, or R^2 for "ridge"; as scikit-learn counts them."""
+        """Return the accuracy, or R^2 for "ridge", as scikit-learn defines them."""
         return score_of(self.sums(X, y))
 
     def sums(self, X: Any, y: Any) -> np.ndarray:
-        """Return the sums over samples that a score is made of; those of several parts add up to those of all.
+        """Return the sums from which `score_of` computes the score; sums of several parts of the data can be added.
 
-        Number of samples; then, of classes, how many are right; of numbers, the sums of squared errors, of targets
-        and of their squares.
+        For classes: the numbers of samples and of correct predictions. For "ridge": the number of samples, and the
+        sums of squared errors, of targets and of squared targets.
         """
         predicted, labels = self.predict(X), as_labels(y, "y")
         if labels.shape != predicted.shape:
@@ -177,7 +177,7 @@ class Model:
         return table
 
     def columns(self, names: Sequence[Any]) -> list[Any]:
-        """Return the model's own among the names of columns; refuse a table that lacks some, or has one twice."""
+        """Return the model's features among these column names, in its order; refuse missing and repeated ones."""
         known = {str(name): name for name in names}
         missing = [name for name in self.features if name not in known]
         if missing:
@@ -193,7 +193,7 @@ class Model:
     # Files and other libraries
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model as JSON, whole or not at all; return the path."""
+        """Write the model atomically as JSON; return the path."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in ModelFile.model_fields if name != "format"}
         try:
             return write_checked(path, {"format": FORMAT, **fields})
@@ -203,9 +203,9 @@ class Model:
             raise InputTypeError(f"{path} is not written: {error}; a model holds numbers, names and text") from None
 
     def to_sklearn(self) -> Any:
-        """Return a fitted estimator of scikit-learn; with a scaling, a pipeline of a `StandardScaler` and that.
+        """Return a fitted scikit-learn estimator, in a pipeline after a `StandardScaler` if features are scaled.
 
-        It needs arrays or data frames whose columns are in the model's order, as in scikit-learn.
+        As usual in scikit-learn, the columns of its input must be in the model's order.
         """
         from sklearn.linear_model import LogisticRegression, Ridge
         from sklearn.pipeline import make_pipeline
@@ -220,7 +220,7 @@ class Model:
         if self.scales is None:
             self._name(estimator)
             return estimator
-        estimator.n_features_in_ = len(self.features)  # without names: the scaler hands on arrays
+        estimator.n_features_in_ = len(self.features)  # no feature names: it gets arrays from the scaler
         return make_pipeline(self._scaler(), estimator)
 
     def _scaler(self) -> Any:
@@ -236,7 +236,7 @@ class Model:
 
     def _name(self, estimator: Any) -> None:
         estimator.n_features_in_ = len(self.features)
-        if self.features != tuple(unnamed(len(self.features))):  # else scikit-learn would want these names back
+        if self.features != tuple(unnamed(len(self.features))):  # else scikit-learn would require x1, x2, ...
             estimator.feature_names_in_ = np.array(self.features, dtype=object)
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ class Model:
 
 
 def score_of(sums: np.ndarray) -> float:
-    """Return the score of sums over samples: of classes the share that is right, of numbers R^2.
+    """Return the score for the sums of `Model.sums`: accuracy for classes, R^2 for numbers.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def score_of(sums: np.ndarray) -> float:
 
 
 def unnamed(count: int) -> list[str]:
-    """Return names for features that have none.
+    """Return default names for features without names.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file; one that is damaged or holds something else is refused.
+    """Read a model file; refuse a damaged file and one that holds no model.
 
     Examples
     --------
@@ -302,10 +302,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def model_from(rows: np.ndarray, about: Mapping[str, Any], provenance: dict[str, Any]) -> Model:
-    """Return the model of the mean of all nodes' rows.
+    """Return the model whose coefficients are the mean of all nodes' rows.
 
-    A row is one vector or several, one after the other, each with its intercept at the end if `about["intercept"]`.
-    Where `about["features"]` is a number, they have no names and get some.
+    A row holds one or more vectors in sequence, each followed by its intercept if `about["intercept"]` is true.
+    If `about["features"]` is a number, the features get default names.
     """
     features = about["features"]
     names = unnamed(features) if isinstance(features, int) else list(features)

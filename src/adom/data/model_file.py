@@ -13,7 +13,7 @@ Vector = list[Number]
 
 
 class ModelFile(BaseModel):
-    """Exactly these fields, of exactly these types."""
+    """The content of a model file: exactly these fields, of exactly these types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -31,7 +31,7 @@ class ModelFile(BaseModel):
 
 
 def read_fields(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a model; raises `Damaged`."""
+    """Return the checked fields of a model, or raise `Damaged`."""
     try:
         fields = ModelFile.model_validate(content).model_dump()
     except ValidationError as error:

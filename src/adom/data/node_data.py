@@ -1,4 +1,4 @@
-"""Data that lie apart: every process opens the shards of its own nodes, and a model is fitted to all of them."""
+"""Distributed data: every process opens the shards of its own nodes, and one model is fitted to all shards."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ MODELS = ("logistic", "ridge")
 
 
 class Wanted:
-    """The model that nodes want to fit together; the parameters are those of `NodeData`."""
+    """Settings of the model to fit; see `NodeData` for the parameters."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Wanted:
         self.penalty = self._penalty({"C": C, "alpha": alpha, "l2": l2, "kappa": kappa})
 
     def _penalty(self, given: dict[str, float | None]) -> tuple[str, float]:
-        """Return the penalty that was chosen: its name and value."""
+        """Return the name and value of the penalty."""
         own, foreign = ("alpha", "C") if self.model == "ridge" else ("C", "alpha")
         chosen = {name: value for name, value in given.items() if value is not None}
         if foreign in chosen:
@@ -54,7 +54,7 @@ class Wanted:
 
 
 class NodeData(Wanted):
-    """A model to be fitted to shards that `adom shard` made on each machine.
+    """A model to fit to the shards that `adom shard` made on each machine.
 
     Creating one reads no samples. `adom.solve` lets the nodes compare their columns, agree on classes, counts, means
     and scales over their links, and fit the model; ``result.model()`` is then the same on every rank.
@@ -62,28 +62,28 @@ class NodeData(Wanted):
     Parameters
     ----------
     folder : path
-        The shards of this machine, or of all nodes where they are on one.
+        Folder with the shards of this machine, or of all nodes if they run on one machine.
     nodes : int, optional
-        How many nodes there are on all machines; by default as many as there are shards in the folder.
+        Number of nodes on all machines; by default the number of shards in the folder.
     model : str
         "logistic" for classes, two or more; "ridge" for numbers.
     C, alpha, l2, kappa : float, optional
-        The penalty, one of them at most: scikit-learn's C (logistic) or alpha (ridge), 1 by default; the regulariser
-        of the f_i itself; or the condition number that it is chosen to give.
+        The penalty, at most one of: scikit-learn's C (logistic) or alpha (ridge), 1 by default; the regulariser l2 of
+        the f_i; or the condition number kappa from which l2 is computed.
     scale : bool
-        Whether features are divided by their standard deviation, and dense ones centred, over the samples of all nodes.
+        Whether to divide features by their standard deviation over the samples of all nodes, and centre dense ones.
     intercept : bool
-        Whether there is an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalised.
     count : str
-        "samples" count alike, as in a fit to the pooled data, or "nodes".
+        What has equal weight: "samples", as in a fit to the pooled data, or "nodes".
     memory : float
-        Bytes that the samples of a node may take. If those of any node take more, samples stay on the disk, on all
-        nodes, and every gradient reads them in blocks.
+        Bytes that the samples of a node may take. If any node needs more, all nodes keep their samples on the disk
+        and read them in blocks for every gradient.
 
     Attributes
     ----------
     names : list of str
-        The shards in the folder.
+        Names of the shards in the folder.
     reading : Path
         The file that was opened last.
     """
@@ -123,7 +123,7 @@ class NodeData(Wanted):
         )
 
     def seen(self) -> dict[str, str]:
-        """Return the checksums of what the shards in the folder say of themselves, by name."""
+        """Return the checksum of each shard's ``shard.json``, by name of the shard."""
         return {
             name: hashlib.sha256(content(self.folder / name / NAME, "make it again")).hexdigest()[:32]
             for name in self.names
@@ -144,7 +144,7 @@ class NodeData(Wanted):
 
 
 def regulariser(penalty: tuple[str, float], samples: int, curvature: float) -> float:
-    """Return l2 from a penalty, the number of all samples and the greatest curvature of a node.
+    """Return l2 for a penalty, given the number of all samples and the largest curvature of a node.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def regulariser(penalty: tuple[str, float], samples: int, curvature: float) -> f
 
 
 def describe_penalty(model: str, count: str, l2: float, samples: int) -> dict[str, Any]:
-    """Return the penalty in force, also as scikit-learn counts it where samples count alike."""
+    """Return the penalty, also in scikit-learn's terms if samples have equal weight."""
     if count != "samples":
         return {"l2": l2}
     return {"l2": l2, **({"alpha": l2 * samples} if model == "ridge" else {"C": 1 / (l2 * samples)})}

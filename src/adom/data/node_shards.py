@@ -1,7 +1,7 @@
 """The shard of one node: its samples as plain arrays on the disk, with the names of their columns.
 
-Each machine makes its own, from its own file, and no other machine ever sees it. A shard is a folder: ``shard.json``
-with names, counts and checksums, and NumPy arrays that are read in place, so that a shard may be larger than memory.
+Each machine makes its shard from its own file, and no other machine sees it. A shard is a folder: ``shard.json`` with
+names, counts and checksums, and NumPy arrays that are memory-mapped, so a shard may be larger than memory.
 """
 
 import hashlib
@@ -30,15 +30,15 @@ NAME = "shard.json"
 FORMAT: Final = "adom-shard-1"
 NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 DENSE, SPARSE = ("features",), ("values", "indices", "starts")
-"""Arrays of the features, each in a file of its own."""
+"""Names of the feature arrays, each in its own file."""
 AT_ONCE = 2**19
-"""Numbers of a block that is read at a time, 4 MB."""
+"""Numbers that are read at a time, 4 MB."""
 MOST_LABELS = 1000
-"""The most classes of text."""
+"""Maximum number of classes."""
 
 
 class Facts(BaseModel):
-    """What ``shard.json`` says.
+    """The content of ``shard.json``.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Facts(BaseModel):
         Names of the columns.
     target : str
     labels : list of str, optional
-        Texts of the target, which holds their numbers from 0 on; None where it holds numbers.
+        Text labels, to which the target holds indices; None for a numeric target.
     layout : str
         "dense" or "sparse".
     samples, nonzeros : int
     files : dict
-        SHA-256 of every array.
+        SHA-256 of every array's file.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -70,7 +70,7 @@ class Facts(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of what all nodes must have alike: columns, target, its kind, and the layout."""
+        """Digest of what must be the same on all nodes: columns, target, kind of target, and layout."""
         kind = "numbers" if self.labels is None else "text"
         content = json.dumps([self.features, self.target, kind, self.layout])
         return hashlib.sha256(content.encode()).hexdigest()
@@ -81,18 +81,18 @@ class NodeShard(NamedTuple):
 
     facts: Facts
     features: Any  # an array, or a scipy.sparse.csr_array
-    target: np.ndarray  # numbers, or numbers of the texts in `facts.labels`
+    target: np.ndarray  # numbers, or indices into `facts.labels`
     folder: Path
     stamp: tuple[tuple[int, int], ...]  # sizes and times of the files when they were opened
 
     @property
     def bytes(self) -> int:
-        """Memory that the samples would take."""
+        """Bytes of memory that the features would take."""
         dense = self.facts.layout == "dense"
         return 8 * self.facts.samples * len(self.facts.features) if dense else 12 * self.facts.nonzeros
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield some rows of features and target at a time, read from the disk; they are valid until the next ones."""
+        """Yield features and target in blocks of rows, read from the disk; a block is valid until the next one."""
         if _stamp(self.folder, self.facts) != self.stamp:
             raise InputError(f"{self.folder} was changed while it was in use; make the shard again, and start again")
         facts, width = self.facts, len(self.facts.features)
@@ -109,7 +109,7 @@ class NodeShard(NamedTuple):
                 yield part, np.asarray(self.target[start : start + len(part)])
 
     def _sparse_blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield rows that have about as many non-zeros as a block of dense ones has numbers."""
+        """Yield blocks that have about as many non-zeros as a dense block has numbers."""
         from scipy.sparse import csr_array
 
         starts, end = np.asarray(self.features.indptr), self.facts.samples
@@ -125,7 +125,7 @@ class NodeShard(NamedTuple):
             first = stop
 
     def classes(self) -> list[Any]:
-        """Return the labels that occur: numbers, or texts."""
+        """Return the distinct labels: numbers or strings."""
         values = np.unique(self.target)
         return values.tolist() if self.facts.labels is None else [self.facts.labels[int(code)] for code in values]
 
@@ -148,11 +148,11 @@ def write_shard(
     source : path
         A CSV, Parquet, NPZ or LIBSVM file (`adom.data.tables`).
     node : str
-        Name of the node, the same on no other machine.
+        Name of the node, unique among all machines.
     out : path
-        The folder of shards; the shard is the folder `node` in it.
+        Folder of shards; the shard becomes its subfolder `node`.
     target : str, optional
-        Column to be predicted: numbers or text; the last by default. LIBSVM text and archives have their labels.
+        Column to predict, numbers or text; by default the last. LIBSVM text and archives have their own labels.
     features, without : sequence of str
         Columns to take, or to leave out; by default all but the target are taken.
     dim : int, optional
@@ -201,7 +201,7 @@ def write_shard(
 
 
 def _target(path: Path) -> str:
-    """Return the name of the last column, or of labels that have none."""
+    """Return the name of the last column, or "label" for labels without a name."""
     with suppress(InputError):
         names = open_table(path).names
         if names and path.suffixes[-1:] != [".npz"]:
@@ -210,7 +210,7 @@ def _target(path: Path) -> str:
 
 
 class _Column:
-    """Labels as they come: numbers, or text with a number each."""
+    """Converter of labels to numbers, block by block: numbers stay, each distinct text gets an index."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
@@ -284,7 +284,7 @@ def _write_arrays(path: Path, blocks: Any, names: list[str], folder: Path, node:
 
 
 class _Growing:
-    """A .npy file that grows by blocks of rows; its header, of fixed length, is written again in the end."""
+    """A .npy file written in blocks of rows; its header has a fixed length and is rewritten at the end."""
 
     def __init__(self, path: Path, dtype: str) -> None:
         self.dtype, self.rows, self.columns = np.dtype(dtype), 0, ()
@@ -316,7 +316,7 @@ class _Growing:
 
 
 def _stamp(place: Path, facts: Facts) -> tuple[tuple[int, int], ...]:
-    """Return sizes and times of the files of a shard; a file that is gone has none."""
+    """Return size and modification time of each file of a shard; skip missing files."""
     found = []
     for name in facts.files:
         with suppress(OSError):
@@ -326,7 +326,7 @@ def _stamp(place: Path, facts: Facts) -> tuple[tuple[int, int], ...]:
 
 
 def shard_names(folder: Path) -> list[str]:
-    """Return the names of the shards in a folder, in order."""
+    """Return the sorted names of the shards in a folder."""
     try:
         return sorted(path.parent.name for path in folder.glob(f"*/{NAME}") if not path.parent.name.startswith("."))
     except OSError:
@@ -334,7 +334,7 @@ def shard_names(folder: Path) -> list[str]:
 
 
 def read_facts(place: Path) -> Facts:
-    """Read and check what a shard says of itself."""
+    """Read and check the ``shard.json`` of a shard."""
     try:
         facts = Facts.model_validate(read_checked(place / NAME))
         listed = {f"{key}.npy" for key in (*(DENSE if facts.layout == "dense" else SPARSE), "target")}
@@ -349,7 +349,7 @@ def read_facts(place: Path) -> Facts:
 
 
 def open_shard(place: str | os.PathLike[str], reading: Callable[[Path], object] = lambda path: None) -> NodeShard:
-    """Open a shard: its arrays are compared with their checksums and read in place.
+    """Open a shard: verify the checksums of its arrays and memory-map them.
 
     `reading` is called with every file before it is read.
     """

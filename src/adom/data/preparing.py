@@ -1,7 +1,7 @@
-"""What nodes agree on before they fit a model: columns, classes, counts, means, scales and the penalty.
+"""Agreement of nodes before they fit a model: on columns, classes, counts, means, scales and the penalty.
 
-All they need is `Links.everyone`: each node says some numbers, and every node hears those of all, over the links that
-it has. Samples stay where they are; what travels are counts, sums over a node's samples and names of classes.
+It needs only `Links.everyone`, which gathers numbers from all nodes over their links. Samples stay on their node. Nodes
+send only names, classes, counts, and statistics such as sums over their samples.
 """
 
 import json
@@ -23,22 +23,22 @@ if TYPE_CHECKING:  # an agent prepares data without JAX
 
 Array = np.ndarray
 HELD = 100.0
-"""The least factor by which the curvature along an intercept exceeds that of the term that holds it."""
+"""Minimum ratio of the curvature along the intercept to l2, the curvature of its proximal term."""
 STEEPEST = {"logistic": 0.25, "softmax": 0.5, "ridge": 1.0}
-"""The largest second derivatives of the losses."""
+"""The largest second derivative of each loss."""
 RAREST = 1e-4
-"""The smallest share of a class that the scale of the intercept is adapted to."""
+"""Lower bound on `_bend`, which is about the share of the rarest class."""
 
 
 class Links(Protocol):
-    """The way from every node to every other."""
+    """Communication among all nodes."""
 
     def everyone(self, values: Array) -> Array:
-        """Take one row of numbers of each own node; return those of all nodes, the same everywhere."""
+        """Take one row of numbers per own node; return the rows of all nodes, in the same order everywhere."""
 
 
 def share(links: Links, words: Sequence[Any]) -> list[Any]:
-    """Let each own node say something that JSON can hold; return what all nodes say."""
+    """Take one JSON-serialisable value per own node; return the values of all nodes."""
     texts = [json.dumps(each).encode() for each in words]
     longest = int(links.everyone(np.array([[float(len(text))] for text in texts])).max())
     rows = np.zeros((len(texts), longest))
@@ -50,33 +50,33 @@ def share(links: Links, words: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What all nodes know alike.
+    """What all nodes have agreed on.
 
     Attributes
     ----------
     kind : str
         "logistic", "softmax" or "ridge".
     names : list of str
-        Of the nodes.
+        Names of the nodes.
     features : list of str
     target : str
     classes : list
-        Numbers or texts, in order.
+        Numbers or strings, sorted; empty for "ridge".
     counts : array of shape (nodes,)
-        Samples of each node.
+        Number of samples of each node.
     fingerprint : str
-        Of the columns.
+        Digest of the columns.
     sparse, scaled, intercept : bool
     count, penalty
         As in `NodeData`.
     means, scales : array of shape (features,)
-        What is taken from a feature, and what it is divided by then; 0 and 1 where nothing is.
+        Features are scaled by subtracting the means, then dividing by the scales; 0 and 1 change nothing.
     middle, unit : float
-        What is taken from a ridge's target, and what it is divided by then.
+        The same for a ridge's target.
     l2, column : float
-        The regulariser, and the constant column of the intercept; 0 without one.
+        The regulariser, and the value of the intercept's constant column; 0 without such a column.
     streamed : bool
-        Whether samples stay on the disk, since those of some node take more memory than allowed.
+        Whether samples stay on the disk because those of some node exceed the allowed memory.
     """
 
     kind: str
@@ -105,21 +105,21 @@ class Agreed:
 
     @property
     def vectors(self) -> int:
-        """Vectors of coefficients: one, or one a class."""
+        """Number of coefficient vectors: one, or one per class for "softmax"."""
         return len(self.classes) if self.kind == "softmax" else 1
 
     @property
     def width(self) -> int:
-        """Coordinates of a vector."""
+        """Number of coordinates of a vector."""
         return len(self.features) + bool(self.column)
 
     @property
     def free(self) -> Array:
-        """1 for the coordinates of all vectors that are intercepts, else 0."""
+        """1 for coordinates that are intercepts, 0 for all others."""
         return np.tile(np.arange(self.width) == len(self.features), self.vectors).astype(float)
 
     def check(self, shard: NodeShard) -> None:
-        """Refuse a shard that was not there when the others agreed, and has other columns or classes than they."""
+        """Refuse a shard, such as one that came late, whose columns or classes are not those agreed on."""
         node, target = shard.facts.node, shard.facts.target
         if shard.facts.fingerprint != self.fingerprint:
             raise InputError(
@@ -134,12 +134,12 @@ class Agreed:
             )
 
     def weight(self, samples: int) -> float:
-        """Return the weight of each sample of a node that has so many."""
+        """Return the weight of each sample of a node with that number of samples."""
         each = sample_weight(self.counts, self.count)
         return 1.0 / samples if each is None else each
 
     def table(self, shard: NodeShard) -> Any:
-        """Return a node's features as the methods see them: centred, scaled, with the column of the intercept."""
+        """Return a node's features as the methods use them: centred, scaled, with the intercept's column."""
         if not self.sparse:
             table, done = np.empty((shard.facts.samples, self.width)), 0
             for part, _ in shard.blocks():
@@ -154,7 +154,7 @@ class Agreed:
         return sp.csr_array(sp.hstack([scaled, constant], format="csr")) if self.column else scaled
 
     def labels(self, shard: NodeShard, target: Array | None = None) -> Array:
-        """Return a node's labels: numbers of classes, or targets less their mean in units of their spread."""
+        """Return a node's labels: indices of classes, or a ridge's targets, centred and scaled."""
         target = shard.target if target is None else target
         if self.kind == "ridge":
             return np.asarray((target - self.middle) / self.unit)
@@ -165,7 +165,7 @@ class Agreed:
         return np.asarray(numbers[np.asarray(target, dtype=int)])
 
     def problem(self, shards: Sequence[NodeShard]) -> "LinearModel | Streamed":
-        """Return the f_i of some nodes."""
+        """Return the problem of some nodes, one f_i each."""
         if self.streamed:
             return self._on_disk(shards)
         from ..problems.logistic import LogisticRegression
@@ -187,7 +187,7 @@ class Agreed:
         weights = np.array([self.weight(shard.facts.samples) for shard in shards])
         tops = np.array([top_curvature(shard, self.means, self.scales) for shard in shards])
         counts = np.array([shard.facts.samples for shard in shards])
-        bound = tops + self.column**2 * counts  # of A A' + c^2 1 1', whose eigenvalues add up at most
+        bound = tops + self.column**2 * counts  # on the top eigenvalue of A A' + c^2 1 1'
         return Streamed(
             self.kind,
             [Prepared(self, shard) for shard in shards],
@@ -201,7 +201,7 @@ class Agreed:
         )
 
     def model_rows(self, x: Array) -> Array:
-        """Return rows of x as rows of the model: each vector with its intercept, of features scaled or as they are."""
+        """Return rows of x as rows of the model: each vector, followed by its intercept if there is one."""
         parts = self.unit * x.reshape(len(x), self.vectors, self.width)
         w, b = parts[..., : len(self.features)], np.zeros(parts.shape[:2]) + self.middle
         if self.column:
@@ -213,7 +213,7 @@ class Agreed:
         return np.concatenate([w, b[..., None]], axis=-1).reshape(len(x), -1)
 
     def about(self) -> dict[str, Any]:
-        """Return what the model is, all but its coefficients."""
+        """Return the description of the model without its coefficients."""
         centred = self.scaled and not self.sparse
         return {
             "kind": self.kind,
@@ -229,25 +229,25 @@ class Agreed:
 
 
 class Prepared(NamedTuple):
-    """A shard whose labels are numbers as a method needs them."""
+    """A shard whose labels are converted by `Agreed.labels`."""
 
     agreed: Agreed
     shard: NodeShard
 
     def blocks(self) -> Iterator[tuple[Any, Array]]:
-        """Yield some samples at a time."""
+        """Yield features and labels in blocks of samples."""
         for features, target in self.shard.blocks():
             yield features, self.agreed.labels(self.shard, target)
 
 
 def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
-    """Let the nodes agree on everything but the coefficients; what all refuse, each refuses with the same words."""
+    """Let the nodes agree on everything but the coefficients; an error that concerns all is the same on each node."""
     agreed = _meet(data, shards, links)
     agreed = _centre(agreed, data, shards, links)
     spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
     agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, STEEPEST[agreed.kind] * spread))
     if not data.intercept or (agreed.kind == "ridge" and not agreed.sparse):
-        return agreed  # among centred samples and targets the best intercept is 0
+        return agreed  # for centred samples and targets the best intercept is 0
     curvature = max(_bend(agreed, shards, links), RAREST)
     return replace(agreed, column=float(np.sqrt(max(spread, HELD * agreed.l2 / curvature))))
 
@@ -297,12 +297,12 @@ def _meet(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
         streamed=max(size for *_, size, _ in said) > data.memory,
     )
     for shard in shards:
-        agreed.check(shard)  # one that came late has had no say
+        agreed.check(shard)  # a late one took no part in the agreement
     return agreed
 
 
 def _name_difference(shards: Sequence[NodeShard], links: Links) -> None:
-    """Refuse nodes of different columns, naming one node and what it has otherwise."""
+    """Raise an error that names two nodes and a difference in their columns."""
     columns = [
         [facts.node, facts.target, "numbers" if facts.labels is None else "text", facts.layout, facts.features]
         for facts in (shard.facts for shard in shards)
@@ -344,7 +344,7 @@ def _centre(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Li
 
 
 def _centre_target(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
-    """Agree on the mean of a ridge's target, 0 without an intercept, and on its spread."""
+    """Agree on the mean of a ridge's target (0 without an intercept) and on its spread around it."""
     middle = 0.0
     if data.intercept:
         sums = links.everyone(np.array([[float(shard.target.sum())] for shard in shards]))
@@ -354,14 +354,14 @@ def _centre_target(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], li
 
 
 def _scales(variances: Array, means: Array, samples: int) -> Array:
-    """Return standard deviations, 1 for features that are constant up to rounding, as scikit-learn has it."""
+    """Return standard deviations, but 1 for features that are constant up to rounding, as in scikit-learn."""
     eps = np.finfo(float).eps
     constant = variances <= samples * eps * variances + (samples * means * eps) ** 2
     return np.where(constant, 1.0, np.sqrt(variances))
 
 
 def _moments(shard: NodeShard) -> tuple[Array, Array]:
-    """Return the means of a node's features, and the sums of squares around them."""
+    """Return the means of a node's features, and the sums of squared deviations from them."""
     samples = shard.facts.samples
     if shard.facts.layout == "sparse":
         A = shard.features
@@ -385,7 +385,7 @@ def _curvature(agreed: Agreed, shard: NodeShard) -> float:
 
 
 def _bend(agreed: Agreed, shards: Sequence[NodeShard], links: Links) -> float:
-    """Return about the curvature of the mean of the f_i along the intercept."""
+    """Estimate the curvature of the mean of the f_i along the intercept, for a constant column of 1."""
     if agreed.kind == "ridge":
         return 1.0
     counts = [np.bincount(agreed.labels(shard), minlength=len(agreed.classes)).astype(float) for shard in shards]

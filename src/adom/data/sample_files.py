@@ -1,6 +1,6 @@
-"""Readers of labelled samples: LIBSVM text, CSV and NumPy archives, packed or not; nothing is ever unpickled.
+"""Readers of labelled samples: LIBSVM text, CSV and NumPy archives, also compressed; nothing is unpickled.
 
-scikit-learn and NumPy parse. Only if they fail is the text read again, line by line, to name the first bad one.
+scikit-learn and NumPy parse the text. If they fail, it is read again line by line to name the first bad line.
 """
 
 import bz2
@@ -27,7 +27,7 @@ from ..util.files import content as file_content
 from ..util.text import format_bytes
 
 PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
-"""The first bytes of packed files, and the functions that open them."""
+"""First bytes of compressed files -> the functions that open them."""
 SUFFIXES = (".bz2", ".gz", ".xz")
 ARCHIVE = b"PK\x03\x04"
 TEXT = 8
@@ -43,22 +43,22 @@ def read(
     r"""Read labelled samples from a file.
 
     ===============  ==================================================================================
-    CSV              one sample a line; a first line of names, or of column numbers and names, is skipped
-    NumPy archive    ``.npz`` with arrays ``features`` and ``labels`` (or ``X`` and ``y``); or the pieces that
-                     `scipy.sparse.save_npz` writes, and labels
-    LIBSVM           all else: ``label index:value index:value ...``, indices from 1 and increasing; a ``#`` begins
-                     a comment
+    CSV              one sample per line; a first line of names, or of column numbers and names, is skipped
+    NumPy archive    ``.npz`` with arrays ``features`` and ``labels`` (or ``X`` and ``y``); or the arrays of
+                     `scipy.sparse.save_npz`, and labels
+    LIBSVM           any other file: ``label index:value index:value ...`` with increasing indices from 1; a ``#``
+                     begins a comment
     ===============  ==================================================================================
 
-    The first and the last may be packed by bzip2, gzip or xz.
+    CSV and LIBSVM files may be compressed by bzip2, gzip or xz.
 
     Parameters
     ----------
     path : path
     label : str or int, optional
-        The column of a CSV file that holds the labels: its name or its number from 0; the last by default.
+        The column of labels in a CSV file: its name, or its number from 0; by default the last.
     features : int, optional
-        How many features there are. A LIBSVM file may leave the last ones out; the others must agree.
+        Number of features. A LIBSVM file may lack the last ones; in other files the number must be exact.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def read(
 
 
 def feature_names(path: str | os.PathLike[str], label: str | int | None = None) -> list[str] | None:
-    """Return the names of the features of a CSV file; None where it has none, or is none."""
+    """Return the feature names in a CSV file; None if its header is missing or has duplicates, or for other files."""
     path = Path(path)
     content = file_content(path, "check the path and its permissions")
     if content.startswith(ARCHIVE) or not _is_csv(path, content := _unpacked(path, content)):
@@ -112,7 +112,7 @@ def feature_names(path: str | os.PathLike[str], label: str | int | None = None) 
 
 
 def unpack_text(content: bytes, most: float) -> bytes:
-    """Unpack bzip2, gzip or xz to little more than `most` bytes; return other bytes as they are. Raises `Damaged`."""
+    """Decompress bzip2, gzip or xz to little more than `most` bytes, or raise `Damaged`; return other bytes as is."""
     opener = next((opener for start, opener in PACKERS.items() if content.startswith(start)), None)
     if opener is None:
         return content
@@ -127,7 +127,7 @@ def unpack_text(content: bytes, most: float) -> bytes:
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:
-    """Return the text of a file, packed or not."""
+    """Return the text of a file, decompressed if need be."""
     if content and path.suffix.lower() in SUFFIXES and not content.startswith(tuple(PACKERS)):
         raise InputError(f"{path} is not a {path.suffix} file although its name says so; rename it, or fetch it again")
     most = memory() / TEXT
@@ -141,7 +141,7 @@ def _unpacked(path: Path, content: bytes) -> bytes:
 
 
 def _is_csv(path: Path, content: bytes) -> bool:
-    """Return whether text is CSV: by the suffix, or by the first line if that is .txt or missing."""
+    """Return whether text is CSV, by the suffix, or by the first line if the suffix is .txt or missing."""
     suffix = next((s.lower() for s in reversed(path.suffixes) if s.lower() not in SUFFIXES), "")
     if suffix in ("", ".txt"):
         first = content.lstrip()[:65536].splitlines()[:1]
@@ -150,7 +150,7 @@ def _is_csv(path: Path, content: bytes) -> bool:
 
 
 def parse_libsvm(path: Path | str, content: bytes, features: int | None) -> tuple[Any, np.ndarray]:
-    """Parse LIBSVM text; `path` is its name in errors."""
+    """Parse LIBSVM text; `path` names it in error messages."""
     from scipy.sparse import csr_array
     from sklearn.datasets import load_svmlight_file
 
@@ -178,7 +178,7 @@ def parse_libsvm(path: Path | str, content: bytes, features: int | None) -> tupl
 
 
 def _samples(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers of the lines that hold samples, and their text without comments."""
+    """Yield the number and the text, without comments, of each line that holds a sample."""
     for number, line in enumerate(content.split(b"\n"), start=1):
         sample = line.partition(b"#")[0].strip()
         if sample:
@@ -258,7 +258,7 @@ def _read_csv(
 
 
 def _rows(path: Path, stream: io.StringIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line numbers and stripped cells, without lines that hold nothing."""
+    """Yield the line number and the stripped cells of each line that is not empty."""
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     try:
         for row in reader:
@@ -284,7 +284,7 @@ def _check_cells(path: Path, text: str, delimiter: str, header: list[str] | None
 
 
 def _is_number(cell: str) -> bool:
-    """Return whether a cell is a finite number; unlike for `float`, without underscores."""
+    """Return whether a cell is a finite number; unlike `float`, refuse underscores."""
     try:
         return "_" not in cell and bool(np.isfinite(float(cell)))
     except ValueError:
@@ -292,7 +292,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _is_header(cells: list[str], label: str | int | None) -> bool:
-    """Return whether a line is a header: its only numbers are those of the columns, or one cell names the label."""
+    """Return whether a line is a header: any number in it is its column's own, or one cell names the label."""
     numbers = {column: cell for column, cell in enumerate(cells) if _is_number(cell)}
     if len(numbers) == len(cells):
         return False
@@ -356,7 +356,7 @@ def _sparse(path: Path, arrays: dict[str, np.ndarray], labels: np.ndarray) -> An
     if layout not in ("csr", "csc", "coo"):
         raise InputError(f"{path} holds a sparse matrix in format {layout!r}; save it as csr, csc or coo")
     rows, columns = (int(size) for size in arrays["shape"])
-    if labels.size != rows or not 0 < columns <= LARGEST_DIM:  # before memory is taken for so many
+    if labels.size != rows or not 0 < columns <= LARGEST_DIM:  # before memory is allocated for them
         raise InputError(
             f"features in {path} of shape ({rows}, {columns}) do not fit its {labels.size} labels; save again"
         )

@@ -57,10 +57,10 @@ def problem(
     l2: float | None = None,
     kappa: float | None = None,
 ) -> "LogisticRegression":
-    """Return the paper's problem on a data set: regularised logistic regression, its samples split over nodes.
+    """Return the paper's problem on a data set: regularised logistic regression with samples split over nodes.
 
     The paper has 100 nodes (50 on infectious_ct1) with equally many samples each, and does not say which sample
-    goes where. No set divides evenly, so here some nodes have one sample more than others; none is left out.
+    goes where. No set divides evenly, so here some nodes have more samples than others; no sample is left out.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def problem(
     split : str
         "contiguous", "shuffled", "label" or "dirichlet": see `adom.data.split`.
     seed, concentration
-        Of the split.
+        Passed on to `adom.data.split`.
     l2, kappa : float
-        Exactly one: the regulariser itself, or the condition number that it is chosen to give.
+        Exactly one: the regulariser itself, or the condition number from which it is computed.
     """
     from ..problems.logistic import LogisticRegression
 
@@ -87,17 +87,17 @@ def table2() -> "pd.DataFrame":
     Returns
     -------
     pandas.DataFrame
-        One row a data set: the table's figures and those of the file; whether they agree; the share of the label
-        +1; samples without any feature; how many samples each of 100 nodes gets, the paper's number of nodes, and
-        each of 50, that of infectious_ct1; and how many of the 100 have one class only if the samples are split
-        in the order of the file.
+        One row per data set: samples and dimension in the paper and in the file; whether they agree; the share of
+        the label +1; the number of samples without any feature; the samples per node for 100 nodes (the paper's
+        number) and for 50 (that of infectious_ct1); and how many of the 100 nodes have only one class under the
+        split "contiguous".
     """
     import pandas as pd
 
     table = []
     for name in SAMPLES:
         (text,) = download.texts(find_set(name)).values()
-        features, labels = parse_libsvm(name, text, None)  # the width is counted, not given
+        features, labels = parse_libsvm(name, text, None)  # None: count the features in the file
         samples, dim = features.shape
         table.append(
             {

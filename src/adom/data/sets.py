@@ -25,15 +25,15 @@ class DataSet:
     ----------
     name : str
     what : str
-        One line about it.
+        Description in one line.
     url : str
-        The official file: plain, packed, or a zip archive of the pieces.
+        The official file: plain, compressed, or a zip archive of the pieces.
     home : str
-        The subfolder of the data folder that it is kept in.
+        Its subfolder of the data folder.
     pieces : tuple of Piece
     reference : str
     features : int or None
-        How many features a sample has; None for a network.
+        Number of features of a sample; None for a network.
     """
 
     name: str
@@ -104,7 +104,7 @@ SETS: dict[str, DataSet] = {data_set.name: data_set for data_set in _ALL}
 """All data sets by name."""
 
 SAMPLES = tuple(data_set.name for data_set in _ALL if data_set.features is not None)
-"""The names of those that are labelled samples."""
+"""Names of the data sets of labelled samples."""
 
 
 def find_set(name: str) -> DataSet:

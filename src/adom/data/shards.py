@@ -1,7 +1,7 @@
-"""Shards: one file of samples a node, so that each process opens only the files of its own nodes.
+"""Shards: one file of samples per node, so that each process opens only the files of its own nodes.
 
-A folder of shards has one LIBSVM file a node and a manifest, which gives the numbers of nodes and features and the size
-of the largest node. Only `Shards.open` reads samples; for its nodes it computes the same bits as the whole problem.
+A folder of shards has one LIBSVM file per node, and a manifest with the number of features and the size of every node.
+Samples are read by `Shards.open` for some nodes and `Shards.whole` for all; both compute the same bits for a node.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
 """The ways to split a file, and their names in `adom.data.split`."""
 DENSE = 0.4
-"""The share of non-zeros above which samples are held densely."""
+"""Share of non-zeros above which samples are stored as dense arrays."""
 UNKNOWN_L2 = 2.0**-120
-"""Placeholder for a regulariser that is not known yet. It vanishes next to any curvature, so L_nodes - l2, which
-`with_l2` needs, is the curvature to the bit; 1 would cost a small curvature its last digits."""
+"""Placeholder for a regulariser that is not known yet. It is negligible beside any curvature, so L_nodes - l2, which
+`with_l2` needs, is exactly the curvature; a placeholder of 1 would cost a small curvature its last digits."""
 FILE_NAME = re.compile(r"node-[0-9]{5,}\.svm")
 
 
@@ -47,16 +47,16 @@ def write_shards(
     alpha: float | None = None,
     overwrite: bool = False,
 ) -> Path:
-    r"""Split labelled samples into one LIBSVM file a node, and write a manifest of them.
+    r"""Split labelled samples into one LIBSVM file per node, and write a manifest.
 
-    Every file is moved into place when it is whole, the manifest last: a folder with a manifest is whole. Numbers read
-    back to the bit; labels keep their values.
+    Files are written atomically, the manifest last, so a folder with a manifest is complete. Numbers are written
+    exactly, and labels keep their values.
 
     Parameters
     ----------
     source : path or str
-        A LIBSVM, CSV or NPZ file with labels of two classes, packed or not, as `adom solve --data` takes it; or the
-        name of a known data set, such as "a6a". "./a6a" is a file.
+        A LIBSVM, CSV or NPZ file with labels of two classes, also compressed, as for `adom solve --data`; or the name
+        of a known data set, such as "a6a" ("./a6a" is a file).
     nodes : int
     out : path
         The folder; it is created if it is missing.
@@ -64,11 +64,11 @@ def write_shards(
         "rows": in the order of the file, as evenly as possible; "shuffled", "label" or "dirichlet": see
         `adom.data.split`.
     seed : int
-        Of the shuffle and of the Dirichlet draw.
+        Seed of the shuffle and of the Dirichlet draw.
     alpha : float, optional
         Concentration of the Dirichlet distribution, 0.5 by default.
     overwrite : bool
-        Whether shards in the folder may be replaced. Their files that are no longer listed are removed.
+        Whether shards in the folder may be replaced; those that are not in the new manifest are removed.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def write_shards(
 
 
 def _check_folder(source: str | os.PathLike[str], folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that holds shards already, and one whose files are to be split."""
+    """Refuse a folder that already holds shards, or whose shard is the file to split."""
     if (folder / manifest.NAME).exists() and not overwrite:
         raise InputError(
             f"{folder} holds a {manifest.NAME} already; take another folder, or overwrite=True (--overwrite) "
@@ -161,7 +161,7 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, Sourc
 
 
 def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[int | float, int | float]:
-    """Return the two labels, the smaller first, as whole numbers where they are."""
+    """Return the two labels, the smaller first, as integers if they are whole."""
     values = np.unique(labels).tolist()
     if len(values) != 2:
         some = ", ".join(map(format_exact, values[:5])) + (", ..." if len(values) > 5 else "")
@@ -195,7 +195,7 @@ def _libsvm(features: Any, labels: np.ndarray) -> bytes:
 
 
 class Shards:
-    """Logistic regression on one file of samples a node, opened only by the process that runs the node.
+    """Logistic regression on one file of samples per node, opened only by the process that runs the node.
 
     Creating one reads the manifest and no samples. With engine "mpi" every rank opens the files of its own nodes;
     the ranks then agree on mu and L over the network.
@@ -203,26 +203,25 @@ class Shards:
     Parameters
     ----------
     folder : path
-        Written by `write_shards` or `adom split`. Each machine needs the manifest, and the files of the nodes that
-        are opened there.
+        Written by `write_shards` or `adom split`. Each machine needs the manifest and the files of its own nodes.
     l2, kappa, C : float
-        Exactly one: the regulariser itself, the condition number that it is chosen to give, or scikit-learn's C,
+        Exactly one: the regulariser itself, the condition number from which it is computed, or scikit-learn's C,
         which is 1 / (l2 N) for N samples.
     count : str
-        "samples" count alike, as in a fit to the pooled data, or "nodes".
+        What has equal weight: "samples", as in a fit to the pooled data, or "nodes".
 
     Attributes
     ----------
     folder : Path
     nodes, dim : int
     samples : array of shape (nodes,)
-        How many samples each node has.
+        Number of samples of each node.
     dense : bool
-        Whether samples are held densely; decided over all nodes, so the same for each of them.
+        Whether samples are stored as dense arrays; the same for all nodes.
     l2, kappa : float or None
-        As given; l2 also where C was.
+        As given; l2 also if C was given.
     weight : float or None
-        Of each sample; None for 1 over the number of its node.
+        Weight of each sample; None if it is 1 over the number of samples of its node.
     manifest : Manifest
         The list of files.
     reading : Path
@@ -255,12 +254,12 @@ class Shards:
         self.dense = nonzeros > DENSE * int(self.samples.sum()) * self.dim
 
     def open(self, first: int, end: int) -> "LogisticRegression":
-        """Return the problem of the nodes from `first` up to `end`, opening their files and no others.
+        """Return the problem of the nodes ``range(first, end)``, opening only their files.
 
-        It computes for a node the same bits as `whole`.
+        It computes the same bits for a node as `whole`.
 
-        Its l2 is the one given. If kappa was given, l2 depends on all nodes and is a placeholder here: replace it by
-        ``with_l2(shards.regulariser(c))``, where c is the greatest of ``block.L_nodes - block.l2`` over the nodes of
+        If kappa was given, l2 depends on all nodes and is only a placeholder here. Replace it by
+        ``with_l2(shards.regulariser(c))``, where c is the maximum of ``block.L_nodes - block.l2`` over the nodes of
         all blocks.
         """
         first = check_whole("first", first, 0, "nodes count from 0")
@@ -277,28 +276,28 @@ class Shards:
         return [file.sha256 for file in self.manifest.files]
 
     def curvature(self, block: "LogisticRegression") -> np.ndarray:
-        """Return what L_i of some nodes has beside the regulariser."""
+        """Return L_i - l2 for the nodes of a block."""
         return block.L_nodes - block.l2
 
     def settle(self, block: "LogisticRegression", most: float) -> "LogisticRegression":
-        """Return the problem of some nodes with the regulariser, mu and L of all, from the greatest curvature."""
+        """Return a block with l2, mu and L of the whole problem, whose largest curvature is `most`."""
         l2 = self.regulariser(most)
         settled = block.with_l2(l2)
         settled.mu, settled.L = l2, l2 + most
         return settled
 
     def whole(self) -> "LogisticRegression":
-        """Return the problem of all nodes, with the l2 or kappa given; all files must be there."""
+        """Return the problem of all nodes with the given l2 or kappa; all files must be present."""
         return self._build(0, self.nodes, self.l2, self.kappa)
 
     def weighting(self) -> dict[str, Any]:
-        """Return how many samples the nodes have, and how much each weighs."""
+        """Return the sizes of nodes and how samples are weighted; see `adom.problems.weighting`."""
         from ..problems.weighting import weighting
 
         return weighting(self.samples, np.ones(self.nodes) if self.weight is None else self.weight * self.samples)
 
     def model(self, l2: float) -> dict[str, Any]:
-        """Return what a model with this regulariser is, all but its coefficients."""
+        """Return the description of a model with this regulariser, without its coefficients."""
         from ..problems.weighting import penalty_of
 
         penalty = penalty_of("logistic", l2, self.weighting(), int(self.samples.sum()))
@@ -313,7 +312,7 @@ class Shards:
         Parameters
         ----------
         curvature : float
-            The greatest L_i - l2 of all nodes.
+            The largest L_i - l2 of all nodes.
         """
         from ..problems.linear_model import regulariser
 

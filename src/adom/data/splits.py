@@ -1,4 +1,4 @@
-"""Splits of samples over nodes, from alike nodes to very unlike ones."""
+"""Splits of samples over nodes, from similar nodes to very different ones."""
 
 import heapq
 from numbers import Real
@@ -26,16 +26,16 @@ def split(
     """Split samples over nodes, in the form that `LogisticRegression.from_nodes` takes.
 
     ============  =========================================================================================
-    contiguous    in the order given, cut into pieces, as `LogisticRegression` does by itself
-    shuffled      in random order, cut into pieces: the nodes are alike
-    label         sorted by label, cut into pieces: nearly every node has one class only
+    contiguous    cut into pieces in the given order, as `LogisticRegression` does
+    shuffled      shuffled, then cut into pieces: nodes are similar
+    label         sorted by label, then cut into pieces: most nodes have only one class
     dirichlet     each class split in proportions drawn from a Dirichlet distribution (Hsu, Qi and Brown
-                  2019, arXiv:1909.06335): the smaller the concentration, the more unlike the nodes, in
-                  classes and in numbers
+                  2019, arXiv:1909.06335): the smaller the concentration, the more nodes differ in classes
+                  and in size
     ============  =========================================================================================
 
-    Every sample goes to one node, and every node has one sample or more: a node that the Dirichlet draw leaves empty
-    gets one from the node that has most. With the other splits pieces differ by one sample at most.
+    Every sample goes to one node, and no node is empty: a node to which the Dirichlet draw gives nothing gets a sample
+    of the largest node. In the other splits, sizes of nodes differ by at most one sample.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def split(
     nodes : int
     how : str
     seed : int
-        Of the shuffle and of the Dirichlet draw.
+        Seed of the shuffle and of the Dirichlet draw.
     concentration : float
-        Of the Dirichlet distribution: large for nodes that are alike, near 0 for one class or nothing.
+        Concentration of the Dirichlet distribution: nodes are similar if it is large; near 0, each class goes to few.
 
     Returns
     -------
     list of (features, labels)
-        One pair a node, its samples in their original order.
+        One pair per node, with samples in their original order.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def shares(
 
 
 def _dirichlet(labels: np.ndarray, nodes: int, seed: int, concentration: float) -> list[np.ndarray]:
-    """Split each class, shuffled, in the proportions of a Dirichlet draw."""
+    """Shuffle each class and split it in proportions from a Dirichlet draw."""
     check_concentration("concentration", concentration)
     classes = np.unique(labels)
     parts: list[list[np.ndarray]] = [[] for _ in range(nodes)]
@@ -120,7 +120,7 @@ def _dirichlet(labels: np.ndarray, nodes: int, seed: int, concentration: float) 
 
 
 def check_concentration(name: str, value: Any) -> None:
-    """Refuse a concentration of the Dirichlet distribution that is not a positive number."""
+    """Refuse a concentration of the Dirichlet distribution that is not positive or too large."""
     if not (isinstance(value, Real) and 0 < float(value) <= LARGEST_CONCENTRATION):
         raise InputError(
             f"{name} must be positive and at most {LARGEST_CONCENTRATION:g}, got {shown(value)}; "
@@ -129,7 +129,7 @@ def check_concentration(name: str, value: Any) -> None:
 
 
 def _none_empty(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Give each empty node the last sample of the node that has most.
+    """Give each empty node the last sample of the largest node.
 
     Examples
     --------

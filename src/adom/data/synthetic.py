@@ -1,4 +1,4 @@
-"""Synthetic data: the numbers of scikit-learn's `make_classification`, without loading scikit-learn."""
+"""Synthetic data: the samples of scikit-learn's `make_classification`, without loading scikit-learn."""
 
 import numpy as np
 
@@ -6,15 +6,15 @@ CLUSTERS = 4
 INFORMATIVE = 2
 REDUNDANT = 2
 FLIPPED = 0.01
-"""The share of labels that are drawn at random."""
+"""Share of labels that are redrawn at random."""
 
 
 def classification(samples: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features and labels, those of ``make_classification(samples, dim, random_state=seed)``.
+    """Return the features and labels of ``make_classification(samples, dim, random_state=seed)``.
 
-    Two of at least four features matter: their clusters lie around the corners of a square, and neighbouring corners
-    have different labels. Two more features are combinations of these, the others are noise. At last a few labels
-    are drawn anew, and samples and features are shuffled.
+    Two of at least four features are informative: they form clusters around the corners of a square, and the two upper
+    clusters have label 1. Two more features are linear combinations of these; the others are noise. Finally a few
+    labels are redrawn, and samples and features are shuffled.
 
     Examples
     --------

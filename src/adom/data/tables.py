@@ -1,7 +1,7 @@
 """Tables with named columns, read a block of rows at a time: CSV, Parquet, LIBSVM and NumPy archives.
 
-A table larger than memory is never held as a whole. Features must be finite numbers; text in them is refused with its
-place, since how to turn categories into numbers is for the owner of the data to say.
+Only NumPy archives are loaded as a whole; other tables may be larger than memory. Features must be finite numbers.
+Text in them is refused, since only the owner of the data can say how categories become numbers.
 """
 
 import csv
@@ -19,9 +19,9 @@ from ..util.text import format_exact
 from .sample_files import PACKERS, SUFFIXES, parse_libsvm, read
 
 BLOCK = 2**21
-"""Numbers of a block, about 16 MB."""
+"""Numbers in a block, about 16 MB."""
 TEXT_BLOCK = 2**24
-"""Bytes of LIBSVM text of a block."""
+"""Bytes of LIBSVM text in a block."""
 
 
 class Block(NamedTuple):
@@ -32,9 +32,9 @@ class Block(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table, about to be read: names of its features, and its blocks, which can be read once."""
+    """An open table: the names of its features, and its blocks, which can be read once."""
 
-    names: list[str]  # [] where the file does not say how many there are: LIBSVM
+    names: list[str]  # [] for LIBSVM text, which does not say how many features there are
     blocks: Iterator[Block]
 
 
@@ -51,12 +51,12 @@ def open_table(
     ----------
     path : path
         A CSV file with a line of names, a Parquet file (needs pyarrow), a NumPy archive with ``features``,
-        perhaps ``labels`` and ``names``, or LIBSVM text, whose features are named x1, x2, ...
+        ``labels`` and optionally ``names``, or LIBSVM text, whose features are named x1, x2, ...
     target : str, optional
-        The column to be predicted; in LIBSVM text and archives, the labels have no name and any will do. None leaves
-        it out.
+        The column to predict. In LIBSVM text and archives the labels have no name, so any string selects them. None
+        leaves the target out.
     features : sequence of str, optional
-        The columns to take, in this order; all but the target by default.
+        The columns to take, in this order; by default all but the target.
     without : sequence of str
         Columns to leave out.
 
@@ -85,7 +85,7 @@ def open_table(
 def _chosen(
     path: Path, names: list[str], target: str | None, features: Sequence[str] | None, without: Sequence[str]
 ) -> list[str]:
-    """Return the names of the features; refuse columns that there are not, or twice."""
+    """Return the names of the features; refuse missing and repeated columns."""
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
         raise InputError(f"{path} has several columns named {shown(twice)}; rename all but one of them")
@@ -119,7 +119,7 @@ def _csv(path: Path, target: str | None, features: Sequence[str] | None, without
     chosen = _chosen(path, names, target, features, without)
     options: dict[str, Any] = {"sep": mark, "header": 0, "names": names, "index_col": False, "low_memory": False}
     options |= {"encoding": "utf-8-sig", "skipinitialspace": True}
-    if pd.__version__ < "3":  # later ones read numbers to the bit by default
+    if pd.__version__ < "3":  # later versions read numbers exactly by default
         options["float_precision"] = "round_trip"
     options["usecols"] = [*chosen, *([] if target is None else [target])]
     if target is not None:
@@ -142,7 +142,7 @@ def _csv(path: Path, target: str | None, features: Sequence[str] | None, without
 
 
 def _unpacked(path: Path) -> IO[bytes]:
-    """Open a file, packed or not, to read its bytes."""
+    """Open a file for reading bytes, decompressed if need be."""
     with open_regular(path) as file:
         start = file.read(6)
     opener: Any = next((opener for mark, opener in PACKERS.items() if start.startswith(mark)), open)
@@ -163,7 +163,7 @@ def _is_number(text: str) -> bool:
 
 
 def _from_frame(path: Path, frame: Any, chosen: list[str], target: str | None, before: int) -> Block:
-    """Return a block of a data frame, checked."""
+    """Check a data frame and return it as a block."""
     for name in chosen:
         column = frame[name]
         if column.dtype.kind not in REAL:
@@ -188,7 +188,7 @@ def _from_frame(path: Path, frame: Any, chosen: list[str], target: str | None, b
 
 
 def as_target(values: np.ndarray) -> np.ndarray:
-    """Return labels as numbers where all of them are, else as text.
+    """Return labels as numbers if all of them are, otherwise as text.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def _libsvm(path: Path, target: str | None, features: Sequence[str] | None, with
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield whole lines of a text, packed or not."""
+    """Yield blocks of whole lines of a text file, decompressed if need be."""
     rest = b""
     try:
         with _unpacked(path) as file:
@@ -280,7 +280,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def label_text(value: Any) -> str:
-    """Return a label as text: a number in the shortest way that reads back as the same.
+    """Return a label as text, a number in its shortest exact form.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The sums that take most of a round's time, in C++ and CUDA, called by XLA from inside its compiled loop.
+"""C++ and CUDA kernels for the sums that take most of a round's time; XLA calls them inside the compiled loop.
 
-They are optional. On first use `kernels.cc` (for a GPU `kernels.cu`) is compiled for the machine at hand, with the
-headers that jaxlib brings, into a cache folder; where there is no compiler everything runs on JAX alone, with the same
-results to rounding. ``ADOM_NATIVE=0`` switches them off, ``python -m adom.native`` builds them and says how it went.
-`graphs.cc`, for drawing networks, is compiled the same way, but has nothing to do with XLA: see `adom.native.graphs`.
+They are optional. On first use, `kernels.cc` (`kernels.cu` for a GPU) is compiled for this machine, with jaxlib's
+headers, into a cache folder. Without a compiler everything runs on JAX alone, with the same results up to rounding.
+``ADOM_NATIVE=0`` switches the kernels off; ``python -m adom.native`` builds them and reports the outcome. `graphs.cc`,
+for drawing networks, is compiled the same way but is independent of XLA: see `adom.native.graphs`.
 """
 
 import ctypes
@@ -30,21 +30,21 @@ TARGETS = {
     "gpu": ("adom_logistic_dense", "adom_logistic_many", "adom_gossip_dense"),
 }
 GPU_COLUMNS = 2048
-"""The most features that the GPU's kernel takes."""
+"""Most features that the GPU's gradient kernel takes."""
 GPU_FEW_COLUMNS = 64
-"""The most features that its kernels for few nodes, and for many settings, take."""
+"""Most features that the GPU's gradient kernels for few nodes and for many settings take."""
 GPU_FEW_NODES, GPU_WHOLE = 512, 5000
-"""The most nodes, and numbers of each, that the one for few nodes takes."""
+"""Most nodes, and most numbers per node, that the kernel for few nodes takes."""
 GPU_MANY = 64
-"""The fewest settings for which the one for many of them pays."""
+"""Fewest settings for which the kernel for many settings pays."""
 GPU_VECTORS = 4
-"""The most vectors that its kernel of a communication round takes."""
+"""Most vectors that the GPU's gossip kernel takes."""
 PLATFORMS = {"cpu": "cpu", "gpu": "CUDA"}
 
 
 @cache
 def problem(backend: str, dtype: str = "float64") -> str:
-    """Load the kernels for "cpu" or "gpu", building them if need be; return why they cannot be used, or nothing."""
+    """Load the kernels for "cpu" or "gpu", building them if needed; return why they cannot be used, or ""."""
     if switched_off():
         return "switched off by ADOM_NATIVE=0"
     if backend not in TARGETS:
@@ -67,19 +67,19 @@ def _loaded(backend: str, dtype: str) -> Any:
 
 
 def _target(name: str, dtype: str) -> str:
-    """Return the name by which XLA knows a kernel for numbers of one type."""
+    """Return a kernel's name in XLA for numbers of one type."""
     return f"{name}_float32" if dtype == "float32" else name
 
 
 def usable(backend: str = "cpu") -> bool:
-    """Return whether compiled loops run on that kind of device and may call its kernels."""
+    """Return whether compiled loops run on this kind of device and can call its kernels."""
     import jax
 
     return jax.default_backend() == backend and not problem(backend)
 
 
 def _kernel(name: str, dtype: Any) -> str:
-    """Return the name by which XLA calls a kernel; a processor's for float32 are built when they are first called."""
+    """Return a kernel's name in XLA; on a CPU, first build and load the kernels of this type if needed."""
     import jax
 
     if jax.default_backend() != "cpu":
@@ -92,21 +92,21 @@ def _kernel(name: str, dtype: Any) -> str:
 def logistic_dense(samples: Sequence[Array], x: Array) -> Array:
     """Return the sum over each node's samples of weights * -1/(1 + e^margin) * row, shape (nodes, dim).
 
-    The samples are rows of shape (nodes, m, dim), multiplied by their labels, and their weights.
+    `samples` are the rows, of shape (nodes, m, dim) and multiplied by their labels, and their weights.
     """
     return _call("adom_logistic_dense", x, *samples, x)
 
 
 def logistic_sparse(samples: Sequence[Array], x: Array) -> Array:
-    """Return the same for samples in CSR form: value, feature, start, node_start, weights.
+    """Return the sums of `logistic_dense` for samples in CSR form: value, feature, start, node_start, weights.
 
-    Node i has the samples from node_start[i] on.
+    The samples of node i begin at node_start[i].
     """
     return _call("adom_logistic_sparse", x, *samples, x)
 
 
 def logistic_many(signed: Array, weights: Array, x: Array) -> Array:
-    """Return the same as `logistic_dense`, on a GPU, for x of shape (nodes, settings, dim), in float64."""
+    """Return the sums of `logistic_dense` on a GPU, for x of shape (nodes, settings, dim) in float64."""
     return _call("adom_logistic_many", x, signed, weights, x)
 
 
@@ -122,7 +122,7 @@ def logistic_newton(
 ) -> Sequence[Array]:
     """Return the next memory of the oracle `auto`: x, residual, length, contraction, longest, gradients, inverse.
 
-    The samples are what `logistic_dense` or `logistic_sparse` takes besides x.
+    `samples` are those of `logistic_dense` or `logistic_sparse`.
     """
     import jax
     import jax.numpy as jnp
@@ -142,7 +142,7 @@ def logistic_newton(
 def logistic_exact(
     samples: Sequence[Array], l2: Array, L: Array, z: Array, x: Array, **limits: int
 ) -> tuple[Array, Array]:
-    """Return the solutions of grad f_i(x_i) = z_i, found from x on, and the gradients that each of them took."""
+    """Return the solutions of grad f_i(x_i) = z_i, started from x, and how many gradients each took."""
     import jax
     import jax.numpy as jnp
 
@@ -154,7 +154,7 @@ def logistic_exact(
 
 
 def distances(rows: Array, solution: Array) -> Array:
-    """Return the sums of the rows' squared distances from the solution and from their mean, two numbers in float64."""
+    """Return two sums in float64: of the rows' squared distances from the solution, and from their mean."""
     import jax
 
     two = jax.ShapeDtypeStruct((2,), np.float64)
@@ -162,9 +162,9 @@ def distances(rows: Array, solution: Array) -> Array:
 
 
 def gossip(graph: Array, start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
-    """Return A v for one graph of a pool, each graph a CSR matrix without its diagonal, and its row sums.
+    """Return A v for one graph of a pool; each is given as a CSR matrix without its diagonal, and by its row sums.
 
-    Where A has fewer rows than v, as on a process that holds some nodes only, its rows belong to v's first ones.
+    On a process that holds only some nodes, A has fewer rows than v; they belong to the first rows of v.
     """
     import jax
 
@@ -180,13 +180,13 @@ FETCH = ctypes.CFUNCTYPE(
     ctypes.c_int64,
     ctypes.c_int64,
 )
-"""A function that fetches other processes' rows: of the clock, the number of tables, their addresses, rows, width."""
+"""Fetches other processes' rows; its arguments are clock, number of tables, their addresses, rows and width."""
 
 
 def exchange(fetch: Array, clock: Array, rows: int, vectors: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-    """Return every vector with room for `rows` rows in all, which the function at the address `fetch` has filled.
+    """Return the clock, and every vector extended to `rows` rows, which the function at address `fetch` fills in.
 
-    All vectors have one shape. The clock comes back unchanged: whatever uses it comes after this exchange.
+    All vectors have one shape. The clock does not change: whatever uses the one returned runs after this exchange.
     """
     import jax
 
@@ -197,7 +197,7 @@ def exchange(fetch: Array, clock: Array, rows: int, vectors: tuple[Array, ...]) 
 
 
 def gossip_dense(graph: Array, matrices: Array, row_sum: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return A v, on a GPU, for some vectors of one shape and one of a pool of dense matrices."""
+    """Return A v on a GPU, for vectors of one shape and one matrix A of a pool of dense ones."""
     import jax
 
     outs = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in vectors]
@@ -205,7 +205,7 @@ def gossip_dense(graph: Array, matrices: Array, row_sum: Array, vectors: tuple[A
 
 
 def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: Array) -> Array:
-    """Return the first rows of A v, as many as there are row sums; NumPy arrays in, a NumPy array out."""
+    """Return the first rows of A v, as many as there are row sums, for NumPy arrays."""
     own = v[: len(row_sum)]
     if not usable():
         receiver = np.repeat(np.arange(len(own)), np.diff(start))
@@ -221,6 +221,6 @@ def gossip_rows(start: Array, sender: Array, weight: Array, row_sum: Array, v: A
 def _call(name: str, like: Array, *operands: Array) -> Array:
     import jax
 
-    out = jax.ShapeDtypeStruct(like.shape, jax.dtypes.canonicalize_dtype(like.dtype))  # as JAX takes the operands
+    out = jax.ShapeDtypeStruct(like.shape, jax.dtypes.canonicalize_dtype(like.dtype))  # as JAX casts the operands
     # Under vmap an operand that all settings share keeps a leading axis of length 1: the data is not repeated.
     return jax.ffi.ffi_call(_kernel(name, out.dtype), out, vmap_method="expand_dims")(*operands)

@@ -1,4 +1,4 @@
-"""``python -m adom.native``: build the kernels now and say how it went."""
+"""``python -m adom.native``: build the kernels now and report the outcome."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

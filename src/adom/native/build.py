@@ -1,4 +1,4 @@
-"""Compile `graphs.cc`, `kernels.cc`, or `kernels.cu` for a GPU, for this machine, once, into a cache folder."""
+"""Compile `graphs.cc`, `kernels.cc` and, for a GPU, `kernels.cu` once for this machine, into a cache folder."""
 
 import hashlib
 import os
@@ -27,11 +27,11 @@ HOST_FLAGS = (
 GRAPH_FLAGS = (*HOST_FLAGS[:-1], "-ffp-contract=off")
 GPU_FLAGS = ("-std=c++17", "-O3", "-Xcompiler", "-fPIC", "-shared", "-w")
 LIMIT = 300
-"""Seconds after which a compiler is given up."""
+"""Seconds after which a compiler, or another process that builds, is given up on."""
 
 
 def switched_off() -> bool:
-    """Return whether the user wants no compiled code."""
+    """Return whether the user has switched compiled code off."""
     return os.environ.get("ADOM_NATIVE", "1") == "0"
 
 
@@ -45,14 +45,14 @@ class Recipe(NamedTuple):
     source: Path
     compiler: str
     flags: tuple[str, ...]
-    tuned: str  # a flag for this very machine, left out where the compiler does not know it
-    called_by_xla: bool = True  # then it needs the headers that jaxlib brings
+    tuned: str  # a flag for this processor, dropped if compiling with it fails
+    called_by_xla: bool = True  # then it needs jaxlib's headers
 
 
 def library(backend: str, dtype: str = "float64") -> Path:
-    """Return the compiled kernels for "cpu" or "gpu", or those for "graphs"; they are built if not in the cache.
+    """Return the path of the compiled library for "cpu", "gpu" or "graphs", building it if it is not cached.
 
-    Those for "cpu" are for numbers of one type; the others do not depend on it.
+    Only the library for "cpu" depends on `dtype`.
     """
     recipe = _recipe(backend, dtype)
     try:
@@ -61,8 +61,8 @@ def library(backend: str, dtype: str = "float64") -> Path:
         raise BuildError(f"there is no folder to keep them in: {error}") from None
     if kind(file) != "file":
         with _alone(file):
-            if kind(file) != "file":  # nobody else has built them meanwhile
-                if recipe.called_by_xla:  # the others take less than a second
+            if kind(file) != "file":  # no other process has built it meanwhile
+                if recipe.called_by_xla:  # graphs.cc takes less than a second
                     print(
                         "adom: compiling its kernels for this machine, once (ten seconds)", file=sys.stderr, flush=True
                     )
@@ -72,7 +72,7 @@ def library(backend: str, dtype: str = "float64") -> Path:
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Let one process build at a time, where the folder allows locks: ranks would all compile the same."""
+    """Let one process build at a time, if the folder allows locks: else all ranks would compile the same file."""
     from filelock import FileLock
 
     with ExitStack() as held:
@@ -96,7 +96,7 @@ def _recipe(backend: str, dtype: str) -> Recipe:
 
 
 def _find(language: str, *names: str | None) -> str:
-    """Return the path of the first compiler there is."""
+    """Return the path of the first compiler found."""
     for name in names:
         if name and (compiler := shutil.which(name)):
             return compiler
@@ -104,7 +104,7 @@ def _find(language: str, *names: str | None) -> str:
 
 
 def build(recipe: Recipe, file: Path) -> None:
-    """Compile into `file`; where two processes do the same, the last one wins."""
+    """Compile into `file`; if two processes do so at once, the last one wins."""
     include = []
     if recipe.called_by_xla:
         import jax
@@ -132,7 +132,7 @@ def _headers_version() -> str:
 
 
 def _digest(recipe: Recipe) -> str:
-    """Return a digest of everything that the compiled file depends on; a compiler is known by its file."""
+    """Return a digest of all that the compiled file depends on; for the compiler, its path, size and time."""
     about = Path(recipe.compiler).resolve().stat()
     compiler = f"{recipe.compiler} {about.st_size} {about.st_mtime_ns}"
     sources = sorted({recipe.source, *recipe.source.parent.glob("*.h")})

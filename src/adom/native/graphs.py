@@ -1,6 +1,6 @@
-"""Graphs in C++: links sorted, components numbered, rows laid out, points linked, and eigenvalues of small graphs.
+"""Graph functions in C++: sorted links, components, CSR rows, links of points, and eigenvalues of small graphs.
 
-For `adom.networks`, without JAX. Where `usable` says no, NumPy and SciPy do the same, slower. Arrays are NumPy's.
+`adom.networks` calls them with NumPy arrays, without JAX. If they are not `usable`, it uses NumPy and SciPy, slower.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @cache
 def _loaded() -> Any:
-    """Load the functions, building them if need be; None where that is impossible."""
+    """Load the functions, building them if needed; return None if that fails."""
     if switched_off():
         return None
     try:
@@ -51,14 +51,14 @@ def canonical(pairs: Any, nodes: int) -> Ints:
 
 
 def rows(links: Ints, weights: Floats, start: Ints, sender: Ints, share: Floats) -> None:
-    """Write -weight of sorted links row by row, (nodes + 1,) starts and twice as many senders and shares as links."""
+    """Write sorted links as CSR rows: (nodes + 1,) starts, and two senders and two shares, -weight, per link."""
     links, weights = _as(links, np.int32), _as(weights, np.float64)
     count, nodes = whole(len(links)), whole(len(start) - 1)
     _loaded().adom_rows(address(links), count, address(weights), nodes, address(start), address(sender), address(share))
 
 
 def trees(points: Floats) -> Ints:
-    """Return the shortest spanning trees of clouds (graphs, nodes, 2), their links sorted: (graphs, nodes - 1, 2)."""
+    """Return the shortest spanning tree of each cloud (graphs, nodes, 2) as sorted links (graphs, nodes - 1, 2)."""
     graphs, nodes, _ = points.shape
     points, out = _as(points, np.float64), np.empty((graphs, nodes - 1, 2), dtype=np.int32)
     _loaded().adom_trees(address(points), whole(graphs), whole(nodes), address(out))
@@ -66,7 +66,7 @@ def trees(points: Floats) -> Ints:
 
 
 def near(points: Floats, radius: float, joined: Ints) -> tuple[Ints, Longs]:
-    """Return the pairs of clouds closer than a radius and those of given trees, graph after graph, and how many."""
+    """Return each cloud's pairs closer than a radius or in its given tree, cloud after cloud, and their numbers."""
     graphs, nodes, _ = points.shape
     points, joined, sizes = _as(points, np.float64), _as(joined, np.int32), np.empty(graphs, dtype=np.int64)
     arguments = (address(points), whole(graphs), whole(nodes), ctypes.c_double(radius**2), address(joined))
@@ -87,15 +87,15 @@ def extremes(nodes: int, links: Ints, offsets: Longs, weights: Floats) -> Floats
 
 
 def _as(array: Any, dtype: Any) -> Any:
-    """Return the array as the functions read it, the same one if it can be."""
+    """Return the array contiguous and of a type, without a copy if possible."""
     return np.ascontiguousarray(array, dtype=dtype)
 
 
 def address(array: npt.NDArray[Any]) -> Any:
-    """Return where an array begins, as C++ takes it."""
+    """Return the address of an array as a C pointer."""
     return ctypes.c_void_p(array.ctypes.data)
 
 
 def whole(number: int) -> Any:
-    """Return a whole number as C++ takes it."""
+    """Return a whole number as a 64-bit C integer."""
     return ctypes.c_int64(number)

@@ -1,10 +1,10 @@
 """Changing networks: generators, schedules and imports.
 
-Every function returns a `Network` (the directed ones a `DirectedNetwork`): a finite pool of graphs and an
-order, so that the gossip matrix ``W(k)`` is a pure function of the round k. Randomness comes from `seed` alone.
+Every function returns a `Network` (the directed ones a `DirectedNetwork`): a finite pool of graphs and the order in
+which rounds use them. The gossip matrix ``W(k)`` is a pure function of the round k. All randomness comes from `seed`.
 
 ===============================  =====================================================================
-points, at random or in motion   `geometric`, `waypoint`
+random or moving points          `geometric`, `waypoint`
 classic graphs                   `ring`, `star`, `path`, `complete`, `torus`
 random links without geometry    `erdos_renyi`, `expander`
 which graph in which round       `static`, `cyclic`, `alternate`, `slowed`, `redraw`, `failing`
@@ -13,7 +13,7 @@ lost messages and nodes          `lossy`
 late, coarse, partial, noisy     `delayed`, `quantised`, `sparsified`, `noisy`
 yours: graphs, matrices, lists   `from_graphs`, `from_matrices`, `from_contacts`
 directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directed_erdos_renyi`,
-                                 `from_digraphs`; each has an R(k) and a C(k) in place of W(k)
+                                 `from_digraphs`; they have R(k) and C(k) in place of W(k)
 ===============================  =====================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments that many generators share."""
+"""Checks of arguments that many generators share."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from ..errors import InputError, InputTypeError, shown
 from ..util.checks import check_whole
 
 LONGEST = 20_000_000
-"""The longest period that is written out, and so the most graphs."""
+"""The longest period, and so the most graphs."""
 MOST_LINKS = 200_000_000
-"""The most links of one graph, and of all graphs together where they have to be held (16 bytes each)."""
+"""The most links of one graph, and of all graphs together if they must be held (16 bytes each)."""
 
 
 def truth(name: str, value: Any) -> bool:
@@ -31,7 +31,7 @@ def graph_count(graphs: Any) -> int:
 
 
 def seed_number(seed: Any) -> int:
-    """Return the seed, an int of zero or more, and of 128 bits at most."""
+    """Return the seed, an int from 0 to 2^128 - 1."""
     return check_whole("seed", seed, 0, "e.g. seed=0", 2**128 - 1)
 
 

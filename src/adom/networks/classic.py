@@ -1,4 +1,4 @@
-"""Classic graphs, which never change."""
+"""Classic graphs that never change."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ def _still(name: str, nodes: int, pairs: Any, positions: Floats, **arguments: in
 
 
 def circle(nodes: int) -> Floats:
-    """Return points evenly spread on the circle inscribed in the unit square."""
+    """Return points spread evenly on the circle inscribed in the unit square."""
     angle = 2 * np.pi * np.arange(nodes) / nodes
     return 0.5 + 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 @generator
 def ring(nodes: int) -> Network:
-    """Return the ring: node i is linked with i - 1 and i + 1, the ends with each other.
+    """Return the ring: node i is linked with i - 1 and i + 1, and the last node with node 0.
 
     The Laplacian's eigenvalues are ``2 - 2 cos(2 pi j / nodes)``, so chi grows as ``(nodes / pi)^2``.
 
@@ -90,17 +90,17 @@ def complete(nodes: int) -> Network:
 
 @generator
 def torus(rows: int, columns: int | None = None) -> Network:
-    """Return the grid of rows x columns nodes whose borders are glued: every node has four links.
+    """Return the grid of rows x columns nodes with opposite borders joined: every node has four links.
 
-    Node ``r * columns + c`` is the one in row r and column c. The Laplacian's eigenvalues are the sums of one
-    eigenvalue of the ring of `rows` nodes and one of the ring of `columns` nodes.
+    Node ``r * columns + c`` is in row r and column c. The Laplacian's eigenvalues are all sums of an eigenvalue of the
+    ring of `rows` nodes and one of the ring of `columns` nodes.
 
     Parameters
     ----------
     rows : int
         Three or more.
     columns : int, optional
-        Three or more; as many as rows by default.
+        Three or more; by default equal to `rows`.
 
     Examples
     --------

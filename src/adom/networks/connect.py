@@ -1,8 +1,8 @@
-"""Connectivity: counting components, and joining them with as few links as possible.
+"""Connectivity: count components, and join them with as few links as possible.
 
-A graph with c components needs c - 1 further links. Four ways to choose them, one for each kind of network: random
-ones (`join_at_random`), failed ones that come back (`joining_rows`), a fixed chain (`join_in_chain`, for imported
-graphs), and in `near` the shortest ones, for points in the plane.
+A graph with c components needs c - 1 more links. Each kind of network chooses them in its own way: at random
+(`join_at_random`), among failed links (`joining_rows`), as a fixed chain (`join_in_chain`, for imported graphs), or
+the shortest ones (module `near`, for points in the plane).
 """
 
 from typing import Any
@@ -13,18 +13,18 @@ from ..native import graphs as compiled
 from .links import Bools, Ints, Longs
 
 NAMED = 6
-"""Nodes of a component, and components, that an error message names."""
+"""The most components, and nodes of each, that an error message names."""
 
 
 def adjacency(nodes: int, pairs: Any, values: Any) -> Any:
-    """Return a sparse matrix with one entry a pair."""
+    """Return a sparse matrix with one entry per pair."""
     from scipy.sparse import coo_array
 
     return coo_array((values, (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes)).tocsr()
 
 
 def raw_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]:
-    """Return the number of components, or of strong ones, and for each node its component, in no particular order."""
+    """Return the number of (strong) components and each node's component, numbered in no particular order."""
     from scipy.sparse.csgraph import connected_components
 
     ones = np.ones(len(pairs), dtype=np.int8)
@@ -33,7 +33,7 @@ def raw_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]
 
 
 def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int, Ints]:
-    """Return the same with the components numbered by their smallest node."""
+    """Return the same as `raw_labels`, with components numbered in the order of their smallest nodes."""
     if compiled.usable() and not strong:
         return compiled.labels(nodes, pairs)
     count, labels = raw_labels(nodes, pairs, strong)
@@ -42,7 +42,7 @@ def component_labels(nodes: int, pairs: Any, strong: bool = False) -> tuple[int,
 
 
 def name_components(count: int, labels: Ints) -> str:
-    """Return e.g. `2 components, {0, 1, 4} and {2, 3}`, cut short where it would be long."""
+    """Return text such as `2 components, {0, 1, 4} and {2, 3}`, abbreviated if it is long."""
     names = []
     for label in range(min(count, NAMED)):
         members = np.flatnonzero(labels == label)
@@ -53,7 +53,7 @@ def name_components(count: int, labels: Ints) -> str:
 
 
 def join_in_chain(nodes: int, pairs: Ints) -> Ints:
-    """Join the components in the order of their smallest nodes: each one's smallest to the next one's.
+    """Return links that chain the components by their smallest nodes, in ascending order.
 
     Examples
     --------
@@ -66,10 +66,11 @@ def join_in_chain(nodes: int, pairs: Ints) -> Ints:
 
 
 def join_at_random(nodes: int, pairs: Ints, rng: np.random.Generator) -> Ints:
-    """Join the components, the largest first: a random node of each to a random node of those before it.
+    """Return links that join each component, the largest first, at random to those before it.
 
-    Components of the same size come in random order. With a giant component most links go to it, as they
-    would if random pairs were added until the graph is connected.
+    Each link goes from a random node of the component to a random node of all earlier components. Components of equal
+    size come in random order. If there is a giant component, most links go to it, as if random pairs were added until
+    the graph is connected.
     """
     count, labels = component_labels(nodes, pairs)
     if count == 1:
@@ -101,14 +102,14 @@ def cheapest_tree(nodes: int, pairs: Any, order: Any) -> Bools:
 def joining_rows(labels: Ints, pairs: Any, order: Any) -> Longs:
     """Return the rows of the pairs that Kruskal's method adds to the components.
 
-    `labels` gives each node's component, counted from 0 without gaps; `order` lists rows of `pairs` from the
-    cheapest to the most expensive. It does not have to be complete. The rows come in that order.
+    `labels` has each node's component, numbered from 0 without gaps. `order` lists rows of `pairs`, not necessarily
+    all, from the cheapest to the most expensive. The returned rows are in that order.
     """
     a, b = np.sort(labels[pairs[order]], axis=1).astype(np.int64).T
     across = np.flatnonzero(a != b)
     a, b, rows = a[across], b[across], np.asarray(order)[across]
     count = int(labels.max()) + 1
-    # Of all pairs that join the same two components only the cheapest matters.
+    # Of all pairs that join the same two components, only the cheapest matters.
     first = np.sort(np.unique(a * count + b, return_index=True)[1])
     kept = cheapest_tree(count, np.stack([a[first], b[first]], axis=1), np.arange(len(first)))
     return np.asarray(rows[first[kept]], dtype=np.int64)

@@ -23,25 +23,24 @@ WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = None, repair: bool = False) -> Network:
-    """Return the network of a temporal contact list, one round a window of time.
+    """Return the network of a temporal contact list: each window of time is a round.
 
-    A file has one contact a line, ``t u v``: a time and two node ids, all whole numbers, separated by
-    whitespace or commas. Empty lines, comments after a ``#``, and one header line are skipped. Contacts with
-    the same ``(t - t_min) // window`` form one graph; windows without contacts are skipped. Few of these graphs are
-    connected, as a rule; it is enough that all of them together are (see `Network.window`, which counts rounds).
+    A file has one contact per line, ``t u v``: a time and two node ids, all whole numbers, separated by whitespace or
+    commas. Empty lines, comments after ``#`` and one header line are skipped. Contacts with the same
+    ``(t - t_min) // window`` form one graph; windows without contacts are skipped. Most of these graphs are not
+    connected. It is enough that all of them together are (see `Network.window`, which counts rounds).
 
     Parameters
     ----------
     path_or_rows : path, iterable of (t, u, v), or pandas.DataFrame with columns t, u and v
     window : int
-        How long a round lasts, in the unit of t.
+        The length of a round, in the unit of t.
     nodes : int, optional
-        The number of nodes, with ids 0, ..., nodes - 1 kept as they are. By default the ids that occur are
-        numbered in ascending order.
+        The number of nodes; their ids are then 0, ..., nodes - 1. By default the ids that occur are renumbered in
+        ascending order.
     repair : bool
-        Join the components of a window's graph with the minimal number of links: in the order of their
-        smallest nodes, each one's smallest node is linked to the next one's. ``recipe["links_added"]`` is how many
-        were added, over all rounds of a period.
+        Join the components of each graph into a chain by linking their smallest nodes in ascending order.
+        ``recipe["links_added"]`` counts the added links over one period.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
 
 
 def _contacts(source: Any) -> tuple[Longs, str]:
-    """Return the contacts as an (m, 3) array, and the name of their source for errors."""
+    """Return the contacts as an (m, 3) array, and the name of their source for error messages."""
     if isinstance(source, str | os.PathLike):
         return _read_file(Path(source))
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
@@ -106,7 +105,7 @@ def _rows_of_frame(frame: Any) -> Iterable[Any]:
 
 
 def _integer(value: Any) -> int:
-    """Return a number that is whole, whatever its type."""
+    """Return a whole number of any numeric type as an int; raise ValueError for anything else."""
     number = int(value)
     if isinstance(value, str | bytes | bool | np.bool_) or number != value:
         raise ValueError(value)
@@ -125,7 +124,7 @@ def _read_file(path: Path) -> tuple[Longs, str]:
 
 
 def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
-    """Return one contact; refuse anything else."""
+    """Return one contact; refuse anything but three whole numbers with two different nodes."""
     if len(fields) != 3:
         raise InputError(f"{where}: expected 3 columns `t u v`, got {len(fields)}; keep time and the two node ids only")
     for field in fields:
@@ -138,7 +137,7 @@ def _contact(fields: list[str], where: str) -> tuple[int, int, int]:
 
 
 def _numbered(ids: Longs, nodes: int | None, where: str) -> tuple[int, Ints]:
-    """Return the number of nodes and the contacts in terms of nodes 0, 1, ..."""
+    """Return the number of nodes, and the contacts with nodes numbered 0, 1, ..."""
     if nodes is None:
         names, ends = np.unique(ids, return_inverse=True)
         return len(names), ends.reshape(-1, 2).astype(np.int32)

@@ -1,11 +1,11 @@
 """Directed, possibly changing networks: messages travel along arcs, from sender to receiver.
 
-One directed graph gives two averaging matrices, with self-weights always positive. A receiver can weigh the
-messages it gets, so R is row-stochastic: ``R_ij = 1 / (1 + in-degree of i)`` for j = i and every j that sends to i. A
-sender can split its own value, so C is column-stochastic: ``C_ij = 1 / (1 + out-degree of j)`` for i = j and
-every i that j sends to. On a strongly connected graph both are primitive: 1 is a simple eigenvalue, and every
-other one is smaller in modulus. So are the products of the R, and of the C, of a window of rounds whose arcs together
-are strongly connected, as every node keeps a part of its own.
+Each directed graph gives two averaging matrices. A receiver weighs the messages that it gets, so R is row-stochastic:
+``R_ij = 1 / (1 + in-degree of i)`` for j = i and every j that sends to i. A sender splits its own value, so C is
+column-stochastic: ``C_ij = 1 / (1 + out-degree of j)`` for i = j and every i that j sends to. On a strongly connected
+graph both are primitive: 1 is a simple eigenvalue, and all others are smaller in modulus. All diagonal entries are
+positive, so the same is true of the products of R(k), and of C(k), over a window of rounds whose arcs together are
+strongly connected.
 
 Reference: S. Pu, W. Shi, J. Xu, A. Nedic, "Push-Pull gradient methods for distributed optimization in
 networks", IEEE Transactions on Automatic Control, 2020; arXiv:1810.06653.
@@ -37,9 +37,9 @@ from .windows import require_joined, smallest_window
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
 WORK = 10**8
-"""Arcs along which weights are pushed at most, to find the least of them; a period of rounds at least."""
+"""Cap on the work of `least_weight`, in nodes and arcs visited; at least one period is always run."""
 FARTHEST = 3.0
-"""A radius with which even the shortest range, half of it, covers the unit square."""
+"""A radius of which even half, the shortest range, covers the unit square."""
 
 
 class DirectedNetwork(GraphSequence):
@@ -47,8 +47,8 @@ class DirectedNetwork(GraphSequence):
 
     Round k uses the graph ``order[k % period]``: the matrices R(k) and C(k) are pure functions of k.
 
-    Networks are made by `directed_ring`, `directed_erdos_renyi`, `directed_geometric` and `from_digraphs`; see
-    `Network` for pool, order, recipe, positions and graphs that are not held. `rho` is that of `chi`, if it is known.
+    Use `directed_ring`, `directed_erdos_renyi`, `directed_geometric` or `from_digraphs` to make one. See `Network` for
+    pool, order, recipe, positions and graphs that are not held. `rho`, if given, is the rho of `chi`.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class DirectedNetwork(GraphSequence):
         return self._matrix(self._round(k), SENDER)
 
     def graph(self, k: int) -> Any:
-        """Return the graph of round k as a `networkx.DiGraph`; nodes carry ``pos`` where positions are known."""
+        """Return the graph of round k as a `networkx.DiGraph`; nodes carry ``pos`` if positions are known."""
         import networkx as nx
 
         g = self._round(k)
@@ -100,21 +100,21 @@ class DirectedNetwork(GraphSequence):
 
     @cached_property
     def window(self) -> int:
-        """The fewest rounds whose arcs together are strongly connected wherever they start.
+        """The smallest B such that the arcs of any B consecutive rounds together are strongly connected.
 
-        1 where every graph is. A step of a method is one round nevertheless, as Push-DIGing's proof has it.
+        1 if every graph is. A step of a method still takes one round, as in the proof of Push-DIGing.
         """
         return 1 if self._pool.connected else smallest_window(self._pool, self._order, strong=True)
 
     @cached_property
     def chi(self) -> float:
-        """How slowly the network mixes, by the round: ``1 / (1 - rho)``.
+        """How slowly the network mixes per round: ``1 / (1 - rho)``.
 
-        rho is the largest second-largest modulus of the eigenvalues of R(k) and C(k) over all rounds; with windows of
-        B rounds, that of the products of their R(k) and of their C(k), and its B-th root. For a
-        symmetric averaging matrix ``I - W / lambda_max`` this is the undirected chi. It is a measure to compare
-        networks by, not a theorem's constant: a product of different R(k) may contract more slowly than each
-        alone. Infinite where rho is 1 to rounding. See `examined` for the graphs that it is computed from.
+        rho is the second largest modulus among the eigenvalues of R(k) or C(k), the worst over all rounds. With windows
+        of B rounds, it is the B-th root of the same for the products of R(k), or of C(k), over a window. For a
+        symmetric averaging matrix ``I - W / lambda_max`` this is the undirected chi. Use it to compare networks; it is
+        no constant of a theorem, because a product of different R(k) may contract more slowly than each alone. It is
+        infinite if rho rounds to 1. `examined` has the graphs that it is computed from.
         """
         rho = self._rho
         if rho is None:
@@ -125,9 +125,9 @@ class DirectedNetwork(GraphSequence):
 
     @cached_property
     def least_weight(self) -> float:
-        """The least that pushing leaves any node of a 1 that all begin with, in any round.
+        """The smallest push-sum weight of any node in any round, if all start at 1.
 
-        Where arcs lead mostly one way, weights of nodes up the stream vanish exponentially, which `chi` does not see.
+        Where most arcs lead one way, the weights of nodes upstream vanish exponentially; `chi` does not show this.
         """
         order = self._order if self.held else self._examined
         period, least = len(order), 1.0
@@ -143,16 +143,16 @@ class DirectedNetwork(GraphSequence):
 
     @property
     def chi_known(self) -> bool:
-        """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
+        """Whether `chi` was given or already computed; for large networks computing it takes long."""
         return self._rho is not None or "chi" in self.__dict__
 
     @property
     def chi_quick(self) -> bool:
-        """Whether `chi` takes a fraction of a second."""
+        """Whether computing `chi` takes a fraction of a second."""
         return super().chi_quick if self.connected else self.nodes**3 * self.period * self.window <= QUICK
 
     def describe(self) -> dict[str, int | float]:
-        """Return the network's vital figures; the mean is over the rounds of one period."""
+        """Return the network's key figures; the mean is over the rounds of one period."""
         used, times = self._described()
         sizes = np.array([len(self.arcs(g)) for g in used.tolist()])
         into, out = (np.stack([self._degrees(g, end) for g in used.tolist()]) for end in (RECEIVER, SENDER))
@@ -180,7 +180,7 @@ class DirectedNetwork(GraphSequence):
         return np.bincount(self.arcs(g)[:, end], minlength=self.nodes)
 
     def _windows(self) -> list[list[int]]:
-        """Return the graphs of every window, each once; where every graph is connected, those that are examined."""
+        """Return the graphs of each distinct window; with windows of one round, only the examined graphs."""
         if self.window == 1:
             return [[g] for g in self._examined.tolist()]
         rounds = np.arange(self.period)[:, None] + np.arange(self.window)
@@ -188,7 +188,7 @@ class DirectedNetwork(GraphSequence):
         return windows
 
     def _product(self, graphs: list[int], end: int) -> Any:
-        """Return the product of the matrices of some graphs, the first of them applied first."""
+        """Return the product of the matrices of some graphs; the first graph is applied first."""
         matrices = [self._matrix(g, end) for g in reversed(graphs)]
         if len(graphs) > 1 and self.nodes > spectra.DENSE:
             from scipy.sparse.linalg import aslinearoperator
@@ -197,7 +197,7 @@ class DirectedNetwork(GraphSequence):
         return reduce(matmul, matrices)
 
     def _matrix(self, g: int, end: int) -> Any:
-        """Return R (end=RECEIVER) or C (end=SENDER) of graph g: the node at that end divides evenly."""
+        """Return R (end=RECEIVER) or C (end=SENDER) of graph g: the node at that end weighs its arcs equally."""
         from scipy.sparse import coo_array
 
         itself = np.repeat(np.arange(self.nodes, dtype=np.int32)[:, None], 2, axis=1)
@@ -221,7 +221,7 @@ def directed_ring(nodes: int) -> DirectedNetwork:
     nodes = node_count(nodes)
     everyone = np.arange(nodes)
     links = Links.of(nodes, [sorted_arcs(np.stack([everyone, (everyone + 1) % nodes], axis=1), nodes)])
-    # ARPACK does not separate the crowd of eigenvalues near 1 of a large ring.
+    # ARPACK cannot separate the many eigenvalues near 1 of a large ring.
     rho = math.cos(math.pi / nodes) if nodes > spectra.DENSE else None
     pool = Batch(links, positions=[circle(nodes)])
     return DirectedNetwork(pool, [0], {"generator": "directed_ring", "nodes": nodes}, rho)
@@ -231,10 +231,9 @@ def directed_ring(nodes: int) -> DirectedNetwork:
 def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> DirectedNetwork:
     """Return graphs in which every node sends to every other with probability p, independently.
 
-    A graph that is not strongly connected is repaired by one random directed cycle through its strong
-    components: a random node of each, in random order, sends to the next one's, the last to the first's.
-    With p=0 that is a random directed ring. The mean in- and out-degree is about ``p * nodes``. The rounds go
-    through the graphs in order, again and again; graph g has its own stream of random numbers.
+    A graph that is not strongly connected is repaired by a directed cycle through one random node of each strong
+    component, in random order. With p=0 this gives a random directed ring. The mean in- and out-degree is about
+    ``p * nodes``. The rounds cycle through the graphs; graph g has its own stream of random numbers.
 
     Examples
     --------
@@ -255,11 +254,11 @@ def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0
 def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int = 0) -> DirectedNetwork:
     """Return geometric graphs of nodes whose radios have different ranges.
 
-    Each graph draws its nodes afresh, uniformly in [0, 1]^2 (the points of `geometric` with the same seed), and
-    for each node i a factor r_i, uniformly in [0.5, 1.5]; i sends to every node closer than ``radius * r_i``. A
-    graph that is not strongly connected is repaired along the Euclidean minimum spanning tree: those of its
-    links that join different strong components become arcs both ways. The rounds go through the graphs in
-    order, again and again; graph g has its own stream of random numbers.
+    Each graph draws new points uniformly in [0, 1]^2 (the points of `geometric` with the same seed) and, for each node
+    i, a factor r_i uniformly in [0.5, 1.5]. Node i sends to every node closer than ``radius * r_i``. A graph that is
+    not strongly connected is repaired along its Euclidean minimum spanning tree: each link of the tree between
+    different strong components becomes arcs in both directions. The rounds cycle through the graphs; graph g has its
+    own stream of random numbers.
 
     Examples
     --------
@@ -286,13 +285,13 @@ def _gather(nodes: int, draw: Callable[[int], Graph], *chosen: int) -> Batch:
 
 
 def sorted_arcs(arcs: npt.NDArray[Any], nodes: int) -> Ints:
-    """Return arcs each once, sorted by (receiver, sender)."""
+    """Return the arcs without duplicates, sorted by (receiver, sender)."""
     codes = distinct_codes(arcs[:, RECEIVER].astype(np.int64) * nodes + arcs[:, SENDER])
     return np.stack([codes % nodes, codes // nodes], axis=1, dtype=np.int32, casting="same_kind")
 
 
 def _random_arcs(nodes: int, p: float, seed: int, g: int) -> Graph:
-    """Draw one graph, the arcs up and the arcs down apart, and make it strongly connected."""
+    """Draw one graph and make it strongly connected; arcs to higher and to lower nodes are drawn separately."""
     rng = random_stream(seed, g)
     arcs = np.concatenate([random_pairs(nodes, p, rng), random_pairs(nodes, p, rng)[:, ::-1]])
     count, labels = raw_labels(nodes, arcs, strong=True)
@@ -323,13 +322,13 @@ def _radio_arcs(nodes: int, radius: float, seed: int, g: int) -> Graph:
 
 
 def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
-    """Return the directed network that goes through the given graphs in order, again and again.
+    """Return the directed network that cycles through the given graphs.
 
-    They have the same nodes, and all of them together are strongly connected; a single one may not be: see
-    `DirectedNetwork.window`. An edge (a, b) says that a sends to b; an undirected
-    `networkx.Graph` stands for arcs both ways; parallel edges count once, and graphs that are alike are held
-    once. Weights are not read: R and C divide evenly. Node i of the network is the i-th label of the first
-    graph, sorted if they can be sorted, otherwise in the graph's own order.
+    The graphs must have the same nodes and together be strongly connected; single ones need not be (see
+    `DirectedNetwork.window`). An edge (a, b) means that a sends to b. An undirected `networkx.Graph` stands for arcs in
+    both directions. Parallel edges count once, and equal graphs are stored once. Edge weights are ignored. Node i of
+    the network is the i-th label of the first graph, sorted if the labels can be sorted, otherwise in the graph's own
+    order.
 
     Examples
     --------
@@ -357,7 +356,7 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
 
 
 def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:
-    """Return one graph's arcs, sorted; those of an undirected one go both ways."""
+    """Return the sorted arcs of one graph, in both directions if it is undirected."""
     arcs = np.array([(index[a], index[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
     loops = np.flatnonzero(arcs[:, SENDER] == arcs[:, RECEIVER])
     if loops.size:

@@ -1,4 +1,4 @@
-"""Networks from graphs and matrices that the caller brings."""
+"""Networks from the caller's graphs and matrices."""
 
 import math
 from collections.abc import Iterable
@@ -16,28 +16,27 @@ from .links import Floats, Ints, Links
 from .network import Network
 
 ROUNDING = 1e-8
-"""Deviations that count as rounding in a caller's matrix, relative to its largest entry."""
+"""Deviations up to this, relative to the largest entry, count as rounding in a caller's matrix."""
 NOISE = 1e-14
-"""Entries below this, relative to the largest, are not links."""
+"""Entries up to this, relative to the largest, are not links."""
 
 
 def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | None = None) -> Network:
-    """Return the network that goes through the given graphs in order, again and again.
+    """Return the network that cycles through the given graphs.
 
-    W is the Laplacian divided by its own largest eigenvalue. Graphs that are alike are held once. A graph may fall
-    apart, as long as all of them together connect the nodes: see `Network.window`.
+    W is the Laplacian divided by its own largest eigenvalue. Equal graphs are stored once. Graphs may be disconnected
+    if all of them together connect the nodes: see `Network.window`.
 
     Parameters
     ----------
     graphs : iterable of networkx.Graph
-        Undirected graphs with the same nodes. Labels may be anything hashable: node i of the network is the
-        i-th label of the first graph, sorted if they can be sorted, otherwise in the graph's own order.
+        Undirected graphs with the same nodes. Node i of the network is the i-th label of the first graph, sorted if
+        the labels can be sorted, otherwise in the graph's own order.
     repair : bool
-        Join the components of a disconnected graph with the minimal number of links: in the order of their
-        smallest nodes, each one's smallest node is linked to the next one's. An added link has weight 1.
-        ``recipe["links_added"]`` is how many were added, over all rounds of a period.
+        Join the components of a disconnected graph into a chain, by linking their smallest nodes in ascending order.
+        Added links have weight 1; ``recipe["links_added"]`` counts them over one period.
     weight : str, optional
-        The edge attribute with the positive weights of the Laplacian. By default all links weigh 1.
+        The edge attribute with the positive weights of the Laplacian. By default all links have weight 1.
 
     Examples
     --------
@@ -66,17 +65,16 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
 
 
 def from_matrices(matrices: Iterable[Any]) -> Network:
-    """Return the network that goes through the given gossip matrices in order, again and again.
+    """Return the network that cycles through the given gossip matrices.
 
-    The matrices are used as they are, not rescaled; chi is the ratio of the largest eigenvalue of any of them
-    to the smallest positive one of any of them.
+    The matrices are not rescaled; chi is the largest of all their eigenvalues over the smallest positive one.
 
     Parameters
     ----------
     matrices : iterable of (n, n) arrays or scipy.sparse matrices
-        Each real, symmetric, positive semi-definite, with kernel exactly the consensus vectors: rows that sum
-        to zero and a connected graph. Deviations of 1e-8 of the largest entry count as rounding; entries off
-        the diagonal below 1e-14 of it are not links.
+        Real, symmetric and positive semi-definite; the kernel must be exactly the consensus vectors, so rows sum to
+        zero and the graph is connected. Deviations up to 1e-8 of the largest entry count as rounding;
+        off-diagonal entries up to 1e-14 of it are not links.
 
     Examples
     --------
@@ -101,7 +99,7 @@ def from_matrices(matrices: Iterable[Any]) -> Network:
 
 
 def distinct_graphs(nodes: int, graphs: Iterable[Graph]) -> tuple[Links, Floats, list[Floats | None], Ints]:
-    """Return links, weights (1 without any) and positions of each distinct graph, and the order of all of them."""
+    """Return links, weights (default 1) and positions of the distinct graphs, and which of them each graph is."""
     numbers: dict[bytes, int] = {}
     kept: list[Graph] = []
     order = []
@@ -117,12 +115,12 @@ def distinct_graphs(nodes: int, graphs: Iterable[Graph]) -> tuple[Links, Floats,
 
 
 def iterable(items: Any) -> bool:
-    """Return whether items can be iterated over; NumPy's single numbers only look like it."""
+    """Return whether items can be iterated over; NumPy arrays without axes cannot, though they have `__iter__`."""
     return hasattr(items, "__iter__") and getattr(items, "ndim", 1) != 0
 
 
 def as_list(items: Any, name: str, kind: str) -> list[Any]:
-    """Return the items as a list of one or more."""
+    """Return the items as a list; refuse an empty one."""
     if isinstance(items, str | bytes | dict | Network) or not iterable(items):
         raise InputTypeError(f"{name} must be a list, got {type(items).__name__}; pass [{kind}, ...]")
     listed = list(items)
@@ -132,7 +130,7 @@ def as_list(items: Any, name: str, kind: str) -> list[Any]:
 
 
 def label_index(graphs: list[Any]) -> dict[Any, int]:
-    """Check that the graphs are undirected and have the same nodes; number these."""
+    """Check that the graphs are undirected and have the same nodes; return each label's node number."""
     for k, graph in enumerate(graphs):
         if not hasattr(graph, "is_directed"):
             raise InputTypeError(f"graph {k} is a {type(graph).__name__}, not a networkx.Graph; convert it first")
@@ -159,7 +157,7 @@ def label_index(graphs: list[Any]) -> dict[Any, int]:
 
 
 def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None, repair: bool) -> Graph:
-    """Return one graph in canonical form; parallel links add up, and those of a repair weigh 1."""
+    """Return one graph in canonical form; weights of parallel links add up, and links of a repair weigh 1."""
     total: dict[tuple[int, int], float] = {}
     rows = graph.edges(data=weight) if weight is not None else ((a, b, None) for a, b in graph.edges())
     for a, b, value in rows:
@@ -199,7 +197,7 @@ def _positive(value: Any, where: str, name: str) -> float:
 
 
 def node_positions(graph: Any, index: dict[Any, int]) -> Floats | None:
-    """Return the nodes' attribute `pos`, if all have one in the plane."""
+    """Return the nodes' attribute `pos` if all have one in the plane, otherwise None."""
     known = dict(graph.nodes(data="pos"))
     try:
         points = np.array([known[name] for name in index], dtype=np.float64)
@@ -209,7 +207,7 @@ def node_positions(graph: Any, index: dict[Any, int]) -> Floats | None:
 
 
 def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
-    """Return the size, links and weights of a matrix that is finite and symmetric with rows that sum to 0."""
+    """Return the size, links and weights of a matrix; refuse it unless finite and symmetric with zero row sums."""
     from scipy.sparse import coo_array, issparse
 
     try:
@@ -253,8 +251,8 @@ def _read_matrix(matrix: Any, k: int) -> tuple[int, Ints, Floats]:
 def _check_kernel(nodes: int, pairs: Ints, values: Floats, k: int) -> None:
     """Check that W is positive semi-definite and vanishes on consensus only.
 
-    With positive weights x'Wx is the sum of weight * (x_u - x_v)^2, so a connected graph is enough; with
-    negative ones the second smallest eigenvalue decides.
+    With positive weights x'Wx is the sum of weight * (x_u - x_v)^2, so a connected graph is enough. With negative
+    ones, the second smallest eigenvalue must be positive.
     """
     count, labels = component_labels(nodes, pairs)
     if count > 1:
@@ -283,7 +281,7 @@ def _lowest(nodes: int, pairs: Ints, values: Floats) -> float:
     matrix = spectra.gossip_matrix(nodes, pairs, values)
     if nodes > spectra.DENSE:
         return spectra.lowest(matrix)
-    # Consensus is lifted above everything else, so that it cannot hide a negative eigenvalue.
+    # Move the eigenvalue of consensus above all others, so that the smallest one is that of the complement.
     lift = 2 * float(np.abs(matrix).sum(axis=1).max())
     with one_thread():
         return float(np.linalg.eigvalsh(matrix + lift / nodes)[0])

@@ -1,4 +1,4 @@
-"""Geometric graphs: nodes are points in the unit square, drawn afresh or in motion; close ones are linked."""
+"""Geometric graphs: nodes are random or moving points in the unit square, and close ones are linked."""
 
 import math
 import threading
@@ -33,9 +33,9 @@ def geometric(
 ) -> Network:
     """Return random geometric graphs: the networks of the paper's experiments (section 6).
 
-    Each graph draws its nodes afresh, uniformly in [0, 1]^2, and links every pair closer than `radius`. If
-    that leaves c components, the c - 1 shortest links that join them are added, as in the paper. The rounds go through
-    the graphs in order, again and again.
+    Each graph draws new points uniformly in [0, 1]^2 and links every pair closer than `radius`. If that leaves c
+    components, the c - 1 shortest links that join them are added, as in the paper. The rounds cycle through the
+    graphs.
 
     Parameters
     ----------
@@ -43,17 +43,17 @@ def geometric(
     radius : float, optional
         Pairs closer than this are linked. Give either radius or chi.
     chi : float, optional
-        The condition number wanted: the radius is searched, with the points held fixed, until the worst
-        graph's chi lies within 10 % of it. The radius found stands in `recipe`. If one graph's chi jumps over
-        the wanted value and no radius will do, the points of that graph are drawn afresh; `recipe` then says
-        which graphs were, and how often, under ``redrawn``.
+        The target condition number. The points stay fixed while the radius is searched, until the worst graph's
+        chi is within 10 % of the target; `recipe` has the radius. If no radius works because the chi of one graph
+        jumps over the target, new points are drawn for that graph. ``recipe["redrawn"]`` then says how often, for
+        each such graph.
     graphs : int
-        How many graphs are drawn. With a radius they may be more than fit in memory: see `Network`.
+        How many graphs to draw. With `radius`, they may be more than fit in memory: see `Network`.
     seed : int
         Graph g has its own stream of random numbers, so its points do not depend on `graphs`.
     repair : bool
-        With False no links are added: graphs may fall apart, as long as all together connect the nodes (see
-        `Network.window`). Not with `chi`.
+        If False, no links are added: graphs may be disconnected if all of them together connect the nodes (see
+        `Network.window`). Not allowed with `chi`.
 
     Examples
     --------
@@ -98,19 +98,19 @@ def waypoint(
     seed: int = 0,
     repair: bool = False,
 ) -> Network:
-    """Return the geometric graphs of nodes in motion, one graph a round (the random waypoint model).
+    """Return the geometric graphs of moving nodes, one graph per round (the random waypoint model).
 
-    Every node starts at a uniform point of the unit square and walks straight towards a uniformly drawn
-    target, `speed` a round; the last step ends on the target. There it rests for `pause` rounds and draws the
-    next. Pairs closer than `radius` are linked. A graph may fall apart, as long as all rounds together connect the
-    nodes: see `Network.window`. After `graphs` rounds the motion is played again from the start.
+    Every node starts at a uniformly drawn point of the unit square and walks straight towards a uniformly drawn
+    target, by `speed` per round. At the target it rests for `pause` rounds, then draws the next one. Pairs closer
+    than `radius` are linked. Graphs may be disconnected if all rounds together connect the nodes: see
+    `Network.window`. After `graphs` rounds the motion repeats from the start.
 
     Parameters
     ----------
     nodes : int
     radius : float
     graphs : int
-        How many rounds of motion.
+        The number of rounds of motion.
     speed : float
         The distance walked in one round.
     pause : int
@@ -118,8 +118,8 @@ def waypoint(
     seed : int
         Each node has its own stream of random numbers.
     repair : bool
-        Join components by the shortest links, as in `geometric`. ``recipe["links_added"]`` is how many were added, over
-        all rounds of a period, where the graphs are held.
+        Join components by the shortest links, as in `geometric`. If the graphs are held,
+        ``recipe["links_added"]`` counts these links over one period.
 
     Examples
     --------
@@ -135,14 +135,14 @@ def waypoint(
     recipe = {"generator": "waypoint", "nodes": nodes, "radius": radius, "graphs": graphs}
     recipe |= {"speed": speed, "pause": pause, "seed": seed, "repair": truth("repair", repair)}
     reach = min(radius, 2.0)  # the square's diagonal is shorter
-    _room(nodes, reach, graphs)  # before a walk takes its memory
+    _room(nodes, reach, graphs)  # before the walk allocates memory
     return _linked(nodes, reach, graphs, Walk(nodes, graphs, speed, pause, seed).points, recipe, repair)
 
 
 def _linked(
     nodes: int, radius: float, graphs: int, points: Callable[[int], Floats], recipe: dict[str, Any], repair: bool
 ) -> Network:
-    """Return the network of the graphs whose points are given."""
+    """Return the network of the graphs with the given points."""
     links = _room(nodes, radius, graphs)
     pool = pool_of(nodes, graphs, partial(_draw, radius, points, repair), links, positions=True, connected=repair)
     if recipe.get("repair") and isinstance(pool, Batch):
@@ -159,13 +159,13 @@ def _draw(radius: float, points: Callable[[int], Floats], repair: bool, *chosen:
 
 
 def uniform_points(nodes: int, seed: int, g: int, attempt: int = 0) -> Floats:
-    """Draw the points of graph g; a later attempt has a stream of its own."""
+    """Draw the points of graph g; each attempt has its own random stream."""
     key = (g, attempt) if attempt else (g,)
     return random_stream(seed, *key).random((nodes, 2))
 
 
 def _room(nodes: int, radius: float, graphs: int, together: int = 1) -> float:
-    """Return the expected number of links of a graph; refuse more than fit in memory `together`."""
+    """Return the expected number of links of a graph; refuse if `together` such graphs do not fit in memory."""
     share = min(1.0, math.pi * radius**2)
     expected = max(nodes, share * nodes * (nodes - 1) / 2)
     what = f"{graphs} geometric graph(s) of {nodes} nodes with radius {radius:.3g}"
@@ -175,24 +175,24 @@ def _room(nodes: int, radius: float, graphs: int, together: int = 1) -> float:
 
 
 class State(NamedTuple):
-    """Every node in one round."""
+    """State of all nodes in one round."""
 
     here: Floats
     target: Floats
     rest: Longs  # rounds left at the target
-    targets: Longs  # how many points the node has drawn: its start, and the targets so far
+    targets: Longs  # points that the node has drawn: its start and its targets so far
 
     def copy(self) -> "State":
-        """Return a state that does not change with this one."""
+        """Return an independent copy."""
         return State(self.here.copy(), self.target.copy(), self.rest.copy(), self.targets.copy())
 
 
 class Walk:
-    """The random waypoint model, round by round; several threads may ask for points.
+    """The random waypoint model, round by round; safe to use from several threads.
 
-    A step depends on the one before, so the points of round k cannot be drawn by themselves. A walk keeps the state
-    of the latest round that was asked for and states at regular distances before it; from the nearest one before k
-    it goes on. Rounds that are asked for in order cost one step each.
+    Each step depends on the previous one, so reaching round k takes all steps before it. A walk therefore keeps the
+    state of the last requested round and checkpoints at regular intervals, and resumes from the nearest state not
+    after k. Rounds requested in order cost one step each.
     """
 
     def __init__(self, nodes: int, rounds: int, speed: float, pause: int, seed: int) -> None:
@@ -217,12 +217,12 @@ class Walk:
             return self._state.here.copy()
 
     def _stream(self, i: int, targets: int = 0) -> np.random.Generator:
-        """Return the random numbers of node i after it has drawn so many points, two numbers each."""
+        """Return the random stream of node i, advanced past its first `targets` points of two numbers each."""
         bits = np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(i,)))
         return np.random.Generator(bits.advance(2 * targets) if targets else bits)
 
     def _step(self) -> None:
-        """Walk one round."""
+        """Advance by one round."""
         here, target, rest, targets = self._state
         way = target - here
         left = np.hypot(way[:, 0], way[:, 1])

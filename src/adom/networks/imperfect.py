@@ -1,4 +1,4 @@
-"""Networks whose messages arrive late, coarse, in part, or with noise."""
+"""Networks whose messages arrive late, coarse, incomplete or noisy."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,9 +12,9 @@ from .network import Network
 from .recipes import generator
 
 LATEST = 1000
-"""The most rounds by which a message may be late."""
+"""The longest delay, in rounds."""
 FINEST = 32
-"""The most bits of a coarse number."""
+"""The most bits per number."""
 LOUDEST = 1e150
 """The largest standard deviation of noise."""
 CHOICES = ("largest", "random")
@@ -22,18 +22,19 @@ CHOICES = ("largest", "random")
 
 @generator
 def delayed(network: Network, rounds: int, varying: bool = False, seed: int = 0) -> Network:
-    """Return the network on which messages arrive so many rounds late.
+    """Return the network with messages that arrive `rounds` rounds late.
 
-    Both ends of a link take the difference of what they sent in the same round, when the other's message is there: what
-    a method conserves is conserved in the end. Averaging with late values swings, so lambda_max and chi count as larger
-    by 1 / sin(pi / (4 rounds + 2)), and parameters are computed with them.
+    When a message arrives, its receiver takes the difference to the row that it sent itself in that round. So both ends
+    of a link take opposite differences, and sums that a method conserves are off for a few rounds only. Averaging with
+    late values oscillates. Parameters are therefore computed with lambda_max and chi multiplied by
+    1 / sin(pi / (4 rounds + 2)).
 
     Parameters
     ----------
     network : Network
     rounds : int
     varying : bool
-        Whether each message is late by a number of rounds drawn from 0, ..., `rounds`.
+        Whether the delay of each message is drawn from 0, ..., `rounds`.
     seed : int
 
     Examples
@@ -53,9 +54,9 @@ def delayed(network: Network, rounds: int, varying: bool = False, seed: int = 0)
 
 @generator
 def quantised(network: Network, bits: int = 8, dither: bool = True, feedback: bool = True, seed: int = 0) -> Network:
-    """Return the network whose messages have numbers of a few bits.
+    """Return the network with messages of few bits per number.
 
-    A message is the largest number of a row as it is, and the others on an even grid up to it.
+    A message has the largest number of a row exactly, and the others rounded to an even grid up to it.
 
     Parameters
     ----------
@@ -63,13 +64,14 @@ def quantised(network: Network, bits: int = 8, dither: bool = True, feedback: bo
     bits : int
         From 2 to 32.
     dither : bool
-        Round up or down at random, so that the mean is right; False to round to nearest. With feedback, of d numbers
-        and s = 2^(bits - 1) - 1 levels, 1 / (1 + min(d / s^2, d^(1/2) / s)) of every dithered difference is taken, or
-        copies could run away: with few bits and many numbers copies follow slowly, and parameters know nothing of that.
+        If True, round up or down at random, so that the mean is exact; if False, round to nearest. With feedback, d
+        numbers and s = 2^(bits - 1) - 1 levels, copies move by the part 1 / (1 + min(d / s^2, d^(1/2) / s)) of every
+        dithered difference; otherwise they could diverge. With few bits and many numbers copies follow slowly, and
+        parameters do not account for this.
     feedback : bool
-        Both ends of a link keep copies of what came over it; a message is the coded difference to the copy, which all
-        take in place of the row. What is left out comes later, and errors shrink with the differences. Without feedback
-        a method stops at the error of rounding.
+        If True, both ends of a link keep a copy of the row sent over it and gossip with the copy. A message is the
+        coded difference of the row to the copy. Numbers left out are sent later, and errors shrink with the
+        differences. Without feedback, a method stops at the rounding error.
     seed : int
 
     Examples
@@ -86,17 +88,17 @@ def quantised(network: Network, bits: int = 8, dither: bool = True, feedback: bo
 
 @generator
 def sparsified(network: Network, keep: float, choice: str = "largest", feedback: bool = True, seed: int = 0) -> Network:
-    """Return the network whose messages have a share of their numbers.
+    """Return the network with messages that contain a share of their numbers.
 
     Parameters
     ----------
     network : Network
     keep : float
-        The share that is sent, rounded up to whole numbers.
+        The share of numbers that is sent, rounded up to whole numbers.
     choice : {"largest", "random"}
-        The largest numbers, with their places; or numbers whose places both ends of a link draw from one seed. The
-        latter take the same numbers out of both rows, so that without feedback each of them is gossiped on a part of
-        the links: chi counts as larger by 1 / keep then.
+        "largest" sends the largest numbers with their places. With "random", both ends of a link draw the same places
+        from one seed. Without feedback each number is then gossiped on a share of the links only, so chi counts as
+        larger by 1 / keep.
     feedback : bool
         As in `quantised`.
     seed : int
@@ -117,7 +119,7 @@ def sparsified(network: Network, keep: float, choice: str = "largest", feedback:
 
 @generator
 def noisy(network: Network, std: float, seed: int = 0) -> Network:
-    """Return the network that adds Gaussian noise to every number of every message, each direction by itself.
+    """Return the network with Gaussian noise on every number of every message, independent in each direction.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def noisy(network: Network, std: float, seed: int = 0) -> Network:
 
 
 def _channel(name: str, network: Any) -> Channel:
-    """Return what the links of a network do so far."""
+    """Return the network's channel so far; refuse networks that cannot have one."""
     if not isinstance(network, Network):
         raise InputTypeError(f"{name} takes an undirected network, got {type(network).__name__}; e.g. ring(5)")
     if not network.held:
@@ -151,7 +153,7 @@ def _channel(name: str, network: Any) -> Channel:
 
 
 def _coded(network: Any, coder: Quantised | Sparsified, feedback: bool, recipe: dict[str, Any]) -> Network:
-    """Return the network with one coder more."""
+    """Return the network with one more coder."""
     channel, feedback = _channel(recipe["generator"], network), truth("feedback", feedback)
     if channel.coders and channel.feedback != feedback:
         raise InputError(
@@ -162,7 +164,7 @@ def _coded(network: Any, coder: Quantised | Sparsified, feedback: bool, recipe: 
 
 
 def _wrapped(network: Any, channel: Channel, recipe: dict[str, Any]) -> Network:
-    """Return the network with such links; the same one where they change nothing."""
+    """Return the network with this channel; the same network if the channel is perfect."""
     if channel.perfect:
         same: Network = network
         return same

@@ -1,6 +1,6 @@
-"""Pools of graphs: all in memory, or drawn when they are asked for and only the most recent ones kept.
+"""Pools of graphs: all in memory ("held"), or drawn on demand with only the most recent ones cached ("lazy").
 
-A network whose graphs would take more than `HELD_BYTES` together is lazy: graph g is drawn from its own seed
+A pool is lazy if its graphs would take more than `HELD_BYTES` together: graph g is then drawn from its own seed
 whenever it is needed. The same seed gives the same graphs, held or lazy.
 """
 
@@ -16,11 +16,11 @@ from .connect import component_labels
 from .links import Bools, Floats, Ints, Links, Longs, frozen
 
 HELD_BYTES = 2**30
-"""Links, weights and positions of all graphs of a network together, beyond which they are not held."""
+"""The most bytes of links, weights and positions of all graphs for which a pool is held."""
 KEPT_BYTES = 2**28
-"""Drawn graphs that a lazy pool keeps, the most recent ones; always two at least."""
+"""The most bytes of recent graphs that a lazy pool caches; it always caches at least two graphs."""
 EXAMINED = 8
-"""Graphs of a lazy pool, spread evenly over those in use, whose spectra represent all of them."""
+"""The number of graphs of a lazy pool, spread evenly over those in use, whose spectra represent all."""
 EDGE, WEIGHT, POINT = 8, 8, 16
 """Bytes of a link's two ends, of its weight, and of a node's position."""
 
@@ -44,15 +44,15 @@ class Batch:
     links : Links
         For directed graphs the rows are arcs (sender, receiver), sorted by (receiver, sender).
     weights : (total,) float64, optional
-        One weight a row of `links.edges`; W_uv = -weight. Directed graphs have none.
+        One weight per row of `links.edges`; W_uv = -weight. Directed graphs have none.
     positions : sequence of (nodes, 2) arrays or None, optional
-        Where the nodes of each graph lie, if anywhere.
+        The positions of each graph's nodes, if they have any.
     low, high : (graphs,) float64, optional
-        The smallest positive and the largest eigenvalue of each W, where they are known.
+        The smallest positive and the largest eigenvalue of each W, if known.
     apart : (graphs,) bool, optional
-        Which graphs fall apart; by default none. Their smallest eigenvalue counts as 0.
+        Which graphs are disconnected; by default none. Their smallest eigenvalue counts as 0.
     added : int
-        Links that a repair added to them.
+        The number of links that a repair added.
     """
 
     held = True
@@ -86,10 +86,10 @@ class Batch:
         joined: bool = True,
         added: int = 0,
     ) -> "Batch":
-        """Give each graph its Laplacian divided by the Laplacian's own largest eigenvalue; one without links has W = 0.
+        """Set each W to the graph's Laplacian divided by its largest eigenvalue; W is 0 for a graph without links.
 
-        `relative` are the weights within the Laplacian, all 1 by default; `known`, shape (graphs, 2), its extreme
-        eigenvalues if they are at hand; `scale` a divisor in place of the largest one, which it must not be below;
+        `relative` has the weights of the Laplacian, all 1 by default. `known`, shape (graphs, 2), has its extreme
+        eigenvalues if they are known. `scale` is a divisor to use instead; it must not be below the largest eigenvalue.
         `joined` says that all graphs are connected.
         """
         apart = None if joined else np.array([component_labels(links.nodes, e)[0] > 1 for e in links.each()])
@@ -104,14 +104,14 @@ class Batch:
         if known is not None:
             high = np.where(links.sizes > 0, known[:, 1], 1.0)
         low = None if known is None else known[:, 0] / high
-        # Two ways to the same numbers; the first needs less memory.
+        # Both give the same numbers; the first needs less memory.
         alike = relative is None
         weights = np.repeat(1.0 / high, links.sizes) if alike else relative / np.repeat(high, links.sizes)
         return cls(links, weights, positions, low, np.ones(links.graphs), apart, added)
 
     @property
     def bytes(self) -> int:
-        """The bytes of links, weights and positions; positions that several graphs share count once."""
+        """The bytes of links, weights and positions; positions shared by several graphs count once."""
         points = {cloud.ctypes.data: cloud.nbytes for cloud in self.positions if cloud is not None}
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.links.edges.nbytes + weights + sum(points.values())
@@ -123,7 +123,7 @@ class Batch:
 
     @property
     def typical(self) -> str:
-        """The number of links of a graph, or the least and the most."""
+        """The number of links per graph as text, as a range if it varies."""
         return span(self.sizes)
 
     @property
@@ -133,7 +133,7 @@ class Batch:
 
     @property
     def connected(self) -> bool:
-        """Whether every graph is."""
+        """Whether every graph is connected."""
         return not self.apart.any()
 
     def graph(self, g: int) -> Graph:
@@ -150,15 +150,15 @@ class Batch:
         return Batch(Links.of(self.nodes, [graph.edges]), graph.weights, [graph.positions], low, high, apart)
 
     def examined(self, used: Longs) -> Longs:
-        """Return the graphs whose spectra represent all that are used: those themselves."""
+        """Return the graphs whose spectra represent all used graphs: here, all of them."""
         return used
 
     def largest(self, chosen: Longs) -> Floats:
-        """Return the largest eigenvalue of each chosen W; the smallest are not computed for it."""
+        """Return the largest eigenvalue of each chosen W, without the smallest ones if it is known already."""
         return self.spectra(chosen)[:, 1] if self._high is None else self._high[chosen]
 
     def spectra(self, chosen: Longs) -> Floats:
-        """Return the smallest positive and the largest eigenvalue of each chosen W; computed once for all graphs."""
+        """Return the smallest positive and the largest eigenvalue of each chosen W; all are computed on first use."""
         if self._low is None or self._high is None:
             assert self.weights is not None
             if self._high is None:
@@ -174,19 +174,19 @@ class Batch:
 
 
 class LazyPool:
-    """Graphs of which only the most recent are in memory; each W is scaled so that its largest eigenvalue is at most 1.
+    """Graphs drawn on demand; only recent ones are cached. Each W is scaled to a largest eigenvalue of at most 1.
 
     Parameters
     ----------
     nodes, graphs : int
     draw : callable
-        ``draw(g)`` returns graph g as a batch: a pure function of g that several threads may call at a time.
+        ``draw(g)`` returns graph g as a batch: a pure, thread-safe function of g.
     links : float
-        About how many links a graph has.
+        The approximate number of links of a graph.
     size : float
-        About how many bytes all graphs would take.
+        The approximate number of bytes of all graphs.
     connected : bool
-        Whether every graph certainly is.
+        Whether every graph is known to be connected.
     """
 
     held = False
@@ -206,7 +206,7 @@ class LazyPool:
         self._lock = threading.Lock()
 
     def single(self, g: int) -> Batch:
-        """Return graph g. Two threads that ask for the same one wait for each other and draw it once."""
+        """Return graph g; if several threads ask for it at once, it is drawn once."""
         with self._lock:
             if g in self._kept:
                 self._kept.move_to_end(g)
@@ -230,7 +230,7 @@ class LazyPool:
         return self.single(g).graph(0)
 
     def examined(self, used: Longs) -> Longs:
-        """Return `EXAMINED` of the graphs that are used, spread evenly; all of them if there are no more."""
+        """Return `EXAMINED` of the used graphs, spread evenly, or all if there are fewer."""
         index = np.linspace(0, len(used) - 1, min(EXAMINED, len(used))).round()
         return used[index.astype(np.int64)]
 
@@ -239,7 +239,7 @@ class LazyPool:
         return np.ones(len(chosen))
 
     def spectra(self, chosen: Longs) -> Floats:
-        """Return the smallest positive and the largest eigenvalue of each chosen W, drawn one after another."""
+        """Return the smallest positive and the largest eigenvalue of each chosen W, drawing one graph at a time."""
         for g in chosen.tolist():
             if g not in self._lows:
                 self._lows[g] = float(self.single(g).spectra(np.zeros(1, dtype=np.int64))[0, 0])
@@ -250,7 +250,7 @@ class LazyPool:
         return all(g in self._lows for g in chosen.tolist())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out locks and drawn graphs, which belong to this process."""
+        """Leave out locks and cached graphs, which belong to this process."""
         return {**self.__dict__, "_kept": None, "_turns": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -258,7 +258,7 @@ class LazyPool:
 
 
 class JoinedPool:
-    """Pools on the same nodes one after another, none of them copied."""
+    """Concatenation of pools on the same nodes, without copies."""
 
     def __init__(self, members: Sequence["Pool"]) -> None:
         self._members = members
@@ -274,12 +274,12 @@ class JoinedPool:
         self.typical: str = span(self.sizes) if self.held else " or ".join(dict.fromkeys(m.typical for m in members))
 
     def _member(self, g: int) -> tuple["Pool", int]:
-        """Return the member that graph g belongs to, and its number there."""
+        """Return the member that has graph g, and the graph's number in it."""
         which = int(np.searchsorted(self._starts, g, side="right")) - 1
         return self._members[which], g - int(self._starts[which])
 
     def _parts(self, chosen: Longs) -> Iterator[tuple["Pool", Longs, int]]:
-        """Yield each member, which of its own graphs are among the chosen (ascending), and where it starts."""
+        """Yield each member with chosen graphs, the numbers of these in it, and its first number; `chosen` ascends."""
         for member, start in zip(self._members, self._starts.tolist(), strict=False):
             own = chosen[(chosen >= start) & (chosen < start + member.graphs)] - start
             if len(own):
@@ -296,7 +296,7 @@ class JoinedPool:
         return member.single(own)
 
     def examined(self, used: Longs) -> Longs:
-        """Return the graphs whose spectra represent all that are used: those of each member."""
+        """Return the graphs whose spectra represent all used graphs, member by member."""
         return np.concatenate([member.examined(own) + start for member, own, start in self._parts(used)])
 
     def largest(self, chosen: Longs) -> Floats:
@@ -326,10 +326,10 @@ def pool_of(
     lazy: bool = False,
     connected: bool = True,
 ) -> Pool:
-    """Return a pool of graphs, held if they are expected to fit and `lazy` does not rule it out.
+    """Return a pool of graphs, held if they are expected to fit in memory and `lazy` is False.
 
-    ``draw(*chosen)`` returns the chosen graphs as one batch; each has about so many links, and weights and positions
-    or not; `connected` says that all of them are.
+    ``draw(*chosen)`` returns the chosen graphs as one batch. `links` is the expected number of links per graph;
+    `weights` and `positions` say whether graphs have these; `connected` says that all graphs are connected.
     """
     size = graphs * (links * (EDGE + WEIGHT * weights) + nodes * POINT * positions)
     if lazy or size > HELD_BYTES:
@@ -338,7 +338,7 @@ def pool_of(
 
 
 def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chosen: int, joined: bool = True) -> Batch:
-    """Draw undirected graphs one by one; their weights are relative ones, and `joined` says that all are connected."""
+    """Draw undirected graphs with relative weights one by one; `joined` says that all are connected."""
     edges, weights, positions, added = zip(*(draw(g) for g in chosen), strict=True)
     relative = None if weights[0] is None else np.concatenate(weights)
     links = Links.of(nodes, edges)
@@ -346,6 +346,6 @@ def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chose
 
 
 def span(sizes: Longs) -> str:
-    """Return the least and the most of some numbers, or the only one."""
+    """Return the range of some numbers as text, or the number if all are equal."""
     least, most = sizes.min(), sizes.max()
     return str(least) if least == most else f"{least}..{most}"

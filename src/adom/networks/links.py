@@ -1,6 +1,6 @@
-"""Many graphs on the same nodes, side by side in flat arrays.
+"""Many graphs on the same nodes, stored in flat arrays.
 
-A pool of a thousand graphs is one array of node pairs and one of offsets, never a list of graph objects.
+A thousand graphs are one array of node pairs and one of offsets, not a list of graph objects.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def canonical(pairs: npt.NDArray[Any], nodes: int) -> Ints:
-    """Return node pairs with u < v, each once, sorted lexicographically.
+    """Return node pairs with u < v, without duplicates, sorted lexicographically.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def canonical(pairs: npt.NDArray[Any], nodes: int) -> Ints:
 
 
 def distinct_codes(codes: Longs) -> Longs:
-    """Sort codes in place and return each once: many times faster than `numpy.unique`, which hashes first."""
+    """Sort codes in place and drop duplicates; much faster than `numpy.unique`, which hashes first."""
     codes.sort()
     fresh = np.ones(len(codes), dtype=np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=fresh[1:])
@@ -50,7 +50,7 @@ def distinct_codes(codes: Longs) -> Longs:
 
 
 def with_links(pairs: Ints, extra: Ints, nodes: int) -> Ints:
-    """Insert a few further links, none of them there yet, into canonical pairs.
+    """Insert a few new links into canonical pairs; none of them may be among the pairs.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Links:
     ----------
     nodes : int
     edges : (total, 2) int32
-        Graph after graph; within a graph u < v, unique and sorted lexicographically.
+        One graph after another; within a graph u < v, unique and sorted lexicographically.
     offsets : (graphs + 1,) int64
         Graph g owns the rows offsets[g], ..., offsets[g + 1] - 1.
     """
@@ -83,7 +83,7 @@ class Links:
 
     @classmethod
     def of(cls, nodes: int, graphs: Iterable[Ints]) -> "Links":
-        """Put graphs, each an (E, 2) array in canonical form, side by side."""
+        """Concatenate graphs, each an (E, 2) array in canonical form."""
         parts = list(graphs)
         offsets = np.zeros(len(parts) + 1, dtype=np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
@@ -101,11 +101,11 @@ class Links:
         return np.diff(self.offsets)
 
     def rows(self, graph: int) -> slice:
-        """Return the rows of `edges` (and of any array beside it) that belong to one graph."""
+        """Return the rows of `edges`, and of any array aligned with it, that belong to one graph."""
         return slice(int(self.offsets[graph]), int(self.offsets[graph + 1]))
 
     def split(self, values: Floats) -> Iterator[tuple[Ints, Floats]]:
-        """Yield the links of every graph and the values beside them."""
+        """Yield the links of every graph and the values aligned with them."""
         for graph in range(self.graphs):
             yield self.edges[self.rows(graph)], values[self.rows(graph)]
 
@@ -115,7 +115,7 @@ class Links:
             yield self.edges[self.rows(graph)]
 
     def some(self, values: Floats, chosen: Bools) -> tuple["Links", Floats]:
-        """Return the chosen graphs, and the values beside their links."""
+        """Return the chosen graphs and the values aligned with their links."""
         if chosen.all():
             return self, values
         rows = np.repeat(chosen, self.sizes)
@@ -123,7 +123,7 @@ class Links:
         return Links(self.nodes, self.edges[rows], offsets), values[rows]
 
     def digest(self, values: Floats, order: Ints) -> str:
-        """Return the SHA-256 of graphs, unscaled weights and order: the name of imported data in a recipe."""
+        """Return the SHA-256 of graphs, unscaled weights and order, which identifies imported data in a recipe."""
         content = hashlib.sha256(str(self.nodes).encode())
         for array in (order, self.offsets, self.edges, values):
             content.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())

@@ -1,4 +1,4 @@
-"""Networks that lose messages, one way at a time, and whose nodes leave and join."""
+"""Networks that lose messages, in each direction independently, and whose nodes leave and join."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ Rounds = Mapping[int, int | Iterable[int]]
 GOLDEN, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 """The constants of SplitMix64."""
 DIGITS = 53
-"""Binary digits of the numbers that decide whether a message is lost."""
+"""Bits of the random numbers that decide whether a message is lost."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Which messages are lost, and who is there.
+    """Which messages are lost, and which nodes are present.
 
     Attributes
     ----------
     one_way : float
-        Share of messages that do not arrive, drawn for each round and each direction of each link.
+        Probability that a message is lost, drawn for each round and each direction of each link.
     healing : bool
-        Whether methods repair what loss has done to their sums.
+        Whether methods repair the effect of losses on their conserved sums.
     seed : int
     starts : (epochs,) array of int
-        The first round of each stretch of rounds in which the same nodes are there.
+        The first round of each epoch: a range of rounds in which the same nodes are present.
     present : (epochs, nodes) array of bool
     """
 
@@ -46,35 +46,35 @@ class Loss:
 
     @property
     def key(self) -> Any:
-        """The seed as a number of 64 bits."""
+        """The seed as a 64-bit number."""
         return np.random.SeedSequence(self.seed).generate_state(1, np.uint64)[0]
 
     @property
     def threshold(self) -> Any:
-        """The number below which a draw means that a message is lost."""
+        """A message is lost if its draw is below this number."""
         return np.uint64(round(self.one_way * 2**DIGITS))
 
     @property
     def changing(self) -> bool:
-        """Whether nodes come and go."""
+        """Whether any node is absent at any time."""
         return len(self.starts) > 1 or not self.present.all()
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing is lost, nor anything done about it."""
+        """Whether nothing is lost, no node is ever absent, and healing is off."""
         return not (self.one_way or self.healing or self.changing)
 
 
 def draws(key: Any, clock: Any, code: Any) -> Any:
-    """Return a number of `DIGITS` digits for each message: a pure function of seed, round and directed link.
+    """Return a random number of `DIGITS` bits for each message: a pure function of seed, round and directed link.
 
-    Arrays of uint64, of NumPy or JAX; `code` is sender * nodes + receiver.
+    Arguments are uint64 arrays of NumPy or JAX; `code` is sender * nodes + receiver.
     """
     return _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN) >> np.uint64(64 - DIGITS)
 
 
 def draws_of_numbers(key: Any, clock: Any, code: Any, count: int) -> Any:
-    """Return `count` numbers of `DIGITS` digits for each message, along a new last axis."""
+    """Return `count` random numbers of `DIGITS` bits for each message, along a new last axis."""
     message = _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN)
     return _scrambled(message[..., None] + np.arange(count, dtype=np.uint64) * GOLDEN) >> np.uint64(64 - DIGITS)
 
@@ -86,11 +86,11 @@ def _scrambled(x: Any) -> Any:
 
 
 class LossyNetwork(Network):
-    """A network whose links are not perfect: messages are lost, late, coarse or noisy, or nodes are away.
+    """A network with imperfect links: messages are lost, late, coarse, partial or noisy, or nodes are absent.
 
-    `adom.networks.lossy`, `delayed`, `quantised`, `sparsified` and `noisy` make it. Its graphs and W(k) are those of
-    the network with perfect links and all nodes there. Its chi is larger: by 1 / (1 - one_way), as that much of W a
-    node hears on average, and by what `Channel` says of numbers left out and of delay.
+    Use `adom.networks.lossy`, `delayed`, `quantised`, `sparsified` or `noisy` to make one. Its graphs and W(k) are
+    those of the network with perfect links and all nodes present. Its chi is larger: by 1 / (1 - one_way), because a
+    node hears the share 1 - one_way of W on average, and by the factors of `Channel` for partial and late messages.
     """
 
     def __init__(self, network: Network, loss: Loss, recipe: dict[str, Any], channel: Channel | None = None) -> None:
@@ -100,7 +100,7 @@ class LossyNetwork(Network):
 
     @property
     def loss(self) -> Loss:
-        """Which messages are lost, and who is there."""
+        """Which messages are lost, and which nodes are present."""
         return self._loss
 
     @property
@@ -110,12 +110,12 @@ class LossyNetwork(Network):
 
     @property
     def chi(self) -> float:
-        """The condition number of the network with perfect links, over the share that arrives, and more with delay."""
+        """The condition number with perfect links, times the factor for delay, over the share of W that arrives."""
         return self._whole.chi * self._channel.damping / self._channel.share / (1 - self._loss.one_way)
 
     @property
     def lambda_max(self) -> float:
-        """The largest eigenvalue over all rounds; larger where messages are late, since late values swing."""
+        """The largest eigenvalue over all rounds, times the factor for delay."""
         return self._whole.lambda_max * self._channel.damping
 
     @property
@@ -131,7 +131,7 @@ class LossyNetwork(Network):
         return np.stack([distinct // self.nodes, distinct % self.nodes], axis=1).astype(np.int32)
 
     def present(self, k: int) -> Bools:
-        """Return, for every node, whether it is there in round k."""
+        """Return whether each node is present in round k."""
         loss, k = self._loss, check_whole("k", k, 0, "rounds are counted from 0")
         row: Bools = loss.present[np.searchsorted(loss.starts, k, side="right") - 1]
         return row
@@ -162,18 +162,19 @@ def lossy(
     leaving: Rounds | None = None,
     joining: Rounds | None = None,
 ) -> LossyNetwork:
-    """Return the network on which messages are lost, one way at a time, and nodes leave and join.
+    """Return a network that loses messages, in each direction independently, and whose nodes leave and join.
 
     In every round each direction of each link loses its message with probability `one_way`. A node that hears nothing
-    from a neighbour leaves that link out; the neighbour, which may have heard it, does not know. Methods whose nodes'
-    sums must stay zero end at a wrong point then, unless they heal: both ends of every link keep a ledger of what came
-    over it, and set it right when they hear each other again (see the page on lost messages in the documentation).
+    from a neighbour ignores that link in this round. The neighbour may have heard the node, and does not know. Methods
+    that need a sum over the nodes to stay zero then end at a wrong point. Healing prevents this: both ends of every
+    link keep a ledger of what came over it, and reconcile the ledgers when they hear each other again (see the page on
+    lost messages in the documentation).
 
-    A node that leaves in round k takes no part from that round on, until it joins again, without memory. One that joins
-    without having left was not there before. While a node is away, its rows do not count in the errors of a run, and
-    x* is the solution of the nodes that are there; no tolerance ends a run before the last of them has come or gone.
-    Parameters are computed with chi / (1 - one_way), and with all nodes there: where many nodes leave, the others must
-    still be connected. Schedules, `windowed` and `bounded` come before this.
+    A node that leaves in round k is absent from that round on, until it joins again, without memory. A node that joins
+    without having left was absent from the start. While a node is absent, its rows do not count in the errors of a run,
+    and x* is the solution of the present nodes; a tolerance ends no run before the last node has left or joined.
+    Parameters are computed with chi / (1 - one_way) of all nodes: if nodes leave, the others must still be connected.
+    Apply schedules, `windowed` and `bounded` before `lossy`.
 
     Parameters
     ----------
@@ -181,11 +182,11 @@ def lossy(
     one_way : float
         From 0 up to, but not including, 1.
     healing : bool
-        False for the methods as printed.
+        If False, methods run as printed in their papers.
     seed : int
-        Of the losses; the same rounds and links lose their messages on every engine.
+        Seed of the losses, which are the same on every engine.
     leaving, joining : dict
-        The round, or rounds, in which each node leaves or joins: ``leaving={5: 800}, joining={5: 1200, 3: 2000}``.
+        The round or rounds in which each node leaves or joins: ``leaving={5: 800}, joining={5: 1200, 3: 2000}``.
 
     Examples
     --------
@@ -215,12 +216,12 @@ def lossy(
 
 
 def no_loss(nodes: int) -> Loss:
-    """Return the loss of a network that loses nothing."""
+    """Return a `Loss` in which nothing is lost and all nodes are present."""
     return Loss(0.0, False, 0, np.zeros(1, dtype=np.int64), np.ones((1, nodes), dtype=bool))
 
 
 def check_together(loss: Loss, channel: Channel) -> None:
-    """Refuse what links cannot do at once."""
+    """Refuse combinations of loss and channel that do not work together."""
     if channel.feedback and channel.noise:
         raise InputError("noise would gather in the copies that feedback keeps at both ends; take feedback=False")
     if channel.feedback and not loss.nothing:
@@ -242,7 +243,7 @@ def _by_node(name: str, rounds: Rounds | None, nodes: int) -> dict[int, list[int
         raise InputTypeError(f"{name} must map nodes to rounds, got {rounds!r}; e.g. {name}={{5: 800}}")
     known: dict[int, list[int]] = {}
     for key, value in (rounds or {}).items():
-        # A recipe that was written as JSON has its nodes as text.
+        # In a recipe read from JSON, nodes are strings.
         node = check_whole(f"a node in {name}", int(key) if str(key).isdigit() else key, 0, "e.g. {5: 800}", nodes - 1)
         several = value if isinstance(value, Iterable) else [value]
         known[node] = sorted(check_whole(f"a round in {name}", k, 0, "e.g. {5: 800}", LONGEST) for k in several)
@@ -250,7 +251,7 @@ def _by_node(name: str, rounds: Rounds | None, nodes: int) -> dict[int, list[int
 
 
 def _epochs(nodes: int, leaving: dict[int, list[int]], joining: dict[int, list[int]]) -> tuple[Longs, Bools]:
-    """Return the rounds at which somebody comes or goes, 0 first, and who is there from then on."""
+    """Return the rounds in which nodes join or leave, starting with 0, and which nodes are present from then on."""
     changes: dict[int, list[tuple[int, bool]]] = {}
     here = np.ones(nodes, dtype=bool)
     for node in {**leaving, **joining}:

@@ -1,4 +1,4 @@
-"""Points in the plane: pairs closer than a radius, and the shortest links that join the components."""
+"""Points in the plane: pairs closer than a radius, and the shortest links that join components."""
 
 from typing import Any
 
@@ -9,24 +9,24 @@ from .connect import cheapest_tree, component_labels, joining_rows
 from .links import Floats, Ints, Links, Longs, canonical, with_links
 
 PAIRWISE = 400
-"""Up to this many nodes all pairs are measured, above it a KD-tree finds the close ones."""
+"""Up to this many nodes all distances are computed; above, a KD-tree finds the close pairs."""
 CHUNK = 4_000_000
-"""Pairs that are measured at a time."""
+"""How many distances are computed at a time."""
 FEW = 50
-"""Up to this many nodes a spanning tree is chosen from all pairs, above it from a Delaunay triangulation."""
+"""Up to this many nodes a spanning tree is chosen from all pairs; above, from a Delaunay triangulation."""
 CLOSE = 1.5
-"""Pairs closer than this divided by the root of the number of nodes are close: about 7 a node."""
+"""Pairs closer than this over the square root of the number of nodes are close: about 7 per node."""
 CROWD = 50
-"""Close pairs a node beyond which points count as clustered; a Delaunay triangulation is then quicker."""
+"""Close pairs per node beyond which points count as clustered; then a Delaunay triangulation is faster."""
 
 
 class Clouds:
-    """Points of several graphs, and their spanning trees.
+    """Points of several graphs, and their minimum spanning trees.
 
-    Joining all pairs closer than a radius leaves components; the shortest links that join them are exactly the
-    spanning tree's links that are not shorter than the radius (Kruskal). So the repaired graph of any radius is the
-    geometric graph together with this tree, whatever the radius. `points` has the shape (graphs, nodes, 2); without
-    `repair` there are no trees.
+    Linking all pairs closer than a radius leaves components. The shortest links that join these are exactly the links
+    of the minimum spanning tree that are not shorter than the radius (Kruskal). So for every radius the repaired graph
+    is the geometric graph plus the same tree. `points` has shape (graphs, nodes, 2). Without `repair` there are no
+    trees.
     """
 
     def __init__(self, points: Floats, repair: bool = True) -> None:
@@ -34,7 +34,7 @@ class Clouds:
         self.graphs, self.nodes, _ = points.shape
         self._trees = None
         if self.nodes <= PAIRWISE:
-            nothing = np.zeros((self.graphs, self.nodes - 1, 2), dtype=np.int32)  # links of node 0 with itself
+            nothing = np.zeros((self.graphs, self.nodes - 1, 2), dtype=np.int32)  # no links: node 0 with itself
             self._trees = shortest_trees(points) if repair else nothing
 
     def redraw(self, g: int, cloud: Floats) -> None:
@@ -44,7 +44,7 @@ class Clouds:
             self._trees[g] = shortest_trees(cloud[None])[0]
 
     def links(self, radius: float, chosen: Longs | None = None) -> Links:
-        """Return for each chosen graph the pairs closer than the radius with the shortest minimal repair."""
+        """Return the links of each chosen graph: the pairs closer than the radius and, with `repair`, its tree."""
         graphs = np.arange(self.graphs) if chosen is None else chosen
         if self._trees is None:
             return Links.of(self.nodes, [near_graph(self.points[g], radius, self._repair) for g in graphs.tolist()])
@@ -54,7 +54,7 @@ class Clouds:
 
 
 def shortest_trees(points: Floats) -> Ints:
-    """Return the Euclidean minimum spanning trees of clouds, (graphs, nodes - 1, 2): Prim's method on all at once."""
+    """Return the Euclidean minimum spanning trees, shape (graphs, nodes - 1, 2), by Prim's method on all at once."""
     if compiled.usable():
         return compiled.trees(points)
     graphs, nodes, _ = points.shape
@@ -75,11 +75,11 @@ def shortest_trees(points: Floats) -> Ints:
 
 
 def near_pairs(points: Floats, radius: float, trees: Ints) -> tuple[Ints, Longs]:
-    """Return the pairs closer than the radius together with the trees, graph after graph, and their numbers."""
+    """Return each graph's pairs closer than the radius plus its tree, concatenated, and their numbers."""
     graphs, nodes, _ = points.shape
     u, v = np.triu_indices(nodes, 1)
     low, high = np.moveaxis(trees.astype(np.int64), 2, 0)
-    tree = low * nodes - low * (low + 1) // 2 + high - low - 1  # their places among all pairs
+    tree = low * nodes - low * (low + 1) // 2 + high - low - 1  # row of each tree link in the list of all pairs
     sizes, chosen = [], []
     width = max(1, CHUNK // len(u))
     for start in range(0, graphs, width):
@@ -93,11 +93,11 @@ def near_pairs(points: Floats, radius: float, trees: Ints) -> tuple[Ints, Longs]
 
 
 def near_graph(cloud: Floats, radius: float, repair: bool = True) -> Ints:
-    """Return the links of one cloud, without its whole spanning tree."""
+    """Return the links of one graph; unlike `Clouds.links`, it needs no complete spanning tree."""
     from scipy.spatial import KDTree
 
     tree = KDTree(cloud)
-    # The query is slightly too wide; the comparison decides, the same as for few nodes.
+    # The query is slightly too wide; the comparison decides, as it does for few nodes.
     pairs = tree.query_pairs(radius * (1 + 1e-9), output_type="ndarray")
     near = canonical(pairs[squares(cloud, pairs) < radius**2], len(cloud))
     if not repair:
@@ -106,13 +106,13 @@ def near_graph(cloud: Floats, radius: float, repair: bool = True) -> Ints:
 
 
 def shortest_joins(cloud: Floats, near: Ints, radius: float, tree: Any) -> Ints:
-    """Return the shortest links that join the components which linking all pairs closer than a radius leaves.
+    """Return the shortest links that join the components of a geometric graph.
 
-    They are the links of the minimum spanning tree that are not shorter than the radius, found without the rest
-    of it: of two nodes in different components one lies outside the largest, so it is enough to look around the
-    nodes outside, farther and farther, and to run Kruskal's method on the pairs within reach.
+    These are the links of the minimum spanning tree that are not shorter than the radius. The rest of the tree is not
+    computed: of two nodes in different components, at least one lies outside the largest component. So it is enough to
+    search around the nodes outside it, at growing distances, and to run Kruskal's method on the pairs found.
 
-    `near` are the pairs closer than the radius, `tree` the cloud's KD-tree.
+    `near` holds the pairs closer than the radius, and `tree` is the KD-tree of the points.
     """
     from scipy.spatial import KDTree
 
@@ -124,14 +124,14 @@ def shortest_joins(cloud: Floats, near: Ints, radius: float, tree: Any) -> Ints:
         outside = np.flatnonzero(labels != np.argmax(np.bincount(labels)))
         around = KDTree(cloud[outside])
         if len(outside) > len(cloud) / 4 or around.count_neighbors(tree, reach) > CROWD * len(cloud):
-            # Most of the spanning tree is needed, or the points are clustered.
+            # Most of the tree is needed, or the points are clustered: compute all of it.
             whole = spanning_tree(cloud)
             return np.compress(start[whole[:, 0]] != start[whole[:, 1]], whole, axis=0)
         spots = around.sparse_distance_matrix(tree, reach, output_type="ndarray")
         pairs = np.stack([outside[spots["i"]], spots["j"]], axis=1)
         pairs = canonical(pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]], len(cloud))
         lengths = squares(cloud, pairs)
-        # Pairs at the rim wait for the next look: there the search may round otherwise than `lengths`.
+        # Pairs at the rim wait for the next search: there its rounding may differ from that of `lengths`.
         order = np.argsort(lengths, kind="stable")
         order = order[: np.searchsorted(lengths[order], (reach * (1 - 1e-9)) ** 2)]
         if len(order):
@@ -150,7 +150,7 @@ def squares(cloud: Floats, pairs: Any) -> Floats:
 
 
 def spanning_tree(cloud: Floats) -> Ints:
-    """Return the Euclidean minimum spanning tree; a Delaunay triangulation contains it and has about 3 links a node."""
+    """Return the Euclidean minimum spanning tree, a subset of the Delaunay triangulation (about 3 links per node)."""
     from scipy.spatial import Delaunay
 
     nodes = len(cloud)

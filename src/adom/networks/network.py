@@ -1,4 +1,4 @@
-"""The changing network: a finite pool of graphs, and the order in which the rounds go through it."""
+"""The undirected changing network: a finite pool of graphs, and the order in which rounds use them."""
 
 from functools import cached_property
 from typing import Any
@@ -13,18 +13,18 @@ from .spectra import gossip_matrix
 from .windows import require_joined, smallest_window, window_chis
 
 WINDOWS = 8
-"""Windows of a network whose graphs are not held, spread evenly over a period, whose chi represents all of them."""
+"""If graphs are not held, chi is computed from this many windows, spread evenly over a period."""
 
 
 class Network(GraphSequence):
-    """A network that changes from round to round, and that is connected over every `window` of them.
+    """A network that may change from round to round and is connected over every `window` consecutive rounds.
 
-    Round k uses the gossip matrix ``W(k) = W[order[k % period]]``: a pure function of k. Every W is symmetric
-    and positive semi-definite, and ``W 1 = 0``. By default it is the graph's Laplacian divided by the Laplacian's own
-    largest eigenvalue, so that ``lambda_max = 1``; a graph without links has W = 0. Where every graph is connected, the
-    kernel of each W is consensus, and `window` is 1.
+    Round k uses the gossip matrix ``W(k) = W[order[k % period]]``, a pure function of k. Every W is symmetric and
+    positive semi-definite, and ``W 1 = 0``. By default it is the graph's Laplacian divided by the Laplacian's largest
+    eigenvalue, so that ``lambda_max = 1``; a graph without links has W = 0. If every graph is connected, the kernel of
+    each W is consensus, and `window` is 1.
 
-    Networks are made by the functions of this package: `geometric`, `ring`, `from_graphs`, `alternate`, ...
+    Use the functions of this package to make one: `geometric`, `ring`, `from_graphs`, `alternate`, ...
 
     Parameters
     ----------
@@ -35,18 +35,18 @@ class Network(GraphSequence):
     recipe : dict
         How the network was made, as JSON-able data.
     chi : float, optional
-        The condition number, taken on trust.
+        The condition number, used without checking.
     window : int, optional
-        Rounds that one step of a method takes, instead of the fewest that connect all nodes.
+        The number of rounds that one step of a method takes, instead of the smallest that connects all nodes.
 
     Notes
     -----
-    Graphs that take more than 1 GiB together are not held (`held` is False): graph g is drawn from its seed
-    whenever `edges`, `weights` or `positions` ask for it, and the most recent ones are kept. To draw a thousand
-    graphs of a hundred thousand nodes only for their spectra would take an hour; `chi` and `lambda_min_plus` are
-    then those of 8 graphs spread evenly over the period (`examined`), an estimate, and `recipe` says so. Whether graphs
-    that are not held connect all nodes together is not checked, and `window` has to be given (`windowed`) where they
-    are not connected each.
+    Graphs that take more than 1 GiB together are not held (`held` is False): graph g is drawn from its seed whenever
+    `edges`, `weights` or `positions` need it, and the most recent ones are cached. Drawing a thousand graphs of a
+    hundred thousand nodes just for their spectra would take an hour. So `chi` and `lambda_min_plus` are then an
+    estimate from 8 graphs spread evenly over the period (`examined`), and `recipe` says so. adom does not check whether
+    graphs that are not held together connect all nodes; if not each of them is connected, `window` must be given
+    (`windowed`).
 
     Examples
     --------
@@ -99,8 +99,8 @@ class Network(GraphSequence):
     def graph(self, k: int) -> Any:
         """Return the graph of round k as a `networkx.Graph`.
 
-        Nodes carry the attribute ``pos`` where positions are known, and links carry ``weight`` where the
-        weights of the graph differ from link to link.
+        Nodes have the attribute ``pos`` if positions are known, and links have ``weight`` if the weights of the
+        graph are not all equal.
         """
         import networkx as nx
 
@@ -119,8 +119,7 @@ class Network(GraphSequence):
     def spectrum(self) -> Floats:
         """The smallest positive and the largest eigenvalue of every graph's W, shape (graphs, 2).
 
-        The former is 0 for a graph that is not connected. NaN for the graphs that are not `examined`, if the graphs are
-        not held.
+        The former is 0 for a disconnected graph. If graphs are not held, those not `examined` have NaN.
         """
         if self.held:
             return frozen(self._pool.spectra(np.arange(self.graphs)))
@@ -136,10 +135,11 @@ class Network(GraphSequence):
 
     @cached_property
     def window(self) -> int:
-        """The rounds that one step of a method takes: the fewest that connect all nodes together wherever they start.
+        """The number of rounds that one step of a method takes.
 
-        1 where every graph is connected; or what `windowed` was given. With `parameters="auto"` a step is one round
-        whatever the window is, but of methods without chi in their formulas.
+        This is the smallest B such that any B consecutive rounds together connect all nodes (1 if every graph is
+        connected), or the number given to `windowed`. With `parameters="auto"` a step takes one round whatever the
+        window, except for methods without chi in their formulas.
         """
         if self._window is not None:
             return self._window
@@ -154,9 +154,9 @@ class Network(GraphSequence):
 
     @property
     def lambda_min_plus(self) -> float:
-        """The smallest positive eigenvalue over all rounds; see `examined` for the graphs that it is computed from.
+        """The smallest positive eigenvalue over all rounds; with windows, lambda_max / chi.
 
-        With windows, lambda_max / chi.
+        `examined` has the graphs that it is computed from.
         """
         if self._chi is not None or self._in_windows:
             return self.lambda_max / self.chi
@@ -171,8 +171,8 @@ class Network(GraphSequence):
     def chi(self) -> float:
         """The condition number of the network: lambda_max / lambda_min_plus over all rounds.
 
-        With windows, that of the worst: averaging over any `window` rounds leaves at most 1 - 1 / chi of the nodes'
-        differences, as one round does where the window is 1.
+        With windows it is the chi of the worst one. Averaging over any `window` rounds leaves at most the share
+        1 - 1 / chi of the nodes' differences.
         """
         if self._chi is not None:
             return self._chi
@@ -182,9 +182,9 @@ class Network(GraphSequence):
 
     @property
     def chis(self) -> Floats:
-        """The condition number of the window that starts in each round of a period; of its graph, if `window` is 1.
+        """The condition number of the window that starts in each round of a period; of its graph if `window` is 1.
 
-        NaN for rounds that are not examined, if the graphs are not held.
+        If graphs are not held, rounds that are not examined have NaN.
         """
         if self._in_windows:
             return self._window_chis
@@ -203,26 +203,26 @@ class Network(GraphSequence):
 
     @property
     def _in_windows(self) -> bool:
-        """Whether chi is that of windows, not that of graphs which are all connected."""
+        """Whether chi is that of windows instead of single graphs."""
         return not self._pool.connected or self._window not in (None, 1)
 
     @property
     def chi_known(self) -> bool:
-        """Whether `chi` is at hand: given, or already computed. For large networks computing it takes long."""
+        """Whether `chi` was given or already computed; for large networks computing it takes long."""
         if self._chi is not None or self._in_windows:
             return self._chi is not None or "_window_chis" in self.__dict__
         return self._pool.spectra_known(self._examined)
 
     @property
     def chi_quick(self) -> bool:
-        """Whether `chi` takes a fraction of a second."""
+        """Whether computing `chi` takes a fraction of a second."""
         return self.held and self.nodes**3 * self.period <= QUICK if self._in_windows else super().chi_quick
 
     def describe(self) -> dict[str, int | float]:
-        """Return the network's vital figures; means are over the rounds of one period.
+        """Return the network's key figures; means are over the rounds of one period.
 
-        With windows the worst and the best chi are those of windows, else of graphs. If the graphs are not held, they
-        are those of the few graphs that chi is computed from.
+        The worst and the best chi are those of windows if the network needs them, otherwise of graphs. If graphs are
+        not held, all figures come from a few of them.
 
         Examples
         --------
@@ -260,6 +260,6 @@ class Network(GraphSequence):
 
 
 def _spread(period: int) -> Longs:
-    """Return a few rounds of a period, spread evenly."""
+    """Return `WINDOWS` rounds of a period, or all if there are fewer, spread evenly."""
     rounds: Longs = np.unique(np.arange(WINDOWS) * period // WINDOWS)
     return rounds

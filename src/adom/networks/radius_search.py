@@ -1,17 +1,14 @@
-"""The radius at which the worst of several geometric graphs has a wanted condition number.
+"""Find the radius at which the worst of several geometric graphs has a given condition number.
 
-With the points held fixed, the worst graph's chi is a step function of the radius: it changes only where
-the radius passes the distance of a pair. It falls from about the spanning trees' chi to 1, but not
-monotonically, since a link inside a cluster raises the largest eigenvalue. The search
+For fixed points, the worst graph's chi is a step function of the radius: it changes only where the radius passes the
+distance of a pair. It falls from about the chi of the spanning trees to 1, but not monotonically, because a link inside
+a cluster raises the largest eigenvalue. The search has three stages:
 
-1. looks at few graphs, brackets the wanted value from the side of large radii, and halves the bracket on a
-   logarithmic scale; looks at all graphs at that radius; adds the worst ones to the few and starts
-   again, until the worst of all is among them;
-2. where the step function jumps over the wanted value, tries the distances of pairs near the jump, each one
-   if there is time;
-3. where no radius will do, draws the points of the one graph that jumps afresh, and starts again. (The
-   worst of a thousand graphs is an outlier: one more link may halve its chi, and then no radius gives the
-   values between.)
+1. Take a few graphs, bracket the target from the side of large radii, and bisect on a logarithmic scale. Then evaluate
+   all graphs at that radius, add the worst ones to the few, and repeat until the worst of all is among them.
+2. If the step function jumps over the target, try the distances of pairs near the jump, all of them if time allows.
+3. If no radius works, draw new points for the graph that jumps, and start again. (The worst of a thousand graphs is an
+   outlier: one more link may halve its chi, and no radius gives the values in between.)
 """
 
 import math
@@ -26,17 +23,17 @@ from .links import Floats, Links, Longs
 from .near import PAIRWISE, Clouds
 
 TOLERANCE = 0.10
-"""The largest relative difference between the chi reached and the chi asked for."""
+"""The largest accepted relative difference between the chi found and the target."""
 AIM = 0.01
-"""The difference, as a logarithm, at which halving stops."""
+"""Bisection stops when the logarithms of chi and target differ by at most this."""
 FEW = 24
-"""Graphs that the search starts with, and the most that it adds after each look at all of them."""
+"""The number of graphs that the search starts with, and the most that it adds after evaluating all."""
 EFFORT = 3_000_000_000
-"""About how many n^3 operations the trial of single distances may take."""
+"""The approximate number of operations, n^3 per graph, for trying single distances."""
 NEAR = 1.5
-"""Distances up to this factor beside a jump are tried."""
+"""Distances within this factor of the best radius are tried."""
 REDRAWS = 20
-"""How often points may be drawn afresh."""
+"""How often points may be redrawn, over all graphs."""
 LONGEST = 1.5
 """A radius that links every pair of the unit square."""
 
@@ -47,13 +44,13 @@ class Search(NamedTuple):
     radius: float
     links: Links
     spectra: Floats
-    redrawn: dict[int, int]  # how often the points of a graph were drawn afresh
+    redrawn: dict[int, int]  # how often the points of each graph were redrawn
 
 
 def radius_for(chi: float, clouds: Clouds, draw: Callable[[int, int], Floats]) -> Search:
-    """Return the radius whose worst graph has `chi` to within 10 %, and the graphs of that radius.
+    """Return the radius at which the worst graph's chi is within 10 % of `chi`, and the graphs at that radius.
 
-    ``draw(g, attempt)`` draws the points of graph g afresh; they replace those of `clouds`.
+    ``draw(g, attempt)`` draws new points for graph g, which replace those in `clouds`.
     """
     redrawn: dict[int, int] = {}
     radius = min(LONGEST, max(0.1 / clouds.nodes, 1.5 / math.sqrt(chi)))
@@ -82,21 +79,21 @@ def radius_for(chi: float, clouds: Clouds, draw: Callable[[int, int], Floats]) -
 
 
 def _look(clouds: Clouds, radius: float, chosen: Longs | None = None) -> tuple[Links, Floats, Floats]:
-    """Return the graphs of a radius, the extreme eigenvalues of their Laplacians, and their chis."""
+    """Return the graphs at a radius, the extreme eigenvalues of their Laplacians, and their chis."""
     links = clouds.links(radius, chosen)
     values = spectra.extremes(links, np.ones(len(links.edges)))
     return links, values, values[:, 1] / values[:, 0]
 
 
 def _miss(chi: float, wanted: float) -> float:
-    """Return the distance of two condition numbers, as the logarithm of their ratio."""
+    """Return the absolute logarithm of the ratio of two condition numbers."""
     return abs(math.log(chi / wanted))
 
 
 def _search(chi: float, clouds: Clouds, few: Longs, start: float, thorough: bool) -> tuple[float, float | None]:
-    """Return the radius at which the worst of these graphs comes nearest to chi.
+    """Return the radius at which the worst of the graphs `few` comes nearest to chi, and the place of a jump.
 
-    Also return the largest radius seen at which the worst lies above chi while it falls below it later.
+    The latter is the largest radius tried, except for the largest of all, at which the worst graph is above chi.
     """
     tried: dict[float, float] = {}
 
@@ -118,7 +115,7 @@ def _search(chi: float, clouds: Clouds, few: Longs, start: float, thorough: bool
 
 
 def _halve(worst: Callable[[float], float], chi: float, nodes: int, start: float) -> None:
-    """Bracket chi from the side of large radii, then halve the bracket on a logarithmic scale."""
+    """Bracket chi from the side of large radii, then bisect on a logarithmic scale."""
     least = 0.1 / nodes
     radius = start
     while worst(radius) > chi and radius < LONGEST:
@@ -136,7 +133,7 @@ def _halve(worst: Callable[[float], float], chi: float, nodes: int, start: float
 
 
 def _distances(points: Floats, shortest: float, longest: float) -> list[float]:
-    """Return radii just above the distances of pairs, as many as `EFFORT` allows, spread evenly."""
+    """Return radii just above pair distances, spread evenly, as many as `EFFORT` allows."""
     graphs, nodes, _ = points.shape
     count = max(20, int(EFFORT / (graphs * nodes**3)))
     if nodes > PAIRWISE:

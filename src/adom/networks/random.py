@@ -1,4 +1,4 @@
-"""Random links without geometry."""
+"""Random graphs without geometry."""
 
 import math
 from functools import partial
@@ -18,7 +18,7 @@ from .recipes import generator
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
-    """Return the random numbers of one graph, or of one node: a stream of its own."""
+    """Return the random stream of one graph or node, given by `key`."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
@@ -26,8 +26,8 @@ def random_stream(seed: int, *key: int) -> np.random.Generator:
 def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Network:
     """Return graphs in which every pair of nodes is linked with probability p, independently.
 
-    A graph that falls apart is joined with the minimal number of random links: its components, the largest
-    first, are each linked from a random node to a random node of those before.
+    A disconnected graph is joined by the minimal number of random links: each component, the largest first, is
+    linked from a random node to a random node of the components before it.
 
     Parameters
     ----------
@@ -35,8 +35,7 @@ def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Netw
     p : float
         Probability of a link, in [0, 1]; the mean degree is about ``p * nodes``.
     graphs : int
-        How many graphs are drawn; the rounds go through them in order, again and again. They may be more than fit
-        in memory: see `Network`.
+        How many graphs to draw; the rounds cycle through them. They may be more than fit in memory: see `Network`.
     seed : int
         Graph g has its own stream of random numbers and does not depend on `graphs`.
 
@@ -59,22 +58,22 @@ def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Netw
 def expander(nodes: int, degree: int = 8, *, graphs: int = 1, seed: int = 0) -> Network:
     """Return unions of random rings: sparse graphs that mix fast, however many nodes there are.
 
-    Each graph lays degree / 2 rings through all nodes, each in a random order; links that coincide are merged. It
-    is connected by construction, nearly every node has exactly `degree` links, and with high probability it is as
-    good an expander as can be: the Laplacian's eigenvalues but the smallest lie between ``degree - 2 sqrt(degree -
-    1)`` and ``degree + 2 sqrt(degree - 1)`` or hardly outside (Friedman, "A proof of Alon's second eigenvalue
-    conjecture and related problems", 2008; arXiv:cs/0405020), so that chi is about 4.9 with degree 8. Above 50,000
-    nodes W is the Laplacian divided by 1.002 times that upper end instead of its own largest eigenvalue, which it
-    exceeds with high probability.
+    Each graph is the union of degree / 2 rings through all nodes, each in a random order; coinciding links are merged.
+    It is connected by construction, and nearly every node has exactly `degree` links. With high probability it is
+    nearly an optimal expander: except for the smallest, all eigenvalues of the Laplacian lie between
+    ``degree - 2 sqrt(degree - 1)`` and ``degree + 2 sqrt(degree - 1)``, or hardly outside (Friedman, "A proof of Alon's
+    second eigenvalue conjecture and related problems", 2008; arXiv:cs/0405020). So chi is about 4.9 for degree 8. Above
+    50,000 nodes W is the Laplacian divided by 1.002 times that upper end, which exceeds the largest eigenvalue with
+    high probability.
 
     Parameters
     ----------
     nodes : int
         Three or more.
     degree : int
-        Even; with 2, each graph is a ring. At least 4 makes an expander.
+        Even. With 2, each graph is a ring; with 4 or more, an expander.
     graphs : int
-        How many graphs are drawn; the rounds go through them in order, again and again.
+        How many graphs to draw; the rounds cycle through them.
     seed : int
         Graph g has its own stream of random numbers and does not depend on `graphs`.
 
@@ -116,7 +115,7 @@ def _random_graph(nodes: int, p: float, seed: int, g: int) -> Graph:
 
 
 def random_pairs(nodes: int, p: float, rng: np.random.Generator) -> Ints:
-    """Keep each pair with probability p by leaping over the pairs that are not kept (geometric gaps)."""
+    """Draw each pair with probability p by skipping ahead to the next drawn pair (geometric gaps)."""
     every = nodes * (nodes - 1) // 2
     if p * every < 1e-12:
         return np.zeros((0, 2), dtype=np.int32)
@@ -131,5 +130,5 @@ def random_pairs(nodes: int, p: float, rng: np.random.Generator) -> Ints:
     first = np.arange(nodes, dtype=np.int64)
     starts = first * nodes - first * (first + 1) // 2
     u = np.searchsorted(starts, chosen, side="right") - 1
-    # The last node starts no pair, and its start equals `every`, which no kept pair reaches.
+    # The last node starts no pair: its start equals `every`, above all kept codes.
     return np.stack([u, chosen - starts[u] + u + 1], axis=1).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Recipes: how a network was made, as data, and the same network made again with another seed."""
+"""Recipes: data that say how a network was made, and how to make it again with another seed."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -8,30 +8,30 @@ from ..errors import InputError
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 GENERATORS: dict[str, Callable[..., Any]] = {}
-"""Functions that can be called again with the arguments that stand in a recipe."""
+"""Functions, by name, that can be called again with the arguments in a recipe."""
 
 HIDDEN = {"seed", "graphs"}
-"""Arguments that a name leaves out."""
+"""Arguments that are left out of a network's name."""
 SHOWN = 3
-"""The most networks that a name lists."""
+"""The most member networks that a name lists."""
 
 
 def generator(make: Maker) -> Maker:
-    """Register a function whose parameters are named as in the recipes of its networks."""
+    """Register a function whose parameters have the same names as in its recipes."""
     GENERATORS[make.__name__] = make
     return make
 
 
 def buildable(recipe: dict[str, Any]) -> bool:
-    """Return whether `rebuild` can make the network of a recipe: no part of it was given as graphs."""
+    """Return whether `rebuild` can make a recipe's network; it cannot if a part was given as graphs."""
     parts = [*recipe.get("networks", []), *([recipe["network"]] if "network" in recipe else [])]
     return recipe.get("generator") in GENERATORS and all(map(buildable, parts))
 
 
 def called(recipe: dict[str, Any]) -> str:
-    """Return a network's name: that of its generator, or the calls that made it of others, with what they were given.
+    """Return a network's name: its generator, or for a wrapped network the calls that made it, with arguments.
 
-    Choices that are the usual ones are left out.
+    Flags and texts at their defaults are left out.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def called(recipe: dict[str, Any]) -> str:
 
 
 def rebuild(recipe: dict[str, Any], seed: int) -> Any:
-    """Return the network of a recipe; every part of it that has a seed gets this one."""
+    """Return the network of a recipe, with every seed in it replaced by this one."""
     name = recipe.get("generator", "network")
     if name not in GENERATORS:
         raise InputError(
@@ -66,7 +66,7 @@ def rebuild(recipe: dict[str, Any], seed: int) -> Any:
         arguments["network"] = rebuild(recipe["network"], seed)
     if "networks" in recipe:
         arguments["networks"] = [rebuild(member, seed) for member in recipe["networks"]]
-    if name == "geometric" and "chi" in recipe:  # then the radius was a result
+    if name == "geometric" and "chi" in recipe:  # the radius was searched for this chi
         del arguments["radius"]
     make = GENERATORS[name]
     return make(**{key: arguments[key] for key in signature(make).parameters if key in arguments})

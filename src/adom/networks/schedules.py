@@ -1,4 +1,4 @@
-"""Schedules: networks made of other networks by saying which graph is used in which round."""
+"""Schedules: networks made of other networks by choosing which graph each round uses."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
 
 @generator
 def static(network: Network, k: int = 0) -> Network:
-    """Return the network that stays as `network` is in round k.
+    """Return the network that always uses the graph of round k of `network`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def static(network: Network, k: int = 0) -> Network:
 
 @generator
 def cyclic(networks: Sequence[Any]) -> Network:
-    """Return the network that goes through one period of each member after another, and again.
+    """Return the network that goes through one period of each member in turn, again and again.
 
     Parameters
     ----------
@@ -69,10 +69,9 @@ def cyclic(networks: Sequence[Any]) -> Network:
 
 @generator
 def alternate(networks: Sequence[Any], every: int = 20) -> Network:
-    """Return the network that stays with each member for `every` rounds, in turn.
+    """Return the network that uses each member for `every` rounds, in turn.
 
-    A member that changes itself goes on through its own sequence while it is its turn, and waits where it is
-    while it is not.
+    A member that changes continues its own sequence in its next turn.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ def alternate(networks: Sequence[Any], every: int = 20) -> Network:
 
 @generator
 def slowed(network: Network, every: int = 20) -> Network:
-    """Return the network that goes through the same graphs in the same order, but stays with each for `every` rounds.
+    """Return the network with the same graphs in the same order, but each for `every` rounds.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def slowed(network: Network, every: int = 20) -> Network:
 def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
     """Return the network that draws a graph of the pool uniformly and independently in every round.
 
-    The draw is made once for `rounds` rounds and then repeats itself, so W(k) stays a pure function of k.
+    Graphs are drawn once for `rounds` rounds, which then repeat, so W(k) stays a pure function of k.
 
     Examples
     --------
@@ -148,11 +147,11 @@ def redraw(network: Network, rounds: int = 10_000, seed: int = 0) -> Network:
 def failing(
     network: Network, probability: float, *, graphs: int = 1000, seed: int = 0, repair: bool = False
 ) -> Network:
-    """Return a network whose links fail at random, for both ends alike and afresh in every round.
+    """Return a network whose links fail at random, in both directions together and independently in every round.
 
-    In round k each link of ``network.graph(k)`` fails with the given probability. The rest may fall apart, as long as
-    all rounds together connect the nodes: see `Network.window`. W is the Laplacian of the remaining links divided by
-    its own largest eigenvalue; links keep their relative weights.
+    In round k each link of ``network.graph(k)`` fails with the given probability. The remaining graphs may be
+    disconnected if all rounds together connect the nodes: see `Network.window`. W is the Laplacian of the remaining
+    links divided by its own largest eigenvalue; links keep their relative weights.
 
     Parameters
     ----------
@@ -160,13 +159,13 @@ def failing(
     probability : float
         In [0, 1].
     graphs : int
-        How many rounds are drawn before the failures repeat themselves; they may be more than fit in memory.
+        How many rounds are drawn before failures repeat; their graphs may be more than fit in memory.
     seed : int
         Round k has its own stream of random numbers.
     repair : bool
-        Restore failed links where the rest falls into c components: the c - 1 that Kruskal's method takes in random
-        order. With probability 1 a random spanning tree is left. ``recipe["links_added"]`` is how many were restored,
-        over all rounds of a period, where the graphs are held.
+        If the remaining links leave c components, restore c - 1 failed links, chosen by Kruskal's method in random
+        order. With probability 1 a random spanning tree is left. If the graphs are held, ``recipe["links_added"]``
+        counts the restored links over one period.
 
     Examples
     --------
@@ -195,7 +194,7 @@ def failing(
     draw = partial(
         gather, network.nodes, partial(_failed, base, chosen, probability, seed, repair), None, joined=repair
     )
-    # A share of the links survives, and at least a spanning tree where it is restored.
+    # A share of the links remains; with repair, at least a spanning tree.
     links = max((1 - probability) * base.mean_links, network.nodes - 1 if repair else 0)
     pool = pool_of(network.nodes, graphs, draw, links, lazy=not base.held, connected=repair)
     if repair and isinstance(pool, Batch):
@@ -204,7 +203,7 @@ def failing(
 
 
 def _failed(base: Pool, chosen: Ints, probability: float, seed: int, repair: bool, k: int) -> Graph:
-    """Draw the links that are left in round k, of graph chosen[k]."""
+    """Draw the links of graph chosen[k] that remain in round k."""
     edges, weights, positions, _ = base.graph(int(chosen[k]))
     assert weights is not None
     draws = random_stream(seed, k).random((2, len(edges)))
@@ -215,7 +214,7 @@ def _failed(base: Pool, chosen: Ints, probability: float, seed: int, repair: boo
 
 
 def _restored(nodes: int, edges: Ints, kept: Bools, draws: Floats) -> Sequence[int]:
-    """Return the rows of failed links that join the components of the others, in random order."""
+    """Return the rows of failed links, taken in random order, that join the components of the others."""
     count, labels = component_labels(nodes, edges[kept])
     if count == 1:
         return []
@@ -228,13 +227,12 @@ def _restored(nodes: int, edges: Ints, kept: Bools, draws: Floats) -> Sequence[i
 
 @generator
 def windowed(network: Network, window: int) -> Network:
-    """Return the same network with windows of so many rounds: one step of a method with ``theory`` or ``unit`` each.
+    """Return the same network with windows of `window` rounds, each one step of a method (see `Network.window`).
 
-    Its chi is that of such windows. Without this, `Network.window` is the least number of rounds that connects the
-    nodes; a longer one has a smaller chi, and ``window * chi`` says which is better: a run takes rounds in proportion.
-    A network whose graphs are not held, and not connected each, needs its window given; its chi is then that of 8
-    windows spread over the period, an estimate. A schedule made of the returned network finds its own window again, so
-    this comes last, before `bounded` alone.
+    Its chi becomes that of such windows. The default window is the smallest that connects the nodes. A longer one has a
+    smaller chi; since a run takes rounds in proportion to ``window * chi``, compare this product. If graphs are neither
+    held nor all connected, the window must be given; chi is then an estimate from 8 windows spread over the period. A
+    schedule of the returned network computes its own window again, so apply `windowed` last, or just before `bounded`.
 
     Examples
     --------
@@ -259,12 +257,11 @@ def windowed(network: Network, window: int) -> Network:
 
 @generator
 def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
-    """Return the same network with its condition number taken on trust instead of computed.
+    """Return the same network with a given condition number, which is used without checking.
 
-    For networks so large that computing chi takes long, or whose graphs are not all held, so that it would rest on
-    a few of them. Methods use ``lambda_min_plus = lambda_max / chi``: their theorems hold if no graph's chi is
-    larger. `recipe` says that it was given. A schedule made of the returned network computes its own chi again, so
-    this comes last.
+    Use it if computing chi takes long, or if the graphs are not held and chi would be an estimate from a few of them.
+    Methods use ``lambda_min_plus = lambda_max / chi``; their theorems hold if no graph's chi is larger. `recipe` says
+    that chi was given. A schedule of the returned network computes its own chi again, so apply `bounded` last.
 
     Examples
     --------
@@ -304,14 +301,14 @@ def _networks(members: Sequence[Any]) -> list[Network]:
 
 
 def _refuse_lossy(network: Any) -> None:
-    """Refuse a network whose links are not perfect, which would be forgotten."""
+    """Refuse a network with imperfect links, because the result would lose them."""
     if isinstance(network, LossyNetwork):
         made = network.recipe["generator"]
         raise InputError(f"a {made} network cannot be part of another one; make the schedule first, then {made}(...)")
 
 
 def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:
-    """Return one pool, in which members that share a pool share graphs, and each member's order in it."""
+    """Return one pool and each member's order in it; members with the same pool share its graphs."""
     pools = list(dict.fromkeys(member._pool for member in members))
     starts = np.cumsum([0, *(pool.graphs for pool in pools)], dtype=np.int32)
     orders = [member.order + starts[pools.index(member._pool)] for member in members]

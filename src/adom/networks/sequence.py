@@ -1,4 +1,4 @@
-"""Base of undirected and directed networks: a finite pool of graphs, and the order of the rounds."""
+"""Base class of undirected and directed networks: a finite pool of graphs, and the graph of each round."""
 
 import json
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ..plot.rounds import Animation
 
 QUICK = 10_000_000
-"""Cubes of nodes, over all graphs, up to which chi is computed only to be shown: a fraction of a second."""
+"""Largest nodes^3 times graphs for which chi is computed just for display: it takes a fraction of a second."""
 
 
 class GraphSequence:
-    """A finite pool of graphs gone through in some order; round k uses the graph ``order[k % period]``.
+    """A finite pool of graphs and an order of rounds; round k uses the graph ``order[k % period]``.
 
-    It never changes once it is made, and several threads may use it at a time.
+    It is immutable and safe to use from several threads.
     """
 
-    _links = "edges"  # the name of the links, and of the method that returns those of a graph
+    _links = "edges"  # what links are called, and the method that returns them
 
     def __init__(
         self, pool: Pool, order: Any, recipe: dict[str, Any], given: bool = False, examined: Longs | None = None
@@ -45,7 +45,7 @@ class GraphSequence:
 
     @property
     def nodes(self) -> int:
-        """The number of nodes; they are called 0, ..., nodes - 1."""
+        """The number of nodes, which are numbered 0, ..., nodes - 1."""
         return self._pool.nodes
 
     @property
@@ -55,7 +55,7 @@ class GraphSequence:
 
     @property
     def held(self) -> bool:
-        """Whether all graphs are in memory; if not, each is drawn from its seed when it is asked for."""
+        """Whether all graphs are in memory; if not, each is drawn from its seed on demand."""
         return self._pool.held
 
     @property
@@ -67,8 +67,8 @@ class GraphSequence:
     def examined(self) -> Longs:
         """The graphs from which `chi` is computed, read-only int64.
 
-        All that occur in `order` if the graphs are held; 8 of those, spread evenly, if not: their worst chi is an
-        estimate of the network's, not a bound. None if chi was given (`bounded`).
+        If the graphs are held, all that occur in `order`. If not, those of 8 rounds or windows, spread evenly; their
+        worst chi is an estimate for the network, not a bound. Empty if chi was given (`bounded`).
         """
         return self._examined
 
@@ -79,7 +79,7 @@ class GraphSequence:
 
     @property
     def period(self) -> int:
-        """The number of rounds after which the network repeats itself."""
+        """The number of rounds after which the network repeats."""
         return len(self._order)
 
     @property
@@ -95,12 +95,12 @@ class GraphSequence:
 
     @property
     def chi_known(self) -> bool:
-        """Whether `chi` is at hand."""
+        """Whether `chi` was given or already computed."""
         raise NotImplementedError
 
     @property
     def chi_quick(self) -> bool:
-        """Whether `chi` takes a fraction of a second."""
+        """Whether computing `chi` takes a fraction of a second."""
         return self.held and self.nodes**3 * len(self._examined) <= QUICK
 
     @property
@@ -110,27 +110,27 @@ class GraphSequence:
 
     @property
     def window(self) -> int:
-        """The rounds that one step of a method takes: 1."""
+        """The number of rounds that one step of a method takes: 1."""
         return 1
 
     @cached_property
     def fixed(self) -> bool:
-        """Whether every round has the same links, of the same weights."""
+        """Whether every round has the same links and weights."""
         graphs = (self._pool.graph(g) for g in dict.fromkeys(self._order.tolist()))
         first = next(graphs)
         return all(_alike(first.edges, other.edges) and _alike(first.weights, other.weights) for other in graphs)
 
     def positions(self, g: int) -> Floats | None:
-        """Return the positions of the nodes of graph g, shape (nodes, 2), or None if they have none."""
+        """Return the node positions of graph g, shape (nodes, 2), or None if there are none."""
         return self._pool.graph(self._index(g)).positions
 
     @property
     def drawn(self) -> bool:
-        """Whether `reseeded` can draw it anew: something in it is random, and no part was given as graphs."""
+        """Whether `reseeded` works: something in the network is random, and no part was given as graphs."""
         return '"seed"' in self._recipe and buildable(self.recipe)
 
     def reseeded(self, seed: int) -> Self:
-        """Return the network that the same recipe gives with another seed; every part that has a seed gets this one.
+        """Return the network that its recipe makes with another seed, which replaces every seed in the recipe.
 
         Examples
         --------
@@ -152,19 +152,19 @@ class GraphSequence:
     def plot(
         self, k: int | Sequence[int] = 0, *, values: Any = None, label: str = "", style: str | None = None
     ) -> "Figure":
-        """Draw the graph of round k, or those of several rounds side by side.
+        """Draw the graph of round k, or of several rounds side by side.
 
-        Nodes without positions are laid out by all links of a period together, the same in every round, so that the
-        eye can follow. Directed links are arrows. With more than 300 nodes only links are drawn.
+        Nodes without positions get one layout for all rounds, computed from all links of a period. Directed links are
+        arrows. With more than 300 nodes only links are drawn.
 
         Parameters
         ----------
         k : int or sequence of int
             Rounds, 12 at most.
         values : array, optional
-            One number a node, for all rounds or, in the shape (rounds, nodes), for each: the nodes' colours. The
-            scale is logarithmic where the numbers are positive and spread by a factor of 100 or more. Values that are
-            not finite are grey.
+            Node colours: one number per node, for all rounds or, in shape (rounds, nodes), for each. The scale is
+            logarithmic if the numbers are positive and spread by a factor of 100 or more. Values that are not finite
+            are grey.
         label : str
             The name of the values.
         style : str, optional
@@ -195,10 +195,10 @@ class GraphSequence:
         Parameters
         ----------
         rounds : sequence of int, optional
-            One a frame, 200 at most; by default the first 30, or one period if that is shorter. Networks of up to 300
+            One per frame, at most 200; by default the first 30, or one period if that is shorter. Networks of up to 300
             nodes can be animated.
         values : array of shape (rounds, nodes), optional
-            The nodes' colours, as in `plot`. `adom.replay` has the nodes' distances to the solution::
+            Node colours, as in `plot`. `adom.replay` computes the nodes' distances to the solution::
 
                 replay = adom.replay(result, problem, network)
                 network.animate(replay.rounds, replay.distances, label="distance to the solution")
@@ -238,7 +238,7 @@ class GraphSequence:
         return card(type(self).__name__, called(recipe), facts, self._picture())
 
     def _picture(self) -> Markup | str:
-        """Return the graph of round 0 for a notebook, if it is small and at hand."""
+        """Return a drawing of the graph of round 0 for a notebook, "" if it is too large or not in memory."""
         if not self.held or self.nodes > DRAWN_NODES:
             return ""
         g = int(self._order[0])
@@ -250,7 +250,7 @@ class GraphSequence:
         )
 
     def _described(self) -> tuple[Longs, Longs]:
-        """Return the graphs that `describe` looks at and in how many rounds of a period each is used."""
+        """Return the graphs that `describe` examines, and the number of rounds of a period that use each."""
         used, times = np.unique(self._order, return_counts=True)
         chosen = np.isin(used, self._pool.examined(used.astype(np.int64)))
         return used[chosen].astype(np.int64), times[chosen]
@@ -262,7 +262,7 @@ class GraphSequence:
         super().__setattr__(name, value)
 
     def _index(self, g: int) -> int:
-        """Return g if the pool has such a graph."""
+        """Return g as an int; refuse it if the pool has no such graph."""
         index = check_whole("g", g, 0, "it numbers the graphs of the pool")
         if index >= self.graphs:
             raise InputError(

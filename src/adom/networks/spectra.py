@@ -1,20 +1,20 @@
 """Extreme eigenvalues of graph Laplacians: the largest, and the smallest positive one.
 
-The gossip matrix of a graph is the symmetric matrix with W_uv = -weight of link uv and W_uu = the sum of the
-weights at u. It maps consensus to 0, so on a connected graph its second smallest eigenvalue is the smallest
-positive one. How the two are computed depends on the number of nodes n:
+The gossip matrix of a graph is symmetric, with W_uv = -weight of link uv and W_uu = sum of the weights at u. It maps
+consensus to 0, so on a connected graph its second smallest eigenvalue is the smallest positive one. The algorithm
+depends on the number of nodes n:
 
-- n <= 256, dense: compiled, eight graphs at a time (`adom.native.graphs`), where there is a compiler.
-- n <= 2,000, dense: `numpy.linalg.eigvalsh`.
-- above, sparse: ARPACK (`scipy.sparse.linalg.eigsh`) on the complement of consensus. Its cost grows with the
-  square root of (spread of the spectrum / gap beside the wanted eigenvalue): quick for expanders, slow for
-  rings and for points in the plane. Where it does not converge soon it is run on the inverse instead, with a
-  sparse factorisation, if the graph is narrow enough for one (reverse Cuthill-McKee bandwidth). That covers
-  both kinds: a graph with many small eigenvalues has small separators.
-- above 50,000: Lanczos' method with three vectors first, to three digits.
+- n <= 256: dense, compiled, eight graphs at a time (`adom.native.graphs`), if there is a compiler.
+- n <= 2,000: dense, `numpy.linalg.eigvalsh`.
+- above: sparse, ARPACK (`scipy.sparse.linalg.eigsh`) on the complement of consensus. Its cost grows with the square
+  root of (spread of the spectrum / gap beside the wanted eigenvalue): it is fast for expanders, slow for rings and for
+  points in the plane. If it does not converge soon, it runs on the inverse, by a sparse factorisation, provided that
+  the graph is narrow enough for one (reverse Cuthill-McKee bandwidth). This covers both kinds of graphs, because a
+  graph with many small eigenvalues has small separators.
+- above 50,000: first a Lanczos iteration that stores three vectors, to three digits.
 
-All of it runs on one thread. Matrices this small gain little from more, and on a busy machine the threads of
-OpenBLAS wait for each other so long that everything takes ten to a hundred times longer.
+Everything runs on one thread. Matrices this small gain little from more threads, and on a busy machine the threads of
+OpenBLAS wait for each other so long that computations take ten to a hundred times longer.
 """
 
 from collections.abc import Callable
@@ -28,33 +28,33 @@ from ..util.threads import one_thread
 from .links import Floats, Ints, Links
 
 DENSE = 2000
-"""The most nodes for which an n-by-n array is ever formed."""
+"""The most nodes for which an n-by-n array is formed."""
 AT_ONCE = 256
-"""Up to this many nodes the whole spectrum is cheaper than an ARPACK run for its upper end."""
+"""Up to this many nodes the whole spectrum is cheaper than ARPACK for the largest eigenvalue."""
 STACK = 4_000_000
-"""Numbers of dense matrices whose eigenvalues are computed at a time."""
+"""The most entries of dense matrices that are stacked for one call of the eigenvalue solver."""
 LARGE = 50_000
-"""Beyond this many nodes bounds 0.2 % beside the extreme eigenvalues take their place, where they are quicker."""
+"""Above this many nodes, bounds 0.2 % off replace the extreme eigenvalues where they are faster to compute."""
 ROUGH = 1e-3
 """Relative residual of those bounds."""
 STEPS = 300
-"""Products with W that such a bound may take."""
+"""The most products with W that such a bound may take."""
 RESTARTS = 15
-"""Restarts of ARPACK, about 40 products with W each, before something else is tried."""
+"""Restarts of ARPACK, about 40 products with W each, before another algorithm is tried."""
 MANY_RESTARTS = 1000
-"""Restarts of ARPACK where there is nothing else to try."""
+"""Restarts of ARPACK when no other algorithm is left."""
 SEPARATED = 1e-4
-"""The smallest positive eigenvalue, relative to the largest, that is accurate without inverting."""
+"""Below this ratio to W's largest diagonal entry, the smallest positive eigenvalue is computed by inversion."""
 WIDEST = 5000
-"""The widest band, in nodes, that is factorised."""
+"""The largest bandwidth, in nodes, that is factorised."""
 PRECISION = 1e-10
-"""Relative residual at which ARPACK has converged; the eigenvalue's error is about its square over the gap."""
+"""Relative residual at which ARPACK stops; the error of the eigenvalue is about its square over the gap."""
 WANTED, BASIS = 6, 80
-"""Eigenvalues of a directed graph that ARPACK looks for, and its vectors: with fewer it may miss the largest."""
+"""Eigenvalues that ARPACK computes for a directed graph, and its basis: with fewer it may miss the largest."""
 
 
 def gossip_matrix(nodes: int, edges: Ints, weights: Floats) -> Any:
-    """Return W of one graph: dense up to `DENSE` nodes, above a `scipy.sparse.csr_array`."""
+    """Return W of one graph: dense up to `DENSE` nodes, a `scipy.sparse.csr_array` above."""
     if nodes > DENSE:
         return sparse_matrix(nodes, edges, weights)
     u, v = edges.T
@@ -107,7 +107,7 @@ def extremes(links: Links, weights: Floats) -> Floats:
 
 
 def _dense_stack(links: Links, weights: Floats, start: int, stop: int) -> Floats:
-    """Return W of the graphs start, ..., stop - 1, stacked: one call for many small graphs."""
+    """Return W of the graphs start, ..., stop - 1 in one stacked array."""
     rows = slice(int(links.offsets[start]), int(links.offsets[stop]))
     graph = np.repeat(np.arange(stop - start), links.sizes[start:stop])
     u, v = links.edges[rows].T
@@ -120,7 +120,7 @@ def _dense_stack(links: Links, weights: Floats, start: int, stop: int) -> Floats
 
 
 def largest(links: Links, weights: Floats) -> Floats:
-    """Return the largest eigenvalue of every graph, from above if it is not exact."""
+    """Return the largest eigenvalue of every graph, or an upper bound where it does not converge."""
     if links.nodes <= AT_ONCE:
         return extremes(links, weights)[:, 1]
     return np.array([_largest(links.nodes, *graph) for graph in links.split(weights)])
@@ -129,8 +129,7 @@ def largest(links: Links, weights: Floats) -> Floats:
 def scales(links: Links, weights: Floats) -> Floats:
     """Return a divisor for the Laplacian of every graph: its largest eigenvalue, or slightly more.
 
-    Above `LARGE` nodes it is a bound from above, 0.2 % too large: several times faster, and without a basis in
-    memory.
+    Above `LARGE` nodes it is an upper bound, 0.2 % too large, which is several times faster and needs less memory.
     """
     if links.nodes <= LARGE:
         return largest(links, weights)
@@ -140,7 +139,7 @@ def scales(links: Links, weights: Floats) -> Floats:
 def smallest(links: Links, weights: Floats) -> Floats:
     """Return the smallest positive eigenvalue of every graph; each must be connected.
 
-    Above `LARGE` nodes a bound from below, 0.2 % too small, where that is found quickly.
+    Above `LARGE` nodes it is a lower bound, 0.2 % too small, where that is found quickly.
     """
     if links.nodes <= DENSE:
         return extremes(links, weights)[:, 0]
@@ -148,18 +147,18 @@ def smallest(links: Links, weights: Floats) -> Floats:
 
 
 def _largest(nodes: int, edges: Ints, weights: Floats) -> float:
-    """Return the largest eigenvalue; if it does not converge, a bound from above."""
+    """Return the largest eigenvalue; if it does not converge, an upper bound."""
     matrix = sparse_matrix(nodes, edges, weights)
     value = _top(lambda v: matrix @ v, nodes, RESTARTS)
     return _ceiling(nodes, edges, weights) if value is None else value
 
 
 def _ceiling(nodes: int, edges: Ints, weights: Floats) -> float:
-    """Return a number that the largest eigenvalue does not exceed, by Lanczos' method with three vectors.
+    """Return an upper bound of the largest eigenvalue, by a Lanczos iteration that stores three vectors.
 
-    The largest Ritz value lies below it, at most by the residual once the top is found; twice the residual that
-    is asked for is added. Anderson and Morley: it is at most the largest sum of the weights at the two ends of a
-    link.
+    The largest Ritz value is too small by at most the residual, once the iteration has found the top of the spectrum;
+    twice the tolerance of the residual is added. The result is at most the bound of Anderson and Morley: the largest
+    sum of the weights at both ends of a link.
     """
     bound = float(node_sums(nodes, edges, np.abs(weights))[edges].sum(axis=1).max())
     value = _ritz(laplacian_product(nodes, edges, weights), nodes, lambda top: top)
@@ -169,7 +168,7 @@ def _ceiling(nodes: int, edges: Ints, weights: Floats) -> float:
 def _floor(matrix: Any) -> float | None:
     """Return a bound 0.2 % below the smallest positive eigenvalue; None if it is not found soon.
 
-    The same method on the spectrum turned upside down; it is quick on graphs that mix well.
+    This is the method of `_ceiling` on the reversed spectrum; it is fast on graphs that mix well.
     """
     bound = float(abs(matrix).sum(axis=1).max())
 
@@ -184,7 +183,7 @@ def _floor(matrix: Any) -> float | None:
 
 
 def laplacian_product(nodes: int, edges: Ints, weights: Floats) -> Callable[[Floats], Floats]:
-    """Return v -> W v, for a vector or for columns. Sorted links are half of W's rows as they stand: none is copied."""
+    """Return v -> W v, for a vector or for columns; sorted links already are the upper half of W in CSR order."""
     from scipy.sparse import csr_array
 
     starts = np.zeros(nodes + 1, dtype=np.int32)
@@ -203,10 +202,10 @@ def laplacian_product(nodes: int, edges: Ints, weights: Floats) -> Callable[[Flo
 
 
 def _ritz(apply: Callable[[Floats], Floats], size: int, sought: Callable[[float], float]) -> float | None:
-    """Return the largest Ritz value once its residual is below `ROUGH` times `sought` of it, None if it never is.
+    """Return the largest Ritz value once its residual is at most ``ROUGH * sought(value)``; None if it never is.
 
     SciPy's `eigsh` keeps a basis of vectors, too many for a million nodes; three are enough here. The start is
-    orthogonal to consensus. Sums are NumPy's own: those of BLAS depend on the number of threads.
+    orthogonal to consensus. `einsum` computes the sums, because those of BLAS depend on the number of threads.
     """
     from scipy.linalg import eigh_tridiagonal
 
@@ -259,7 +258,7 @@ def lowest(matrix: Any) -> float:
 
 
 def _bottom(matrix: Any, restarts: int) -> float | None:
-    """Return what `lowest` returns if ARPACK finds it, as the top of the spectrum turned upside down."""
+    """Return the same as `lowest` by ARPACK on the reversed spectrum; None if it does not converge."""
     bound = float(abs(matrix).sum(axis=1).max())
     top = _top(lambda v: bound * v - matrix @ v, matrix.shape[0], restarts)
     return None if top is None else bound - top
@@ -275,7 +274,7 @@ def _bandwidth(matrix: Any) -> int:
 
 
 def _inverse(matrix: Any) -> Callable[[Floats], Floats]:
-    """Return v -> pinv(W) v for v in the complement of consensus: solve with node 0 held at zero."""
+    """Return v -> pinv(W) v, up to a constant, for v of zero mean: solve with node 0 fixed at zero."""
     from scipy.sparse.linalg import splu
 
     factor = splu(
@@ -296,7 +295,7 @@ def _inverse(matrix: Any) -> Callable[[Floats], Floats]:
 def _top(apply: Callable[[Floats], Any], size: int, restarts: int) -> float | None:
     """Return the largest eigenvalue of a symmetric operator on the complement of consensus, by ARPACK.
 
-    None if it has not converged after that many restarts.
+    Return None if it has not converged after `restarts` restarts.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -328,8 +327,8 @@ def highest(apply: Callable[[Floats], Any], size: int) -> float:
 def second_modulus(matrix: Any) -> float:
     """Return the second largest modulus of the eigenvalues of a row- or column-stochastic matrix.
 
-    Dense: all eigenvalues. Sparse: ARPACK on ``M - 11'/n``, whose eigenvalues are those of M with 0 in place
-    of one 1, since the all-ones vector is a right or left eigenvector of M.
+    For a dense matrix all eigenvalues are computed. For a sparse one, ARPACK runs on ``M - 11'/n``: its eigenvalues are
+    those of M with one 1 replaced by 0, because the all-ones vector is a right or left eigenvector of M.
     """
     if isinstance(matrix, np.ndarray):
         with one_thread():

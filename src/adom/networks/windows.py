@@ -1,12 +1,13 @@
-"""Windows: rounds of a network that is connected over every so many of them, though not at every instant.
+"""Windows: consecutive rounds whose graphs together connect the nodes, though single graphs may not.
 
-With M(k) = I - W(k) / lambda_max, averaging over the window of B rounds from k on is the product
-P = M(k + B - 1) ... M(k). It keeps the mean and lengthens nothing: a vector of zero mean keeps its length only if it is
-constant on the components of every graph of the window, so never where their union is connected. Its norm on such
-vectors is 1 - 1 / chi, where chi is that of the window: one graph's lambda_max / lambda_min_plus where B is 1. Then
-W = I - P is what the methods' analyses ask of a gossip matrix, |W x - x|^2 <= (1 - 1 / chi) |x|^2, if not symmetric.
+With M(k) = I - W(k) / lambda_max, averaging over the window of B rounds from round k is the product
+P = M(k + B - 1) ... M(k). P keeps the mean and never lengthens a vector. A vector of zero mean keeps its length only if
+it is constant on the components of every graph of the window, which is impossible if their union is connected. The norm
+of P on vectors of zero mean is 1 - 1 / chi; this defines the chi of the window. For B = 1, chi is the graph's
+lambda_max / lambda_min_plus. W = I - P has the property of a gossip matrix that the methods' analyses need,
+|W x - x|^2 <= (1 - 1 / chi) |x|^2, but is not symmetric.
 
-Directed graphs are connected together where their arcs lead from every node to every other (`strong` below).
+Directed graphs count as connected if their arcs together lead from every node to every other (`strong` below).
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ NO_PAIRS = np.zeros((0, 2), dtype=np.int32)
 
 
 def require_joined(pool: Pool, order: Ints, first: int = 0, rounds: int | None = None, *, strong: bool = False) -> None:
-    """Refuse rounds, all of a period by default, whose links together do not connect the nodes; name the components."""
+    """Refuse rounds (default: one period) whose links together do not connect the nodes; name the components."""
     count = len(order) if rounds is None else rounds
     used = np.unique(order[np.arange(first, first + count) % len(order)]).tolist()
     together = np.concatenate([NO_PAIRS, *(pool.graph(g).edges for g in used)])
@@ -47,10 +48,11 @@ def require_joined(pool: Pool, order: Ints, first: int = 0, rounds: int | None =
 
 
 def smallest_window(pool: Pool, order: Ints, *, strong: bool = False) -> int:
-    """Return the least number of rounds that connect the nodes together wherever they start.
+    """Return the smallest B such that any B consecutive rounds together connect the nodes.
 
-    A queue of rounds as two stacks: those that leave next have their unions, from each to the last of them, at hand;
-    those that came later have one union. So a round is joined with others a few times only, however long windows are.
+    The sliding window is a queue made of two stacks. The stack of rounds that leave next stores, for each round, the
+    union from that round to the end of the stack. The stack of newer rounds stores a single union. So each round is
+    merged only a few times, however long the windows are.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def smallest_window(pool: Pool, order: Ints, *, strong: bool = False) -> int:
 
 
 def _forest(nodes: int, pairs: Ints) -> Ints:
-    """Return links that connect what the pairs connect, and no more than needed."""
+    """Return a spanning forest: the fewest links with the same components as the pairs."""
     if len(pairs) == 0:
         return NO_PAIRS
     _, labels = component_labels(nodes, pairs)
@@ -101,7 +103,7 @@ def _spans(nodes: int, forest: Ints) -> bool:
 
 
 def _distinct(nodes: int, arcs: Ints) -> Ints:
-    """Return the arcs, each once."""
+    """Return the arcs without duplicates."""
     codes = distinct_codes(arcs[:, 0].astype(np.int64) * nodes + arcs[:, 1])
     return np.stack([codes // nodes, codes % nodes], axis=1, dtype=np.int32, casting="same_kind")
 
@@ -111,7 +113,7 @@ def _strong(nodes: int, arcs: Ints) -> bool:
 
 
 def window_chis(pool: Pool, order: Ints, window: int, starts: Longs, scale: float) -> Floats:
-    """Return chi of the windows that start in some rounds, ascending; `scale` is lambda_max.
+    """Return the chi of the window starting at each of the rounds `starts` (ascending); `scale` is lambda_max.
 
     Examples
     --------
@@ -144,10 +146,10 @@ def _averaging(pool: Pool, g: int, scale: float) -> Callable[[Floats], Floats]:
 
 
 def _dense_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale: float) -> Iterator[tuple[int, float]]:
-    """Yield the norm of every wanted window on vectors of zero mean.
+    """Yield the start of each window and its norm on vectors of zero mean.
 
-    Rounds come in blocks as long as a window, so that every window is the end of one block and the beginning of the
-    next: products from each round to its block's end, and from its beginning to each round, give all of them.
+    Rounds are split into blocks as long as a window, so every window is the end of one block and the beginning of the
+    next. Its product combines two: from its first round to the end of that block, and from there to its last round.
     """
     n, left = pool.nodes, set(starts)
     steps = {g: _averaging(pool, g, scale) for g in np.unique(order).tolist()}
@@ -167,7 +169,7 @@ def _dense_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale:
 
 
 def _sparse_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale: float) -> Iterator[tuple[int, float]]:
-    """Yield the norm of every wanted window on vectors of zero mean, without its matrix."""
+    """Yield the same without forming matrices."""
     for start in starts:
         rounds = order[np.arange(start, start + window) % len(order)].tolist()
         steps = [_averaging(pool, g, scale) for g in rounds]

@@ -1,7 +1,7 @@
 """The report as a single HTML file that works without a network.
 
-BokehJS, the style, the script and the data are inside the file. A content security policy in its head forbids it to
-load anything else and to run any script but its own, by digest; so a text that got past the escaping cannot run.
+BokehJS, the style, the script and the data are inside the file. A content security policy forbids it to load anything
+else, and allows only its own scripts, by digest; so text that slips past the escaping cannot run.
 """
 
 import base64
@@ -21,11 +21,11 @@ from .layout import data
 from .text import escaped, harmless_json
 
 SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "profiles.js", "motion.js", "runs.js", "main.js")
-"""The page's own script, in this order."""
+"""Parts of the page's own script, in order."""
 
 
 def write(content: Content, path: str | os.PathLike[str]) -> Path:
-    """Write a page, whole or not at all; return the path. The same content gives the same bytes."""
+    """Write a page, whole or not at all, and return the path; the same content gives the same bytes."""
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"cannot write a page to {target}: the suffix must be .html; rename it")
@@ -36,7 +36,7 @@ def write(content: Content, path: str | os.PathLike[str]) -> Path:
 
 
 def check() -> None:
-    """Refuse to continue if the plotting library is missing, before any work is done."""
+    """Raise InputError if bokeh is not installed."""
     if find_spec("bokeh") is None:
         raise InputError("a report needs bokeh, which is not installed; pip install 'adom-opt[report]' brings it")
 
@@ -72,7 +72,7 @@ def _digest(script: str) -> str:
 
 @cache
 def _library() -> str:
-    """Return BokehJS: its core and its interface for programs, without widgets, tables, WebGL and mathematics."""
+    """Return BokehJS: its core and its API, without widgets, tables, WebGL and mathematics."""
     from bokeh.resources import Resources
 
     core, interface = Resources(mode="inline", components=["bokeh", "bokeh-api"], minified=True).js_raw[:2]

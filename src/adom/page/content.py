@@ -16,11 +16,11 @@ class Line:
     ----------
     label : str
     method : str
-        Its name in the table of methods, which decides the colour where methods differ.
+        Its name in `METHODS`, by which `layout.looks` chooses the colour.
     runs : sequence of Result
         One per seed.
     variant : str
-        Name that distinguishes it from other lines of the same method in the panel, which have the same colour.
+        Name that tells it apart from other lines of the same method in the panel, which have the same colour.
     shown : bool
         Whether it is visible at first.
     """
@@ -93,16 +93,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Profile:
-    """A performance profile, drawn where the ledgers have an element called "profile-" and its number.
+    """A performance profile, drawn into the element "profile-N" of the ledgers, where N is its number.
 
     Attributes
     ----------
     title : str
     xlabel, ylabel : str
     curves : mapping
-        Label -> the ratios at which its share rises, from 1 on, and its share from each of them on.
+        Label -> (ratios at which its share rises, the first one 1; its share from each of these ratios on).
     end : float
-        How far the axis of ratios goes.
+        End of the axis of ratios.
     """
 
     title: str
@@ -127,11 +127,11 @@ class Content:
         The claims of each reproduction, as HTML.
     motion : Motion, optional
     motionless : str
-        Why there is none, and how to get one.
+        Why there is no motion, and how to get one.
     tab : str
-        What the part with the ledgers is called.
+        Name of the tab with the ledgers.
     profiles : sequence of Profile
-        Those that the ledgers have elements for. With them the page opens on that part.
+        One for each element "profile-N" in the ledgers. A page with profiles opens on the tab of the ledgers.
     """
 
     title: str

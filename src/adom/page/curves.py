@@ -1,8 +1,8 @@
 """Compact curves: summarised over seeds, thinned to the resolution of a screen, and coded as text.
 
-A curve is coded in two steps. Numbers become whole: rounds as they are, heights as thousandths of a decade, costs as
-cost per round in 1/4000 of the largest. Their second differences, nearly all of which are close to 0, become letters:
-base 64 with a sign bit and a bit for "more follows", as in source maps. A point of a smooth curve takes one letter.
+A curve is coded in two steps. First, numbers become whole: rounds as they are, heights as thousandths of a decade,
+costs as cost per round in 1/4000 of the largest. Then their second differences, mostly close to 0, become letters: base
+64 with a sign bit and a bit for "more follows", as in source maps. A point of a smooth curve takes one letter.
 """
 
 from collections import Counter
@@ -19,18 +19,18 @@ from .content import Line
 COSTS = ("gradients", "floats_sent", "seconds")
 """Horizontal axes besides "round"."""
 MEASURES = ("relative", "error", "gradient_norm", "consensus")
-"""Vertical axes, the default first; a run has those that its history has."""
+"""Vertical axes, the default first; a run has only those that its history gives."""
 DECADE = 1000
-"""Steps of a decade of heights: a quarter of a percent each."""
+"""Steps per decade of heights, a quarter of a percent each."""
 FLOOR = -40
 """Exponent of ten at which values without a logarithm, such as 0, are drawn."""
 FINE = 4000
-"""Steps of a cost per round."""
+"""Steps of the largest cost per round."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def letters(numbers: Iterable[int]) -> str:
-    """Return whole numbers as text, by their second differences.
+    """Return whole numbers as text, coded by their second differences.
 
     Examples
     --------
@@ -51,11 +51,11 @@ def letters(numbers: Iterable[int]) -> str:
 
 
 def coded(line: Line, points: int) -> dict[str, Any]:
-    """Return a line as JSON can hold it.
+    """Return a line in a form that JSON can hold.
 
     Over several seeds the middle is the median at equal rounds, and the band goes from the least to the greatest. A
-    run that has ended keeps its last value; where most were lost, the line ends as most do. So a line goes on to the
-    end of the longest run; "ends" has where the runs themselves end: median, least and greatest.
+    run that has ended keeps its last value, so the line goes to the end of the longest run; if most runs were lost, it
+    goes to the median of their ends. "ends" has the last values of the runs themselves: median, least and greatest.
     """
     traces = [_trace(run) for run in line.runs]
     lost = mostly(run.lost for run in line.runs)
@@ -78,9 +78,9 @@ def coded(line: Line, points: int) -> dict[str, Any]:
 
 
 def _ends(traces: Sequence[dict[str, np.ndarray]], never: Sequence[bool]) -> dict[str, list[float | None]]:
-    """Return the median, the least and the greatest of what runs have at their ends; of one run, its own.
+    """Return the median, the least and the greatest of the runs' last values; for one run, its own.
 
-    What a run costs that never gets there, a lost one among others, is infinite; None stands for that.
+    Runs with `never`, the lost ones if few, have infinite costs. None stands for numbers that are not finite.
     """
     ends = {}
     for name in ("round", *COSTS, *(name for name in MEASURES if all(name in trace for trace in traces))):
@@ -92,7 +92,7 @@ def _ends(traces: Sequence[dict[str, np.ndarray]], never: Sequence[bool]) -> dic
 
 
 def _trace(run: Result) -> dict[str, np.ndarray]:
-    """Return the columns of a run from round 0 to its end or to where it grew wild; heights as logarithms."""
+    """Return the columns of a run from round 0 to its end, or until it outgrows its start; heights as logarithms."""
     history = run.columns
     main = history[run.measure].astype(float)
     start = float(run.provenance.get("start_error") or 0) if run.measure == "error" else 0.0
@@ -136,7 +136,7 @@ def _grid(traces: Sequence[dict[str, np.ndarray]], end: float, points: int) -> n
 def _over_seeds(
     traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarray, beyond: float | None = None
 ) -> np.ndarray:
-    """Return one row per seed; beyond its end its last value, or another."""
+    """Return one row per seed; beyond its end a run has its last value, or `beyond`."""
     return np.stack([np.interp(grid, trace["round"], trace[name], right=beyond) for trace in traces])
 
 
@@ -152,7 +152,7 @@ def _cost(traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarray) 
 
 
 def _heights(traces: Sequence[dict[str, np.ndarray]], name: str, grid: np.ndarray) -> list[str]:
-    """Return the middle and, for several seeds, the distances of the band below and above it."""
+    """Return the middle and, for several seeds, how far the band reaches below and above it."""
     rows = np.rint(DECADE * _over_seeds(traces, name, grid))
     known = np.isfinite(rows).any(axis=0)
     rows = np.where(known, rows, (FLOOR - 1) * DECADE)  # unknown: not drawn at all

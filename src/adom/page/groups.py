@@ -1,4 +1,4 @@
-"""Runs that differ in the seed alone, put together: members of a comparison or a sweep as lines over seeds."""
+"""Groups of runs that differ only in the seed: members of a comparison or a sweep as lines over seeds."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ from .content import Panel
 
 Place = tuple[str, str]
 ROW = ["problem", "network", "seed", "method"]
-"""Columns that tell the rows of a comparison's table apart."""
+"""Columns that identify a row of a comparison's table."""
 
 
 def place_of(result: Result) -> Place | None:
-    """Return the problem and the network of a run of a comparison over seeds, by name."""
+    """Return the names of problem and network of a run of a comparison over seeds; None for other runs."""
     at = result.provenance.get("compare")
     return None if at is None else (str(at["problem"]), str(at["network"]))
 
@@ -26,7 +26,7 @@ def is_search(result: Result) -> bool:
 
 
 def settings_of(result: Result) -> str:
-    """Return the parameters of a run as they were asked for; those of a sweep do not depend on the seed's constants."""
+    """Return the requested parameters of a run; those of a sweep do not depend on the seed's constants."""
     swept = result.provenance.get("sweep")
     if not swept:
         return result.protocol
@@ -37,16 +37,16 @@ def settings_of(result: Result) -> str:
 
 
 def same_but_seed(result: Result, label: str) -> str:
-    """Return a key that runs share which differ in nothing but the seed."""
+    """Return a key shared by runs that differ only in the seed."""
     provenance = result.provenance
     about: list[Any] = [label, settings_of(result), provenance.get("oracle")]
     if (place := place_of(result)) is not None:
         about += place
     else:
         recipe, swept = provenance.get("network") or {}, provenance.get("sweep") or {}
-        given = swept.get("network")  # the number of the network, as the sweep was given it
+        given = swept.get("network")  # the network's number in the sweep
         about.append(_seedless({**recipe, "chi": None}) if given is None else given)
-        kappa = swept.get("kappa")  # the one asked for: that of a problem which the seed draws is its own
+        kappa = swept.get("kappa")  # the requested one: each seed may draw a problem with its own
         if kappa is None and swept.get("seed") is None:
             kappa = (provenance.get("problem") or {}).get("kappa")
         about.append(f"{kappa or 0:.6g}")
@@ -75,21 +75,21 @@ def place_in_sweep(result: Result) -> tuple[Any, ...]:
 
 
 def row_of(result: Result) -> tuple[str, ...]:
-    """Return the cells by which a run of a comparison is found in its table; see `ROW`."""
+    """Return the cells that identify a run's row in the table of its comparison; see `ROW`."""
     at = result.provenance.get("compare") or {}
     seed = at.get("seed")
     return (str(at.get("problem")), str(at.get("network")), "" if seed is None else str(seed), str(at.get("label")))
 
 
 def label_of(result: Result) -> str | None:
-    """Return the label that the method of a run has in its comparison or sweep; None where it is of neither."""
+    """Return the label of a run's method in its comparison or sweep; None if it belongs to neither."""
     provenance = result.provenance
     label = (provenance.get("compare") or provenance.get("sweep") or {}).get("label")
     return None if label is None else str(label)
 
 
 def titles(results: Iterable[Result]) -> dict[str, str]:
-    """Return what the methods of comparisons and sweeps are called, by label: as the newest run of each has it."""
+    """Return the titles of the methods of comparisons and sweeps by label, from the newest run of each."""
     newest: dict[str, Result] = {}
     for result in sorted(results, key=lambda each: str(each.provenance.get("created") or "")):
         if (label := label_of(result)) is not None:
@@ -98,7 +98,7 @@ def titles(results: Iterable[Result]) -> dict[str, str]:
 
 
 def runs_by_line(results: Sequence[Result], labels: Sequence[str]) -> list[list[int]]:
-    """Return the numbers of the runs of each line: together those that differ in the seed alone, and have one."""
+    """Return the numbers of each line's runs; runs share a line if they have a seed and differ only in it."""
     groups: dict[str, list[int]] = {}
     for number, (result, label) in enumerate(zip(results, labels, strict=True)):
         key = same_but_seed(result, label) if result.seed is not None else f"run {number}"

@@ -26,9 +26,9 @@ COLUMNS = (
 )
 """Columns of the table of runs; empty ones are left out."""
 POINTS = {60: 600, 400: 240}
-"""Number of curves in all -> the most points of each."""
+"""Total number of curves -> the most points of each."""
 FEWEST = 120
-"""Points of each curve where there are more."""
+"""The most points of each curve if there are more curves."""
 
 
 def data(content: Content) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def data(content: Content) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    """Return steps as lines, each from the ratio 1 to the end of the axis."""
+    """Return the steps of a profile as lines from the ratio 1 to the end of the axis."""
     names = [Line(label, label, []) for label in profile.curves]
     lines = []
     for (label, (ratios, shares)), look in zip(profile.curves.items(), looks(names), strict=True):
@@ -76,10 +76,10 @@ def _panel(panel: Panel, points: int) -> dict[str, Any]:
 
 
 def looks(lines: Sequence[Line]) -> list[list[int]]:
-    """Return colour, dash and marker of each line: by method where that tells them apart, otherwise by number.
+    """Return colour, dash and marker of each line: by method if that tells them apart, otherwise by number.
 
-    Lines of one method that differ in the variant have one colour and marker, and different dashes. So have methods
-    that share a colour.
+    Variants of one method share its colour and marker, and differ in the dash. Methods that share a colour differ in
+    dash and marker.
     """
     known, keys = list(METHODS), [(line.method, line.variant) for line in lines]
     if not all(line.method in known for line in lines) or len(set(keys)) < len(keys):
@@ -93,7 +93,7 @@ def looks(lines: Sequence[Line]) -> list[list[int]]:
 
 
 def _runs(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the table of runs, with every text once."""
+    """Return the table of runs, with every text stored once."""
     words: dict[str, int] = {}
 
     def index(text: str) -> int:
@@ -123,7 +123,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _motion(motion: Motion) -> Mapping[str, Any]:
-    """Return frames, each graph as bits of all pairs of nodes, and positions as thousandths of the picture's side."""
+    """Return frames, with graphs as bits of all pairs of nodes, and positions as thousandths of the picture's side."""
     nodes = motion.distances.shape[1]
     graphs = []
     for edges in motion.edges:

@@ -1,7 +1,7 @@
-"""Content of a report: result files and folders of runs, read and put in order.
+"""Content of a report, read from result files and folders of runs.
 
-A folder is one of `adom reproduce` (it has a plan.json), of `adom sweep` or `adom compare --seeds` (it has a folder
-members), or any other with result files, such as those of `adom compare` and `adom solve`.
+A folder comes from `adom reproduce` (it has a plan.json), from `adom sweep` or `adom compare --seeds` (it has a folder
+members), or is any other with result files, such as those of `adom compare` and `adom solve`.
 """
 
 import io
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHOWN = 11
 """Curves visible at first where a panel has many: one for each colour."""
 MOST = 300
-"""The most curves of a panel; of more runs the best are drawn, and all are in the table."""
+"""The most curves of a panel; if there are more, only the best are drawn. The table has all runs."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ def read(
     say: Callable[[str], None] | None = None,
     reproduction: Callable[[Path, str, bool | None, Callable[[str], None]], Content] | None = None,
 ) -> Content:
-    """Read results and folders; files that are named one by one are drawn together.
+    """Read result files and folders; files given one by one are drawn together.
 
-    A damaged file that is named itself is refused; one in a folder is left out and reported through `say`. The folder
-    of a reproduction is read by `reproduction`, from its path, a prefix for its figures, `progress` and `say`.
+    A damaged file given itself is refused; one in a folder is left out and reported through `say`. The folder of a
+    reproduction is read by `reproduction`, which takes its path, a prefix for its figures, `progress` and `say`.
     """
     if not inputs:
         raise InputError("got nothing to report; give result files or folders")
@@ -124,7 +124,7 @@ def read(
 
 
 def _short_names(folders: Sequence[Path]) -> dict[Path, str]:
-    """Return a distinct name for each folder: as many of its last parts as that takes."""
+    """Return a distinct name for each folder: as few of its last parts as suffice."""
     parts = {path: path.resolve().parts[1:] for path in folders}
     for depth in range(1, 1 + max(map(len, parts.values()), default=1)):
         names = {path: "/".join(own[-depth:]) for path, own in parts.items()}
@@ -134,9 +134,9 @@ def _short_names(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def run_files(path: Path, what: str) -> list[Path]:
-    """Return the files of a folder's runs: those that its table names, or all; "sweep" or "folder" is its kind."""
+    """Return the run files of a folder of kind "sweep" or "folder": those in its table, or all."""
     paths = _results(path / "members" if what == "sweep" else path)
-    named = set(_table(path).get(FILE, ())) - {""}  # others may be kept there for another comparison or sweep
+    named = set(_table(path).get(FILE, ())) - {""}  # other files may belong to another comparison or sweep
     return [file for file in paths if file.name in named] or paths
 
 
@@ -172,18 +172,18 @@ def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], N
 
 
 def _swept(file: ResultFile) -> str:
-    """Return the label that a member's method has in its sweep."""
+    """Return the label of a member's method in its sweep."""
     return str((file.result.provenance.get("sweep") or {}).get("label"))
 
 
 def _labels(path: Path) -> list[str]:
-    """Return the labels of a comparison, as its table has them."""
+    """Return the distinct labels in a folder's table."""
     table = _table(path)
     return list(dict.fromkeys(table["label"])) if "label" in table else []
 
 
 def _table(path: Path) -> "pd.DataFrame":
-    """Return the table in a folder, as texts; an empty one where there is none, or another program's."""
+    """Return the table in a folder, as texts; an empty one if there is none, or only another program's."""
     import pandas as pd
 
     try:
@@ -215,10 +215,10 @@ def _figure(name: str, title: str, files: Sequence[ResultFile]) -> Figure:
 
 
 def _panel(name: str, title: str, files: Sequence[ResultFile]) -> Panel:
-    """Return runs as one panel; those of a sweep or a comparison that differ in the seed alone are one line."""
+    """Return runs as one panel; runs of a sweep or comparison that differ only in the seed share a line."""
     monitored = [file for file in files if file.result.measure]
     lines = _lines(monitored)
-    if len(lines) > 2 * SHOWN:  # the best come first, and have the colours for themselves
+    if len(lines) > 2 * SHOWN:  # the best come first, each in its own colour
         lines = sorted(lines, key=lambda line: min(map(rank, line.runs)))[:MOST]
         lines = [replace(line, shown=number < SHOWN) for number, line in enumerate(lines)]
     missing = len(files) - len(monitored)
@@ -242,7 +242,7 @@ def _lines(files: Sequence[ResultFile]) -> list[Line]:
         kind = str((run.provenance.get("network") or {}).get("generator", ""))
         traits[number] |= {"protocol": groups.settings_of(run), "network": kind}
         if groups.place_of(run) is not None:
-            traits[number]["kappa"] = ""  # which may differ from seed to seed
+            traits[number]["kappa"] = ""  # it may differ from seed to seed
     labels = tell_apart([files[part[0]] for part in parts], [traits[part[0]] for part in parts])
     return [
         Line(label, _name(results[part[0]]), [results[number] for number in part])
@@ -263,7 +263,7 @@ def _name(result: Result) -> str:
 
 
 def _traits(result: Result) -> dict[str, str]:
-    """Return settings in which runs of one method may differ, in words."""
+    """Return the settings in which runs of one method may differ, in words."""
     provenance = result.provenance
     problem, network = provenance.get("problem", {}), provenance.get("network", {})
     kappa, chi, seed = problem.get("kappa"), network.get("chi"), network.get("seed")
@@ -283,7 +283,7 @@ def _traits(result: Result) -> dict[str, str]:
 
 
 def tell_apart(files: Sequence[ResultFile], traits: Sequence[dict[str, str]]) -> list[str]:
-    """Return a distinct label for each run: its own or its method, and the traits in which runs of one label differ."""
+    """Return a distinct label for each run: its label or method, and the traits in which runs of that label differ."""
     return told_apart([_base_label(file) for file in files], traits)
 
 

@@ -28,7 +28,7 @@ def harmless_json(content: Any) -> str:
 
 
 def plain_title(text: str) -> str:
-    r"""Return a title of a figure without TeX.
+    r"""Return the title of a figure without TeX.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def plain_title(text: str) -> str:
 
 
 def address(*parts: str) -> str:
-    """Return the part of an address after the # that leads to something on the page.
+    """Return the part of an address after the # for a place on the page.
 
     Examples
     --------

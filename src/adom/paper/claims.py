@@ -1,6 +1,7 @@
-"""The paper's claims: the statement, its place, and the function that judges it from the runs of a reproduction.
+"""The paper's claims, each with its place in the paper and a function that judges it from a reproduction's runs.
 
-A function takes the table of all runs and a protocol, and its docstring states its rule, which the ledger prints.
+Such a function takes the table of all runs and a protocol. Its docstring, after the first line, is the rule that the
+ledger prints.
 """
 
 import inspect
@@ -18,7 +19,7 @@ from .runs import PROTOCOLS
 from .verdicts import NOT_JUDGED, NOT_TESTED, Entry
 
 GIVEN = ("theory", "unit", "tuned")
-"""Protocols whose parameters are given from the start."""
+"""Protocols that fix all parameters before a run."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Claim:
     statement: str  # what the paper says
     where: str
     judge: Callable[[pd.DataFrame, str], Entry]
-    protocols: tuple[str, ...] = PROTOCOLS  # those it can be tested under
+    protocols: tuple[str, ...] = PROTOCOLS  # under which it can be tested
     miniature: bool = False  # whether a miniature can judge it
 
     @property
@@ -43,12 +44,12 @@ class Claim:
         return " ".join(text.partition("\n\n")[2].split())
 
     def entry(self, runs: pd.DataFrame, protocol: str) -> Entry:
-        """Return the claim's entry of the ledger under a protocol."""
+        """Return the claim's ledger entry under a protocol."""
         entry = self.judge(runs, protocol)
         return replace(entry, claim=self.name, statement=self.statement, where=self.where, protocol=protocol)
 
     def in_miniature(self, entry: Entry) -> Entry:
-        """Return an entry as a miniature gives it: no verdict where it cannot judge, and the full run's beside it."""
+        """Return an entry for a miniature: "not judged" if it cannot judge the claim, plus the full run's verdict."""
         judged = self.miniature or entry.verdict == NOT_TESTED
         full = full_run.verdict(entry.claim, entry.protocol)
         return replace(entry, verdict=entry.verdict if judged else NOT_JUDGED, full_run=full)
@@ -156,7 +157,7 @@ OLD_NAMES = {
 
 
 def find_claim(name: str) -> Claim:
-    """Return the claim of an id, also one of an earlier version.
+    """Return the claim with an id, of this version or an earlier one.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def find_claim(name: str) -> Claim:
 
 
 def entries(runs: pd.DataFrame, protocols: Sequence[str]) -> list[Entry]:
-    """Return the entries of all claims under each protocol that they can be tested under."""
+    """Return the entries of all claims under the given protocols; claims with one protocol always have theirs."""
     return [
         claim.entry(runs, protocol)
         for claim in CLAIMS.values()

@@ -1,6 +1,6 @@
 """The paper's claims about how single methods behave.
 
-Each function's docstring is the rule that the ledger prints.
+The ledger prints each judging function's docstring, after its first line, as the rule.
 """
 
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ from .verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, Entry, fewer, finding,
 COMPARED = ("kappa", "chi", "real_kappa", "real_chi", "real_networks")
 """The figures in which ADOM, Mudag, Acc-DNGD and APM are compared."""
 ENOUGH = 1.5
-"""The largest ratio of rounds, truncated oracle over exact one, at which the truncated one is enough."""
+"""Largest ratio of rounds, truncated over exact oracle, at which the truncated one is enough."""
 RISE = 1.1
-"""The relative error above which a run counts as growing at first."""
+"""Relative error above which a run grows at first."""
 OPENING = 0.05
 """The share of the budget that counts as the first rounds."""
 STILL = 0.1
@@ -85,7 +85,7 @@ def _paces(cell: pd.DataFrame) -> pd.DataFrame:
 
 
 def _slower(first: pd.DataFrame, last: pd.DataFrame) -> tuple[Interval, Interval]:
-    """Return how many times Acc-DNGD slowed down from one panel to another, by itself and against the fastest other."""
+    """Return the factor by which Acc-DNGD slows down between two panels, by itself and against the fastest other."""
     before, after = first["acc-dngd"], last["acc-dngd"]
     fastest, later = (paces.drop(columns="acc-dngd").max(axis=1) for paces in (first, last))
     behind = (later / after / (fastest / before)).where(fastest > 0, 0.0).where(after > 0, np.inf)

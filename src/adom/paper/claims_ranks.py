@@ -1,6 +1,6 @@
-"""The paper's claims about who is ahead: figures slow2, kappa, chi, real_*.
+"""The paper's claims about which method is ahead: figures slow2, kappa, chi, real_*.
 
-Each function's docstring is the rule that the ledger prints.
+The ledger prints each judging function's docstring, after its first line, as the rule.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from .verdicts import (
 RIVALS = ("mudag", "acc-dngd", "apm")
 """The methods that the paper compares ADOM with."""
 STUCK = 0.1
-"""The last relative error above which a run counts as hardly converging."""
+"""Last relative error above which a run hardly converges."""
 CHI, NODES, GRAPHS = 232.0, 50, 200
 """The paper's numbers for infectious_ct1."""
 
@@ -56,7 +56,7 @@ def best_over_chi(runs: pd.DataFrame, protocol: str) -> Entry:
 def _contests(
     runs: pd.DataFrame, protocol: str, figures: Sequence[str], target: float | None = None
 ) -> list[tuple[pd.DataFrame, dict[str, Any]]]:
-    """Return the panels in which ADOM has a rival, and the contest in each."""
+    """Return the panels in which ADOM has a rival, each with its contest."""
     ranked = [(cell, contest(cell, "adom", RIVALS, target)) for cell in cells(runs, protocol, figures).values()]
     return [(cell, row) for cell, row in ranked if row is not None]
 
@@ -85,7 +85,7 @@ def _best(runs: pd.DataFrame, protocol: str, figures: Sequence[str]) -> Entry:
 
 
 def _factor(row: dict[str, Any]) -> str:
-    """Return the factor of a contest, and which way it is a bound."""
+    """Return the factor of a contest as text, with >= or <= if it is a bound."""
     sign = (">= " if row["factor"].median >= 1 else "<= ") if row["bound"] else ""
     return f"{sign}{row['factor']}"
 
@@ -223,7 +223,7 @@ def real_networks(runs: pd.DataFrame, protocol: str) -> Entry:
 
 
 def _described(run: Result) -> tuple[bool, str]:
-    """Return whether a run's network is the paper's, and its numbers."""
+    """Return whether a run's network is the paper's, and its numbers in words."""
     recipe = {**run.provenance.get("reproduction", {}), **run.provenance["network"]}
     nodes, chi, graphs = run.x.shape[0], recipe.get("chi"), recipe.get("graphs")
     right = nodes == NODES and graphs in (GRAPHS, None) and chi is not None and abs(chi - CHI) <= 0.05 * CHI

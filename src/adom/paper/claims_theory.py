@@ -1,6 +1,6 @@
 """The paper's claims about theory: Theorem 1, its lemmas, PNGD, and Table 1's exponents.
 
-Each function's docstring is the rule that the ledger prints.
+The ledger prints each judging function's docstring, after its first line, as the rule.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ TABLE = {
     "panda": (1.5, 2.0),
     "diging": (1.5, 2.0),
 }
-"""Table 1: the exponents of kappa and chi; Mudag has log(kappa) besides, by which its rounds are divided."""
+"""Table 1: the exponents of kappa and chi. Mudag has another factor log(kappa), so its rounds are divided by it."""
 SLACK = 0.1
-"""How far a fitted exponent may exceed a proved one: a bound holds up to constants, and sweeps are short."""
+"""How much a fitted exponent may exceed the proved one: bounds hold up to constants, and sweeps are short."""
 SAME = 1e-6
-"""The largest distance, relative to that from start to solution, between runs that differ by rounding only."""
+"""Largest distance between runs that differ only by rounding, relative to the distance from start to solution."""
 
 
 def theorem(runs: pd.DataFrame, protocol: str) -> Entry:
@@ -111,14 +111,14 @@ def complete(runs: pd.DataFrame, protocol: str) -> Entry:
 
 
 def _curves_apart(adom: Curve, pngd: Curve) -> float:
-    """Return the greatest difference of the distances to the solution, over that at the start."""
+    """Return the greatest difference between the runs' distances to the solution, relative to the start's."""
     _, first, second = np.intersect1d(adom.rounds, pngd.rounds, return_indices=True)
     gap = np.abs(np.sqrt(adom.errors[first]) - np.sqrt(pngd.errors[second]))
     return float(np.max(np.nan_to_num(gap, nan=np.inf), initial=0.0))
 
 
 def _rows_apart(adom: Curve, pngd: Curve) -> float:
-    """Return the distance of the last rows over that of the start; 0 where the runs ended in different rounds."""
+    """Return the distance between the last rows, relative to the start's; 0 if the runs ended in different rounds."""
     if adom.rounds[-1] != pngd.rounds[-1]:
         return 0.0
     gap = adom.result.x - pngd.result.x
@@ -152,12 +152,12 @@ def rates(runs: pd.DataFrame, protocol: str) -> Entry:
 
 
 def _swept(runs: pd.DataFrame, protocol: str) -> list[str]:
-    """Return the figures in which kappa and chi are swept: the one made for it, or else the paper's."""
+    """Return the figures that sweep kappa and chi: figure rates if it has runs, else the paper's."""
     return ["kappa", "chi"] if finished(runs, protocol, ["rates"]).empty else ["rates"]
 
 
 def growths(runs: pd.DataFrame, protocol: str) -> Iterator[tuple[str, str, float, Growth | str]]:
-    """Yield each method of Table 1, what is swept, its exponent there, and its rounds or why there are none."""
+    """Yield method, swept setting, Table 1's exponent, and how rounds grow or why this is unknown."""
     chosen = finished(runs, protocol, _swept(runs, protocol))
     for method, bounds in TABLE.items():
         for swept, bound in zip(("kappa", "chi"), bounds, strict=True):
@@ -165,7 +165,7 @@ def growths(runs: pd.DataFrame, protocol: str) -> Iterator[tuple[str, str, float
 
 
 def exponents(runs: pd.DataFrame, protocol: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the fitted exponents beside those of Table 1, as rows of evidence, and what could not be fitted."""
+    """Return the fitted exponents beside those of Table 1 as rows of evidence, and notes on what was not fitted."""
     fits: list[dict[str, Any]] = []
     notes = []
     for method, swept, bound, grown in growths(runs, protocol):

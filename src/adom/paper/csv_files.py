@@ -12,7 +12,7 @@ from .runs import TUNE, VERIFY, Outcome
 
 
 def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
-    """Write runs.csv, tuning.csv and theory.csv, as far as they have rows; timings are left out."""
+    """Write runs.csv, tuning.csv and theory.csv without timings, each only if it has rows; return their paths."""
     runs = table_of_runs(outcome for outcome in outcomes if not outcome.job.leaves_data)[list(SAVED)]
     searches = [_search_row(outcome) for outcome in outcomes if outcome.job.variant == TUNE]
     rows = [row for outcome in outcomes if outcome.job.variant == VERIFY for row in _verification_rows(outcome)]

@@ -1,10 +1,10 @@
-"""The evidence: one table with a row for every job of a reproduction, and the measurements that claims rest on.
+"""The evidence: a table with one row per job of a reproduction, and the measurements that claims rest on.
 
-Runs are judged by their errors, which are squared distances to the solution over that of the start. Of the statuses
-only "converged", "diverged" and "interrupted" count, which have meant the same in every version: "growing" and
-"stalled" are treated as "max_rounds", so that old results and new ones are judged alike.
+Errors are squared distances to the solution, relative to the start. Only the statuses "converged", "diverged" and
+"interrupted" count, since they mean the same in every version. "growing" and "stalled" are treated as "max_rounds", so
+that old and new results are judged alike.
 
-Intervals over seeds run from the least to the greatest; with three to five seeds nothing finer can be said.
+Intervals over seeds run from the least to the greatest value: three to five seeds allow nothing finer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,15 +21,15 @@ from ..study.metrics import COSTS, relative_errors
 from .runs import Outcome
 
 COARSE = 1e-2
-"""The largest target that methods are ranked by; where none reaches it, the last errors are compared."""
+"""The largest target that methods are ranked by; if none reaches it, last errors are compared."""
 LOST = 10.0
-"""A run that ends above this multiple of a target that it had met has lost it again."""
+"""A run loses a target that it met by ending above this multiple of it."""
 WORST = 1e12
-"""The relative error that a diverged run is taken to have."""
+"""The relative error assigned to diverged runs."""
 UNDECIDED = "undecided"
-"""What is said of a panel where seeds disagree."""
+"""Outcome of a panel where seeds disagree."""
 TARGETS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
-"""Relative errors to which the table counts rounds."""
+"""Relative errors that the columns rounds_to_* refer to."""
 SETTINGS = ("data", "dim", "kappa", "chi", "network", "every", "nodes", "graphs", "samples")
 
 ABOUT = ("figure", "panel", "row", "column", *SETTINGS, "protocol", "seed", "method", "oracle")
@@ -41,7 +41,7 @@ SAVED = (
 """Columns of runs.csv."""
 JUDGED = ("rtol", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
 COLUMNS = (*SAVED, *JUDGED, "curve", "content")
-"""All columns: those of runs.csv, those that claims need, the run's `Curve`, and the content of searches and checks."""
+"""All columns: those of runs.csv, those that claims need, the run's `Curve`, and the data of searches and checks."""
 
 
 class Curve:
@@ -54,7 +54,7 @@ class Curve:
 
     @cached_property
     def last_error(self) -> float:
-        """The error at the end, at most `WORST`, which diverged runs have."""
+        """The last error; `WORST` if the run diverged or ended above that."""
         last = self.errors[-1]
         return float(last) if self.result.status != "diverged" and last <= WORST else WORST
 
@@ -65,7 +65,7 @@ class Curve:
 
     @property
     def stalled(self) -> bool:
-        """Whether it neither failed nor met its tolerance, and its least error hardly fell over the later half."""
+        """Whether it neither failed nor met its tolerance, and its least error hardly fell over the second half."""
         if self.failed or self.result.status == "converged":
             return False
         earlier, later = np.array_split(self.errors, 2)
@@ -83,21 +83,21 @@ class Curve:
 
     @cached_property
     def slopes(self) -> tuple[float, float, float]:
-        """Slope of the logarithm (base 10) of the error a round, over each third of the rounds."""
+        """Slope of log10(error) per round, over each third of the rounds."""
         ends = np.linspace(0, float(self.rounds[-1]), 4)
         first, second, third = -np.diff(self.digits_by(ends)) / np.diff(ends)
         return float(first), float(second), float(third)
 
     def digits_by(self, rounds: float | np.ndarray) -> np.ndarray:
-        """Return the decimal digits of the error gained by some rounds, interpolated between records."""
+        """Return the decimal digits of error gained after some rounds, interpolated between records."""
         logs = -np.log10(np.clip(np.nan_to_num(self.errors, nan=WORST, posinf=WORST), 1e-300, None))
         return np.asarray(np.interp(rounds, np.append(0.0, self.rounds), np.append(0.0, logs)))
 
     def cost_to(self, target: float, cost: str = "rounds") -> float:
-        """Return the cost to meet a target; infinite where the run did not meet it, or lost it again.
+        """Return the cost to meet a target; infinite if the run did not meet it, or lost it again (see `LOST`).
 
-        It is the cost at the first record that meets it; where several steps lie between that record and the one
-        before, the step is found by interpolating the logarithm of the error, and counts as a whole.
+        It is the cost at the first record that meets the target. If several steps lie between that record and the one
+        before, the step is interpolated in the logarithm of the error, and rounded up.
         """
         reached = self.errors <= target
         if not reached.any() or not self.errors[-1] <= LOST * target:
@@ -114,13 +114,13 @@ class Curve:
         return float(paid + max(whole, 1 / between) * (costs[at] - paid))
 
     def first_round(self, target: float) -> int | None:
-        """Return the round of the first record at a target."""
+        """Return the round of the first record that meets a target; None if there is none."""
         reached = self.errors <= target
         return int(self.rounds[int(np.argmax(reached))]) if reached.any() else None
 
 
 def table_of_runs(outcomes: Iterable[Outcome]) -> pd.DataFrame:
-    """Return the table that claims are judged by, one row for each job, in their order."""
+    """Return the table from which claims are judged: one row per job, in the given order."""
     return pd.DataFrame([_row(outcome) for outcome in outcomes], columns=list(COLUMNS))
 
 
@@ -159,7 +159,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 
 
 def finished(runs: pd.DataFrame, protocol: str, figures: Iterable[str], variant: str = "") -> pd.DataFrame:
-    """Return the runs of some figures that came to an end."""
+    """Return the runs of some figures that were not interrupted."""
     chosen = (runs["protocol"] == protocol) & (runs["variant"] == variant) & runs["figure"].isin(list(figures))
     return runs[chosen & runs["curve"].notna() & (runs["status"] != "interrupted")]
 
@@ -173,7 +173,7 @@ def cells(
 
 
 def by_seed(cell: pd.DataFrame, values: str | pd.Series) -> pd.DataFrame:
-    """Return values of a panel's runs with a row for each seed and a column for each method."""
+    """Return values of a panel's runs with one row per seed and one column per method."""
     columns: dict[str, dict[int, Any]] = {}
     given = cell[values] if isinstance(values, str) else values
     for method, seed, value in zip(cell["method"], cell["seed"], given, strict=True):
@@ -182,17 +182,17 @@ def by_seed(cell: pd.DataFrame, values: str | pd.Series) -> pd.DataFrame:
 
 
 def costs(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.Series:
-    """Return the cost of each run to a target."""
+    """Return the cost of each run to reach a target."""
     return pd.Series([curve.cost_to(target, cost) for curve in cell["curve"]], cell.index, dtype=float)
 
 
 def measured(cell: pd.DataFrame, name: str) -> pd.Series:
-    """Return the kappa or chi of runs as it was measured, or else as their panel asked for it."""
+    """Return the measured kappa or chi of runs; where none was measured, the one of their panel."""
     return cell[f"{name}_measured"].astype(float).fillna(cell[name].astype(float))
 
 
 def power_of_ten(value: float) -> float:
-    """Return the smallest power of ten that is not below a value, up to rounding.
+    """Return the smallest power of ten that is at least a value, up to rounding.
 
     Examples
     --------
@@ -203,10 +203,10 @@ def power_of_ten(value: float) -> float:
 
 
 def target_of(cell: pd.DataFrame) -> float:
-    """Return the error to rank methods by: the smallest power of ten that the best of them met.
+    """Return the target to rank methods by: the smallest power of ten that the best method met.
 
-    The best has the least median of last errors over seeds. A target is never below the error at which runs stop; NaN
-    stands for one above `COARSE`.
+    The best method has the least last error, in the median over seeds. The target is never below the error at which
+    runs stop. It is NaN if it would be above `COARSE`.
     """
     return _target(cell.groupby("method")["last_error"].median().min(), cell)
 
@@ -244,10 +244,10 @@ class Interval:
 
 
 def scores(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.DataFrame:
-    """Return what the methods of a panel are ranked by, with a row for each seed: the cost to a target.
+    """Return the scores that rank the methods of a panel, one row per seed: the costs to reach a target.
 
-    A run that misses the target counts with the whole budget, at the panel's highest cost a round, so that it is never
-    ahead of one that meets it. Where there is no target, last errors are compared.
+    A run that misses the target scores the whole budget at the panel's highest cost per round, so it is never ahead of
+    one that meets the target. If the target is NaN, the scores are the last errors.
     """
     if np.isnan(target):
         return by_seed(cell, "last_error")
@@ -257,13 +257,13 @@ def scores(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.DataFr
 
 
 def lead(scores: pd.DataFrame, champion: str) -> "pd.Series[float]":
-    """Return the best other's score over the champion's, in each seed that has both."""
+    """Return the best other method's score over the champion's, for each seed that has both."""
     factors: pd.Series[float] = scores.drop(columns=champion).min(axis=1) / scores[champion].clip(lower=1e-300)
     return factors.dropna()
 
 
 def best_of(scores: pd.DataFrame) -> str:
-    """Return the best method of a panel: the one that is ahead of all others in every seed, else `UNDECIDED`.
+    """Return the method of a panel that is ahead of all others in every seed, or `UNDECIDED`.
 
     Examples
     --------
@@ -277,15 +277,14 @@ def best_of(scores: pd.DataFrame) -> str:
 def contest(
     cell: pd.DataFrame, champion: str, rivals: Sequence[str], target: float | None = None
 ) -> dict[str, Any] | None:
-    """Rank a champion against rivals in a panel by the rounds to a common target; None without a common seed.
+    """Compare a champion with its rivals in a panel by rounds to a common target; None without a common seed.
 
     Returns
     -------
     dict
-        A row of evidence. "outcome" is "won" or "lost" if that is so in every seed, otherwise "undecided"; "rival" the
-        best of the others in the median over seeds; "factor" its rounds over the champion's, seed by seed, where a run
-        that misses the target counts with its whole budget, or the same of last errors where there is no target;
-        "bound" whether some run missed it.
+        A row of evidence. "outcome": "won" or "lost" if so in every seed, otherwise "undecided". "rival": the best
+        rival in the median over seeds. "factor": the best rival's score over the champion's, seed by seed (see
+        `scores`). "bound": whether a run of the champion or of "rival" missed the target.
     """
     cell = cell[cell["method"].isin([champion, *rivals])]
     rivals = [name for name in rivals if (cell["method"] == name).any()]
@@ -322,7 +321,7 @@ def short(value: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return evidence as JSON can hold it; numbers that are not finite become text."""
+    """Return evidence in a form that JSON can hold; numbers that are not finite become text."""
     if isinstance(value, Interval):
         return plain(vars(value))
     if isinstance(value, dict):

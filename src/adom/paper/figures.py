@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 1.8, 1.45
-"""Inches a panel."""
+"""Inches of a panel."""
 LETTERS = 16
-"""Letters of a title that fit into an inch."""
+"""Letters of a title per inch."""
 SPLIT = "split-label"
 Curves = Mapping[tuple[str, str], Sequence[Result]]
 """(method, variant) -> the runs of all seeds."""
@@ -34,10 +34,10 @@ def panel_grid(
     methods: Sequence[str],
     rounds: Mapping[tuple[int, int], int] | None = None,
 ) -> "Figure":
-    """Draw panels at their places: relative error against rounds, the median over seeds and a band from least to most.
+    """Draw a grid of panels: relative error against rounds, the median over seeds and a band from least to greatest.
 
-    A run that has ended keeps its last value. A method that diverged in most seeds ends in a cross; one that was
-    growing when its rounds were spent does not. A panel without runs shows why.
+    A run that has ended keeps its last value. A method that diverged in most seeds ends in a cross; one that was still
+    growing at the end of its budget does not. A panel without runs shows why.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ def panel_grid(
     methods : sequence of str
         The entries of the legend, in order.
     rounds : mapping, optional
-        (row, column) -> how far the axis goes.
+        (row, column) -> end of the axis.
     """
     with style():
         from matplotlib.figure import Figure
 
         rows, columns = (sorted({getattr(panel, name) for panel, _, _ in panels}) for name in ("row", "column"))
-        down, across = len(rows), len(columns)  # of those that have panels
+        down, across = len(rows), len(columns)  # rows and columns that have panels
         width = max(3.6, WIDTH * across + 0.4)
         lines = [part for line in title.split("\n") for part in _broken(line, int(LETTERS * width))]
         head = 0.24 + 0.13 * len(lines)
@@ -97,7 +97,7 @@ def panel_grid(
 
 
 def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
-    """Draw rounds of a network side by side with arrows between them, as the paper's first figure.
+    """Draw rounds of a network side by side with arrows between them, like the paper's first figure.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
 
 
 def _broken(line: str, most: int) -> list[str]:
-    """Return a line in as few parts as it takes, all about as long.
+    """Return a line broken into the fewest parts that fit, of similar lengths.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _broken(line: str, most: int) -> list[str]:
 
 
 def look(method: str) -> dict[str, Any]:
-    """Return colour, line and marker of a method: the same as in an `adom compare` of all methods."""
+    """Return colour and marker of a method, the same as in an `adom compare` of all methods."""
     colour, number = marks(list(METHODS).index(method))
     marker = MARKERS[number]
     return {

@@ -1,4 +1,4 @@
-"""Findings beside the ledger, from the same files: where few inner steps fail, who wins, which method to take."""
+"""Findings besides the claims, from the same files: where few inner steps fail, who wins, which method to take."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,13 +31,13 @@ from .verdicts import PANELS
 LABEL = "split-label"
 """The variant whose data are split over the nodes by label."""
 IDEAL = ("pngd",)
-"""Methods that no network can run, left out where methods are ranked."""
+"""Idealised methods, left out of rankings."""
 PRICES = (0.0, 0.01, 0.1, 1.0, 10.0)
 """The cost of a gradient, in rounds."""
 FEW = ("adom", "mudag", "acc-dngd", "apm")
-"""The most methods that a figure of the paper has."""
+"""The largest set of methods in a figure of the paper."""
 SMALL_KAPPA, SMALL_CHI = 100.0, 50.0
-"""The limits between small and large in the rule of thumb."""
+"""The largest kappa and chi that count as small in the rule of thumb."""
 NOTHING = Table((), ())
 
 
@@ -51,7 +51,7 @@ class Section:
 
 
 def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
-    """Return all sections; a miniature shows the full run's text beside its own, and recommends nothing."""
+    """Return all sections; a miniature shows the full run's texts beside its own, and makes no recommendation."""
     parts = (inner_steps, winners, growing_rounds, nothing_known, heterogeneity, vectors)
     sections = [part(runs) for part in parts]
     rule = rule_of_thumb(runs)
@@ -80,8 +80,8 @@ def markdown(sections: Iterable[Section], plan: ReproductionPlan, command: str) 
 def inner_steps(runs: pd.DataFrame) -> Section:
     """Return the panels in which the paper's number of inner steps fails, and the costs of `auto` there.
 
-    It fails in a panel if a seed diverges or takes more than 1.5 times the rounds of the exact oracle, or of `auto`
-    where the exact oracle was not run; only panels in which these meet a target in every seed are looked at.
+    It fails in a panel if a seed diverges or takes more than 1.5 times the rounds of the exact oracle, or of `auto` if
+    the exact oracle was not run. Panels in which that oracle misses the target in some seed are left out.
     """
     figures = sorted(set(runs.loc[runs["variant"].isin(["exact", "auto"]), "figure"]))
     rows = []
@@ -184,7 +184,7 @@ def growing_rounds(runs: pd.DataFrame) -> Section:
 
 
 def nothing_known(runs: pd.DataFrame) -> Section:
-    """Return who wins, of all methods, where no constant of the network and no number of inner steps is given."""
+    """Return which of all methods wins under `auto`, without given network constants and inner steps."""
     found = runs[(runs["protocol"] == "auto") & runs["variant"].isin(["", OTHERS])].assign(variant="")
     rows, wins = [], Counter[str]()
     for cell, target in _ranked(found, "auto", PANELS):
@@ -239,7 +239,7 @@ def heterogeneity(runs: pd.DataFrame) -> Section:
 
 
 def vectors(runs: pd.DataFrame) -> Section:
-    """Return how the ranking changes when numbers sent, or gradients, are counted instead of rounds."""
+    """Return how the winners change when floats sent or gradients are counted instead of rounds."""
     rows = []
     texts = []
     for protocol in PROTOCOLS:
@@ -270,8 +270,8 @@ def vectors(runs: pd.DataFrame) -> Section:
 def rule_of_thumb(runs: pd.DataFrame) -> Section:
     """Return which method is cheapest, by network, kappa, chi and the price of a gradient in rounds.
 
-    Taken are the runs under `tuned`, else `unit`, else `theory`. The cost of a run is its rounds to the target plus
-    the price times its gradients a node; the cheapest of a panel is so in every seed.
+    The runs are those under `tuned`, else `unit`, else `theory`. A run costs its rounds to the target plus the price
+    times its gradients per node. The cheapest method of a panel is the cheapest in every seed.
     """
     title = "Which method to take"
     found = {name: list(_ranked(runs, name, PANELS, met=True)) for name in ("tuned", "unit", "theory")}
@@ -302,7 +302,7 @@ def rule_of_thumb(runs: pd.DataFrame) -> Section:
 def _ranked(
     runs: pd.DataFrame, protocol: str, figures: Iterable[str], *, met: bool = False
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yield the panels that have two methods or more, and their targets; with `met` only where a method meets one."""
+    """Yield the panels with two methods or more, and their targets; with `met`, only panels that have a target."""
     for whole in cells(runs, protocol, figures).values():
         cell = whole[~whole["method"].isin(IDEAL)]
         if cell["method"].nunique() > 1:
@@ -312,7 +312,7 @@ def _ranked(
 
 
 def _medians(cell: pd.DataFrame, target: float, cost: str) -> "pd.Series[float]":
-    """Return the cost to a target of each method, in the median over seeds."""
+    """Return each method's cost to reach a target, in the median over seeds."""
     return costs(cell, target, cost).groupby(cell["method"], sort=False).median()
 
 
@@ -321,13 +321,13 @@ def _cost(cell: pd.DataFrame | None, target: float, cost: str) -> str:
 
 
 def _tally(wins: "Counter[str]") -> str:
-    """Return who has how many, most first; those that nobody has come last."""
+    """Return the wins of each method in words, most first and undecided panels last."""
     order = sorted(wins.most_common(), key=lambda item: item[0] == UNDECIDED)
     return ", ".join(f"{name} {count}" for name, count in order)
 
 
 def _most(wins: "Counter[str]") -> tuple[str, int]:
-    """Return who has most of them, and how many."""
+    """Return the method with the most wins and their number; "undecided" only if no method wins."""
     decided = Counter({name: count for name, count in wins.items() if name != UNDECIDED})
     return (decided or wins).most_common(1)[0]
 

@@ -1,7 +1,7 @@
 """Verdicts and findings of the full run, which miniatures show beside their own.
 
-full_run.json holds the verdicts of docs/ledger.md and the sentences of docs/findings.md; the command that writes those
-two, `make reproduction-docs`, writes it too.
+full_run.json holds the verdicts of docs/ledger.md and the sentences of docs/findings.md; `make reproduction-docs`
+writes all three.
 """
 
 import json
@@ -24,7 +24,7 @@ def commit() -> str:
 
 
 def verdict(claim: str, protocol: str) -> str:
-    """Return the full run's verdict on a claim and in how many panels it holds; empty if it has none.
+    """Return the full run's verdict on a claim, with the number of panels that hold; empty if there is none.
 
     Examples
     --------
@@ -35,5 +35,5 @@ def verdict(claim: str, protocol: str) -> str:
 
 
 def finding(title: str) -> str:
-    """Return the text of the full run under a title of the findings; empty if it has none."""
+    """Return the full run's text of a section of the findings; empty if there is none."""
     return str(_content()["findings"].get(title, ""))

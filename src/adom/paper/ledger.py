@@ -27,12 +27,12 @@ ERRORS = (
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries, and where they come from."""
+    """All entries and their origin."""
 
-    entries: tuple[Entry, ...]  # in the order of the claims, for each by protocol
+    entries: tuple[Entry, ...]  # by claim, then by protocol
     quick: bool = False  # whether the reproduction is the miniature
     commit: str | None = None  # of the code that made the plan
-    command: str = ""  # which computes the ledger again
+    command: str = ""  # recomputes the ledger
     runs: int = 0  # jobs with a result
     missing: int = 0  # jobs without one
 
@@ -86,7 +86,7 @@ class Ledger:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Ledger":
-        """Return the ledger that `to_json` gave, in this version or an earlier one."""
+        """Return the ledger from the output of `to_json`, of this version or an earlier one."""
         if content.get("format") != FORMAT:
             raise InputError(f"this is not a ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
         read_entries = [Entry.from_json(entry) for entry in content["entries"]]
@@ -102,7 +102,7 @@ class Ledger:
 
 
 def compute(runs: pd.DataFrame, *, quick: bool = False, commit: str | None = None, command: str = "") -> Ledger:
-    """Judge every claim under every protocol that there are runs of.
+    """Judge every claim under each protocol that has runs, or under all protocols if there are no runs.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def compute(runs: pd.DataFrame, *, quick: bool = False, commit: str | None = Non
 
 
 def _of_size(given: Iterable[Entry], quick: bool) -> tuple[Entry, ...]:
-    """Return entries as the full run or a miniature gives them."""
+    """Return entries; for a miniature, as `Claim.in_miniature` changes them."""
     return tuple(
         CLAIMS[entry.claim].in_miniature(entry) if quick and entry.claim in CLAIMS else entry for entry in given
     )
@@ -126,7 +126,7 @@ def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = N
     """Judge a reproduction's folder from its files; write ledger.json, ledger.md and findings.md there."""
     plan, target = load_plan(folder), Path(folder)
     runs = table_of_runs(load_outcomes(folder) if outcomes is None else outcomes)
-    name = target.name if target.is_absolute() else target  # pages name no folder of this machine
+    name = target.name if target.is_absolute() else target  # pages must not name folders of this machine
     ledger = compute(runs, quick=plan.quick, commit=plan.commit, command=f"adom ledger {name}")
     write_checked(target / "ledger.json", ledger.to_json())
     sections = findings.compute(runs, quick=plan.quick)

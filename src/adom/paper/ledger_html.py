@@ -1,4 +1,4 @@
-"""The ledger as HTML, which can be read in the page without scripts."""
+"""The ledger as HTML, readable without scripts."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -12,7 +12,7 @@ from .verdicts import Entry
 
 CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad"}  # anything else is "none"
 SIGNS = {"good": "✓", "mixed": "◐", "bad": "✗", "none": "–"}
-"""A sign for each verdict, so that none of them rests on its colour alone."""
+"""A sign for each class, so that verdicts differ in more than colour."""
 
 
 def ledger_html(
@@ -23,7 +23,7 @@ def ledger_html(
     prefix: str = "",
     drawn: Collection[tuple[str, str, str]] = (),
 ) -> str:
-    """Return a ledger with its claims by topic, and the findings after it.
+    """Return a ledger as HTML: its claims by topic, then the findings.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ def ledger_html(
     name : str
         Name of the reproduction, if the page shows several.
     prefix : str
-        Before the names of its figures on the page.
+        Prefix of its figures' names on the page.
     drawn : collection of (str, str, str)
-        Figure, protocol and panel of every panel on the page; rows of evidence link to them.
+        Figure, protocol and name of every panel on the page; rows of evidence link to these panels.
     """
     return "\n".join(_lines(ledger, sections, name, prefix, drawn))
 
@@ -87,7 +87,7 @@ def _claim(
 
 
 def _links(entry: Entry, prefix: str, drawn: Collection[tuple[str, str, str]]) -> list[str]:
-    """Return for each row of evidence the address of its panel on the page, or "" where that is not drawn."""
+    """Return the page address of the panel of each row of evidence; "" if that panel is not drawn."""
     return [
         address("curves", f"{prefix}{row['figure']}", entry.protocol, row["panel"])
         if (row.get("figure"), entry.protocol, row.get("panel")) in drawn
@@ -103,5 +103,5 @@ def _badge(verdict: str) -> Markup:
 
 
 def _unquoted(text: str) -> str:
-    """Return text for HTML without the quotes of Markdown."""
+    """Return text for HTML without Markdown's backquotes."""
     return escaped(text.replace("`", ""))

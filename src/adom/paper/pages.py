@@ -1,4 +1,4 @@
-"""The pages of a reproduction: a figure under a protocol each, drawn from the files of its folder."""
+"""The pages of a reproduction: one per figure and protocol, drawn from the files of its folder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ KINDS = ("png", "pdf")
 
 
 def pages(figures: Sequence[str], protocols: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the pages that some figures have: a figure and a protocol each."""
+    """Return the pages of some figures as (figure, protocol); figure network has the protocol ""."""
     names = dict.fromkeys(given.partition("/")[0] for given in figures)
     return [
         (name, protocol)
@@ -31,7 +31,7 @@ def pages(figures: Sequence[str], protocols: Sequence[str]) -> list[tuple[str, s
 
 
 def pictures(folder: Path, figure: str, protocol: str) -> list[Path]:
-    """Return the files of a page that are there."""
+    """Return the existing files of a page."""
     return [path for path in _files(folder, figure, protocol) if path.exists()]
 
 
@@ -41,9 +41,9 @@ def _files(folder: Path, figure: str, protocol: str) -> list[Path]:
 
 
 def draw(folder: Path, figure: str, protocol: str) -> None:
-    """Draw one figure under one protocol as PNG and PDF; the picture of a network has no protocol.
+    """Draw one figure under one protocol as PNG and PDF; figure network has the protocol "".
 
-    Without runs there is nothing to draw, and a picture that is there is removed.
+    Without runs there is nothing to draw, and an old picture is removed.
     """
     page = (
         sample_network(geometric(20, 0.3, graphs=3, seed=0)) if figure == "network" else _page(folder, figure, protocol)
@@ -68,7 +68,7 @@ def _page(folder: Path, figure: str, protocol: str) -> "Figure | None":
 
 
 def _curves(outcomes: Sequence[Outcome], title: str, methods: Sequence[str]) -> "Figure":
-    """Draw the curves of outcomes at the places of their panels."""
+    """Draw the curves of outcomes, each panel at its row and column."""
     shown: dict[str, tuple[PaperPanel, Any, str]] = {}
     rounds: dict[tuple[int, int], int] = {}
     for outcome in outcomes:
@@ -84,7 +84,7 @@ def _curves(outcomes: Sequence[Outcome], title: str, methods: Sequence[str]) -> 
 def _reach(
     shown: Sequence[tuple[PaperPanel, Curves, str]], rounds: Mapping[tuple[int, int], int]
 ) -> dict[tuple[int, int], int]:
-    """Return how far each axis goes: the budget, or as far as the longest run that did not diverge."""
+    """Return the end of each axis: the budget, or the end of the longest run that did not diverge, if earlier."""
     reach = {}
     for panel, curves, _ in shown:
         budget = rounds[panel.row, panel.column]

@@ -1,4 +1,4 @@
-"""Every panel of every figure of the paper, and of a few more that its claims need, as data.
+"""All panels of the paper's figures, and of a few more figures that its claims need, as data.
 
 ====================  ======  ======================================================================================
 figure                panels  what is varied (rows x columns, as in the paper)
@@ -16,9 +16,9 @@ rates                 9       how rounds grow with kappa and chi, for every meth
 heterogeneity         3       data split by label against data split at random, chi
 ====================  ======  ======================================================================================
 
-The paper gives neither the place of its panels nor the length of its axes. Its text speaks of the bottom row of figure
-kappa as the one with most rounds, so that rows are kappa there. A panel's name says what is run: where a miniature has
-d = 25 in place of the paper's d = 100, it is d25.
+The paper gives neither the positions of its panels nor the lengths of its axes. Its text calls the bottom row of figure
+kappa the one with most rounds, so kappa grows by rows there. A panel's name says what is run: where a miniature has
+d = 25 instead of the paper's d = 100, the name has d25.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ SWITCHES = (50, 20, 10, 5)
 SETS = ("a6a", "w6a", "ijcnn1")
 INFECTIOUS = {"network": "infectious", "nodes": 50, "graphs": 200, "chi": 232.0}
 COMPARED = {"adom": "gd:1", "mudag": "", "acc-dngd": "", "apm": ""}
-"""The methods of most figures, and ADOM's oracle there: one step of gradient descent."""
+"""The methods of most figures, with ADOM's oracle: one step of gradient descent."""
 SLOW = {"adom": "agd:3", "dnm": "agd:30"}
 TABLE1 = {"adom": "exact", "mudag": "", "acc-dngd": "", "apm": "", "diging": "", "panda": "auto"}
 
@@ -47,8 +47,8 @@ class Size:
     nodes: int = 100  # of the geometric networks
     graphs: int = 1000
     slow: int = 100  # nodes of figure slow2
-    samples: int = 100  # a node, of synthetic data
-    real: int | None = None  # the most samples a node of real data; None: all
+    samples: int = 100  # per node, of synthetic data
+    real: int | None = None  # the most samples per node of real data; None: all
     dims: Mapping[int, int] = field(default_factory=lambda: {dim: dim for dim in DIMS})  # the paper's -> the one run
     chis: Mapping[float, float] = field(default_factory=dict)  # likewise
     verified: tuple[str, ...] = ("slow2", "kappa", "chi")  # figures on which the theorem is checked
@@ -78,7 +78,7 @@ class PaperFigure:
     panels: Callable[[Size], Iterator[PaperPanel]]
     methods: Mapping[str, str]  # method -> oracle; empty for a primal method
     caption: str
-    protocols: tuple[str, ...] = PROTOCOLS  # those it is run under
+    protocols: tuple[str, ...] = PROTOCOLS  # under which it is run
 
 
 def _settings(size: Size, data: str, samples: int | None, kappa: float, **more: Any) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _complete(size: Size) -> Iterator[PaperPanel]:
 
 
 def _theory(size: Size) -> Iterator[PaperPanel]:
-    """Every row of the synthetic figures at their smallest dimension; the miniature leaves out those of figure chi."""
+    """Yield the first panel of every row of the figures `size.verified`, and one small panel."""
     rows = [panel for name in size.verified for panel in FIGURES[name].panels(size) if panel.column == 0]
     small = _synthetic(SMALL, 40, 10.0, chi=4.0)
     rows.append(PaperPanel("", "small", 0, 0, "20 nodes, d = 10", small))
@@ -209,7 +209,7 @@ def panels(names: Sequence[str], size: Size = FULL) -> list[PaperPanel]:
 
 
 def ring_chi(nodes: int) -> float:
-    """Return chi of a ring, which a star of as many nodes stays below.
+    """Return chi of a ring with an even number of nodes; from 10 nodes on, a star has a smaller one.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def ring_chi(nodes: int) -> float:
 
 
 def _number(value: float) -> str:
-    """Return a number in the notation of a title, a power of ten as a power.
+    """Return a number in TeX for a title; powers of ten are written as powers.
 
     Examples
     --------

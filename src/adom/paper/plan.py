@@ -1,9 +1,9 @@
-"""The jobs of a reproduction: which method runs where, under which protocol, how long.
+"""The jobs of a reproduction: which method runs in which panel, under which protocol, for how many rounds.
 
 A panel's rounds are a multiple of chi sqrt(kappa), the order of ADOM's rate, so that all panels of a figure show the
-same part of the story. Parameters are tuned on the draw of seed 0 and judged on other draws: what is carried over are
-the multiples of mu, L and chi that the search chose. Panels that differ in the dimension only share a search; in the
-miniature those of one row do. Searches on real data take 50 samples a node.
+same part of the convergence. Parameters are tuned on the draw of seed 0 and judged on other draws, which take over the
+multiples of mu, L and chi that the search chose. Panels that differ only in the dimension share a search; in the
+miniature all panels of a row do. Searches on the full real data use 50 samples per node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from ..run.tuning import Stages
 
 OTHERS = "others"
-"""The variant of methods that a figure does not have."""
+"""The variant of methods that a figure does not show."""
 EVERY = ("adom", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "adom+", "acc-gt")
-"""Methods that run with nothing given: the figures' own, and those that its first panels have besides."""
+"""Methods that run under `auto`: a figure's own, and in the first panel of a row all others too."""
 PART = 50
-"""Samples a node of real data that searches are made on."""
+"""Samples per node of real data in searches."""
 SLOW_SEARCH = 1000
-"""The most rounds of a candidate in figure slow2: DNM takes 30 inner steps a round, and hundreds of rounds if any."""
+"""Most rounds of a candidate in figure slow2: DNM takes 30 inner steps a round, and hundreds of rounds at most."""
 TUNED_ON = 0
-"""The seed of the draw that parameters are tuned on; the runs that are judged have the seeds from 1."""
+"""The seed of the draw that parameters are tuned on; judged runs have seeds from 1."""
 RTOL = 1e-10
-"""The squared error, relative to the start, at which runs stop, and at which searches aim."""
+"""Squared error, relative to the start, at which runs stop; also the target of searches."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Scale:
 
     size: Size
     seeds: int  # draws that each panel is run on
-    times: Mapping[str, float]  # protocol -> rounds over chi sqrt(kappa)
+    times: Mapping[str, float]  # protocol -> rounds as a multiple of chi sqrt(kappa)
     most: Mapping[str, int]  # protocol -> the most rounds
     least: int  # the least rounds
     small: int  # the most rounds of figures complete and rates, whose problems are small
     records: int  # the most records of a run; rounds are a multiple of it
     stages: "Stages"  # of a search
     search: int  # the most rounds of its candidates
-    exact: int  # the most rounds with the exact oracle, which is run in the first panel of a row
+    exact: int  # the most rounds with the exact oracle, run in the first panel of a row
     verified: int  # the most rounds of a verification
-    oracles: int  # panels at the start of a row in which ADOM also runs with oracle auto
+    oracles: int  # first panels of a row in which ADOM also runs with oracle auto
     searched: Mapping[str, int]  # figure -> the column whose panel is tuned for its whole row
     found: int  # rows and columns of a figure that are run under auto
 
@@ -147,7 +147,7 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
 
 
 def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale: Scale) -> Iterator[Job]:
-    """Yield jobs on one draw with nothing given: the figure's methods, and in a row's first panel all others."""
+    """Yield the jobs under `auto`, on one draw: the figure's methods, and in a row's first panel all others."""
     if max(panel.row, panel.column) >= scale.found:
         return
     for method in EVERY:
@@ -159,7 +159,7 @@ def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale
 
 
 def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
-    """Yield ADOM's jobs with other oracles than the paper's; `auto`, which takes long, on one draw only."""
+    """Yield ADOM's jobs with oracles other than the paper's; the slow `auto` on one draw only."""
     if seed == 1 and panel.column < scale.oracles:
         yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
     if panel.column == 0:
@@ -168,7 +168,7 @@ def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Sc
 
 
 def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:
-    """Return the panel that a panel's parameters are tuned on: itself or one for its row; of real data a part."""
+    """Return the panel that tunes a panel's parameters: itself or one of its row, with a part of full real data."""
     column = scale.searched.get(panel.figure, panel.column)
     row = (other for other in panels([panel.figure], scale.size) if other.row == panel.row)
     searched = next(other for other in row if other.column == column)
@@ -178,7 +178,7 @@ def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:
 
 
 def rounds_of(panel: PaperPanel, protocol: str, scale: Scale) -> int:
-    """Return the budget of a panel: a multiple of chi sqrt(kappa), within bounds, rounded up to whole records."""
+    """Return a panel's budget, mostly a multiple of chi sqrt(kappa): bounded, then rounded up to whole records."""
     settings = panel.settings
     if panel.figure == "complete":
         wanted = (250.0 if protocol == "theory" else 40.0) * sqrt(settings["kappa"])
@@ -193,9 +193,9 @@ def rounds_of(panel: PaperPanel, protocol: str, scale: Scale) -> int:
 
 
 def read_names(figures: Sequence[str] | None, size: Size = FULL) -> list[str]:
-    """Return the figures and panels asked for, all figures by default, in their usual order.
+    """Return the requested figures and panels, all figures by default, in the order of `FIGURES`.
 
-    Panels have other names where their sizes are others than the paper's.
+    Panels whose sizes differ from the paper's have other names.
     """
     for given in figures or ():
         name, _, panel_name = given.partition("/")

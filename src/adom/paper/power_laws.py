@@ -1,4 +1,4 @@
-"""How rounds grow with kappa or chi: the points of a sweep, and the exponent that is fitted to them."""
+"""How rounds grow with kappa or chi: the points of a sweep, and the exponent fitted to them."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from scipy.special import stdtrit
 from .evidence import costs, measured, power_of_ten
 
 FINE = 1e-4
-"""The largest target that exponents are fitted at: above it, rounds are those of the first oscillation."""
+"""Largest target of a fit; above it, rounds only measure the first oscillation."""
 
 
 def family(settings: Mapping[str, Any], swept: str) -> str:
-    """Return a key shared by the panels that differ in the swept setting only."""
+    """Return a key shared by the panels that differ only in the swept setting."""
     rest = {name: value for name, value in settings.items() if name not in {swept, "rounds", "radius"}}
     return json.dumps(rest, sort_keys=True, default=str)
 
@@ -31,16 +31,16 @@ class PowerLaw:
     points: int
     target: float
     dropped: int  # runs that did not reach the target
-    level: float  # mean over series of the logarithm of rounds where kappa or chi is 1
+    level: float  # mean intercept: log(rounds / divisor) where kappa or chi is 1
 
     def judged(self, bound: float, slack: float) -> str:
-        """Whether an exponent is bounded: "holds", "fails", or "undecided" where the interval covers the limit."""
+        """Return "holds" or "fails" if the interval is below or above bound + slack, otherwise "undecided"."""
         if self.high <= bound + slack:
             return "holds"
         return "fails" if self.low > bound + slack else "undecided"
 
     def row(self) -> dict[str, Any]:
-        """Return it as evidence."""
+        """Return the fit as a row of evidence."""
         values = {name: value for name, value in vars(self).items() if name not in ("dropped", "level")}
         return values | {"left out": self.dropped}
 
@@ -53,14 +53,14 @@ class Growth:
     """Rounds of a method to a target as kappa or chi grows."""
 
     swept: str  # "kappa" or "chi"
-    points: pd.DataFrame  # of runs that met the target: value (asked, measured), rounds, divisor, family, seed
+    points: pd.DataFrame  # runs that met the target: asked and measured value, rounds, divisor, family, seed
     target: float
     dropped: int  # runs that did not reach the target
 
     def fit(self) -> PowerLaw | str:
-        """Fit rounds over their divisor by least squares of logarithms; a text says why not.
+        """Fit a power law to rounds / divisor by least squares of logarithms; return a text if that is impossible.
 
-        Runs that differ in the swept setting only, and have the same seed, share an intercept.
+        Runs that have the same seed and differ only in the swept setting share an intercept.
         """
         rounds = self.points["rounds"] / self.points["divisor"]
         points = self.points.assign(x=np.log(self.points["value"]), y=np.log(rounds))
@@ -81,10 +81,10 @@ class Growth:
 
 
 def growth(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool = False) -> Growth | str:
-    """Return how a method's rounds grow with kappa or chi; a text says why that is not known.
+    """Return how a method's rounds grow with kappa or chi, or a text that says why this is unknown.
 
-    The target is the smallest power of ten that all runs met; where that is above `FINE`, panels in which a seed misses
-    `FINE` are left out. With `divide_by_log` the rounds are to be divided by log(kappa).
+    The target is the smallest power of ten that all runs met. If that is above `FINE`, the target is `FINE`, and panels
+    in which a seed misses it are left out. `divide_by_log` sets the divisor of the rounds to log(kappa).
     """
     own = runs[(runs["method"] == method) & runs[swept].notna()]
     if own.empty:
@@ -105,6 +105,6 @@ def growth(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool =
 
 
 def power_law(runs: pd.DataFrame, method: str, swept: str) -> PowerLaw | str:
-    """Return the exponent of kappa or chi in a method's rounds; a text says why there is none."""
+    """Return the exponent of kappa or chi in a method's rounds, or a text that says why there is none."""
     found = growth(runs, method, swept)
     return found if isinstance(found, str) else found.fit()

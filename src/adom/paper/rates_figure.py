@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 SYMBOLS = {"kappa": "\\kappa", "chi": "\\chi"}
 WIDTH, HEIGHT = 3.5, 3.5
-"""Inches a panel with its legend, and the title above."""
+"""Inches of a panel with its legend and the title."""
 POINTS = 50
-"""Points of a fitted curve, which log(kappa) bends."""
+"""Points of a fitted curve; a factor log(kappa) bends it."""
 
 
 def rates_figure(runs: pd.DataFrame, protocol: str, *, title: str) -> "Figure | None":
-    """Draw the rounds to a target of every method of Table 1, over kappa and over chi; lines are the fits.
+    """Draw rounds to a target over kappa and over chi for every method of Table 1; lines are the fits.
 
-    A point is a run. The legend has the fitted exponents with their 95 % intervals and Table 1's, and the target where
-    it is another than most methods have. Without three values of kappa or chi there is nothing to draw: None.
+    A point is a run. The legend has the fitted exponents with their 95 % intervals, those of Table 1, and the target if
+    most methods have another. Return None if there are no three values of kappa or chi.
     """
     found: dict[str, list[tuple[str, float, Growth]]] = {}
     for method, swept, bound, grown in growths(runs, protocol):
@@ -73,7 +73,7 @@ def _draw_panel(axes: "Axes", swept: str, rows: list[tuple[str, float, Growth]])
 
 
 def _draw_method(axes: "Axes", grown: Growth, law: PowerLaw | str, line: dict[str, Any], label: str) -> None:
-    """Draw the runs of a method as points, and its fit, if there is one, as a line."""
+    """Draw the runs of a method as points and its fit, if any, as a line."""
     from matplotlib.lines import Line2D
 
     points = grown.points.sort_values("value")
@@ -82,13 +82,13 @@ def _draw_method(axes: "Axes", grown: Growth, law: PowerLaw | str, line: dict[st
     axes.plot(where, points["rounds"], **line | {"linestyle": ""})
     if isinstance(law, PowerLaw):
         grid = np.geomspace(where[0], where[-1], POINTS)
-        divisor = np.interp(np.log(grid), np.log(where), points["divisor"].to_numpy())  # log(kappa) is linear in itself
+        divisor = np.interp(np.log(grid), np.log(where), points["divisor"].to_numpy())  # linear in log(kappa)
         axes.plot(grid, np.exp(law.level) * grid**law.exponent * divisor, color=line["color"], **fitted)
     axes.add_line(Line2D([], [], label=label, **line | fitted))
 
 
 def _label(symbol: str, bound: float, law: PowerLaw | str, grown: Growth, usual: float) -> str:
-    """Return the exponent of a method beside Table 1's, in words."""
+    """Return the legend text of a method: its exponent and Table 1's."""
     if isinstance(law, str):
         return "not fitted" + (f", {grown.dropped} runs miss {grown.target:.0e}" if grown.dropped else "")
     divided = grown.swept == "kappa" and (grown.points["divisor"] != 1).any()  # over chi, log(kappa) is a constant

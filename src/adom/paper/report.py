@@ -1,4 +1,4 @@
-"""A reproduction as a page shows it: every panel of every figure, every run, the ledger, and a network in motion."""
+"""Content of a reproduction's page: every panel of every figure, every run, the ledger, and a network in motion."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from .runs import Job, Outcome, load_plan, read_outcome
 from .table import in_words
 
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto", "others": ""}
-"""The kinds of run of one method in one panel, in words; all but the first two are switched off at first."""
+"""Variants of a method's runs in a panel, in words; those not in `ON` are hidden at first."""
 ON = ("", "split-label", "others")
 TITLES = {
     "slow2": "slow changes",
@@ -39,7 +39,7 @@ TITLES = {
 def read_reproduction(
     folder: Path, prefix: str = "", progress: bool | None = None, say: Callable[[str], None] = lambda text: None
 ) -> Content:
-    """Read a reproduction's folder; `prefix` stands before the names of its figures, `say` reports damaged files."""
+    """Read a reproduction's folder; `prefix` goes before its figures' names, `say` reports damaged files."""
     plan = load_plan(folder)
     outcomes = []
     with Progress(len(plan.jobs), "reading", progress, "runs") as bar:
@@ -52,7 +52,7 @@ def read_reproduction(
     table = table_of_runs(outcomes)
     judged = ledger.compute(table, quick=plan.quick, commit=plan.commit)
     size, done = "in miniature" if plan.quick else "at full size", judged.runs
-    if not judged.runs and (folder / "ledger.json").exists():  # the results were not copied with it
+    if not judged.runs and (folder / "ledger.json").exists():  # only the ledger was copied, without the results
         judged = ledger.read(folder)
     name = folder.resolve().name
     about = f"{name}: a reproduction {size}, {done} of {len(outcomes)} jobs done, commit {plan.commit}"
@@ -69,7 +69,7 @@ def read_reproduction(
 
 
 def _page(outcome: Outcome) -> tuple[str, str]:
-    """Return the figure and the protocol that an outcome is drawn in."""
+    """Return the figure and protocol under which an outcome is drawn."""
     return outcome.job.panel.figure, outcome.job.protocol
 
 
@@ -136,7 +136,7 @@ def _row(outcome: Outcome, source: str) -> Run:
 
 
 def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
-    """Run again the first stretch of a run of a reproduction, on a network that changes every round if there is one."""
+    """Repeat the start of one run of a reproduction, if possible on a network that changes every round."""
     from .work import network_of, problem_of
 
     for job in sorted(filter(_can_be_shown, load_plan(folder).jobs), key=_preference):
@@ -158,6 +158,6 @@ def _can_be_shown(job: Job) -> bool:
 
 
 def _preference(job: Job) -> tuple[bool, bool]:
-    """Sort key of runs: first those whose links change every round, and among them the quicker ones."""
+    """Return a job's sort key: networks that change every round first, and among them parameters `unit`."""
     settings = job.panel.settings
     return settings["network"] != "geometric" or "every" in settings, job.protocol != "unit"

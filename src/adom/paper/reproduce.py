@@ -21,9 +21,9 @@ from .runner import Runner, WorkUnit
 from .runs import PROTOCOLS, VERIFY, Job, Outcome, ReproductionPlan, read_outcome
 
 TELL_SECONDS = 15.0
-"""Seconds from one line of progress to the next where there is no terminal."""
+"""Seconds between lines of progress if there is no terminal."""
 SIZES = {"a6a": (14, 122), "w6a": (12, 300), "ijcnn1": (22, 22)}
-"""Features of a sample that are not 0, and all features, in the data sets."""
+"""Data set -> (non-zero features of a sample, all features)."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Reproduction:
 
     @property
     def done(self) -> int:
-        """How many jobs have a result."""
+        """Number of jobs with a result."""
         return sum(outcome.result is not None or outcome.data is not None for outcome in self.outcomes)
 
 
@@ -69,29 +69,29 @@ def reproduce(
     progress: bool | None = None,
     scale: Scale | None = None,
 ) -> Reproduction:
-    """Reproduce figures of the paper: run what they show, draw them, and judge the claims.
+    """Reproduce figures of the paper: do their runs, draw them, and judge the claims.
 
-    Every finished run is saved at once, so the same call goes on where it was ended or killed.
+    Every finished run is saved at once, so the same call resumes an interrupted reproduction.
 
     Parameters
     ----------
     figures : sequence of str, optional
-        Names of `adom.paper.panels.FIGURES`, or single panels such as "kappa/d40-kappa100", in a miniature
-        "kappa/d10-kappa100"; all by default.
+        Names in `adom.paper.panels.FIGURES`, or single panels such as "kappa/d40-kappa100", in a miniature
+        "kappa/d10-kappa100"; all figures by default.
     quick : bool
-        A miniature of everything instead of the paper's sizes.
+        Run a miniature of everything instead of the paper's sizes.
     folder : path
     protocols : sequence of str
-        Of "theory", "unit", "tuned" and "auto".
+        Any of "theory", "unit", "tuned" and "auto".
     seeds : int, optional
         Draws of data and network that each panel is run on; by default 3, for a miniature 1.
     workers : int, optional
-        Processes of one thread each; by default one a core. A GPU is used where the environment asks for it
-        (``JAX_PLATFORMS=cuda``), then by a single process: these runs are small, and cores are faster.
+        Processes of one thread each; by default one per core. A GPU is used only if the environment asks for it
+        (``JAX_PLATFORMS=cuda``), and by a single process: these runs are small, and cores are faster.
     progress : bool, optional
-        A progress bar; by default on a terminal, and otherwise a line from time to time.
+        Show a progress bar, by default on a terminal; otherwise print a line from time to time.
     scale : Scale, optional
-        Sizes and lengths of your own.
+        Custom sizes and lengths.
     """
     began = time.perf_counter()
     scale = scale or SCALES["quick" if quick else "full"]
@@ -147,7 +147,7 @@ def _check(protocols: Sequence[str], **numbers: int | None) -> None:
 
 
 def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
-    """Return the data sets and networks that jobs need and that are not there, each with a remedy."""
+    """Return the missing data sets and networks that jobs need, each with a remedy."""
     wanted = {name: name for job in jobs if (name := job.panel.settings["data"]) != "synthetic"}
     if any(job.panel.settings["network"] == "infectious" for job in jobs):
         wanted["infectious"] = "infectious_ct1"
@@ -156,7 +156,7 @@ def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
         from ..data import state
 
         status = state(name).status
-        if status != "present":  # figures and tables tell it too, so it names no folder
+        if status != "present":  # the text goes into figures and tables, so it names no folder
             remedy = f"`adom data {name} --download` fetches it, or set ADOM_DATA to a folder that has it"
             wrong = f"the files of {name} are not as they were published; `adom data {name}` says what is wrong"
             missing[key] = wrong if status == "wrong" else f"{name} is not there; {remedy}"
@@ -185,18 +185,18 @@ def _cores() -> int:
 
 
 def default_workers() -> int:
-    """Return one process a core, or a single one for a GPU."""
+    """Return the default number of processes: one per core, or one for a GPU."""
     return 1 if gpu_wanted() else _cores()
 
 
 def gpu_wanted() -> bool:
-    """Return whether the environment asks JAX for something else than cores, on which many small runs are faster."""
+    """Return whether the environment asks JAX for a platform other than the CPU."""
     platforms = os.environ.get("JAX_PLATFORMS", "")
     return bool(platforms) and not platforms.startswith("cpu")
 
 
 def work_units(jobs: Sequence[Job]) -> list[WorkUnit]:
-    """Put jobs together that share data and network; searches come first, by method, then the longest."""
+    """Group jobs that share data and network (searches: method too); searches come first, then the longest."""
     keys = {job.key for job in jobs}
     units: dict[Any, WorkUnit] = {}
     for job in jobs:
@@ -211,7 +211,7 @@ def work_units(jobs: Sequence[Job]) -> list[WorkUnit]:
 
 
 def _drawing(names: Sequence[str], protocols: Sequence[str], pending: Sequence[Job]) -> list[WorkUnit]:
-    """Return the pages to draw, each after its jobs."""
+    """Return a unit for each page to draw, which needs the page's pending jobs."""
     return [
         WorkUnit(page=page, needs={job.key for job in pending if (job.panel.figure, job.protocol) == page})
         for page in pages(names, protocols)
@@ -219,7 +219,7 @@ def _drawing(names: Sequence[str], protocols: Sequence[str], pending: Sequence[J
 
 
 def seconds(job: Job) -> float:
-    """Return about how many seconds a job takes on one core: its rounds times the numbers that a round touches."""
+    """Return the estimated seconds of a job on one core, from its rounds and the numbers that a round touches."""
     settings = job.panel.settings
     nodes, dim = int(settings["nodes"]), settings.get("dim")
     width, dim = (dim, dim) if dim else SIZES[settings["data"]]
@@ -233,7 +233,7 @@ def seconds(job: Job) -> float:
 class JobProgress:
     """Shows how many jobs are done and how much time is left: a bar on a terminal, elsewhere a line now and then.
 
-    `costs` are the estimated seconds of the pending jobs by key; `before` jobs had been done already.
+    `costs` maps the keys of pending jobs to estimated seconds; `before` is the number of jobs done already.
     """
 
     def __init__(
@@ -286,7 +286,7 @@ class JobProgress:
         return f"{done} of {of} runs, {format_duration(self.left())} left"
 
     def left(self) -> float:
-        """Return about how many seconds are left: by the estimates at first, then by the pace so far."""
+        """Return the estimated seconds left: from the estimates at first, then from the pace."""
         elapsed = time.perf_counter() - self.began
         guess = self.total / self.workers
         pace = (elapsed + 0.1 * guess) / (self.paid + 0.1 * self.total) if self.total else 0.0

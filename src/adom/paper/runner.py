@@ -1,4 +1,4 @@
-"""Processes that do the jobs of a reproduction, also if one of them dies."""
+"""Worker processes that do the jobs of a reproduction, even if one of them dies."""
 
 import itertools
 import os
@@ -19,41 +19,41 @@ if TYPE_CHECKING:
     from ..run.tuning import Stages
 
 ONE_THREAD = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""A process has one core; NPROC is the number of threads that XLA takes."""
+"""Environment of a process with one core; NPROC sets the number of XLA's threads."""
 EIGEN = "--xla_cpu_multi_thread_eigen=false"
 BATCH = 16
 """Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
 FORGET = 20
-"""Units after which compiled programs are dropped: later ones have other shapes, and memory would fill up."""
+"""Units after which a process drops its compiled programs; later units have other shapes, and memory would fill up."""
 
 
 @dataclass
 class WorkUnit:
     """Jobs that one process does in one go, or a page that it draws."""
 
-    jobs: list[Any] = field(default_factory=list)  # each with a key, after which its file is called
+    jobs: list[Any] = field(default_factory=list)  # each has a key, which names its file
     page: tuple[str, str] | None = None  # a figure and a protocol to draw
-    needs: set[str] = field(default_factory=set)  # keys of jobs that must have been done before
+    needs: set[str] = field(default_factory=set)  # keys of jobs that must be done first
     cost: float = 0.0  # estimated seconds
 
 
 class Runner:
-    """Does units of work in processes of their own.
+    """Does units of work in worker processes.
 
-    A process that dies takes the others with it. The rest of their work is then done one unit at a time; a job that
-    kills its process again is given up.
+    If one process dies, all are ended. Their unfinished units are then done one at a time; a job whose process dies
+    again is given up.
 
     Parameters
     ----------
     folder : path
-        Of the reproduction.
+        Folder of the reproduction.
     workers : int
     stages : sequence of (int, float)
-        Of the searches.
+        Stages of the searches.
     gpu : bool
         Whether the processes share a GPU; otherwise each has one core.
     do : callable
-        (unit, folder, stages, batch) -> None, done in a process.
+        (unit, folder, stages, batch) -> None, called in a process.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Runner:
         """Key of a job that could not be done -> how its process ended."""
 
     def run(self, units: Sequence[WorkUnit], tell: Callable[[set[str]], None] = lambda done: None) -> None:
-        """Do all units, in their order as far as their needs allow; `tell` receives the keys of finished jobs."""
+        """Do all units, in order where their needs allow; `tell` receives the keys of finished jobs."""
         waiting, suspects = list(units), list[WorkUnit]()
         while waiting or suspects:
             alone = bool(suspects)
@@ -86,7 +86,7 @@ class Runner:
                         if alone:
                             self._give_up(unit, f"ended abruptly{_last_line(log)}")
                         suspects += self._left(unit)
-                    suspects += chosen if alone else []  # not begun
+                    suspects += chosen if alone else []  # not started yet
         tell(self._done())
 
     def _work_off(
@@ -100,7 +100,7 @@ class Runner:
             done = self._done()
             tell(done)
             ready = [unit for unit in waiting if unit.needs <= done | self.lost.keys()]
-            if not ready and not running:  # a job has left no file: the units that need it say so
+            if not ready and not running:  # a needed job left no file; the unit itself reports that
                 ready = waiting[:1]
             for unit in ready[: self.workers - len(running)]:
                 running[self._submit(executor, unit)] = unit  # raises if a process has died since
@@ -116,7 +116,7 @@ class Runner:
                     waiting += self._left(unit)
 
     def _submit(self, executor: ProcessPoolExecutor, unit: WorkUnit) -> "Future[None]":
-        # New processes inherit the mask: Ctrl-C is for this one alone.
+        # New processes inherit the signal mask, so that Ctrl-C reaches only this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return executor.submit(self.do, unit, self.folder, self.stages, BATCH if self.gpu else 1)
@@ -124,17 +124,17 @@ class Runner:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _done(self) -> set[str]:
-        """Return the keys of the jobs that have left their file."""
+        """Return the keys of the jobs that have a file."""
         return {path.stem for path in (self.folder / "results").iterdir()}
 
     def _left(self, unit: WorkUnit) -> list[WorkUnit]:
-        """Return the part of a unit that is still to do, if any."""
+        """Return a list with the unfinished part of a unit; empty if all is done."""
         settled = self._done() | self.lost.keys()
         jobs = [job for job in unit.jobs if job.key not in settled]
         return [replace(unit, jobs=jobs)] if jobs or unit.page else []
 
     def _give_up(self, unit: WorkUnit, words: str, error: BaseException | None = None) -> None:
-        """Give up the job that a unit was doing; drawing must not fail."""
+        """Give up the job that a unit was doing; raise RuntimeError if it was drawing."""
         if unit.page:
             raise RuntimeError(f"a process died while drawing {unit.page}: {words}") from error
         for left in self._left(unit):
@@ -142,7 +142,7 @@ class Runner:
 
     @contextmanager
     def _processes(self, count: int) -> Iterator[tuple[ProcessPoolExecutor, IO[str]]]:
-        """Start processes; they end with the block, however it ends, and with this process, even if it is killed."""
+        """Start processes that end with this block, and with this process even if it is killed."""
         context = get_context("spawn")
         ear, lifeline = context.Pipe(duplex=False)
         with tempfile.NamedTemporaryFile("w+") as log, _environment(self.gpu):
@@ -171,11 +171,11 @@ def do_unit(unit: WorkUnit, folder: Path, stages: "Stages", batch: int) -> None:
 
 
 _UNITS = itertools.count(1)
-"""The units that this process has done."""
+"""Counter of the units that this process does."""
 
 
 def _begin(ear: Connection, log: str) -> None:
-    """Begin a process: errors go to a file, and a thread ends it when nobody holds the other end of the line."""
+    """Initialize a process: stderr goes to a file, and a thread ends it when the parent's end of the pipe closes."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
     threading.Thread(target=_end_with, args=(ear,), daemon=True).start()
 
@@ -187,7 +187,7 @@ def _end_with(ear: Connection) -> None:
 
 
 def _check_start(executor: ProcessPoolExecutor) -> None:
-    """Refuse to go on where processes cannot even start."""
+    """Raise RuntimeError if processes cannot even start."""
     try:
         executor.submit(int).result()
     except BrokenProcessPool:
@@ -204,10 +204,10 @@ def _last_line(log: IO[str]) -> str:
 
 @contextmanager
 def _environment(gpu: bool) -> Iterator[None]:
-    """Set the environment that processes are started with."""
+    """Set the environment in which processes start."""
     before = dict(os.environ)
     if gpu:
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first one takes all its memory
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first process takes all memory
     else:
         flags = f"{before.get('XLA_FLAGS', '')} {EIGEN}".strip()
         os.environ.update(ONE_THREAD, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")

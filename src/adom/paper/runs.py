@@ -2,7 +2,7 @@
 
 A reproduction's folder holds ``plan.json`` (all jobs, with everything that determines them), ``results/KEY.npz`` (the
 result of one run) and ``results/KEY.json`` (a search, a verification, or the reason why a job cannot run). Files are
-whole or not there, so a reproduction goes on where it was left.
+written whole or not at all, so an interrupted reproduction resumes where it stopped.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from ..util.files import kind, reason
 
 FORMAT = "adom-reproduction-1"
 PROTOCOLS = ("theory", "unit", "tuned", "auto")
-"""Ways to choose parameters. With "auto" the oracle of a dual method is "auto" too: nothing is given."""
+"""Ways to choose parameters; "auto" also sets the oracle of dual methods to "auto"."""
 VERIFY, TUNE = "verify", "tune"
-"""Variants of jobs that leave JSON instead of a run: Theorem 1 and its lemmas checked; a search for parameters."""
+"""Variants of jobs that leave JSON instead of a run: a check of Theorem 1 and its lemmas; a search for parameters."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class PaperPanel:
 
 @dataclass(frozen=True)
 class Job:
-    """One run, or one search or verification.
+    """One run, search or verification.
 
-    The variant "" is the paper's own; "exact" and "auto" are ADOM with another oracle; "split-label" is the data split
-    by label; "others" is a method that the figure does not have; "verify" checks the theorem and its lemmas, "tune"
-    searches for parameters: both leave data, not a run.
+    Variants: "" is the paper's own run; "exact" and "auto" are ADOM with that oracle; "split-label" has the data split
+    by label; "others" is a method that the figure does not show; "verify" checks the theorem and its lemmas; "tune"
+    searches for parameters. The last two leave data, not a run.
     """
 
     panel: PaperPanel
@@ -57,7 +57,7 @@ class Job:
     rounds: int  # the budget of communication rounds
     rtol: float  # the squared error, relative to the start, at which the run stops
     variant: str = ""
-    records: int = 400  # about how many the run leaves at most
+    records: int = 400  # about the most that the run keeps
     candidates: int = 0  # how many a search tries
     tuning: str = ""  # key of the search whose parameters the run takes
 
@@ -83,20 +83,20 @@ class Job:
 class Outcome:
     """Outcome of a job.
 
-    Data of a verification: {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]}; of a search: {"chosen":
-    {"mu", "L", "chi"}, ...}, the multiples of the constants that `unit` is given.
+    A verification has the data {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]}; a search has {"chosen":
+    {"mu", "L", "chi"}, ...}, multiples of the constants that `unit` uses.
     """
 
     job: Job
-    result: Result | None  # None for a job that leaves data, and where there is a reason
-    reason: str = ""  # why there is nothing: a data set that is missing, not yet run, refused
+    result: Result | None  # None if the job leaves data or `reason` is set
+    reason: str = ""  # why there is no result: missing data set, not yet run, refused
     data: Mapping[str, Any] | None = None
-    refused: bool = False  # by its method or its budget: there is nothing left to do
-    damaged: str = ""  # error of a damaged file, which counts as not there
+    refused: bool = False  # by its method or its budget; it is not tried again
+    damaged: str = ""  # error of a damaged file, which counts as missing
 
     @property
     def to_do(self) -> bool:
-        """Whether the job has left nothing yet: no run, no data, and no reason of its own."""
+        """Whether the job is still to be done: it has no run and no data, and was not refused."""
         return self.result is None and self.data is None and not self.refused
 
 
@@ -106,7 +106,7 @@ class ReproductionPlan:
 
     quick: bool  # whether it is the miniature
     jobs: Sequence[Job]
-    figures: Sequence[str] = ()  # the picture of a network is a figure without jobs
+    figures: Sequence[str] = ()  # names; figure network has no jobs
     stages: Sequence[tuple[int, float]] = ()  # of the searches: candidates and spread
     refused: Mapping[str, str] = field(default_factory=dict)  # data set or network -> why its jobs cannot run
     commit: str | None = None
@@ -132,7 +132,7 @@ class ReproductionPlan:
         return write_checked(Path(folder) / "plan.json", content)
 
     def reason_against(self, job: Job) -> str:
-        """Return why a job cannot run, its data or its network being missing; empty if it can."""
+        """Return why a job cannot run because its data or network is missing; empty if it can."""
         needed = (str(job.panel.settings.get(name)) for name in ("data", "network"))
         return next((self.refused[name] for name in needed if name in self.refused), "")
 
@@ -208,7 +208,7 @@ def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
 
 
 def read_outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
-    """Return the outcome of a job; a damaged file counts as not there, and the outcome says so."""
+    """Return the outcome of a job; a damaged file counts as missing, and the outcome says so."""
     results, damaged = Path(folder) / "results", ""
     for path, read in ((results / f"{job.key}.json", _read_data), (results / f"{job.key}.npz", _read_run)):
         if kind(path) != "nothing":
@@ -217,7 +217,7 @@ def read_outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPla
             except InputError as error:
                 damaged = damaged or str(error)
     if damaged:
-        told = damaged.replace(f"{results}{os.sep}", "")  # by the file's name alone: it goes into tables and pages
+        told = damaged.replace(f"{results}{os.sep}", "")  # the file's name only: the text goes into tables and pages
         return Outcome(job, None, f"not whole: {told}", damaged=damaged)
     return Outcome(job, None, (plan.reason_against(job) if plan else "") or "not run yet")
 

@@ -1,4 +1,4 @@
-"""One table type for the terminal, Markdown and the page."""
+"""A table for the terminal, Markdown and the page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ..util.cards import escaped
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text; `Markup` is HTML already.
+    """Columns and rows of text; cells of type `Markup` are HTML already.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class Table:
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]]) -> "Table":
-        """Return records as a table with every column that one of them has."""
+        """Return a table of records, with every column that occurs in one of them."""
         columns = list(dict.fromkeys(name for record in records for name in record))
         return cls(columns, [[in_words(record.get(name, "")) for name in columns] for record in records])
 
@@ -35,16 +35,16 @@ class Table:
         return "\n".join(map(_markdown_row, (self.columns, ["---"] * len(self.columns), *self.rows)))
 
     def html(self, name: str, links: Sequence[str] = (), *, row_heads: bool = False) -> str:
-        """Return the table in HTML, in a region that scrolls, also by keys.
+        """Return the table as HTML, in a region that scrolls, by keyboard too.
 
         Parameters
         ----------
         name : str
             Name of the region, for screen readers.
         links : sequence of str
-            For each row the address on the page that its column "panel" leads to, or "".
+            For each row, the page address that its cell in column "panel" links to, or "".
         row_heads : bool
-            Whether the first column heads its row, and numbers follow.
+            Whether the first column has row headers and the others numbers.
         """
         first, other = ('<th scope="row">{}</th>', '<td class="number">{}</td>') if row_heads else ("<td>{}</td>",) * 2
         body = []
@@ -67,7 +67,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def in_words(value: Any) -> str:
-    """Return a piece of evidence for people to read.
+    """Return a piece of evidence as readable text.
 
     Examples
     --------

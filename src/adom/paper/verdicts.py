@@ -1,4 +1,4 @@
-"""An entry of the ledger: one claim under one protocol, its evidence, and the verdict that follows from it."""
+"""An entry of the ledger: one claim under one protocol, its evidence and its verdict."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,16 +30,16 @@ class Entry:
     where: str
     protocol: str  # how parameters were chosen
     verdict: str  # one of `VERDICTS`
-    holding: int = 0  # in how many it held
+    holding: int = 0  # units in which the claim holds
     tested: int = 0
     unit: str = "panels"  # what was counted
-    evidence: dict[str, Any] = field(default_factory=dict)  # "summary": a line, "panels": a row for each
+    evidence: dict[str, Any] = field(default_factory=dict)  # "summary": one line; "panels": one row per panel
     notes: tuple[str, ...] = ()
     full_run: str = ""  # in a miniature, the verdict of the full run
 
     @property
     def count(self) -> str:
-        """How many panels hold, in words; empty where a miniature cannot judge.
+        """How many panels hold, in words; empty if none was tested or a miniature cannot judge.
 
         Examples
         --------
@@ -71,7 +71,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Entry":
-        """Return the entry that `to_json` gave."""
+        """Return the entry from the output of `to_json`."""
         entry = cls(**content | {"notes": tuple(map(str, content["notes"]))})
         texts = (entry.claim, entry.statement, entry.where, entry.protocol, entry.unit)
         panels = entry.evidence.get("panels", [])
@@ -131,7 +131,7 @@ def missing(runs: pd.DataFrame, protocol: str, figures: Sequence[str], variant: 
 
 
 def fewer(tested: int, figures: Sequence[str], seeds: Iterable[int] = ()) -> list[str]:
-    """Return notes where there are fewer panels than the paper has, or too few seeds for error bars."""
+    """Return notes if fewer panels than the paper's were tested, or too few seeds for error bars."""
     notes = []
     whole = sum(PANELS.get(figure, 0) for figure in figures)
     if 0 < tested < whole:

@@ -23,23 +23,23 @@ from ..util.checked_json import read_checked, write_checked
 from .runs import TUNE, VERIFY, Job
 
 SEARCHED = 200
-"""Records of a candidate: the rounds that it takes are known to half a percent of the budget."""
+"""Records of a search candidate, which give its rounds to half a percent of the budget."""
 FULL = 0.4
 """The share of non-zero features above which a dense array is faster."""
 KEPT = 6
-"""Problems and networks that are kept for the next jobs."""
+"""Problems and networks cached for the next jobs."""
 
 
 def do_job(job: Job, folder: Path, stages: Stages, batch: int = 1) -> None:
-    """Run a job and leave its file; a job that its method or its budget refuses leaves the reason.
+    """Run a job and write its file; if its method or budget refuses the job, write the reason.
 
     Parameters
     ----------
     job : Job
     folder : path
-        Of the reproduction.
+        Folder of the reproduction.
     stages : sequence of (int, float)
-        Of a search.
+        Stages of a search.
     batch : int
         The most candidates of a search that run at the same time.
     """
@@ -56,7 +56,7 @@ def do_job(job: Job, folder: Path, stages: Stages, batch: int = 1) -> None:
 
 
 def problem_of(job: Job) -> LogisticRegression:
-    """Return the problem of a job; the last few are kept."""
+    """Return the problem of a job; the last few are cached."""
     settings = job.panel.settings
     split = "label" if job.variant == "split-label" else "shuffled"
     data = (settings["data"], settings.get("dim"), settings["samples"], settings["nodes"], job.seed, split)
@@ -64,7 +64,7 @@ def problem_of(job: Job) -> LogisticRegression:
 
 
 def network_of(job: Job) -> Network:
-    """Return the network of a job; the last few are kept."""
+    """Return the network of a job; the last few are cached."""
     settings = job.panel.settings
     return _network(*(settings.get(name) for name in ("network", "nodes", "graphs", "chi", "every")), seed=job.seed)
 
@@ -73,7 +73,7 @@ def _run(job: Job, results: Path) -> None:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
     method, search = _method(job, problem, network, results)
-    found = job.protocol == AUTO  # on the way
+    found = job.protocol == AUTO  # parameters are found during the run
     result = solve(
         problem,
         network,
@@ -95,7 +95,7 @@ def _run(job: Job, results: Path) -> None:
 
 
 def thinned(columns: Any, records: int) -> Any:
-    """Return a table of at most so many records, evenly spread; steps of unknown length leave more."""
+    """Return a table with at most `records` + 1 of its records, evenly spread."""
     count = len(columns["iteration"])
     if count <= records + 1:
         return columns
@@ -104,9 +104,9 @@ def thinned(columns: Any, records: int) -> Any:
 
 
 def _method(job: Job, problem: LogisticRegression, network: Network, results: Path) -> tuple[Method, dict[str, Any]]:
-    """Return a job's method with its parameters, and where tuned ones come from."""
+    """Return a job's method with its parameters, and the origin of tuned ones."""
     if not job.tuning:
-        protocol = "theory" if job.protocol == AUTO else job.protocol  # its steps are about as long
+        protocol = "theory" if job.protocol == AUTO else job.protocol  # its steps are about as long as under auto
         return make_method(problem, network, job.method, protocol), {}
     try:
         search = read_checked(results / f"{job.tuning}.json")
@@ -159,7 +159,7 @@ def _with_kappa(kappa: float, *data: Any) -> LogisticRegression:
 
 @lru_cache(1)
 def _data(data: str, dim: int | None, samples: int | None, nodes: int, seed: int, split: str) -> LogisticRegression:
-    """Return the problem on data drawn, or split over the nodes, with the seed; its kappa is set later."""
+    """Return the problem on data drawn, or split over the nodes, with the seed; `_with_kappa` sets its kappa."""
     from ..data import split as deal
 
     if data == "synthetic":
@@ -179,7 +179,7 @@ def _data(data: str, dim: int | None, samples: int | None, nodes: int, seed: int
 
 @cache
 def _read(name: str) -> tuple[Any, np.ndarray]:
-    """Return the features and labels of a data set, read once; features that are nearly full as a dense array."""
+    """Return the features and labels of a data set, read once; features with few zeros as a dense array."""
     from ..data import load
 
     features, labels = load(name)
@@ -203,7 +203,7 @@ def _network(kind: str, nodes: int, graphs: int, chi: float, every: int | None, 
 
 
 def records_every(method: Method, job: Job) -> int:
-    """Return the steps from one record to the next that leave about as many records as the job wants."""
+    """Return the number of steps between records that gives about `job.records` records."""
     lengths = np.broadcast_to(np.asarray(method.rounds_of_step(np.arange(job.records)), dtype=float), job.records)
     if lengths.sum() >= job.rounds:  # every step is recorded
         return 1

@@ -55,15 +55,15 @@ def convergence(
     ----------
     results : sequence of Result
     axis : str, optional
-        "round", "gradients" (per node), "floats_sent" or "seconds"; "all" or None: a panel for each of them.
+        "round", "gradients" (per node), "floats_sent" or "seconds"; "all" or None for a panel of each.
     consensus : bool
-        Without it only the errors are drawn, told apart by colour, line style and marker: for many runs.
+        False draws only the errors, told apart by colour, line style and marker: for many runs.
     labels : sequence of str, optional
-        Names of the runs in the legend; by default the methods' titles. Parameters and oracle are added where the
-        runs differ in them, and stand above the legend where they do not; so are problem, network and seed of a
-        comparison where they alone differ.
+        Names of the runs in the legend; by default the methods' titles with parameters and oracle. With given labels,
+        parameters and oracle stand above the legend if all runs share them. Equal names get the problem, network or
+        seed of a comparison, or a number.
     ax : matplotlib axes, optional
-        To draw one panel into; by default a figure of its own.
+        Axes for a single panel; by default a new figure is made.
     style : str, optional
         "column", "page" or "slide": width and text size; by default a column for one panel and a page for several.
         See `adom.styles`.
@@ -94,7 +94,7 @@ def convergence(
             ax.set_ylabel(_height(results, consensus))
             handles = _legend(results, names, looks, consensus, scale, room_inside(ax, scale))
             ax.legend(handles=handles, title=plain(shared) or None, fontsize="small")
-            drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
+            drawn: Figure = ax.figure  # type: ignore[assignment]  # may be a subfigure
             return drawn
         width, height = size(style, len(shown))
         columns = _columns(max(map(len, names)), width / scale, consensus)
@@ -193,7 +193,7 @@ def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[s
 
 
 def _instance(result: "Result") -> dict[str, str]:
-    """Return the instance of a comparison that a run is of, in words."""
+    """Return a run's problem and network in a comparison, and its seed, in words."""
     at = result.provenance.get("compare")
     return {
         "place": "" if at is None else f"{at['problem']} on {at['network']}",
@@ -202,7 +202,7 @@ def _instance(result: "Result") -> dict[str, str]:
 
 
 def told_apart(names: Sequence[str], traits: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return distinct names: with the traits in which those of one name differ, and numbered where nothing differs.
+    """Return distinct names: equal ones have the traits added in which they differ, or else numbers.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def _legend(
     scale: float,
     room: float,
 ) -> list[Any]:
-    """Return one entry per run, its name in lines that fit, then the kinds of line."""
+    """Return one entry per run, its name broken into lines that fit, then the kinds of line."""
     from matplotlib.lines import Line2D
 
     texts = [plain("\n".join(fitted(name, room, 7 * scale))) for name in names]
@@ -271,7 +271,7 @@ def _draw_panel(
 ) -> None:
     axes.set_yscale("log")
     for number, (result, look) in enumerate(zip(results, looks, strict=True)):
-        phase = number / len(results)  # of the panel's diagonal; each run has its markers elsewhere
+        phase = number / len(results)  # shifts the markers of each run along its line
         spaced = {"markevery": (0.02 + 0.25 * phase, 0.25)} if "marker" in look else {}
         _draw_run(axes, result, column, look | spaced, consensus, scale)
     if len(results) == 1 and column == "round":
@@ -314,7 +314,7 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
 
 
 def _draw_settings(axes: "Axes", result: "Result", scale: float) -> None:
-    """Draw the chi that a run has assumed on the way, against an axis of its own; a gap is plain descent."""
+    """Draw the chi that a run assumed over its rounds, on an axis of its own; a gap is plain descent."""
     settings, clock = result.provenance.get("settings") or [], result.columns["round"]
     chis = np.array([setting["chi"] for setting in settings], dtype=float)
     if not len(clock) or not np.isfinite(chis).any():

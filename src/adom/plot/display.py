@@ -9,19 +9,19 @@ import matplotlib
 from matplotlib.figure import Figure as Base
 
 FINE = 2
-"""Pixels of a notebook's picture per pixel shown."""
+"""Pixels of a notebook's picture per displayed pixel."""
 
 
 class Figure(Base):
     """A matplotlib figure that displays without pyplot.
 
-    As the last line of a notebook's cell it is shown, with any backend. `show` does so anywhere in a cell, opens a
-    window from a script, and lets tools that collect pyplot's figures find it. Files have enough resolution for print,
-    and text in them stays text, in fonts that journals accept.
+    On the last line of a notebook's cell it displays itself, with any backend. `show` displays it anywhere in a cell.
+    In a script, `show` opens a window, and tools that collect pyplot's figures find it. Saved files have enough
+    resolution for print, and keep text as text, in fonts that journals accept.
     """
 
     def savefig(self, fname: Any, *, transparent: bool | None = None, **kwargs: Any) -> None:
-        """Write a file as `matplotlib.figure.Figure.savefig` does, by default with 300 dots an inch."""
+        """Write a file as `matplotlib.figure.Figure.savefig` does, by default with 300 dots per inch."""
         if matplotlib.rcParams["savefig.dpi"] == "figure":  # matplotlib's default
             kwargs.setdefault("dpi", 300)
         kind = str(kwargs.get("format") or fname).rpartition(".")[2].lower()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CROWD = 300
 """Nodes above which only links are drawn."""
 SAMPLED = 8
-"""Graphs whose degrees are counted, of a network that is not held in memory."""
+"""Graphs whose degrees are counted if a network is not held in memory."""
 
 
 def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figure":
@@ -135,7 +135,7 @@ def _side(points: np.ndarray) -> float:
 
 
 def layout(graph: Any, nodes: int) -> np.ndarray:
-    """Place the nodes of a graph without positions; on a circle where a better layout would take long."""
+    """Return positions for nodes that have none, on a circle if a better layout would take long."""
     import networkx as nx
 
     positions = nx.spring_layout(graph, seed=0) if nodes <= CROWD else nx.circular_layout(graph)

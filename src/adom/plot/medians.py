@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 POINTS = 400
 """Points at which runs are combined."""
 FLOOR = 1e-30
-"""Below this a relative squared error is rounding, and drawn at this height."""
+"""Relative squared errors below this are rounding, and are drawn at this height."""
 TICK = 0.4
-"""Inches that a number below an axis takes."""
+"""Inches of a number below an axis."""
 ACROSS, MOST_ACROSS = 3, 4
-"""Panels side by side where there are many, and the most that a page has in one row."""
+"""Panels in a row if there are many, and the most that make a single row."""
 LEAST_WIDTH = 1.3
 """Inches of the narrowest panel."""
 Place = tuple[str, str]
@@ -33,7 +33,7 @@ Place = tuple[str, str]
 
 
 class Band(NamedTuple):
-    """A curve of several runs: where, the median, the least and the greatest."""
+    """Several curves as one: positions, median, least and greatest."""
 
     at: np.ndarray
     middle: np.ndarray
@@ -42,7 +42,7 @@ class Band(NamedTuple):
 
 
 def over_seeds(curves: Sequence[tuple[np.ndarray, np.ndarray]], points: int = POINTS) -> Band:
-    """Combine curves, each (where, positive values); beyond its end a curve keeps its last value.
+    """Return curves combined, each given as (positions, positive values); beyond its end a curve keeps its last value.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def over_seeds(curves: Sequence[tuple[np.ndarray, np.ndarray]], points: int = PO
 
 
 def relative_curve(run: "Result", column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return where and the relative error of a run, from the start to its end or to where it grew wild."""
+    """Return positions and relative errors of a run from its start; a lost run ends where it outgrows the start."""
     history = run.columns
     error, start = history[run.measure].astype(float), float(run.provenance.get("start_error") or np.nan)
     stop = tame_records(error, start) if run.lost else len(error)
@@ -76,8 +76,8 @@ def relative_curve(run: "Result", column: str) -> tuple[np.ndarray, np.ndarray]:
 def median_curve(runs: "Sequence[Result]", column: str = "round") -> Band:
     """Return the relative errors of runs as one curve.
 
-    A run that has ended keeps its last value. Where most runs diverged or were growing, the curve ends where the one
-    in the middle does.
+    A run that has ended keeps its last value. If most runs diverged or were growing, the curve ends at the median of
+    the runs' ends.
     """
     curves = [relative_curve(run, column) for run in runs]
     band = over_seeds(curves)
@@ -105,12 +105,12 @@ def median_figure(
     Parameters
     ----------
     panels : mapping
-        (problem, network) -> label of a method -> its runs, one for each seed. Of several problems on several networks
-        each has a row or a column, but in a column of text, where all panels are below each other.
+        (problem, network) -> label of a method -> its runs, one for each seed. With several problems and several
+        networks, each has a row or a column. In style "column" all panels are below each other.
     axis : str
-        "round", "gradients" (per node), "floats_sent" or "seconds"; "all": a panel for each of them.
+        "round", "gradients" (per node), "floats_sent" or "seconds"; "all" for a panel of each.
     ax : matplotlib axes, optional
-        To draw the only panel into; by default a figure of its own.
+        Axes for a single panel; by default a new figure is made.
     style : str, optional
         "column", "page" or "slide"; by default a column for one panel and a page for several.
     """
@@ -130,14 +130,14 @@ def median_figure(
             tidy_numbers(ax, axis, 6 if scale == 1 else 4)
             ax.set_ylabel("relative error")
             legend_inside(ax, scale)
-            drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
+            drawn: Figure = ax.figure  # type: ignore[assignment]  # may be a subfigure
             return drawn
         sheet = _every_axis(list(panels), style) if axis == "all" else _arranged(list(panels), axis, style)
         return _sheet(panels, sheet, looks, style)
 
 
 class Sheet(NamedTuple):
-    """Panels in rows and columns: where each stands, by its place and axis, titles, and the names of rows."""
+    """Panels in rows and columns: the position of each (place, axis), titles by position, and names of the rows."""
 
     places: dict[tuple[Place, str], tuple[int, int]]
     titles: dict[tuple[int, int], str]
@@ -145,13 +145,13 @@ class Sheet(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many rows and columns there are."""
+        """The numbers of rows and columns."""
         down, across = zip(*self.places.values(), strict=True)
         return 1 + max(down), 1 + max(across)
 
 
 def _every_axis(keys: Sequence[Place], style: str | None) -> Sheet:
-    """Return where panels stand, one for each place and horizontal axis: a row for each of several places."""
+    """Return positions of panels, one for each place and horizontal axis; several places have a row each."""
     across = 1 if style == "column" else 2 if len(keys) == 1 else len(AXES)
     places = [divmod(number, across) for number in range(len(keys) * len(AXES))]
     rows = [" on ".join(key) for key in keys] if across == len(AXES) else []
@@ -160,7 +160,7 @@ def _every_axis(keys: Sequence[Place], style: str | None) -> Sheet:
 
 
 def _arranged(keys: Sequence[Place], axis: str, style: str | None) -> Sheet:
-    """Return where panels stand.
+    """Return positions and titles of panels, one for each place.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def _sheet(
 
 
 def _crossed(panels: Any) -> list[str]:
-    """Return what a cross at the end of a line says, if there is one."""
+    """Return the legend's names of crosses: one, or none without crosses."""
     runs = [run for methods in panels.values() for many in methods.values() for run in many]
     return [" or ".join(sorted({run.status for run in runs if run.lost}))] if any(run.lost for run in runs) else []
 

@@ -1,4 +1,4 @@
-"""Numbers along logarithmic axes of costs and settings: where there are ticks, and how they are written."""
+"""Ticks of logarithmic axes of costs and settings: their values and labels."""
 
 import math
 from typing import TYPE_CHECKING
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 FEWEST, MOST = 4, 7
-"""Ticks that an axis should have."""
+"""The fewest and the most ticks of an axis."""
 LADDERS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7))
-"""Numbers of a decade that have ticks; the next where there are too few."""
+"""Digits with ticks in each decade; the second list if the first gives too few."""
 THOUSANDS = 1e4
-"""An axis that goes as far as this has thousands written with k."""
+"""An axis that reaches this value has thousands written with k."""
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return round numbers from `low` to `high`: powers of ten, some of each decade, or even steps where it is short.
+    """Return round numbers from `low` to `high`: powers of ten, some of each decade, or even steps on a short axis.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def written(value: float, largest: float) -> str:
-    """Return a tick's number in the way of its axis, of which the largest number is known.
+    """Return the label of a tick; the axis's largest value decides whether thousands have a k.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def written(value: float, largest: float) -> str:
 
 
 def label(axis: "Axis", values: list[float], largest: float | None = None) -> None:
-    """Put ticks where the values are, and nowhere else."""
+    """Put ticks at the values, and nowhere else."""
     top = max(values, default=0.0) if largest is None else largest
     axis.set_ticks(values, labels=[written(value, top) for value in values])
     axis.set_ticks([], minor=True)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from .display import Figure
 
 FEW = 8
-"""Methods whose names fit below the axes."""
+"""The most methods whose names go below the axes."""
 
 
 BESIDE = 0.4
-"""The largest part of a figure's width that names beside the axes take."""
+"""The largest part of a figure's width for names beside the axes."""
 
 
 def profile_figure(
@@ -31,11 +31,11 @@ def profile_figure(
     Parameters
     ----------
     profile : pandas.DataFrame
-        What `adom.study.profiles.performance_profile` returns: indexed by ratio, one column a method.
+        Result of `adom.study.profiles.performance_profile`: indexed by ratio, one column per method.
     cost : str
         Name of the cost, for the axis.
     ax : matplotlib axes, optional
-        To draw into; by default a figure of its own.
+        Axes to draw into; by default a new figure is made.
     style : str, optional
         "column", "page" or "slide"; see `adom.styles`.
     """
@@ -46,7 +46,7 @@ def profile_figure(
         if ax is not None:
             _draw(ax, profile, names, cost, scale)
             legend_inside(ax, scale)
-            drawn: Figure = ax.figure  # type: ignore[assignment]  # of a subfigure, the figure is not asked for
+            drawn: Figure = ax.figure  # type: ignore[assignment]  # may be a subfigure
             return drawn
         width, height = size(style)
         if len(names) <= FEW:
@@ -65,7 +65,7 @@ def profile_figure(
 
 
 def _draw(axes: "Axes", profile: "pd.DataFrame", names: Sequence[str], cost: str, scale: float) -> None:
-    """Draw the curves under these names."""
+    """Draw the curves with these names."""
     ratios = profile.index.to_numpy(dtype=float)
     end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
     for number, name in enumerate(names):

@@ -31,13 +31,13 @@ FRAMES = 200
 FIRST = 30
 """Rounds of an animation by default."""
 UNION = 100
-"""Graphs of a network by which nodes without positions are placed."""
+"""The most rounds whose links place nodes without positions."""
 SPREAD, DECADES = 100, 12
-"""Ratio of values above which colours are logarithmic, and the range of such colours."""
+"""Ratio of values from which colours are logarithmic, and the most decades of such colours."""
 PANEL = 1.8
-"""Side of a panel in inches at which lines and dots have their normal size."""
+"""Side in inches of a panel whose lines and dots have their normal size."""
 LETTER = 0.062
-"""Mean width of a letter of a title, in inches."""
+"""Mean width of a title's letter in inches."""
 SUFFIXES = (".gif", ".html")
 
 
@@ -67,7 +67,7 @@ def rounds_figure(
 class Animation:
     """Rounds of a network one after the other; made by `Network.animate`.
 
-    In a notebook it plays, with a button and a slider, and needs nothing from the network to do so. `save` writes it.
+    In a notebook it plays, with a button and a slider, and works offline. `save` writes it to a file.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Animation:
         size(style)  # refuses unknown styles
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a .gif, or a .html page that plays it; whole or not at all. Return the path."""
+        """Write the animation as .gif, or as .html page that plays it, whole or not at all; return the path."""
         target = Path(path)
         kind = target.suffix.lower()
         if kind not in SUFFIXES:
@@ -172,7 +172,7 @@ def _rounds(name: str, given: Any, most: int) -> list[int]:
 
 
 def _colours(given: Any, rounds: int, nodes: int, *, each: bool = False) -> dict[str, Any]:
-    """Return `scatter`'s arguments that colour nodes by their values, one row of "c" per round; empty without."""
+    """Return arguments for `scatter` that colour nodes by values, with one row of "c" per round; {} without values."""
     if given is None:
         return {}
     import matplotlib
@@ -227,7 +227,7 @@ def _draw_round(
     colours: dict[str, Any],
     side: float,
 ) -> None:
-    """Draw round k, panel or frame `number` of those shown."""
+    """Draw round k, which is panel or frame `number`."""
     points, pairs, zoom = positions[number], _pairs(network, _graph(network, k)), side / PANEL
     draw_links(axes, points, pairs, zoom=zoom, arrows=hasattr(network, "arcs"), colour="0.6" if colours else None)
     if colours or network.nodes <= CROWD:
@@ -237,14 +237,14 @@ def _draw_round(
 
 
 def _titles(network: Any, rounds: Sequence[int], letters: float) -> list[str]:
-    """Return each round's number and, as far as there is room, its links and its chi if that is known."""
+    """Return a title for each round: its number and, if there is room, its links and known chi."""
     graphs = [_graph(network, k) for k in rounds]
     directed = hasattr(network, "arcs")
     titles = [f"round {k}" for k in rounds]
     counts = [f"{len(_pairs(network, g))} {'arcs' if directed else 'links'}" for g in graphs]
     candidates = [[f"{title}: {count}" for title, count in zip(titles, counts, strict=True)]]
     known = not directed and network.chi_known and network.window == 1
-    if known and set(graphs) <= set(network.examined.tolist()):  # nothing is computed here
+    if known and set(graphs) <= set(network.examined.tolist()):  # compute no chi for a title
         chis = [network.spectrum[g, 1] / network.spectrum[g, 0] for g in graphs]
         candidates.append([f"{title}, $\\chi$ = {chi:.3g}" for title, chi in zip(candidates[0], chis, strict=True)])
     for longer in candidates:
@@ -273,7 +273,11 @@ def _positions(network: Any, rounds: Sequence[int]) -> list[np.ndarray]:
 
 
 def common_layout(network: Any) -> np.ndarray:
-    """Place nodes by all links of a period together, each as strong as it is frequent; the same for every round."""
+    """Return positions that are the same for every round.
+
+    Links of up to `UNION` rounds place them, each as strong as it is frequent. Networks that are large or not held in
+    memory lie on a circle.
+    """
     import networkx as nx
 
     graph = nx.empty_graph(network.nodes)
@@ -307,4 +311,4 @@ PLAYER = Template("""<div id="$name" style="display:inline-block">
   slider.addEventListener("input", () => { pause(); show(Number(slider.value)); });
   if (frames.length > 1) play();
 }, 0);</script>""")
-"""Player of pictures that needs no network; matplotlib's own player fetches its icons."""
+"""Player of pictures that works offline; matplotlib's own player fetches its icons."""

@@ -29,13 +29,13 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 """Metadata of a file, for each suffix that `save` takes."""
 OWN = {"figure.constrained_layout.use", "lines.markersize"}
-"""Settings that our figures make themselves, panel by panel."""
+"""Settings that the figures choose themselves, panel by panel."""
 STYLES = ("column", "page", "slide")
 """Styles of a figure, each a file in `adom.styles`."""
 
 
 def style(name: str | None = None) -> AbstractContextManager[None]:
-    """Return a context in which figures are drawn in one of the styles, by default "column"."""
+    """Return a context that draws figures in one of the styles, by default "column"."""
     import matplotlib
 
     kept = {key: value for key, value in _settings(name or "column").items() if key not in OWN}
@@ -43,7 +43,7 @@ def style(name: str | None = None) -> AbstractContextManager[None]:
 
 
 def marks(number: int) -> tuple[int, int]:
-    """Return the colour and the marker of a line by its number: no two of the first 121 have both in common.
+    """Return the colour and the marker of a line by its number; no two of the first 121 share both.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def size(name: str | None, panels: int = 1) -> tuple[float, float]:
 
 
 def magnification(name: str | None) -> float:
-    """Return how much larger than in print everything is drawn.
+    """Return how many times as large as in print a style draws everything.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _settings(name: str) -> dict[Any, Any]:
 
 
 def plain(text: object) -> str:
-    r"""Return a text of the user's for a figure: matplotlib would take what stands between two dollars for mathematics.
+    r"""Return a text with its dollar signs escaped: matplotlib would read text between two of them as mathematics.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def plain(text: object) -> str:
 def save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     """Write a figure as PNG, PDF or SVG, by the path's suffix, whole or not at all; return the path.
 
-    The file holds neither the time nor anything of the machine: the same figure gives the same bytes.
+    The file holds no date and nothing about the machine, so the same figure gives the same bytes.
     """
     target = Path(path)
     kind = target.suffix.lower()

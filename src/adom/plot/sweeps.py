@@ -28,11 +28,11 @@ VALUES = {
     "floats_sent_to_target": AXES["floats_sent"],
     "seconds_to_target": AXES["seconds"].split(",")[0],
 }
-"""Costs that a sweep may be drawn by, and their labels."""
+"""Costs that a sweep's figure may show, and their labels."""
 NEAR = 0.1
 """Part of a logarithmic axis that a tick label takes."""
 EDGE = 0.04
-"""Part of an axis beyond its values."""
+"""Margin beyond the values, as a part of the axis."""
 ROW = 0.11
 """Inches of a row of crosses above curves."""
 MISSED, NONE = "target not reached", "no setting reached the target"
@@ -51,16 +51,16 @@ def sweep_figure(
 ) -> "Figure":
     """Draw a cost to reach the target against a column of a sweep's table, or over two columns as maps.
 
-    A setting is judged by its median over seeds; of all settings at one place the best is shown, on curves with its
-    least and greatest cost. One that never reached the target is a cross: above the curves, in a row for each method,
-    or in its cell of a map.
+    A setting is judged by its median over seeds. At each place the best setting is shown, on curves with its least and
+    greatest cost. If half of its seeds or more missed the target, it is a cross: above the curves, in a row for each
+    method, or in its cell of a map.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        `adom.Sweep.table`, with a column "setting" that only members which differ in the seed alone share.
+        `adom.Sweep.table`, with a column "setting" shared by members that differ only in the seed.
     x, y : str
-        Columns. With a `y` there is one map for each method.
+        Columns. With `y` there is one map for each method.
     value : str
         "rounds_to_target", "gradients_to_target", "floats_sent_to_target" or "seconds_to_target".
     style : str, optional
@@ -94,7 +94,7 @@ def _check(table: "pd.DataFrame", x: str, y: str | None, value: str) -> None:
 
 
 def _words(column: str, table: "pd.DataFrame") -> str:
-    """Return the axis label of a column: a factor is one of what the table's base gives.
+    """Return the axis label of a column; a factor is a multiple of what the base protocol gives.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _words(column: str, table: "pd.DataFrame") -> str:
 
 
 def _curves(costs: "pd.DataFrame", x: str, value: str, words: str, style: str | None) -> "Figure":
-    """Draw one curve per method against numbers, or one column of marks per name."""
+    """Draw one curve per method over numbers, or markers over names."""
     from matplotlib.lines import Line2D
 
     from .display import Figure
@@ -155,7 +155,7 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, words: str, style: str | 
 
 
 def _draw(axes: "Axes", part: "pd.DataFrame", number: int, numeric: bool, scale: float) -> list[Any]:
-    """Draw the costs of one method, indexed by where, with a band from the least to the greatest."""
+    """Draw the costs of one method over its index, with a band from least to greatest."""
     across = part.index.to_numpy(dtype=float)
     heights, low, high = part.to_numpy(dtype=float).T
     place, sign = marks(number)
@@ -176,7 +176,7 @@ def _draw(axes: "Axes", part: "pd.DataFrame", number: int, numeric: bool, scale:
 
 
 def _above(axes: "Axes", inches: float) -> "Transform":
-    """Return a transform to places above the axes, whose heights are 1."""
+    """Return a transform that puts points of height 1 some inches above the axes."""
     from matplotlib.transforms import ScaledTranslation
 
     return axes.get_xaxis_transform() + ScaledTranslation(0, inches, axes.figure.dpi_scale_trans)
@@ -200,12 +200,12 @@ def _number_axis(axes: "Axes", values: list[float]) -> None:
         room = all(after >= before * (high / low) ** NEAR for before, after in pairwise(values))
         label_axis(axes.xaxis, values if room else ticks(low, high))
         axes.set_xlim(low / (high / low) ** EDGE, high * (high / low) ** EDGE)
-    elif high > low:  # also where nothing but crosses stands
+    elif high > low:  # also if there are only crosses
         axes.set_xlim(low - EDGE * (high - low), high + EDGE * (high - low))
 
 
 def _name_axis(axes: "Axes", names: Sequence[str], room: float, scale: float) -> None:
-    """Put names below the axis, aslant where words are wider than their place."""
+    """Put names below the axis, aslant if a word is wider than its place."""
     aslant = max(inches_of(word, 7 * scale) for name in names for word in name.split() or [""]) > 0.95 * room
     lines = [fitted(name, 1.2 * scale if aslant else 0.95 * room, 7 * scale) for name in names]
     texts = [plain("\n".join(each)) for each in lines]

@@ -1,4 +1,4 @@
-"""Texts of any length in figures: broken into lines that fit, and legends of as many columns as there is room for."""
+"""Texts of any length in figures: broken into lines that fit, and legends with as many columns as fit."""
 
 import warnings
 from bisect import bisect_right
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 LINES = 4
 """The most lines of a name."""
 KEY = 0.55
-"""Inches that a legend's line, its mark and the gaps around them take, at the size of a column."""
+"""Inches that a legend's line, its marker and the gaps around them take in print."""
 WIDE = 5.0
-"""Inches from which on a legend has two columns, however long its names are."""
+"""Inches above which a legend has room for two columns, however long its names are."""
 
 
 def inches_of(text: str, points: float) -> float:
-    """Return how wide a line of text is drawn."""
+    """Return the width of a line of text in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of signs that no font has; they are drawn as boxes
+        warnings.simplefilter("ignore")  # about characters that no font has, drawn as boxes
         width: float = text_to_path.get_text_width_height_descent(text, FontProperties(size=points), False)[0]
     return width / 72
 
 
 def fitted(text: str, inches: float, points: float, most: int = LINES) -> list[str]:
-    """Break a text into lines that fit; of one that needs too many, the start and the end are kept.
+    """Return a text broken into lines that fit; if there are too many, the start and the end are kept.
 
     Examples
     --------
@@ -60,24 +60,24 @@ def fitted(text: str, inches: float, points: float, most: int = LINES) -> list[s
 
 
 def _most(text: str, inches: float, points: float, more: str = "") -> int:
-    """Return how many letters of a text fit into a line, one at least."""
+    """Return how many letters of a text fit into a line, at least one."""
     numbers = range(1, len(text) + 1)
     return max(1, bisect_right(numbers, inches, key=lambda number: inches_of(more + text[:number], points)))
 
 
 def room_below(inches: float, scale: float) -> float:
-    """Return the inches that a name has in a legend below a figure of some width."""
+    """Return the inches for a name in a legend below a figure `inches` wide."""
     return inches / (2 if inches > WIDE * scale else 1) - KEY * scale
 
 
 def room_inside(axes: "Axes", scale: float) -> float:
-    """Return the inches that a name has in a legend inside axes."""
+    """Return the inches for a name in a legend inside axes."""
     width: float = axes.get_window_extent().width / axes.figure.dpi
     return width - KEY * scale
 
 
 class Legend(NamedTuple):
-    """Names as they stand in a legend, its columns, and how high it is in inches."""
+    """A legend: names broken into lines, the number of columns, and the height in inches."""
 
     names: list[str]
     columns: int
@@ -85,7 +85,7 @@ class Legend(NamedTuple):
 
 
 def legend_of(names: Sequence[str], inches: float, scale: float) -> Legend:
-    r"""Return a legend below a figure of some width, drawn so much larger than in print.
+    r"""Return the legend for names below a figure `inches` wide, drawn `scale` times as large as in print.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def legend_of(names: Sequence[str], inches: float, scale: float) -> Legend:
 
 
 def legend_inside(axes: "Axes", scale: float) -> None:
-    """Put a legend into axes that are not ours, no wider than these."""
+    """Put a legend into the user's axes, no wider than these."""
     handles, labels = axes.get_legend_handles_labels()
     names = ["\n".join(fitted(label, room_inside(axes, scale), 6 * scale)) for label in labels]
     axes.legend(handles, names, fontsize="small")

@@ -1,8 +1,8 @@
-"""Base of all problems: n local functions f_i, vectorised over nodes, and their constants.
+"""Base class of all problems: n local functions f_i, vectorised over nodes, and their constants.
 
-A problem is a pytree: its arrays are leaves, so it can be moved to a device, cast, or passed to a compiled loop without
-baking the data into the program. The ``*_rows`` functions are JAX-traceable, act on arrays of shape (nodes, dim), and
-keep rows apart: row i depends on row i alone.
+A problem is a pytree whose leaves are its arrays, so it can be moved to a device, cast, or passed to a compiled loop
+without baking the data into the program. The ``*_rows`` functions are JAX-traceable and act on arrays of shape
+(nodes, dim); row i of the result depends on row i alone.
 """
 
 import warnings
@@ -27,11 +27,11 @@ from .weighting import weighting_text
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 HessianProduct = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]  # v -> H v; the diagonal of H if cheap
 INEXACT = 1e-8
-"""The relative error of x* beyond which a warning is given."""
+"""The relative error of x* above which a warning is given."""
 ROUGH = 1e-12
-"""The relative error of x* below which it is as good as float64 gives."""
+"""The relative error of x* below which it counts as exact to float64."""
 AT_ONCE = 2**26
-"""The most numbers that Hessians of all nodes, or some of their columns, are held in."""
+"""The most entries of all nodes' Hessians, or of a batch of their columns, in memory at once."""
 
 
 class Problem(ABC):
@@ -60,9 +60,9 @@ class Problem(ABC):
     L: float
     mu_nodes: np.ndarray
     L_nodes: np.ndarray
-    _program: Program | None = None  # of a copy made by JAX, whose code cannot change any more
-    _solution: tuple[Minimum, Program] | None = None  # and the `user_code` that it belongs to
-    _origin: "Problem | None" = None  # of a problem `as_it_is`
+    _program: Program | None = None  # set in copies whose user code is frozen, such as those made by JAX
+    _solution: tuple[Minimum, Program] | None = None  # with the `user_code` that it belongs to
+    _origin: "Problem | None" = None  # the problem of which `as_it_is` made this copy
 
     def __init_subclass__(cls) -> None:
         """Register the class as a pytree whose leaves are its arrays."""
@@ -83,9 +83,9 @@ class Problem(ABC):
         return self
 
     def user_code(self) -> Program:
-        """Return the program of a user's own code in this problem, as it is now; an empty one if there is none.
+        """Return the current program of the user's code in this problem; an empty one if there is none.
 
-        JAX caches programs, and a sweep keeps results; both must notice when a value that the code reads has changed.
+        JAX caches programs and sweeps cache results; the program shows whether a value that the code reads has changed.
         """
         if self._program is not None or type(self).__module__.partition(".")[0] == "adom":
             return self._program or Program()
@@ -112,9 +112,9 @@ class Problem(ABC):
         self.mu, self.L = float(mu_nodes.min()), float(L_nodes.max())
 
     def block(self, first: int, end: int) -> Self:
-        """Return the problem of the nodes from `first` up to `end` alone, with the mu and L of all nodes.
+        """Return the problem of nodes first, ..., end - 1 alone, with the mu and L of all nodes.
 
-        Every array of a problem has a leading axis of nodes, or its own method `block`.
+        Every array of a problem must have a leading axis of nodes, or its own method `block`.
         """
 
         def part(value: Any) -> Any:
@@ -145,7 +145,7 @@ class Problem(ABC):
         """Return the Hessian of f_i at x_i times v_i for every row."""
 
     def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
-        """Return a compiled kernel of the oracle `auto`; None where `newton_steps` has to do."""
+        """Return a compiled kernel of the oracle `auto`; None if `newton_steps` has to compute in JAX."""
         return None
 
     def hessian_rows(self, x: Array) -> Array:
@@ -158,12 +158,12 @@ class Problem(ABC):
         return jnp.moveaxis(columns, 0, -1)
 
     def own_hessians(self, x: np.ndarray) -> np.ndarray:
-        """Return the same on the host, in float64."""
+        """Return the Hessian of f_i at x_i for every row, on the host in float64."""
         with double_precision():
             return np.asarray(_hessian_rows(self, x))
 
     def _columns_at_once(self) -> int:
-        """Return how many columns of the Hessians to compute together: each takes as much memory as the data."""
+        """Return how many columns of the Hessians to compute at once; each needs as much memory as the data."""
         data = self.nodes * self.dim + sum(np.size(leaf) for leaf in jax.tree.leaves(self))
         return min(self.dim, max(1, AT_ONCE // data))
 
@@ -178,7 +178,7 @@ class Problem(ABC):
             return np.asarray(_mean_hessian(self, x))
 
     def mean_hessian_product(self, x: np.ndarray) -> HessianProduct:
-        """Return the function v -> H v for the mean H of the Hessians at x, and the diagonal of H where it is cheap."""
+        """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H if it is cheap."""
 
         def product(v: np.ndarray) -> np.ndarray:
             with jax.enable_x64(True):
@@ -187,21 +187,20 @@ class Problem(ABC):
         return product, None
 
     def holds_hessian(self) -> bool:
-        """Return whether the mean Hessian is small enough to be held."""
+        """Return whether the mean Hessian is small enough to hold in memory."""
         return self.dim <= DENSE
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw an error of the mean gradient, in ulps, from the rounding of stored sums."""
+        """Return a random error of the mean gradient due to rounding of stored sums, in ulps."""
         return 0.0
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
-        """Solve grad f_i(x_i) = z_i for every row by Newton's method started at x, as exactly as the precision gives.
+        """Solve grad f_i(x_i) = z_i for every row by Newton's method started at x, to the precision of the dtype.
 
-        Where the Hessians of all nodes have more than 2^26 numbers, Newton's systems are solved by conjugate
-        gradients: as exactly only if the f_i are not too ill conditioned.
+        If the Hessians of all nodes have more than 2^26 entries, conjugate gradients solve the Newton systems. This is
+        as accurate only if the f_i are not too ill conditioned.
 
-        Returns the solution and the number of gradients that each row took (a Newton direction counts as
-        one more).
+        Return the solution and the number of gradients that each row took, where a Newton direction counts as one.
         """
         return newton(
             lambda y: self.gradient_rows(y) - z,
@@ -214,34 +213,34 @@ class Problem(ABC):
 
     @property
     def closed_form(self) -> bool:
-        """Whether `exact_dual_gradient_rows` has a formula, which costs no more than a gradient."""
+        """Whether `exact_dual_gradient_rows` uses a formula that costs no more than a gradient."""
         return False
 
     def objective(self, x: Array) -> float:
-        """Return the sum of the f_i, at one common x of shape (dim,) or at one row per node."""
+        """Return the sum of the f_i, at one common x of shape (dim,) or with one row per node."""
         with jax.enable_x64(True):
             rows = jnp.broadcast_to(jnp.asarray(x, dtype=float), (self.nodes, self.dim))
             return float(self.value_rows(rows).sum())
 
     def solution(self) -> np.ndarray:
-        """Return x*, the minimiser of the sum of the f_i, as exactly as float64 gives it; computed once.
+        """Return x*, the minimiser of the sum of the f_i, as accurately as float64 allows; it is computed once.
 
-        `solution_error` says how exactly that is. Where less than about eight digits are certain, a warning says so.
+        `solution_error` estimates its error. If fewer than about eight digits are certain, a warning is given.
         """
         return self._minimum().x
 
     @property
     def solution_error(self) -> float:
-        """An estimate of the distance from `solution` to the true minimiser, on the large side.
+        """A cautious estimate of the distance from `solution` to the true minimiser.
 
-        A few roundings for a well conditioned sum of the f_i; about 1e-16 kappa times the length of x*, or less, for an
-        ill conditioned one. An error in a result's history, which is measured against `solution`, means nothing below
+        It is a few roundings if the sum of the f_i is well conditioned, otherwise up to about 1e-16 kappa times the
+        length of x*. The errors in a result's history are measured against `solution`, so they mean nothing below
         ``nodes * solution_error**2``.
         """
         return self._minimum().error
 
     def warn_of_tol(self, tol: float) -> None:
-        """Warn of a tolerance below the accuracy of x*, unless that is rounding alone."""
+        """Warn if a tolerance is below the accuracy of x*, unless x* is exact to float64."""
         x, error = self._minimum()
         floor = self.nodes * error**2
         if tol < floor and error > ROUGH * float(np.linalg.norm(x)):
@@ -259,7 +258,7 @@ class Problem(ABC):
         return self._solution[0]
 
     def as_it_is(self) -> Self:
-        """Return the problem with a user's code in it as it is now, which is not read again."""
+        """Return the problem with its user code frozen, so that the code is not traced again to detect changes."""
         code = self.user_code()
         if code in (Program(), self._program):
             return self
@@ -275,7 +274,7 @@ class Problem(ABC):
         return known
 
     def on_device(self) -> Self:
-        """Return the problem with its arrays where its means are computed again and again."""
+        """Return the problem with its arrays on the device that computes its means (unchanged if `on_host`)."""
         if self.on_host:
             return self
         with jax.enable_x64(True):
@@ -290,7 +289,7 @@ class Problem(ABC):
         with jax.enable_x64(True):
             move = float(np.linalg.norm(np.asarray(self.gradient_rows(zero)), axis=-1).mean()) / self.L
         if known.error <= INEXACT * max(length, move):
-            return  # x* is 0, or as good as 0 next to a single step
+            return  # x* is 0, or negligible beside a single step
         warnings.warn(
             f"x* of {self!r} is known to about {known.error:.1g} only, beside a length of {length:.3g}, so errors "
             f"below {self.nodes * known.error**2:.1g} mean nothing: float64 gives no more at this condition number; "
@@ -299,22 +298,22 @@ class Problem(ABC):
         )
 
     def weighting(self) -> dict[str, Any] | None:
-        """Return how many samples the nodes have and how they are weighted; None for a problem without samples."""
+        """Return the nodes' numbers of samples and how these are weighted; None for a problem without samples."""
         return None
 
     def trouble(self) -> BaseException | None:
-        """Return the error that reading samples from a disk has met, which a compiled program cannot hand on."""
+        """Return the error met while reading samples from disk, if any; a compiled program cannot raise it."""
         return None
 
     def model(self) -> dict[str, Any] | None:
-        """Return what a model of this problem is, all but its coefficients; None for a problem that is no model."""
+        """Return a description of the fitted model, without its coefficients; None if the problem is not a model."""
         return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
 
     def _facts(self) -> dict[str, Any]:
-        """Return the rows of the notebook card; none of them is expensive."""
+        """Return the rows of the notebook card, all cheap to compute."""
         facts = {"nodes": self.nodes, "dim": self.dim, "mu": self.mu, "L": self.L, "kappa": self.kappa}
         return facts | ({"weights": words} if (words := weighting_text(self.weighting())) else {})
 
@@ -323,13 +322,13 @@ class Problem(ABC):
 
 
 def as_they_are(problems: Sequence[Problem]) -> list[Problem]:
-    """Return each problem as it is now; one that occurs several times is one object still."""
+    """Apply `as_it_is` to each problem; repeated problems stay one object."""
     known = {id(problem): problem.as_it_is() for problem in {id(problem): problem for problem in problems}.values()}
     return [known[id(problem)] for problem in problems]
 
 
 def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:
-    """Return the solution of each; a problem that occurs several times is solved once."""
+    """Return the solution of each problem; repeated problems are solved once."""
     known = {id(problem): problem.solution() for problem in {id(problem): problem for problem in problems}.values()}
     return [known[id(problem)] for problem in problems]
 
@@ -355,7 +354,7 @@ def _mean_hessian_product(problem: Problem, x: Array, v: Array) -> Array:
 
 @jax.jit
 def _mean_hessian(problem: Problem, x: Array) -> Array:
-    """Some columns at a time: those of all nodes might not fit at once."""
+    """Return the mean Hessian, computed a few columns at a time because all might not fit in memory."""
     columns = jnp.eye(problem.dim, dtype=x.dtype)
     some = problem._columns_at_once()
     return jax.lax.map(lambda e: _mean_hessian_product(problem, x, e), columns, batch_size=some)

@@ -1,4 +1,4 @@
-"""Checks of the numbers that problems are made of: real, finite, not too large, and small enough together to fit."""
+"""Checks of a problem's numbers: real, finite, not too large, and few enough to fit in memory."""
 
 import os
 import sys
@@ -11,19 +11,19 @@ import numpy as np
 from ..errors import InputError, InputTypeError, shown
 
 LARGEST = 1e75
-"""The largest number in data: L holds its square, and methods multiply two of those."""
+"""The largest number in data: L contains its square, and methods multiply two such squares."""
 EXTREME = 1e150
-"""The largest mu and L; the smallest are 1 over this."""
+"""The largest mu and L; the smallest are 1 / EXTREME."""
 LARGEST_DIM = 2**31 - 1
 """The most nodes, coordinates or classes."""
 VECTORS = 16
-"""About how many numbers a run holds for each node and feature."""
+"""The approximate count of numbers that a run stores per node and feature."""
 REAL = "fiub"
-"""The kinds of NumPy types that are real numbers."""
+"""The kinds of NumPy dtypes that are real numbers."""
 
 
 def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
-    """Return finite float64 numbers; refuse anything but real numbers, without guessing at a conversion.
+    """Return finite float64 numbers; refuse anything but real numbers instead of guessing a conversion.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
 
 
 def is_sparse(values: Any) -> bool:
-    """Return whether it is a matrix of scipy.sparse, which only a process that has loaded that can hold."""
+    """Return whether `values` is a scipy.sparse matrix, without importing SciPy."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(values))
 
@@ -75,7 +75,7 @@ def check_numbers(name: str, values: np.ndarray, largest: float = LARGEST) -> No
 
 
 def flaw(values: np.ndarray, largest: float = LARGEST) -> tuple[tuple[int, ...], str] | None:
-    """Return the index of the first unusable number and what is wrong with it; None if there is none."""
+    """Return the index of the first invalid number and the reason; None if there is none."""
     if not values.size:
         return None
     if np.isfinite(values).all() and max(float(values.max()), -float(values.min())) <= largest:
@@ -90,7 +90,7 @@ def flaw(values: np.ndarray, largest: float = LARGEST) -> tuple[tuple[int, ...],
 
 
 def as_number(name: str, value: Any, example: float) -> float:
-    """Return a real number as a float; a whole number too large for that becomes infinity."""
+    """Return a real number as a float; whole numbers too large for a float become infinite."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputTypeError(f"{name} must be a number, got {shown(value)}; e.g. {name}={example:g}")
     try:
@@ -100,9 +100,9 @@ def as_number(name: str, value: Any, example: float) -> float:
 
 
 def check_room(nodes: int, dim: int, of: Any = None) -> None:
-    """Refuse a problem whose run would not fit into this machine's memory.
+    """Refuse a problem whose run would not fit into memory.
 
-    `of` is the source of the features for the message: a name, or the matrix of features.
+    `of` describes the features in the message: a name, or the matrix itself.
     """
     need = VECTORS * 8 * nodes * dim
     if need <= memory():
@@ -115,16 +115,16 @@ def check_room(nodes: int, dim: int, of: Any = None) -> None:
 
 
 def check_memory(what: str, need: float, remedy: str) -> None:
-    """Refuse more bytes than this machine has."""
+    """Refuse more bytes than this process may use."""
     have = memory()
     if need > have:
         raise InputError(f"{what} {need / 1e9:.3g} GB, and this machine has {have / 1e9:.3g} GB; {remedy}")
 
 
 def memory() -> float:
-    """Return how many bytes of memory this process may have at most, infinity if unknown."""
+    """Return the most bytes of memory that this process may use, infinity if unknown."""
     limits = [np.inf]
-    with suppress(AttributeError, OSError, ValueError):  # not on every system
+    with suppress(AttributeError, OSError, ValueError):  # not available on every system
         limits.append(float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES")))
     with suppress(OSError, ValueError):  # a container's own limit; "max" means none
         limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))

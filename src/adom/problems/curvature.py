@@ -1,4 +1,4 @@
-"""The largest curvature of linear models on samples, in NumPy and SciPy alone."""
+"""The largest curvature of linear models on samples, computed with NumPy and SciPy only."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def dense(matrix: Any) -> np.ndarray:
-    """Return a dense array, whether it is sparse or not."""
+    """Return a dense or sparse matrix as a dense array."""
     return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def scaled_rows(matrix: Any, factors: np.ndarray) -> Any:
-    """Return a matrix, dense or sparse, with every row times a factor."""
+    """Return a dense or sparse matrix with each row multiplied by a factor."""
     return matrix.multiply(factors[:, None]).tocsr() if is_sparse(matrix) else matrix * factors[:, None]
 
 
@@ -47,7 +47,7 @@ def _node_curvature(block: Any) -> float:
     if is_sparse(block):
         if block.nnz == 0:
             return 0.0
-        if dim > block.nnz:  # features that do not occur would cost time and memory
+        if dim > block.nnz:  # drop features that do not occur: they cost time and memory
             occurring, columns = np.unique(block.indices, return_inverse=True)
             dim = occurring.size
             block = type(block)((block.data, columns, block.indptr), shape=(m, dim))
@@ -58,10 +58,10 @@ def _node_curvature(block: Any) -> float:
 
 
 def _largest_eigenvalue(gram: "sp.csr_array") -> float:
-    """Return the largest eigenvalue of a sparse A'A; where the iteration does not settle, a bound of it."""
+    """Return the largest eigenvalue of a sparse A'A, or an upper bound if the iteration does not converge."""
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    bound = float(abs(gram).sum(axis=1).max())  # no eigenvalue exceeds the largest sum of a row
+    bound = float(abs(gram).sum(axis=1).max())  # no eigenvalue exceeds the largest absolute row sum
     if not 0 < bound < np.inf:
         return bound
     start = np.random.default_rng(0).standard_normal(gram.shape[0])

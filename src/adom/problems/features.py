@@ -1,7 +1,7 @@
-"""Labelled samples spread over nodes, in two layouts with one interface: dense and sparse.
+"""Labelled samples of all nodes, in a dense and a sparse layout with the same interface.
 
-Rows are stored multiplied by their label, so that `margins` are b_ij a_ij'x_i. Only the functions here know the shape
-of a per-sample array.
+Rows are stored multiplied by their label, so `margins` are b_ij a_ij'x_i. Only this module knows the shape of a
+per-sample array.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
 
 Array = Any
 LARGE = 2**24
-"""Numbers of data beyond which a GPU's memory bandwidth, not the start of its kernels, takes the time."""
+"""Above this data size, in numbers, memory bandwidth limits a GPU, not the launch of kernels."""
 FULL = 0.1
-"""The share of non-zeros beyond which products of sparse matrices are slower than those of dense ones."""
+"""Above this share of non-zeros, products of sparse matrices are slower than those of dense ones."""
 
 
 class DenseFeatures(NamedTuple):
-    """Samples as one (nodes, m, dim) array; nodes with fewer than m samples are filled up with zero rows."""
+    """Samples as one (nodes, m, dim) array; nodes with fewer than m samples are padded with zero rows."""
 
     signed: Array
-    weights: Array  # (nodes, m): of the samples, 0 for filling
+    weights: Array  # (nodes, m): of the samples, 0 for padding
 
     def described(self) -> str:
-        """Return how many samples there are, in words."""
+        """Return the number of samples as text."""
         return f"{_counted(self.weighed()[0])}, dense"
 
     def weighed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return each node's number of samples with a weight, and the sum of their weights."""
+        """Return each node's number of samples with non-zero weight, and the sum of their weights."""
         weights = np.asarray(self.weights)
         return np.count_nonzero(weights, axis=1), weights.sum(axis=1)
 
     def margins(self, x: Array) -> Array:
         """Return b_ij a_ij'x_i, shape (nodes, m)."""
-        return jnp.einsum("nd,nmd->nm", x, self.signed)  # in this order a batch of x stays in place
+        return jnp.einsum("nd,nmd->nm", x, self.signed)  # in this order, a batch of x needs no transposition
 
     def mean(self, per_sample: Array) -> Array:
-        """Return the mean over each node's samples, shape (nodes,)."""
+        """Return the weighted sum of `per_sample` over each node's samples, shape (nodes,)."""
         return (self.weights * per_sample).sum(axis=-1)
 
     def weighted_mean(self, per_sample: Array) -> Array:
-        """Return the mean over each node's samples of per_sample * b_ij a_ij, shape (nodes, dim)."""
+        """Return the weighted sum of per_sample * b_ij a_ij over each node's samples, shape (nodes, dim)."""
         return jnp.einsum("nm,nmd->nd", self.weights * per_sample, self.signed)
 
     def logistic_gradient(self, x: Array) -> Array:
-        """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
+        """Return the gradient of the weighted sum of log(1 + exp(-margin)), shape (nodes, dim)."""
         if x.dtype == self.signed.dtype and native.usable():
             return native.logistic_dense(self.for_kernel(), x)
         if x.dtype == self.signed.dtype and native.usable("gpu") and self.signed.shape[-1] <= native.GPU_COLUMNS:
@@ -62,11 +62,11 @@ class DenseFeatures(NamedTuple):
         return _pure_gradient(self, x)
 
     def for_kernel(self) -> tuple[Array, ...]:
-        """Return what kernels take of the samples."""
+        """Return the sample arrays that kernels take."""
         return self.signed, self.weights
 
     def gram(self, per_sample: Array) -> Array:
-        """Return the mean over each node's samples of per_sample * a_ij a_ij', (nodes, dim, dim)."""
+        """Return the weighted sum of per_sample * a_ij a_ij' over each node's samples, (nodes, dim, dim)."""
         scaled = self.signed * (self.weights * per_sample)[..., None]
         return jnp.einsum("nmd,nme->nde", scaled, self.signed)
 
@@ -84,7 +84,7 @@ def _counted(counts: np.ndarray) -> str:
 
 @jax.custom_batching.custom_vmap
 def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
-    """Return the logistic gradient, by a kernel where there is much data, or so little that starting takes the time."""
+    """Return the logistic gradient, by a kernel if there is much data or so little that launches dominate."""
     n, m, d = signed.shape
     few = n <= native.GPU_FEW_NODES and d <= native.GPU_FEW_COLUMNS and m * d <= native.GPU_WHOLE
     if few or signed.size >= LARGE:
@@ -94,10 +94,10 @@ def _gpu_gradient(signed: Array, weights: Array, x: Array) -> Array:
 
 @_gpu_gradient.def_vmap
 def _gpu_gradients(axis_size: int, batched: list[bool], signed: Array, weights: Array, x: Array) -> tuple[Array, bool]:
-    """Return the gradients for a batch of x: products of matrices, with the slopes in between."""
+    """Return the gradients for a batch of x, by matrix products with the slopes in between."""
     fits = axis_size >= native.GPU_MANY and x.shape[-1] <= native.GPU_FEW_COLUMNS
     if fits and x.dtype == np.float64 and not any(batched[:2]):
-        many = native.logistic_many(signed, weights, jnp.moveaxis(x, 0, 1))  # a batch is held this way round there
+        many = native.logistic_many(signed, weights, jnp.moveaxis(x, 0, 1))  # the kernel expects the batch axis second
         return jnp.moveaxis(many, 1, 0), True
     axes = [0 if varies else None for varies in batched]
     gradient = jax.vmap(_pure_gradient, in_axes=(DenseFeatures(*axes[:2]), axes[2]), axis_size=axis_size)
@@ -105,19 +105,19 @@ def _gpu_gradients(axis_size: int, batched: list[bool], signed: Array, weights: 
 
 
 class SparseFeatures(NamedTuple):
-    """The non-zeros of all samples in one list, ordered by sample; `start` and `node_start` are those of CSR format."""
+    """The non-zeros of all samples in one list, ordered by sample; `start` and `node_start` are CSR offsets."""
 
     value: Array  # per non-zero: b_ij a_ij at one feature
-    sample: Array  # per non-zero: which sample, over all nodes
-    feature: Array  # per non-zero: which feature
-    start: Array  # per sample, and one more: its first non-zero
-    node: Array  # per sample: which node
-    node_start: Array  # per node, and one more: its first sample
+    sample: Array  # per non-zero: its sample, numbered over all nodes
+    feature: Array  # per non-zero: its feature
+    start: Array  # per sample, plus the end: its first non-zero
+    node: Array  # per sample: its node
+    node_start: Array  # per node, plus the end: its first sample
     weights: Array  # per sample
-    shape: Array  # an empty array of shape (nodes, dim), which only carries these two sizes
+    shape: Array  # an empty array of shape (nodes, dim, 0), which stores these sizes
 
     def block(self, first: int, end: int) -> "SparseFeatures":
-        """Return the samples of some nodes alone."""
+        """Return the samples of nodes first, ..., end - 1."""
         low, high = int(self.node_start[first]), int(self.node_start[end])
         start, stop = int(self.start[low]), int(self.start[high])
         return SparseFeatures(
@@ -132,11 +132,11 @@ class SparseFeatures(NamedTuple):
         )
 
     def described(self) -> str:
-        """Return how many samples there are, in words."""
+        """Return the number of samples as text."""
         return f"{_counted(self.weighed()[0])}, sparse ({self.value.shape[0]:,} numbers)"
 
     def weighed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return each node's number of samples with a weight, and the sum of their weights."""
+        """Return each node's number of samples with non-zero weight, and the sum of their weights."""
         weights, starts = np.asarray(self.weights), np.asarray(self.node_start)[:-1]
         return np.add.reduceat(weights != 0, starts, dtype=np.int64), np.add.reduceat(weights, starts)
 
@@ -146,23 +146,23 @@ class SparseFeatures(NamedTuple):
         return jax.ops.segment_sum(terms, self.sample, self.node.shape[0], indices_are_sorted=True)
 
     def mean(self, per_sample: Array) -> Array:
-        """Return the mean over each node's samples, shape (nodes,)."""
+        """Return the weighted sum of `per_sample` over each node's samples, shape (nodes,)."""
         return jax.ops.segment_sum(self.weights * per_sample, self.node, self.shape.shape[0], indices_are_sorted=True)
 
     def weighted_mean(self, per_sample: Array) -> Array:
-        """Return the mean over each node's samples of per_sample * b_ij a_ij, shape (nodes, dim)."""
+        """Return the weighted sum of per_sample * b_ij a_ij over each node's samples, shape (nodes, dim)."""
         terms = self.value * (self.weights * per_sample)[self.sample]
         out = jnp.zeros(self.shape.shape[:2], dtype=terms.dtype)
         return out.at[self.node[self.sample], self.feature].add(terms)
 
     def logistic_gradient(self, x: Array) -> Array:
-        """Return the gradient of the mean of log(1 + exp(-margin)), shape (nodes, dim)."""
+        """Return the gradient of the weighted sum of log(1 + exp(-margin)), shape (nodes, dim)."""
         if native.usable() and x.dtype == self.value.dtype:
             return native.logistic_sparse(self.for_kernel(), x)
         return _pure_gradient(self, x)
 
     def for_kernel(self) -> tuple[Array, ...]:
-        """Return what kernels take of the samples."""
+        """Return the sample arrays that kernels take."""
         return self.value, self.feature, self.start, self.node_start, self.weights
 
     def samples(self) -> "Samples":
@@ -176,18 +176,18 @@ class SparseFeatures(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """The samples of all nodes as one NumPy or SciPy matrix; their weights are those in the mean over the nodes."""
+    """The samples of all nodes as one NumPy or SciPy matrix; weights are divided by the number of nodes."""
 
     matrix: Any  # (samples, dim): b_ij a_ij
     weights: np.ndarray
 
     def margins(self, x: np.ndarray) -> np.ndarray:
-        """Return b_ij a_ij'x for one x, or for each column of one."""
+        """Return b_ij a_ij'x for one vector x, or for each column of a matrix x."""
         margins: np.ndarray = self.matrix @ x
         return margins
 
     def sums(self, per_sample: np.ndarray) -> np.ndarray:
-        """Return the weighted sum of per_sample * b_ij a_ij, or one for each column of per_sample: columns again."""
+        """Return the weighted sum of per_sample * b_ij a_ij, one column for each column of per_sample."""
         weighted = self.weights * per_sample if per_sample.ndim == 1 else self.weights[:, None] * per_sample
         sums: np.ndarray = self.matrix.T @ weighted
         return sums
@@ -211,7 +211,7 @@ class Samples(NamedTuple):
         for start in range(0, samples, some):
             rows = dense(self.matrix[start : start + some])
             scales = weighted[start : start + some, None]
-            if (scales >= 0).all():  # the product of a matrix with its own transpose takes half the time
+            if (scales >= 0).all():  # a product of a matrix with its own transpose takes half the time
                 half = rows * np.sqrt(scales)
                 total += half.T @ half
             else:
@@ -233,7 +233,7 @@ def lay_out(
 ) -> DenseFeatures | SparseFeatures:
     """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i, each multiplied by its sign.
 
-    Dense nodes are filled up to `longest` rows, by default those of the largest node.
+    Dense nodes are padded to `longest` rows; by default, to the size of the largest node.
     """
     signs = np.ones(features.shape[0]) if signs is None else signs
     if is_sparse(features):
@@ -244,7 +244,7 @@ def lay_out(
         8 * nodes * m * dim,
         "deal the samples out more evenly, or give them as scipy.sparse arrays",
     )
-    real = np.arange(m) < counts[:, None]  # all other rows are filling
+    real = np.arange(m) < counts[:, None]  # all other rows are padding
     signed, padded = arrays.zeros((nodes, m, dim)), np.zeros((nodes, m))
     if real.all():
         np.multiply(features, signs[:, None], out=signed.reshape(nodes * m, dim))

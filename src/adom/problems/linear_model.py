@@ -19,8 +19,8 @@ from .weighting import penalty_of, weighting
 class LinearModel(Problem):
     """f_i(x) = sum_j w_ij loss(a_ij'x) - t_i'x + r |x|^2 / 2.
 
-    A subclass gives the derivatives of the loss as functions of the margins, for arrays of JAX (one row a node) and of
-    NumPy (the samples of all nodes together) alike.
+    A subclass defines the derivatives of the loss as functions of the margins, both for JAX arrays (one row per node)
+    and for NumPy arrays (the samples of all nodes together).
     """
 
     on_host = True
@@ -30,7 +30,7 @@ class LinearModel(Problem):
     """Name of the model: "logistic", "softmax" or "ridge"."""
     features: DenseFeatures | SparseFeatures
     l2: float
-    labels: tuple[Any, ...] | None = None  # the classes, where they are known; not part of the pytree
+    labels: tuple[Any, ...] | None = None  # the classes, if known; not part of the pytree
 
     def _build(
         self,
@@ -42,7 +42,7 @@ class LinearModel(Problem):
         signs: np.ndarray | None = None,
         longest: int | None = None,
     ) -> np.ndarray:
-        """Set everything but the linear term; return the L_i without r. A feature has `outputs` coordinates of x."""
+        """Set everything but the linear term; return the L_i - r. Each feature has `outputs` coordinates in x."""
         longest = check_longest(longest, data.counts)
         self.nodes, self.dim = int(data.counts.size), outputs * int(data.features.shape[1])
         check_room(self.nodes, self.dim, data.features)
@@ -56,7 +56,7 @@ class LinearModel(Problem):
         self._set_constants(np.full(self.nodes, l2), l2 + curvature)
 
     def _linear(self) -> Array:
-        """Return the t_i, one row a node."""
+        """Return the t_i, one row per node."""
         return np.zeros((1, 1))
 
     @abstractmethod
@@ -68,7 +68,7 @@ class LinearModel(Problem):
         """Return the second derivative of the loss for every sample."""
 
     def _curvature_product(self, margins: Array) -> Callable[[Array], Array]:
-        """Return how the slopes change along a direction, as a function of the margins of that direction."""
+        """Return a function from the margins of a direction to the derivative of the slopes along it."""
         curvatures = self._curvatures(margins)
         return lambda along: curvatures * along
 
@@ -80,11 +80,11 @@ class LinearModel(Problem):
         return self.features.weighted_mean(per_sample)
 
     def weighting(self) -> dict[str, Any]:
-        """Return how many samples the nodes have and how they are weighted."""
+        """Return the nodes' numbers of samples and how these are weighted."""
         return weighting(*self.features.weighed())
 
     def model(self) -> dict[str, Any] | None:
-        """Return what a model of this problem is, all but its coefficients."""
+        """Return a description of the fitted model, without its coefficients."""
         if self.labels is None:
             return None
         counts, totals = self.features.weighed()
@@ -112,7 +112,7 @@ class LinearModel(Problem):
         return self.features.gram(self._curvatures(self._margins(x))) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
     def own_hessians(self, x: np.ndarray) -> np.ndarray:
-        """Return the same on the host; dense features need no compiled program."""
+        """Return the Hessians on the host; dense features need no compiled program."""
         if isinstance(self.features, SparseFeatures):
             return super().own_hessians(x)
         signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features)
@@ -120,11 +120,11 @@ class LinearModel(Problem):
         return np.asarray((signed * bends[..., None]).swapaxes(1, 2) @ signed + self.l2 * np.eye(self.dim))
 
     def _columns(self, x: np.ndarray) -> np.ndarray:
-        """Return one common x as the samples of all nodes multiply it."""
+        """Return one common x in the shape by which the sample matrix is multiplied."""
         return x
 
     def _flat(self, sums: np.ndarray) -> np.ndarray:
-        """Return sums over the samples of all nodes as one common x is written."""
+        """Return sums over the samples of all nodes in the shape of x."""
         return sums
 
     def mean_gradient(self, x: np.ndarray) -> np.ndarray:
@@ -152,7 +152,7 @@ class LinearModel(Problem):
 
 
 def check_regulariser(l2: float | None, kappa: float | None) -> None:
-    """Refuse all but exactly one of l2 and kappa, within its range."""
+    """Check that exactly one of l2 and kappa is given and within its range."""
     if (l2 is None) == (kappa is None):
         raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
     if l2 is not None and not 0 < as_number("l2", l2, 1.0) < np.inf:
@@ -162,7 +162,7 @@ def check_regulariser(l2: float | None, kappa: float | None) -> None:
 
 
 def l2_of(C: float, samples: int, count: str = "samples") -> float:
-    """Return the regulariser that scikit-learn's C stands for, where all samples count alike.
+    """Return the regulariser that corresponds to scikit-learn's C if all samples count equally.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def l2_of(C: float, samples: int, count: str = "samples") -> float:
 
 
 def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
-    """Return r: given, or such that (curvature + r) / r = kappa."""
+    """Return the regulariser r: `l2`, or the r with (curvature + r) / r = kappa."""
     check_regulariser(l2, kappa)
     if l2 is not None:
         return float(l2)

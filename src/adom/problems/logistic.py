@@ -1,4 +1,4 @@
-"""l2-regularised logistic regression, the paper's problem (its equation for f_i in section 6)."""
+"""l2-regularised logistic regression: the paper's problem (equation for f_i in section 6)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,12 +34,12 @@ class LogisticRegression(LinearModel):
     labels : array of shape (samples,)
         Any two values; the smaller one becomes -1.
     nodes : int
-        The samples are handed out in order, as evenly as they go.
+        The samples are dealt out in order, as evenly as possible.
     l2, kappa : float
-        Exactly one: the regulariser r itself, or the condition number L / mu that it is chosen to give.
+        Give exactly one: the regulariser r, or the condition number L / mu that r is chosen to give.
     count : str
-        Where nodes have different numbers of samples: "nodes" count alike, as in the formula, which is the paper's; or
-        "samples" do, w_ij = n / N in place of 1 / m_i, and the solution is that of the pooled data.
+        What counts equally if nodes have different numbers of samples. "nodes" uses the formula above, which is the
+        paper's. "samples" weighs losses by n / N instead of 1 / m_i, so the solution is that of the pooled data.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class LogisticRegression(LinearModel):
     static_fields = ()
     steepest = 0.25
     kind = "logistic"
-    curvature: np.ndarray  # (nodes,): L_i - r, which r may be too large to get back from L_i
+    curvature: np.ndarray  # (nodes,): L_i - r, stored because a large r would swamp it in L_i
 
     def __init__(
         self,
@@ -91,24 +91,24 @@ class LogisticRegression(LinearModel):
         weights: Sequence[Any] | None = None,
         count: str = "nodes",
     ) -> Self:
-        """Build from one (features, labels) pair per node; nodes may hold different numbers of samples.
+        """Return the problem of one (features, labels) pair per node; numbers of samples may differ.
 
         Parameters
         ----------
         data : sequence of (features, labels)
         l2, kappa : float
-            Exactly one, as for the class.
+            Give exactly one, as for the class.
         classes : (smaller, larger), optional
-            The two values that labels may have, for nodes that are built apart from the others and may hold one of
-            them only. By default the two that occur.
+            The two label values; by default the two that occur. Give them if these nodes are built without the others
+            and may hold only one of the values.
         longest : int, optional
-            Dense nodes are filled up to so many rows, by default those of the largest node given. With the number of
-            the largest node of all, a node's sums are the same to the bit whichever nodes it is built with.
+            Dense nodes are padded to this many rows; by default, to the size of the largest node given. With the size
+            of the largest of all nodes, a node's sums are the same to the bit whichever nodes it is built with.
         weights : sequence of arrays, optional
-            One array a node: the weights of its samples' losses, in place of 1 / m_i.
+            One array per node: the weights of its samples' losses, instead of 1 / m_i.
         count : str
-            As for the class, where there are no weights. "nodes" by default, since this is the paper's f_i; whatever
-            fits a model to data (`Shards`, `NodeData`, the command line, the estimators) takes "samples".
+            As for the class, if there are no weights. The default "nodes" is the paper's f_i. Code that fits models to
+            data (`Shards`, `NodeData`, the command line, the estimators) uses "samples".
 
         Examples
         --------
@@ -123,11 +123,11 @@ class LogisticRegression(LinearModel):
         return self
 
     def with_l2(self, l2: float) -> Self:
-        """Return the same data, shared and not copied, with another regulariser."""
+        """Return the problem with another regulariser; the data are shared, not copied."""
         return self._regularised(l2, None)
 
     def with_kappa(self, kappa: float) -> Self:
-        """Return the same data, shared and not copied, with the regulariser that gives this condition number.
+        """Return the problem with the regulariser that gives this condition number; the data are shared, not copied.
 
         Examples
         --------
@@ -151,15 +151,15 @@ class LogisticRegression(LinearModel):
         return self.features.mean(losses) + self.l2 / 2 * (x * x).sum(axis=-1)
 
     def gradient_rows(self, x: Array) -> Array:
-        """Return grad f_i(x_i), by a compiled kernel where there is one."""
+        """Return grad f_i(x_i), by a compiled kernel if there is one."""
         return self.features.logistic_gradient(x) + self.l2 * x
 
     def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
-        """Return the compiled kernel of the oracle `auto`, which takes all but the data; None if there is none."""
+        """Return the compiled kernel of the oracle `auto`, with the data bound; None if there is none."""
         return self._kernel(native.logistic_newton, dtype)
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
-        """Solve grad f_i(x_i) = z_i for every row as the base class does, by a compiled kernel where there is one."""
+        """Solve grad f_i(x_i) = z_i for every row as the base class does, by a compiled kernel if there is one."""
         kernel = self._kernel(native.logistic_exact, z.dtype) if self.dim <= DIRECT_DIM else None
         if kernel is None:
             return super().exact_dual_gradient_rows(z, x)
@@ -167,7 +167,7 @@ class LogisticRegression(LinearModel):
         return solution, gradients
 
     def _kernel(self, kernel: Callable[..., Any], dtype: Any) -> Callable[..., Any] | None:
-        """Return a kernel that has been given the data; None where there are no kernels for them."""
+        """Return a kernel with the data bound; None if no kernel can be used."""
         samples = self.features.for_kernel()
         return partial(kernel, samples, self.l2, self.L) if samples[0].dtype == dtype and native.usable() else None
 
@@ -186,7 +186,7 @@ def _sigmoid(margins: Array) -> Array:
 
 
 def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> tuple[np.ndarray, tuple[Any, Any]]:
-    """Map two label values, those given or those that occur, to -1 and +1, the smaller one to -1; return them too."""
+    """Return labels as -1 (smaller value) and +1, and the two values: the given ones or those that occur."""
     labels, samples = data.labels, data.features.shape[0]
     if labels.shape != (samples,):
         raise InputError(
@@ -214,7 +214,7 @@ def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> tuple[n
 
 
 def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:
-    """Return the two label values; refuse others than two numbers in ascending order."""
+    """Return the two label values; refuse anything but two numbers in ascending order."""
     try:
         smaller, larger = classes
         ordered = -np.inf < smaller < larger < np.inf

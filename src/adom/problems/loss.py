@@ -17,19 +17,19 @@ Loss = Callable[[Any, Any], Any]
 
 
 class LossProblem(Problem):
-    """f_i(x) = loss(x, data of node i); gradients and Hessians come from automatic differentiation."""
+    """f_i(x) = loss(x, data of node i), with gradients and Hessians by automatic differentiation."""
 
     array_fields = ("data",)
     static_fields = ("loss", "one_by_one")
     data: Any
     loss: Loss
     one_by_one: bool = False
-    """Whether nodes are computed one after the other: loops over all nodes at once may round differently for another
-    number of nodes."""
-    _original: Program  # of the loss when the problem was made
+    """Whether nodes are computed one after another, because vectorised loops may round differently for another number
+    of nodes."""
+    _original: Program  # the program of the loss when the problem was made
 
     def user_code(self) -> Program:
-        """Return the program of the loss; refuse one that has changed since mu and L were given for it."""
+        """Return the program of the loss; refuse if it has changed since the problem was made."""
         if self._program is not None:
             return self._program
         now = _code(self)
@@ -43,7 +43,7 @@ class LossProblem(Problem):
         return now
 
     def block(self, first: int, end: int) -> Self:
-        """Return the problem of some nodes alone, each computed by itself: the same bits in a block of any size."""
+        """Return the problem of some nodes, computed one by one so that results do not depend on the block's size."""
         block = super().block(first, end)
         block.one_by_one = True
         return block
@@ -67,12 +67,12 @@ class LossProblem(Problem):
             return jax.vmap(function)(x, self.data)
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
-        """Return the directional derivative of the gradient."""
+        """Return the derivative of the gradient at x_i along v_i."""
         return jax.jvp(self.gradient_rows, (x,), (v,))[1]
 
 
 def _code(problem: LossProblem) -> Program:
-    """Return the program of the loss as it is now: its value, its gradient, and their derivatives."""
+    """Return the current program of the loss: value, gradient and their derivatives."""
 
     def at(x: Array, v: Array, node: Any) -> Any:
         return jax.jvp(lambda x: jax.value_and_grad(problem.loss)(x, node), (x,), (v,))
@@ -86,7 +86,7 @@ def _one_node(data: Any) -> Any:
 
 
 def _read_by(loss: Loss) -> str:
-    """Return the names of the variables that a function reads, as far as they are known."""
+    """Return the names of the outside variables that a function reads, as far as they can be found."""
     code = getattr(inspect.unwrap(loss), "__code__", None)
     outside = getattr(inspect.unwrap(loss), "__globals__", {})
     if code is None:
@@ -96,19 +96,19 @@ def _read_by(loss: Loss) -> str:
 
 
 def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None) -> LossProblem:
-    """Make a problem of a loss and one piece of data per node.
+    """Make a problem from a loss and one piece of data per node.
 
     Parameters
     ----------
     loss : callable
-        ``loss(x, d)``: a scalar, for x of shape (dim,) and one node's data d; written with jax.numpy. What else it
-        reads must stay as it is: a run refuses a loss that computes something else than when the problem was made.
+        ``loss(x, d)`` returns a scalar for x of shape (dim,) and one node's data d; written with jax.numpy. Other
+        values that it reads must not change: a run refuses a loss that has changed since the problem was made.
     data : array, or tuple/list/dict of arrays
         Each with a leading axis of nodes.
     mu, L : float or array of shape (nodes,)
-        Strong convexity and smoothness of the f_i. They are checked against the curvature at x = 0.
+        Strong convexity and smoothness of the f_i, checked against the curvature at x = 0.
     dim : int, optional
-        Length of x. Left out, it is the one size among the data's axes that the loss accepts.
+        Length of x. By default, the only size among the data's axes that the loss accepts.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def from_loss(loss: Loss, data: Any, *, mu: Any, L: Any, dim: int | None = None)
 
 
 def _misfit(problem: LossProblem, dim: int) -> str:
-    """Return why the loss does not map an x of this length to a real number; "" if it does."""
+    """Return why the loss does not map an x of length `dim` to a real number; "" if it does."""
     try:
         out = jax.eval_shape(problem.loss, jax.ShapeDtypeStruct((dim,), np.float64), _one_node(problem.data))
     except Exception as error:  # the user's function may raise anything
@@ -189,12 +189,12 @@ def _per_node(name: str, value: Any, nodes: int) -> np.ndarray:
 
 
 def _check_curvature(problem: LossProblem) -> None:
-    """Refuse mu and L that the curvature at 0 along a random direction contradicts."""
+    """Refuse mu and L that contradict the curvature at 0 along a random direction."""
     if (problem.mu_nodes > problem.L_nodes).any():
         i = int(np.argmax(problem.mu_nodes - problem.L_nodes))
         raise InputError(f"mu must be at most L, got {problem.mu_nodes[i]:.6g} and {problem.L_nodes[i]:.6g}")
     v = np.random.default_rng(0).standard_normal((problem.nodes, problem.dim))
-    products = jax.jit(lambda problem, x, v: problem.hessian_product_rows(x, v))  # one program, and no old one's trace
+    products = jax.jit(lambda problem, x, v: problem.hessian_product_rows(x, v))  # a new function reuses no old trace
     product = np.asarray(products(problem, np.zeros_like(v), v))
     quotient = (v * product).sum(-1) / (v * v).sum(-1)
     inside = (quotient >= problem.mu_nodes * (1 - 1e-9)) & (quotient <= problem.L_nodes * (1 + 1e-9))

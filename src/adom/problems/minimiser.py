@@ -1,12 +1,12 @@
-"""The minimiser of the mean of the f_i by damped Newton steps in NumPy, and how exactly it is known.
+"""The minimiser of the mean of the f_i, by damped Newton steps in NumPy, and an estimate of its error.
 
-Unlike `newton`, which solves one equation a node inside a compiled loop, this solves a single one with libraries on the
-host: nothing is compiled unless a problem's gradients exist in JAX alone, systems are factorised up to `DENSE`
-coordinates, and conjugate gradients are preconditioned.
+Unlike `newton`, which solves one equation per node in a compiled loop, this module solves a single equation with
+libraries on the host. Nothing is compiled unless a problem's gradients exist only in JAX. Systems are factorised up to
+`DENSE` coordinates; above, preconditioned conjugate gradients solve them.
 
-Where mu is tiny a small gradient says little about the distance to the minimiser, so that is estimated: one more Newton
-step is taken from points and with gradients that differ in their last digits. But for rounding, all would end at the
-same point.
+If mu is tiny, a small gradient says little about the distance to the minimiser. So this distance is estimated by one
+more Newton step from each of several points, with the last digits of points and gradients changed at random. Without
+rounding, all of these steps would end at the same point.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from .base import Problem
 
 DENSE = 4096
-"""The most coordinates for which a Hessian is held."""
+"""The most coordinates for which a Hessian is held in memory."""
 SMALL = 512
-"""Coordinates up to which a factor is inverted: that takes less time than loading SciPy, which could solve with it."""
+"""Up to this many coordinates a factor is inverted, which takes less time than loading SciPy to solve with it."""
 STEPS = 100
 SMALLEST = 2.0**-30
-"""The shortest fraction of a Newton step that is tried."""
+"""The smallest fraction of a Newton step that is tried."""
 ULP = float(np.finfo(np.float64).eps)
 PRODUCTS = 20_000
-"""The most products with Hessians that conjugate gradients take in all."""
+"""The most Hessian products of conjugate gradients in total."""
 TIGHT = 1e-10
-"""The tolerance of conjugate gradients in the end."""
+"""The final tolerance of conjugate gradients."""
 PROBES = 4
 NUDGE = 2.0**-36
-"""The relative size of a probe's move: all roundings change, and curvature does not."""
+"""The relative move of a probe: large enough to change all roundings, too small to change the curvature."""
 SAFETY = 3.0
-"""The distance may exceed that of the farthest probe by this factor."""
+"""Factor between the distance of the farthest probe and the error estimate."""
 
 Solve = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
 
@@ -46,7 +46,7 @@ class Minimum(NamedTuple):
 
 
 def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarray | None = None) -> Minimum:
-    """Return the x at which the mean of the gradients of the f_i is `slope`, 0 by default, as exactly as possible.
+    """Return the x at which the mean gradient of the f_i is `slope` (default 0), as accurately as float64 allows.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
             break
         direction, _ = solve(g, max(TIGHT, min(0.1, size / first)))
         length = float(np.linalg.norm(direction))
-        # If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
+        # If so short a step, or one from so small a gradient, does not help, the cause is rounding: shorter will not.
         near = length <= 1e-8 * at or size <= ULP * (first + float(problem.L) * at)
         better = _step(gradient, x, g, direction, 1.0 if near else SMALLEST)
         if better is None:
@@ -81,7 +81,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
         if length <= ULP * at:
             break
     error = _distance(problem, gradient, solve, x)
-    if not near and g.any():  # stopped far from the minimiser, where only mu is certain
+    if not near and g.any():  # stopped far from the minimiser: only mu bounds the distance
         error = max(error, float(np.linalg.norm(g)) / systems.mu)
     return Minimum(x, error)
 
@@ -89,7 +89,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
 def _step(
     gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray, g: np.ndarray, direction: np.ndarray, shortest: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a point along the direction with a shorter gradient, and that gradient; None if there is none."""
+    """Return a point along the direction with a smaller gradient, and that gradient; None if there is none."""
     before, t = float(np.linalg.norm(g)), 1.0
     while t >= shortest:
         trial = x - t * direction
@@ -112,11 +112,11 @@ def _distance(problem: "Problem", gradient: Callable[[np.ndarray], np.ndarray], 
 
 
 class _Systems:
-    """Newton's linear systems, and the products that are left for those that take some."""
+    """Solvers of Newton's linear systems, and how many Hessian products conjugate gradients may still take."""
 
     def __init__(self, problem: "Problem") -> None:
         self.problem, self.left = problem, PRODUCTS
-        self.mu = float(np.asarray(problem.mu_nodes).mean())  # of the mean of the f_i, at least
+        self.mu = float(np.asarray(problem.mu_nodes).mean())  # a lower bound for the mean of the f_i
 
     @property
     def spent(self) -> bool:
@@ -124,7 +124,7 @@ class _Systems:
         return self.left <= 0
 
     def at(self, x: np.ndarray) -> Solve:
-        """Return a solver: right-hand side and tolerance -> solution, and a bound of its error."""
+        """Return a solver at x: (right-hand side, tolerance) -> (solution, bound of its error)."""
         if self.problem.holds_hessian():
             return self._factorised(self.problem.mean_hessian(x))
         return self._iterative(x)
@@ -134,7 +134,7 @@ class _Systems:
             return lambda v, _: (np.full_like(v, np.nan), np.inf)
         try:
             lower = np.linalg.cholesky(hessian)
-        except np.linalg.LinAlgError:  # rounding has made eigenvalues smaller than mu
+        except np.linalg.LinAlgError:  # rounding made eigenvalues smaller than mu
             values, vectors = np.linalg.eigh(hessian)
             values = np.maximum(values, self.mu)
             return lambda v, _: (vectors @ ((vectors.T @ v) / values), 0.0)

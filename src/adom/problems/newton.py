@@ -1,10 +1,10 @@
 """Damped Newton's method for many strongly convex equations at once, compiled, to machine precision.
 
-Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit is the norm
-of g: along the Newton direction it falls like 1 - t, and unlike a difference of function values it can be followed down
-to rounding. A row stops when a Newton step is no more than rounding of x, or when none reduces the norm. A small norm
-would not do: where mu is tiny beside L, a gradient may be all rounding along one direction and far from 0 along
-another.
+Every row solves its own equation g(x) = 0, where g is the gradient of a strongly convex function. The merit function is
+the norm of g: along the Newton direction it falls like 1 - t, and unlike a difference of function values it stays
+accurate down to rounding. A row stops when a Newton step is no larger than the rounding of x, or when no step reduces
+the norm. A small norm is no criterion: if mu is tiny beside L, a gradient may be pure rounding along one direction and
+far from 0 along another.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 Array = Any
-MAX_ITERATIONS = 500  # from far out, where the curvature is nearly 0, hundreds of shortened steps lead back
-HALVINGS = 30  # of the step: 2^-30 is beyond any step that a strongly convex function can need
+MAX_ITERATIONS = 500  # far away, where the curvature is nearly 0, hundreds of shortened steps may be needed
+HALVINGS = 30  # of a step; no strongly convex function should need one shorter than 2^-30
 DIRECT_DIM = 128
-"""The largest dim for which the kernels, and the oracle `auto`, factor Hessians, at cubic cost."""
+"""The largest dim for which kernels and the oracle `auto` factorise Hessians, at cubic cost."""
 
 
 class _Carry(NamedTuple):
@@ -38,9 +38,9 @@ def newton(
     scale: Array,
     stiffness: Array,
 ) -> tuple[Array, Array]:
-    """Solve gradient(x) = 0 row by row, starting at x; return the solution and the gradients that each row spent.
+    """Solve gradient(x) = 0 row by row, starting at x; return the solution and the gradients that each row took.
 
-    Without `hessian`, conjugate gradients solve the Newton systems. Rounding of x is an ulp of
+    Without `hessian`, conjugate gradients solve the Newton systems. The rounding of x is one ulp of
     `norm(x) + scale / stiffness`, where `scale` is the size of the terms that cancel in the gradient at 0.
     """
     ulp = float(np.finfo(x.dtype).eps)
@@ -56,7 +56,7 @@ def newton(
         before = jnp.linalg.norm(carry.g, axis=-1)
         length = jnp.linalg.norm(p, axis=-1)
         size = jnp.linalg.norm(carry.x, axis=-1) + scale / stiffness
-        # If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
+        # If so short a step, or one from so small a gradient, does not help, the cause is rounding: shorter will not.
         hopeless = (length <= ulp**0.5 * size) | (before <= ulp * stiffness * size)
 
         def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -73,7 +73,7 @@ def newton(
         none = jnp.zeros_like(carry.done)
         start = (jnp.ones_like(before), 0, carry.x, carry.g, none, carry.done, jnp.zeros_like(carry.gradients))
         _, _, x, g, accepted, _, spent = jax.lax.while_loop(unsatisfied, attempt, start)
-        # A row without a better point keeps the x it had.
+        # A row without a better point keeps its x.
         gradients = carry.gradients + spent + ~carry.done
         done = carry.done | ~accepted | (length <= ulp * size)
         return _Carry(carry.iteration + 1, x, g, done, gradients)
@@ -86,7 +86,7 @@ def newton(
 
 
 def conjugate_gradients(product: Callable[[Array], Array], b: Array, tolerance: float = 1e-6) -> tuple[Array, Array]:
-    """Solve product(v) = b to `tolerance`, row by row; return v and the number of products that each row took."""
+    """Solve product(v) = b row by row to `tolerance`; return v and the number of products that each row took."""
     target = (tolerance * jnp.linalg.norm(b, axis=-1)) ** 2
 
     def body(state: tuple[Array, ...]) -> tuple[Array, ...]:

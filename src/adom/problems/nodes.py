@@ -1,4 +1,4 @@
-"""One (features, labels) pair a node: checked, and stacked into one matrix."""
+"""One (features, labels) pair per node, checked and stacked into one matrix."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ Matrix = Any  # a float64 array, or a scipy.sparse.csr_array of float64
 
 
 class Stacked(NamedTuple):
-    """The samples of all nodes, node after node."""
+    """The samples of all nodes, one node after another."""
 
     features: Matrix
     labels: np.ndarray
@@ -29,7 +29,7 @@ class Stacked(NamedTuple):
         return np.repeat(1.0 / self.counts, self.counts) if self.weights is None else self.weights
 
     def summing(self, values: np.ndarray, group: Any = 0, groups: int = 1) -> "sp.csr_array":
-        """Return the matrix that sums samples, times their values, over each node and group of samples."""
+        """Return the matrix that sums samples, multiplied by `values`, over each node and group of samples."""
         import scipy.sparse as sp
 
         rows = np.repeat(np.arange(self.counts.size), self.counts) * groups + group
@@ -38,9 +38,9 @@ class Stacked(NamedTuple):
 
 
 def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None, count: str = "nodes") -> Stacked:
-    """Check one (features, labels) pair for every node, and one array of weights if there are any; stack them.
+    """Check and stack one (features, labels) pair per node, and one array of weights per node if given.
 
-    Without weights, `count` says what counts alike: "nodes" or "samples".
+    Without weights, `count` says what counts equally: "nodes" or "samples".
 
     Examples
     --------
@@ -113,7 +113,7 @@ def _stack_weights(weights: Sequence[Any] | None, counts: np.ndarray) -> np.ndar
 
 
 def check_features(features: Any, name: str = "features") -> Matrix:
-    """Return finite float64 features, dense or CSR, of two dimensions."""
+    """Return features as a finite 2-D float64 array or CSR matrix."""
     if not is_sparse(features):
         array = as_numbers(name, features)
         _check_table(name, array)
@@ -141,7 +141,7 @@ def _check_table(name: str, table: Any) -> None:
 
 
 def as_labels(labels: Any, name: str = "labels") -> np.ndarray:
-    """Return labels as an array of numbers or of text; refuse gaps and mixtures."""
+    """Return labels as an array of numbers or of text; refuse missing values and mixtures."""
     array = as_array(name, labels)
     if array.dtype.kind == "O":
         if all(isinstance(label, str) for label in array.flat):
@@ -155,7 +155,7 @@ def as_labels(labels: Any, name: str = "labels") -> np.ndarray:
 
 
 def check_longest(longest: int | None, counts: np.ndarray) -> int | None:
-    """Refuse to fill nodes up to fewer rows than the largest node has."""
+    """Return `longest`; refuse to pad nodes to fewer rows than the largest node has."""
     if longest is None:
         return None
     remedy = f"node {np.argmax(counts)} has {counts.max()} samples; leave it out to have it counted"

@@ -1,4 +1,4 @@
-"""Name of a dual oracle: how `oracle=` and `--oracle` are read. Free of JAX, so a command line can check it early."""
+"""Parser of `oracle=` and `--oracle`; it does not import JAX, so the command line can check values early."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from ..errors import InputError
 
 @dataclass(frozen=True)
 class OracleSpec:
-    """The kind of oracle and its number of inner steps, 0 where it decides that itself."""
+    """The kind of oracle and its number of inner steps, 0 if the oracle decides itself."""
 
     kind: str
     steps: int = 0

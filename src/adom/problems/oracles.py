@@ -1,7 +1,6 @@
 """The dual oracle: row i of grad F*(z) is argmin_x f_i(x) - <x, z_i>. Inner gradients are always counted.
 
-Every kind but `exact` warm-starts at the previous round's answer, so an oracle has a memory; it is passed in and out,
-never hidden.
+Every kind but `exact` warm-starts at the previous round's answer. This memory is passed in and out explicitly.
 """
 
 from collections.abc import Sequence
@@ -18,15 +17,15 @@ from .oracle_spec import OracleSpec
 ACCURACY = 0.01
 """The residual that `auto` accepts, relative to the distance that z moved in this round."""
 DECAY = 0.9
-"""Decay per round of the worst contraction and the longest step seen."""
+"""Decay per round of the remembered worst contraction and longest step."""
 SLOW = 0.5
-"""A contraction above which the Hessian counts as out of date."""
+"""The contraction above which the Hessian counts as out of date."""
 SHORTEST = 2.0**-30
-"""The shortest fraction of a step that is tried: if not even that reduces the residual, rounding is why."""
+"""The smallest fraction of a step that is tried; if even that does not reduce the residual, the cause is rounding."""
 NEAR_ROUNDING = 1e3
-"""A residual below this multiple of its rounding is given up as soon as one whole step fails."""
+"""A residual below this multiple of its rounding error is accepted as soon as one full step fails."""
 SYSTEM = ACCURACY / 4
-"""The residual that conjugate gradients leave of a Newton step, relative to its right side."""
+"""The residual that conjugate gradients leave in a Newton system, relative to its right-hand side."""
 RULES = {
     "accuracy": ACCURACY,
     "decay": DECAY,
@@ -35,21 +34,21 @@ RULES = {
     "near_rounding": NEAR_ROUNDING,
     "system": SYSTEM,
 }
-"""What a kernel of this oracle is told; where there is one, it does what `newton_steps` does, node by node."""
+"""Settings passed to a compiled kernel of this oracle, which does the same as `newton_steps`, node by node."""
 INVERSE_SIZE = 2**24
-"""The most numbers that the inverses of all nodes may hold together; beyond, conjugate gradients solve the systems."""
+"""The most entries of all nodes' inverse Hessians; above, conjugate gradients solve the systems."""
 
 
 class NewtonMemory(NamedTuple):
-    """Memory of `auto` from round to round; every row is its node's own."""
+    """Memory of `auto` from round to round, one row per node."""
 
     z: Array  # of the last round
     residual: Array  # (rows,): |grad f(x) - z| before the last step, 0 if unknown
     length: Array  # (rows,): of the last step
-    contraction: Array  # (rows,): the largest ratio of residuals after and before a step, lately
-    longest: Array  # (rows,): the longest step that this ratio was seen for
+    contraction: Array  # (rows,): the largest recent ratio of residuals after and before a step
+    longest: Array  # (rows,): the longest recent step whose ratio was measured
     round: Array
-    refresh: Array  # the round in which nodes that spend more than one gradient refresh their Hessian
+    refresh: Array  # the next round in which nodes that need more than one gradient refresh their Hessian
     inverse: Array | None  # (rows, dim, dim): inverse Hessians from some rounds ago
 
 
@@ -69,7 +68,7 @@ def start(zeros: Array, spec: OracleSpec) -> Memory:
         return memory
 
     def nothing(*shape: int, dtype: Any = zeros.dtype) -> Array:
-        return jnp.zeros(shape, dtype=dtype)  # each has its own memory, which a compiled loop may overwrite
+        return jnp.zeros(shape, dtype=dtype)  # a separate buffer for each, which a compiled loop may overwrite
 
     direct = dim <= DIRECT_DIM and rows * dim * dim <= INVERSE_SIZE
     inverse = nothing(rows, dim, dim) if direct else None
@@ -79,7 +78,7 @@ def start(zeros: Array, spec: OracleSpec) -> Memory:
 
 
 def dual_gradient(spec: OracleSpec, problem: Problem, memory: Memory, z: Array) -> Memory:
-    """Return the memory after one more evaluation; its `x` is the answer."""
+    """Evaluate the oracle at z; return the new memory, whose `x` is the answer."""
     if spec.kind == "exact" or (spec.kind == "auto" and problem.closed_form):
         x, spent = problem.exact_dual_gradient_rows(z, memory.x)
         return memory._replace(x=x, gradients=memory.gradients + spent)
@@ -99,15 +98,15 @@ class _Iterate(NamedTuple):
     size: Array  # |e|
     contraction: Array
     longest: Array
-    t: Array  # the fraction of the step that is tried
+    t: Array  # the fraction of the step to try
     gradients: Array
     active: Array
-    stale: Array  # whether to refresh the Hessian at x first
-    fresh: Array  # whether the inverse is that of the Hessian at x
+    stale: Array  # whether to refresh the Hessian at x before the step
+    fresh: Array  # whether the inverse is of the Hessian at x
     inverse: Array | None
 
     def expected(self) -> Array:
-        """Return the residual that the next step may leave: twice the worst contraction seen lately."""
+        """Return a cautious prediction of the residual after the next step: twice the worst recent contraction."""
         known = self.longest > 0
         longer = jnp.maximum(1.0, _norm(self.p) / jnp.where(known, self.longest, 1.0))
         return 2 * jnp.where(known, jnp.minimum(self.contraction * longer, SLOW), SLOW) * self.size
@@ -118,18 +117,18 @@ def _norm(rows: Array) -> Array:
 
 
 def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
-    """Solve grad f(x) = z to a hundredth of the distance that z moved, by Newton steps with a Hessian that is kept.
+    """Solve grad f(x) = z to a hundredth of the distance that z moved, by Newton steps with a reused Hessian.
 
-    The point x is the exact answer for z + e, where e = grad f(x) - z is the residual; so to the method, z seems to be
-    off by a hundredth of one round's movement. A step x - H^{-1} e with the Hessian of some rounds ago contracts e well
-    wherever the Hessian has changed little, whatever kappa is. The contraction is measured at no cost, at the latest
-    when the next round's gradient is taken. So a node can predict what a step of some length leaves, and takes no
-    gradient only to see that it was enough: a round costs one gradient once x has settled.
+    The point x is the exact answer for z + e, where e = grad f(x) - z is the residual. So to the method, z seems to be
+    off by a hundredth of one round's movement. A step x - H^{-1} e with a Hessian from some rounds ago contracts e
+    well if the Hessian has changed little, whatever kappa is. Measuring the contraction costs nothing: the gradient
+    that it needs is taken anyway, in the next round at the latest. From past contractions a node predicts the residual
+    after a step, so it takes no gradient just to check the last step. Once x has settled, a round costs one gradient.
 
-    A node takes a fresh Hessian where a step leaves more than half of e and, if it still spends more than one gradient
-    a round, in rounds 0, 1, 2, 3, 4, 6, 8, 11, ..., a quarter further each time. A Hessian counts as one gradient. A
-    step that fails with the Hessian of the very same point is halved until e falls, as in any damped Newton method for
-    strongly convex functions, which converges from everywhere.
+    A node refreshes its Hessian if a step leaves more than half of e. If it needs more than one gradient per round, it
+    also does so in rounds 0, 1, 2, 3, 4, 6, 8, 11, ..., each a quarter later than the last. A Hessian counts as one
+    gradient. If a step fails with the Hessian of the same point, it is halved until e falls. This is the damped Newton
+    method, which converges from every point for strongly convex functions.
     """
     past = memory.newton
     assert past is not None
@@ -145,7 +144,7 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     rounding = 4 * float(np.finfo(z.dtype).eps) * (size + _norm(z) + problem.L * _norm(memory.x))
     enough = jnp.maximum(ACCURACY * _norm(z - past.z), rounding)
 
-    left = _norm(e + (z - past.z))  # by the last round's last step, whose gradient is known only now
+    left = _norm(e + (z - past.z))  # what the previous round's last step left; its gradient is known only now
     known = past.residual > 0
     measured = jnp.where(left <= rounding, 0.0, jnp.where(known, left / past.residual, SLOW / 2))
     contraction = jnp.maximum(measured, DECAY * past.contraction)
@@ -172,7 +171,7 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     s = s._replace(active=active, stale=active & ((measured > SLOW) | due) & direct)
     s = jax.lax.while_loop(lambda s: s.active.any(), lambda s: _iteration(problem, z, enough, rounding, s), s)
 
-    # One more step costs no gradient, but must not only stir rounding.
+    # One more step costs no gradient; skip it if it would only add rounding errors.
     safe = (s.contraction <= SLOW) & (s.size > rounding)
     x = jnp.where(safe[:, None], s.x - s.p, s.x)
     residual = jnp.where(safe, s.size, 0.0)
@@ -188,7 +187,7 @@ def _remember(past: NewtonMemory, due: Array, z: Array, x: Array, rows: Sequence
 
 
 def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _Iterate) -> _Iterate:
-    """Try a step at every active row, after refreshing its Hessian if that is stale; shorten the step if it fails."""
+    """Try a step in every active row, refreshing stale Hessians first; halve a step that fails with a fresh one."""
     fresh, inverse, tried = s.fresh | s.stale, s.inverse, s.p
     if inverse is not None:
         inverse, tried = _refresh(problem, s)
@@ -214,7 +213,7 @@ def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _I
 
 
 def _direction(problem: Problem, x: Array, e: Array, inverse: Array | None, wanted: Array) -> tuple[Array, Array]:
-    """Return H^{-1} e for the wanted rows, and the Hessian products that each row took."""
+    """Return H^{-1} e for the wanted rows, and the number of Hessian products that each row took."""
     if inverse is not None:
         return jnp.einsum("nde,ne->nd", inverse, e), jnp.zeros(len(e), dtype=jnp.int32)
     e = jnp.where(wanted[:, None], e, 0.0)
@@ -222,7 +221,7 @@ def _direction(problem: Problem, x: Array, e: Array, inverse: Array | None, want
 
 
 def _refresh(problem: Problem, s: _Iterate) -> tuple[Array, Array]:
-    """Replace the inverse Hessians of stale rows by those at x; return them and the steps that they give."""
+    """Replace the inverse Hessians of stale rows by those at x; return all inverses and the resulting steps."""
     unit: Array = jnp.eye(problem.dim, dtype=s.x.dtype)
 
     def invert(s: _Iterate) -> tuple[Array, Array]:
@@ -238,13 +237,13 @@ def _refresh(problem: Problem, s: _Iterate) -> tuple[Array, Array]:
 
 
 def gradient_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
-    """T steps of gradient descent, x <- x - (grad f(x) - z) / L."""
-    step = 1 / problem.L  # outside the loop, which then need not divide
+    """Take `steps` steps of gradient descent, x <- x - (grad f(x) - z) / L."""
+    step = 1 / problem.L  # divide once, outside the loop
     return jax.lax.fori_loop(0, steps, lambda _, x: x - step * (problem.gradient_rows(x) - z), x)
 
 
 def accelerated_steps(problem: Problem, z: Array, x: Array, steps: int) -> Array:
-    """T steps of Nesterov's method, the momentum starting afresh; one step of it is one of gradient descent."""
+    """Take `steps` steps of Nesterov's method without initial momentum; the first is a step of gradient descent."""
     root = jnp.sqrt(problem.L / problem.mu)
     beta, step = (root - 1) / (root + 1), 1 / problem.L
 

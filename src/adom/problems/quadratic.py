@@ -1,4 +1,4 @@
-"""Quadratics with closed-form conjugates: the problem to test a method's theory on."""
+"""Quadratics with closed-form conjugates, for testing the theory of methods."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class Quadratic(Problem):
     on_host = True
 
     def __init__(self, H: Any, c: Any) -> None:
-        H, c = as_numbers("H", H, EXTREME).copy(), as_numbers("c", c, EXTREME).copy()  # which the caller cannot change
+        H, c = as_numbers("H", H, EXTREME).copy(), as_numbers("c", c, EXTREME).copy()  # the caller keeps the originals
         if H.ndim != 3 or H.shape[1] != H.shape[2] or H.size == 0:
             raise InputError(f"H must have shape (nodes, dim, dim), got {H.shape}; stack one matrix a node")
         if c.shape != H.shape[:2]:
@@ -77,11 +77,11 @@ class Quadratic(Problem):
 
     @property
     def closed_form(self) -> bool:
-        """Whether grad F* has a formula: it has."""
+        """True: grad F* has a formula."""
         return True
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
-        """Return H_i^{-1} (z_i + c_i), once refined; it counts as one gradient."""
+        """Return H_i^{-1} (z_i + c_i), with one step of iterative refinement; it counts as one gradient."""
         y = _times(self.H_inverse, z + self.c)
         y = y + _times(self.H_inverse, z + self.c - _times(self.H, y))
         return y, jnp.ones(z.shape[0], dtype=jnp.int32)
@@ -97,7 +97,7 @@ class Quadratic(Problem):
         return hessian
 
     def holds_hessian(self) -> bool:
-        """Return True: the H_i are there already."""
+        """Return True: the H_i are in memory anyway."""
         return True
 
 

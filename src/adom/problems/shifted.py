@@ -1,4 +1,4 @@
-"""A problem seen from another point, with a linear term of its own at every node."""
+"""A problem with a shifted origin and an additional linear term at every node."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,11 +16,11 @@ from .minimiser import Minimum
 class Shifted(Problem):
     r"""Each node holds g_i(u) = f_i(c + u) - t_i'u, for the f_i of another problem.
 
-    Every method starts at 0, so to start at c is to shift the problem to c. A method's first steps also depend on how
-    much the gradients of the nodes differ at the start. Tilts t_i that sum to zero leave the solution where it is, and
-    those that make the gradients at c equal remove this transient. A tilt that all nodes share moves the solution to
-    where the mean gradient of the f_i is that tilt: it turns a penalty r x_j^2 / 2 of the f_i into the proximal term
-    r (x_j - c_j)^2 / 2 for t_j = r c_j. The curvature, mu and L stay the same.
+    Every method starts at 0, so shifting the problem to c makes it start at c. A method's first steps also depend on
+    how much the nodes' gradients differ at the start. Tilts t_i that make the gradients at c equal remove this
+    transient, and if they sum to zero, the solution does not move. A tilt shared by all nodes moves the solution to the
+    point where the mean gradient of the f_i equals the tilt. With t_j = r c_j it turns a penalty r x_j^2 / 2 of the f_i
+    into the proximal term r (x_j - c_j)^2 / 2. The curvature, mu and L stay the same.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Shifted(Problem):
     centre, tilt : array of shape (dim,), array of shape (nodes, dim)
         c, the same for all nodes, and the t_i.
     solution, solution_error : array of shape (dim,), float
-        The minimiser of the sum of the g_i and how exactly it is known, if it is known already.
+        The minimiser of the sum of the g_i and an estimate of its error, if already known.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Shifted(Problem):
     array_fields = ("inner", "centre", "tilt")
     static_fields = ()
     inner: Problem
-    centre: np.ndarray  # (nodes, dim): rows alike
+    centre: np.ndarray  # (nodes, dim), all rows equal
     tilt: np.ndarray
 
     def __init__(
@@ -62,15 +62,15 @@ class Shifted(Problem):
             self._remember(Minimum(np.array(solution, dtype=np.float64), float(solution_error)))
 
     def user_code(self) -> Program:
-        """Return the user's own code in the problem that is shifted."""
+        """Return the user's code in the inner problem."""
         return self.inner.user_code()
 
     def trouble(self) -> BaseException | None:
-        """Return the error that the problem that is shifted has met."""
+        """Return the error that the inner problem met while reading samples, if any."""
         return self.inner.trouble()
 
     def weighting(self) -> dict[str, Any] | None:
-        """Return the weights of the samples of the problem that is shifted."""
+        """Return how the inner problem weights its samples."""
         return self.inner.weighting()
 
     def _facts(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Shifted(Problem):
         return self.inner.gradient_rows(self.centre + u) - self.tilt
 
     def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
-        """Return the kernel of the problem itself, at c + u and for z_i + t_i."""
+        """Return the inner problem's kernel, evaluated at c + u for z_i + t_i."""
         kernel = self.inner.newton_kernel(dtype)
         if kernel is None:
             return None
@@ -105,7 +105,7 @@ class Shifted(Problem):
         return self.inner.hessian_rows(self.centre + u)
 
     def own_hessians(self, u: np.ndarray) -> np.ndarray:
-        """Return the same on the host."""
+        """Return the Hessians of the f_i at c + u_i, on the host."""
         return self.inner.own_hessians(np.asarray(self.centre) + u)
 
     def mean_gradient(self, u: np.ndarray) -> np.ndarray:
@@ -117,29 +117,29 @@ class Shifted(Problem):
         return self.inner.mean_hessian(self.centre[0] + u)
 
     def mean_hessian_product(self, u: np.ndarray) -> HessianProduct:
-        """Return v -> H v for the mean H of the Hessians of the f_i at c + u, and its diagonal where it is cheap."""
+        """Return v -> H v for the mean H of the Hessians of the f_i at c + u, and the diagonal of H if it is cheap."""
         return self.inner.mean_hessian_product(self.centre[0] + u)
 
     def on_device(self) -> Self:
-        """Return it with the arrays of the problem itself where its means are computed."""
+        """Return a copy whose inner problem has its arrays on the device."""
         other = copy(self)
         other.inner = self.inner.on_device()
         return other
 
     def holds_hessian(self) -> bool:
-        """Return whether the problem itself holds its mean Hessian."""
+        """Return whether the inner problem's mean Hessian is small enough to hold in memory."""
         return self.inner.holds_hessian()
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw rounding as the problem itself does."""
+        """Return a random rounding error as the inner problem does."""
         return self.inner.rounding(rng)
 
     @property
     def closed_form(self) -> bool:
-        """Whether the problem itself has a formula for grad F*."""
+        """Whether the inner problem has a formula for grad F*."""
         return self.inner.closed_form
 
     def exact_dual_gradient_rows(self, z: Array, u: Array) -> tuple[Array, Array]:
-        """Solve grad g_i(u_i) = z_i as the problem itself solves grad f_i(x_i) = z_i + t_i."""
+        """Solve grad g_i(u_i) = z_i as the inner problem solves grad f_i(x_i) = z_i + t_i."""
         x, spent = self.inner.exact_dual_gradient_rows(z + self.tilt, self.centre + u)
         return x - self.centre, spent

@@ -18,32 +18,32 @@ from .nodes import stack
 class SoftmaxRegression(LinearModel):
     r"""Classification into K classes: each node holds samples a_ij with labels b_ij = 0, ..., K - 1.
 
-    One vector of coefficients a class, x = (x_0, ..., x_{K-1}), all of them free (the symmetric form):
+    Each class has its own vector of coefficients, x = (x_0, ..., x_{K-1}), and none is fixed (the symmetric form):
 
     .. math:: f_i(x) = \sum_j w_{ij} \left(\log \sum_k e^{a_{ij}^\top x_k} - a_{ij}^\top x_{b_{ij}}\right)
               + \frac{r}{2} \|x\|^2
 
-    with w_ij = 1 / m_i unless given. A row of x is these vectors one after the other, so dim = K times the features.
-    The Hessian of the log-sum-exp, diag(p) - p p', has no eigenvalue above 1/2, so mu_i = r and L_i = r + half the
+    Here w_ij = 1 / m_i by default. A row of x concatenates these vectors, so dim is K times the number of features.
+    The Hessian of the log-sum-exp, diag(p) - p p', has no eigenvalue above 1/2. So mu_i = r, and L_i = r + half the
     largest eigenvalue of the sum over j of w_ij a_ij a_ij', computed for every node.
 
-    A sample's label enters its loss linearly, so a node keeps its labels as one vector, the sum of w_ij a_ij in the
-    place of class b_ij, and the samples without them.
+    A label enters the loss linearly. So a node stores its labels as one vector, in which the block of class k is the
+    sum of w_ij a_ij over its samples of class k, and its samples without labels.
 
     Parameters
     ----------
     data : sequence of (features, labels)
-        One pair a node, dense or scipy.sparse; labels are whole numbers from 0 on. A node need not have every class.
+        One pair per node, dense or scipy.sparse; labels are 0, ..., K - 1. A node need not have every class.
     classes : int
         K, two or more.
     l2 : float
         The regulariser r.
     weights : sequence of arrays, optional
-        The w_ij, one array a node.
+        The w_ij, one array per node.
     longest : int, optional
-        Dense nodes are filled up to so many rows; by default to those of the largest.
+        Dense nodes are padded to this many rows; by default, to the size of the largest node.
     count : str
-        Without weights: "nodes" count alike, or "samples", as for `LogisticRegression`.
+        Without `weights`: whether "nodes" or "samples" count equally, as for `LogisticRegression`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class SoftmaxRegression(LinearModel):
     static_fields = ("classes",)
     steepest = 0.5
     kind = "softmax"
-    targets: np.ndarray  # (nodes, dim): the sum over j of w_ij a_ij in the place of class b_ij
+    targets: np.ndarray  # (nodes, dim): in the block of class k, the sum of w_ij a_ij over its samples
     classes: int
 
     def __init__(
@@ -82,7 +82,7 @@ class SoftmaxRegression(LinearModel):
         return self.targets
 
     def _margins(self, x: Array) -> Array:
-        """Return a_ij'x_k for every sample and class, the classes last."""
+        """Return a_ij'x_k for every sample and class; classes are the last axis."""
         per_class = x.reshape(x.shape[0], self.classes, -1)
         return jax.vmap(self.features.margins, in_axes=1, out_axes=-1)(per_class)
 
@@ -128,7 +128,7 @@ class SoftmaxRegression(LinearModel):
         return _balanced(sums - np.asarray(self.targets).mean(axis=0).reshape(self.classes, -1)).ravel() + self.l2 * x
 
     def mean_hessian(self, x: np.ndarray) -> np.ndarray:
-        """Return the mean of the Hessians at one common x, block after block."""
+        """Return the mean of the Hessians at one common x, block by block."""
         samples = self.features.samples()
         p = self._slopes(samples.margins(self._columns(x)))
         width = self.dim // self.classes
@@ -143,17 +143,17 @@ class SoftmaxRegression(LinearModel):
         return hessian
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw an error of rounding in the targets, at most a bound of the sum of the |w_ij a_ij|."""
+        """Return a random rounding error of the targets: plus or minus a bound of the sum of the |w_ij a_ij|."""
         samples = self.features.samples()
         most = np.sqrt(samples.weights.sum() * samples.squares(np.ones_like(samples.weights)))
         return _balanced(most * rng.choice([-1.0, 1.0], (self.classes, most.size))).ravel()
 
 
 def _balanced(per_class: np.ndarray) -> np.ndarray:
-    """Return the vectors of all classes less their mean.
+    """Return the vectors of all classes minus their mean.
 
-    Those of the loss's gradient sum to 0. Along a common shift f_i has no curvature but r, so an error of rounding in
-    that sum would be magnified the most.
+    In the gradient of the loss these vectors sum to 0. Along a common shift of all classes f_i has no curvature except
+    r, so Newton's method would amplify a rounding error in this sum the most.
     """
     balanced: np.ndarray = per_class - per_class.mean(axis=0)
     return balanced

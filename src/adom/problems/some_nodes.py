@@ -1,4 +1,4 @@
-"""The solution for some of the nodes of a problem."""
+"""The solution of a problem restricted to some of its nodes."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def minimum_of(problem: Problem, chosen: np.ndarray) -> Minimum:
 
 
 class SomeNodes:
-    """Means over some of the nodes, from blocks of neighbouring ones."""
+    """Means over some of the nodes, computed from blocks of consecutive nodes."""
 
     def __init__(self, problem: Problem, chosen: np.ndarray) -> None:
         edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(int)))
@@ -36,7 +36,7 @@ class SomeNodes:
         self._problem = problem
 
     def on_device(self) -> "SomeNodes":
-        """Return the same: the blocks are there."""
+        """Return self; the blocks are already on the device."""
         return self
 
     def _mean(self, values: Any) -> Any:
@@ -53,15 +53,15 @@ class SomeNodes:
         return mean
 
     def mean_hessian_product(self, x: np.ndarray) -> HessianProduct:
-        """Return the function v -> H v for the mean H of the Hessians at x, and its diagonal where it is cheap."""
+        """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H if it is cheap."""
         products, diagonals = zip(*(block.mean_hessian_product(x) for block in self._blocks), strict=True)
         diagonal = None if any(d is None for d in diagonals) else self._mean(diagonals)
         return lambda v: self._mean(product(v) for product in products), diagonal
 
     def holds_hessian(self) -> bool:
-        """Return whether the mean Hessian is small enough to be held."""
+        """Return whether the mean Hessian is small enough to hold in memory."""
         return self._problem.holds_hessian()
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray | float:
-        """Draw an error of the mean gradient, in ulps, from the rounding of stored sums."""
+        """Return a random error of the mean gradient due to rounding of stored sums, in ulps."""
         return self._problem.rounding(rng)

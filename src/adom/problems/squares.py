@@ -1,4 +1,4 @@
-"""l2-regularised least squares on samples that are kept as they are: wide or sparse data."""
+"""l2-regularised least squares that keeps the samples themselves, for wide or sparse data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,22 +18,22 @@ class LeastSquares(LinearModel):
 
     .. math:: f_i(x) = \frac{1}{2} \sum_j w_{ij} (a_{ij}^\top x - b_{ij})^2 + \frac{r}{2} \|x\|^2
 
-    with w_ij = 1 / m_i unless given, mu_i = r and L_i = r + the largest eigenvalue of the sum of the w_ij a_ij a_ij'.
-    A gradient costs two products with a node's samples. Where a node has more samples than there are features,
-    `Quadratic` with that sum as H_i is cheaper, and knows a larger mu.
+    Here w_ij = 1 / m_i by default, mu_i = r and L_i = r + the largest eigenvalue of the sum of the w_ij a_ij a_ij'.
+    A gradient costs two products with a node's samples. If nodes have more samples than features, `Quadratic` with
+    that sum plus r I as H_i is cheaper and has a larger mu.
 
     Parameters
     ----------
     data : sequence of (features, targets)
-        One pair a node, dense or scipy.sparse.
+        One pair per node, dense or scipy.sparse.
     l2 : float
         The regulariser r.
     weights : sequence of arrays, optional
-        The w_ij, one array a node.
+        The w_ij, one array per node.
     longest : int, optional
-        Dense nodes are filled up to so many rows; by default to those of the largest.
+        Dense nodes are padded to this many rows; by default, to the size of the largest node.
     count : str
-        Without weights: "nodes" count alike, or "samples", as for `LogisticRegression`.
+        Without `weights`: whether "nodes" or "samples" count equally, as for `LogisticRegression`.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class LeastSquares(LinearModel):
         return np.ones_like(margins) if isinstance(margins, np.ndarray) else jnp.ones_like(margins)
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw an error of rounding in the moments, at most a bound of the sum of the |w_ij b_ij a_ij|."""
+        """Return a random rounding error of the moments: plus or minus a bound of the sum of the |w_ij b_ij a_ij|."""
         samples = self.features.samples()
         most = np.sqrt(np.asarray(self.squares).mean() * samples.squares(np.ones_like(samples.weights)))
         return np.asarray(most * rng.choice([-1.0, 1.0], self.dim))

@@ -1,4 +1,4 @@
-"""Linear models on samples that stay on the disk: every gradient reads them once, a block at a time."""
+"""Linear models on samples that stay on disk; every gradient reads them once, block by block."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -12,17 +12,17 @@ Block = tuple[Any, np.ndarray]
 
 
 class Source(Protocol):
-    """Samples of one node, in blocks."""
+    """Samples of one node, read in blocks."""
 
     def blocks(self) -> Iterator[Block]:
-        """Yield some samples' features, dense or sparse, and their labels; a block is valid until the next one."""
+        """Yield blocks of (dense or sparse) features and labels; each is valid only until the next is requested."""
 
 
 class Streamed(Problem):
-    r"""f_i(x) = w_i sum_j loss(b_ij, ((a_ij - m) / s)'x + c v) + r / 2 |x|^2 + r / 2 v^2, for samples on the disk.
+    r"""f_i(x) = w_i sum_j loss(b_ij, ((a_ij - m) / s)'x + c v) + r / 2 |x|^2 + r / 2 v^2, for samples on disk.
 
-    x is one vector or several, one after the other, each with its intercept v at the end if c is not 0. Where samples
-    fit into memory, `LogisticRegression`, `SoftmaxRegression` and `LeastSquares` are faster.
+    x is one vector, or several concatenated, each followed by its intercept v if c is not 0. If the samples fit into
+    memory, `LogisticRegression`, `SoftmaxRegression` and `LeastSquares` are faster.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class Streamed(Problem):
     weights : array of shape (nodes,)
         The w_i.
     curvature : array of shape (nodes,)
-        The L_i without r.
+        The L_i - r.
     l2, column : float
         r and c.
     means, scales : array of shape (features,)
         m and s.
     vectors : int
-        How many vectors x is: the classes of "softmax", else 1.
+        The number of vectors in x: the number of classes for "softmax", otherwise 1.
     """
 
     array_fields = ("weights", "l2")
@@ -67,7 +67,7 @@ class Streamed(Problem):
         self._set_constants(np.full(self.nodes, l2), l2 + curvature)
 
     def trouble(self) -> BaseException | None:
-        """Return the error that reading has met, if any."""
+        """Return the error met while reading, if any."""
         return self.work.error
 
     def value_rows(self, x: Array) -> Array:
@@ -85,13 +85,13 @@ class Streamed(Problem):
 
 
 def _on_host(function: Callable[..., np.ndarray], shape: tuple[int, ...], *rows: Array) -> Array:
-    """Call a function of NumPy arrays of float64 from a compiled program, or directly."""
+    """Call a function of float64 NumPy arrays, directly or from a compiled program."""
     if all(isinstance(each, np.ndarray) for each in rows):
         return function(*rows)
     dtype = rows[0].dtype
     bits = [jax.lax.bitcast_convert_type(each.astype(np.float64), np.int32) for each in rows]
 
-    def call(*halves: Array) -> np.ndarray:  # JAX would cut numbers of 64 bits that it hands to Python
+    def call(*halves: Array) -> np.ndarray:  # as halves, because JAX would truncate 64-bit numbers
         found = function(*(np.asarray(each).view(np.float64)[..., 0] for each in halves))
         return np.ascontiguousarray(found)[..., None].view(np.int32)
 
@@ -100,7 +100,7 @@ def _on_host(function: Callable[..., np.ndarray], shape: tuple[int, ...], *rows:
 
 
 class HostWork:
-    """The sums over samples, computed by NumPy; compared by identity, as a part of a program."""
+    """Sums over samples in NumPy; compared by identity, because it is a static part of a compiled program."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class HostWork:
         self.error: BaseException | None = None
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """Return the sums over each node's samples of the gradients of the losses."""
+        """Return each node's sum of the gradients of its samples' losses."""
         return self._each(x, lambda margins, labels, _: self._slopes(margins, labels))
 
     def products(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the sums of the losses' Hessians at x times v."""
+        """Return each node's sum of the Hessians of its samples' losses at x, times v."""
 
         def bent(margins: np.ndarray, labels: np.ndarray, along: np.ndarray) -> np.ndarray:
             if self.kind == "ridge":
@@ -133,7 +133,7 @@ class HostWork:
         return self._each(x, bent, v)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """Return the sums of the losses."""
+        """Return each node's sum of losses."""
         found = np.zeros(len(x))
         for node, source in enumerate(self.sources):
             for A, labels in self._blocks(source):
@@ -149,12 +149,12 @@ class HostWork:
     def _blocks(self, source: Source) -> Iterator[Block]:
         try:
             yield from source.blocks()
-        except BaseException as error:  # comes out of a compiled program as another one
+        except BaseException as error:  # a compiled program would raise a different error
             self.error = error
             raise
 
     def _each(self, x: np.ndarray, slope: Callable[..., np.ndarray], v: np.ndarray | None = None) -> np.ndarray:
-        """Return the sums over each node's samples of slopes times features."""
+        """Return each node's sum over its samples of slopes times features."""
         found = np.zeros(x.shape)
         d = len(self.means)
         for node, source in enumerate(self.sources):
@@ -171,7 +171,7 @@ class HostWork:
         return found
 
     def _split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients of the features as they lie on the disk, (features, vectors), and offsets."""
+        """Return the coefficients for the features as stored on disk, shape (features, vectors), and the offsets."""
         d = len(self.means)
         vectors = x.reshape(self.vectors, -1)
         u = (vectors[:, :d] / self.scales).T
@@ -200,9 +200,9 @@ class HostWork:
 
 
 def top_curvature(source: Source, means: np.ndarray, scales: np.ndarray) -> float:
-    """Return the largest eigenvalue of the sum over a node's samples of a a', for features less m, over s.
+    """Return the largest eigenvalue of the sum of a a' over a node's samples, for a = (features - means) / scales.
 
-    Beyond `HELD` features it is found by products alone, and made a little larger than that gives, to be safe.
+    Above `HELD` features it is found iteratively by products and multiplied by `SAFE`.
     """
     d = len(means)
     if d <= HELD:
@@ -223,7 +223,7 @@ def top_curvature(source: Source, means: np.ndarray, scales: np.ndarray) -> floa
 
 
 HELD = 4000
-"""The most features of which a matrix of products is held."""
+"""The most features for which the Gram matrix is held in memory."""
 SAFE = 1.001
 
 

@@ -1,4 +1,4 @@
-"""How much the samples of nodes of different sizes weigh, in numbers and in words."""
+"""Weights of samples when nodes have different numbers of them, as numbers and as text."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ import numpy as np
 from ..errors import InputError, nearest
 
 COUNTS = ("samples", "nodes")
-"""What may count alike."""
+"""What may count equally."""
 
 
 def sample_weight(counts: np.ndarray, count: str) -> float | None:
-    """Return the weight n / N of each of N samples of n nodes, for which all samples count alike; None for 1 / m_i.
+    """Return the weight n / N with which all N samples of n nodes count equally, or None for weights 1 / m_i.
 
-    With it the mean of the f_i is the mean over all samples, as in a fit to the pooled data. Where all nodes have
-    equally many samples the two are the same, and it is None.
+    With n / N, the mean of the f_i is the mean over all samples, as in a fit to the pooled data. If all nodes have
+    equally many samples, both weights are the same and None is returned.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def sample_weight(counts: np.ndarray, count: str) -> float | None:
 
 
 def weighting(counts: np.ndarray, totals: np.ndarray) -> dict[str, Any]:
-    """Return the fewest and the most samples of a node, and what counts alike: "nodes", "samples" or "neither".
+    """Return the fewest and the most samples of a node, and what counts equally: "nodes", "samples" or "neither".
 
     `counts` has each node's number of samples, `totals` the sum of their weights.
 
@@ -51,9 +51,9 @@ def _even(values: np.ndarray) -> bool:
 
 
 def weighting_text(weights: dict[str, Any] | None, *, usual: bool = False) -> str:
-    """Say how nodes of different sizes are weighted; "" where there is nothing to say.
+    """Return text on how nodes of different sizes are weighted, "" if there is nothing to say.
 
-    Where samples count alike that is what one expects, and said only if `usual`.
+    That samples count equally is the usual case, which is mentioned only if `usual` is True.
 
     Examples
     --------
@@ -73,10 +73,10 @@ def weighting_text(weights: dict[str, Any] | None, *, usual: bool = False) -> st
 
 
 def penalty_of(kind: str, l2: float, weights: dict[str, Any], samples: int) -> dict[str, Any]:
-    """Return the penalty as it is, and as scikit-learn counts it where every sample weighs the same.
+    """Return the penalty as l2 and, if every sample weighs the same, as scikit-learn's C or alpha.
 
-    Divided by the number of samples N, scikit-learn's objectives are the mean loss + |w|^2 / (2 C N) for classes and
-    half the mean squared error + alpha |w|^2 / (2 N) for numbers.
+    Divided by the number of samples N, scikit-learn's objectives are the mean loss + |w|^2 / (2 C N) for
+    classification and half the mean squared error + alpha |w|^2 / (2 N) for regression.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def penalty_of(kind: str, l2: float, weights: dict[str, Any], samples: int) -> d
 
 
 def penalty_text(penalty: dict[str, Any]) -> str:
-    """Write the penalty in force.
+    """Return a penalty as text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Methods without their checks, for agents too: no JAX is loaded."""
+"""Methods made without their checks; agents use this too, so it does not load JAX."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,7 @@ from ..algorithms import Method
 
 
 def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
-    """Return a method with some values of its hyper-parameters, unchecked: they may be arrays or tracers."""
+    """Return a method with unchecked hyper-parameters, which may be arrays or tracers."""
     method = object.__new__(cls)
     for name, value in values:
         object.__setattr__(method, name, value)

@@ -14,7 +14,7 @@ from .result import Result
 
 ADOM = "2102.09234"
 INFECTIOUS = "6699b527f2d015617adae8cf97d0f2d0fc011a51619c765e122ee00a67f11eb5"
-"""Digest of the contacts of infectious_ct1, by which a network's recipe names them."""
+"""Digest of the infectious_ct1 contacts, which identifies them in a network's recipe."""
 
 SOFTWARE = """@software{{adom,
   author = {{{{The adom developers}}}},
@@ -68,12 +68,12 @@ TEMPORAL = """@inproceedings{oettershagen2020temporal,
 
 
 def cite(results: Any) -> str:
-    """Return the references for what runs used, as BibTeX: software, methods, data sets and networks.
+    """Return the BibTeX references for the software, methods, data sets and networks that runs used.
 
     Parameters
     ----------
     results : Result, Comparison, Sweep, or several of them
-        Each reference comes once, however many runs need it. Data of your own are yours to cite.
+        Each reference appears once. Your own data is not included.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _runs(results: Any) -> Iterable[Result]:
 
 
 def _entries(provenance: dict[str, Any]) -> Iterable[str]:
-    """Return the entries of one run; data sets are found by their names anywhere in the provenance."""
+    """Yield the entries of one run; a data set is found by its name anywhere in the provenance."""
     yield SOFTWARE.format(version=provenance.get("versions", {}).get("adom", __version__))
     name = provenance.get("method", {}).get("name")
     if name in METHODS:

@@ -19,7 +19,7 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 
 
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
-    """Return the method that a name, a class or an instance asks for, with its parameters."""
+    """Return the method given by name, class or instance, with its parameters."""
     check_pair(problem, network, directed=True)
     if parameters != AUTO or isinstance(method, Method):
         return method_from(method, parameters, lambda: constants(problem, network))
@@ -27,39 +27,39 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
 
 
 def unspectral(problem: Problem, network: Network | DirectedNetwork) -> Constants:
-    """Return the constants of a problem on a network of which only lambda_max is known, the scale of its weights."""
+    """Return the constants of a problem on a network if only lambda_max, the scale of its weights, is known."""
     scale = 1.0 if isinstance(network, DirectedNetwork) else network.lambda_max
     return Constants(problem.mu, problem.L, scale, scale, problem.nodes)
 
 
 def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
-    """Return lambda_min_plus and lambda_max of a network; of a directed one, numbers whose ratio is its chi."""
+    """Return lambda_min_plus and lambda_max of a network; for a directed one, numbers whose ratio gives its chi."""
     if isinstance(network, DirectedNetwork):
         return 1 / network.chi, 1.0
     return network.lambda_min_plus, network.lambda_max
 
 
 def of_network(network: Network | DirectedNetwork) -> dict[str, Any]:
-    """Return the constants that belong to a network, by name."""
+    """Return the constants that depend on the network, by name."""
     least, most = spectrum(network)
     more = {"least_weight": network.least_weight} if isinstance(network, DirectedNetwork) else {}
     return {"lambda_min_plus": least, "lambda_max": most, "nodes": network.nodes, **more}
 
 
 ASSUMED = ("mu", "L", "chi")
-"""Constants that a sweep or a search may scale before it computes parameters from them."""
+"""Constants that a sweep or a search may scale before computing parameters."""
 
 
 def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) -> Constants:
-    """Return constants with mu, L and chi multiplied, from which a method's parameters can be computed."""
+    """Return constants with mu, L and chi multiplied by the given factors."""
     return replace(true, mu=true.mu * mu, L=true.L * L, lambda_min_plus=true.lambda_min_plus / chi)
 
 
 def outside(cls: type[Method], network: Network | DirectedNetwork, window: int = 1) -> str:
-    """Return in words what a method's proof asks of the network and this one lacks; "" where it lacks nothing.
+    """Describe the assumptions of a method's proof that a network violates; "" if there are none.
 
-    A step is of a window of so many rounds, if not of one: where these connect the nodes (`adom.run.windows`), single
-    rounds need not. No proof speaks of links that are not perfect, and a method without a proof is nowhere outside.
+    With a `window` of more than one round (`adom.run.windows`), single rounds need not connect the nodes. No proof
+    covers imperfect links. A method without a proof has no assumptions.
     """
     if cls.needs is None:
         return ""
@@ -77,7 +77,7 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
 
 
 def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
-    """Refuse a problem and a network that do not belong together, and a directed network where it is not supported."""
+    """Refuse a problem and a network that do not fit together, and a directed network unless `directed`."""
     if not isinstance(problem, Problem) and not hasattr(problem, "open"):  # adom.Shards, NodeData
         swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(

@@ -1,4 +1,4 @@
-"""The parts of oracle and gossip that both engines share: counting and averaging, for one round or several."""
+"""Parts of oracle and gossip that both engines share: counting, and averaging over one or more rounds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ class CountingOracle:
         self, gradient: Callable[[Array], Array], dual_gradient: Callable[..., Memory], memory: Memory
     ) -> None:
         self._gradient, self._dual_gradient, self.memory = gradient, dual_gradient, memory
-        self.calls = 0  # gradients of every node besides those that the memory counts
+        self.calls = 0  # gradients per node that the memory does not count
 
     def gradient(self, x: Array) -> Array:
         """Return grad F(x), one gradient per node."""
@@ -44,7 +44,7 @@ class CountingOracle:
 
 
 class Averaging:
-    """What a network does in several rounds, by `repeat` and by W(k) v, which each network has in its own way."""
+    """Averaging built from `repeat` and W(k) v, which each kind of network implements."""
 
     lambda_max: Any
 
@@ -53,7 +53,7 @@ class Averaging:
         raise NotImplementedError
 
     def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
-        """Return what so many calls ``carried = turn(network, carried)`` make of it."""
+        """Return `carried` after `rounds` calls ``carried = turn(network, carried)``."""
         for _ in range(int(rounds)):
             carried = turn(self, carried)
         return carried
@@ -70,9 +70,9 @@ class Averaging:
         return self.repeat(rounds, lambda network, v: network.average(v), v)
 
     def averaged_out(self, rounds: Any, *vectors: Array) -> tuple[Array, ...]:
-        """Spend `rounds` rounds of averaging; return what they take off every vector.
+        """Spend `rounds` rounds of averaging; return what they subtract from every vector.
 
-        It is summed up from differences between rows, so that the rows of each sum to zero, as those of W(k) v do.
+        The result is accumulated from differences between rows, so its rows sum to zero, as those of W(k) v do.
         """
 
         def turn(network: Any, taken: Any) -> Any:
@@ -84,9 +84,9 @@ class Averaging:
         return done
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
-        """Spend `rounds` rounds of Chebyshev's averaging; return what they take off v, as `averaged_out` does.
+        """Spend `rounds` rounds of Chebyshev's averaging; return what they subtract from v.
 
-        It is P(W) v with P(W) = I - T(c (I - d W)) / T(c), where T is the polynomial of degree `rounds`,
+        The result is P(W) v with P(W) = I - T(c (I - d W)) / T(c), where T is the polynomial of degree `rounds`,
         c = (chi + 1) / (chi - 1) and d = 2 chi / ((chi + 1) lambda_max).
         """
         rho = (chi - 1) / (chi + 1)
@@ -94,7 +94,7 @@ class Averaging:
         def turn(network: Any, carried: Any) -> Any:
             omega, last, taken, before = carried
             step = (1 + rho) / self.lambda_max * network(v - taken)
-            further = before + omega * (taken - before + step)  # one product: a sum of two can be rounded in two ways
+            further = before + omega * (taken - before + step)  # one product: a sum of two may be rounded in two ways
             ahead = 1 / (1 - rho**2 * last / 4)
             return ahead, ahead, further, taken
 
@@ -102,7 +102,7 @@ class Averaging:
         return self.repeat(rounds, turn, (one, 2 * one, _zeros(v), _zeros(v)))[2]
 
     def windows(self, rounds: Any) -> "Windows":
-        """Return the network each round of which is so many rounds of this one."""
+        """Return a network whose rounds each take `rounds` rounds of this one."""
         return Windows(self, rounds)
 
 
@@ -111,18 +111,18 @@ def _zeros(v: Array) -> Array:
 
 
 class Windows(Averaging):
-    """A network each round of which is a window of rounds of another."""
+    """A network whose rounds are each a window of rounds of another network."""
 
     def __init__(self, network: Any, rounds: Any) -> None:
         self._network, self._rounds, self.lambda_max = network, rounds, network.lambda_max
 
     def __call__(self, *vectors: Array) -> Any:
-        """Spend a window of rounds: return lambda_max times what their averaging takes off."""
+        """Spend a window of rounds: return lambda_max times what averaging subtracts."""
         taken = tuple(self.lambda_max * t for t in self._network.averaged_out(self._rounds, *vectors))
         return taken[0] if len(vectors) == 1 else taken
 
     def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
-        """Return what so many calls ``carried = turn(network, carried)`` make of it, each on windows."""
+        """Return `carried` after `rounds` calls ``carried = turn(network, carried)`` on windows."""
         return self._network.repeat(rounds, lambda inner, c: turn(Windows(inner, self._rounds), c), carried)
 
     def average(self, *vectors: Array) -> Any:
@@ -136,7 +136,7 @@ class Windows(Averaging):
         return self._network.mix(v, rounds * self._rounds)
 
     def windows(self, rounds: Any) -> "Windows":
-        """Return the network each round of which is so many windows."""
+        """Return a network whose rounds are each `rounds` windows."""
         return Windows(self._network, rounds * self._rounds)
 
     def project(self, v: Array) -> Array:
@@ -145,7 +145,7 @@ class Windows(Averaging):
 
 
 class CountingGossip(Averaging):
-    """The gossip that a step sees (`adom.algorithms.base.Gossip`), without the products."""
+    """The gossip that a step sees (`adom.algorithms.base.Gossip`): its counters, but not the products."""
 
     def __init__(self, clock: Any, floats: Any, lambda_max: Any) -> None:
         self.clock, self.floats, self.lambda_max = clock, floats, lambda_max

@@ -1,6 +1,6 @@
-"""The one loop that advances a method: a chunk of steps, its records, then stop, checkpoint or go on.
+"""The loop that advances a method: run a chunk of steps, record it, then stop, checkpoint or go on.
 
-A backend only advances: all nodes in one process (`adom.run.local.backend`), or one rank's block of them
+A backend only makes steps: for all nodes in one process (`adom.run.local.backend`), or for one rank's block of nodes
 (`adom.run.ranks.backend`). Results do not depend on where chunks end.
 """
 
@@ -20,17 +20,17 @@ FIRST_CHUNK = 8
 """Steps of the first chunk; later ones last about `CHUNK_SECONDS`."""
 CHUNK_SECONDS = 0.2
 SNAPSHOT_BYTES = 2**25
-"""Memory that the records of a chunk may take."""
+"""Most memory for the records of a chunk."""
 SPARE_BYTES = 2**20
-"""Memory for records that is taken in any case, so that runs of different lengths share a program."""
+"""Memory always used for records, so that runs of different lengths share a compiled program."""
 
 
 @dataclass
 class Chunk:
     """A stretch of steps and its observations."""
 
-    begin: int  # iterations before
-    end: int  # and after
+    begin: int  # iterations before the chunk
+    end: int  # iterations after it
     seconds: float  # without compilation
     records: int
     observed: Any
@@ -52,13 +52,13 @@ class RecordingBackend(Backend, Protocol):
     agreed: bool  # whether the nodes have agreed that the tolerance is met
 
     def measure(self, chunk: Chunk, members: list[int]) -> Array | None:
-        """Return the records, of shape (members, records, columns), times left out; None on ranks other than 0."""
+        """Return the records, of shape (members, records, columns), without times; None on ranks other than 0."""
 
     def share(self, taken: list[int | None] | None, chunk: Chunk, recorder: Recorder) -> list[int | None]:
-        """Return what rank 0 has taken, and give every rank the statuses."""
+        """Send rank 0's statuses to every rank; return which records rank 0 has taken."""
 
     def rows(self, chunk: Chunk, record: int, position: int) -> Array:
-        """Return the rows of a record of one of the carried members."""
+        """Return the rows of a record, for the carried member at `position`."""
 
     def anyone(self, asked: bool) -> bool:
         """Return, at rank 0, whether any rank was asked to stop."""
@@ -99,7 +99,7 @@ def drive(
     interrupt: Interrupt,
     journal: Journal | None = None,
 ) -> None:
-    """Advance a backend until every member has ended or Ctrl-C stops it; a journal takes the records of the first."""
+    """Advance a backend until all members have ended or Ctrl-C stops it; `journal` takes the first one's records."""
     with progress:
         for chunk in chunks(backend, plan):
             asked = backend.anyone(interrupt.asked)
@@ -120,14 +120,14 @@ def drive(
 
 
 def _timed(tables: Array, chunk: Chunk, before: float) -> Array:
-    """Fill the column of seconds: all steps of a chunk take equally long."""
+    """Fill the column of seconds, spreading a chunk's time evenly over its steps."""
     share = (tables[..., 0] - chunk.begin) / max(1, chunk.end - chunk.begin)
     tables[..., SECONDS] = before + chunk.seconds * share
     return tables
 
 
 def _worst(recorder: Recorder) -> str:
-    """Return the largest error of the members that are carried, with its name; "" where nothing is measured."""
+    """Return the largest error of the carried members, with its name; "" if nothing is measured."""
     histories = [recorder.histories[member] for member in recorder.members]
     measure = histories[0].measure
     return f"{measure} {max(history.error for history in histories):.2e}" if measure else ""

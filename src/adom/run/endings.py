@@ -1,8 +1,8 @@
-"""Status of a run whose rounds are spent, judged by its curve of errors.
+"""Status of a run that has used up its rounds, judged by its error curve.
 
-The curve is cut into eighths, each with its greatest, middle and least error, on a logarithmic scale: accelerated
-methods ripple over orders of magnitude, so single records say little. A rise counts as growth only where the run has
-not come back from as great a rise before, and where it is great or has led above the start.
+The curve is cut into eighths, each summarised by its maximum, median and minimum on a logarithmic scale: accelerated
+methods oscillate over orders of magnitude, so single records say little. A rise counts as growth only if the run has
+not recovered from an equally large rise before, and if it is large or ends above the start.
 """
 
 from math import exp, log, sqrt
@@ -11,28 +11,28 @@ from typing import NamedTuple
 import numpy as np
 
 FINISHED = ("converged", "max_rounds", "growing", "stalled", "diverged")
-"""The statuses of runs that came to their end; the others were interrupted."""
+"""Statuses of runs that ended by themselves; all others were interrupted."""
 LOST = ("diverged", "growing")
-"""The statuses of runs that went the wrong way."""
+"""Statuses of runs that went the wrong way."""
 FEW = 4
-"""Records below which no trend is seen."""
+"""Fewest records from which a trend is judged."""
 MANY = 32
-"""Records from which a run may be said to have stalled."""
+"""A run can stall only if its curve has more points than this."""
 SMALL = log(1.1)
-"""Smallest difference of logarithms that is a trend."""
+"""Smallest difference of logarithms that counts as a trend."""
 GREAT = log(100.0)
-"""A rise, also below the start, that is growth."""
+"""Smallest rise that counts as growth even below the start."""
 NOTHING = 1e-9
-"""Logarithms that differ by less are equal."""
+"""Logarithms that differ by less count as equal."""
 HIGH = log(10.0)
-"""A height above the start that no ripple explains."""
+"""Height above the start that no oscillation explains."""
 FAST = log(1.5)
-"""A fall from quarter to quarter too large for rounding."""
+"""Drop between quarters that is too large for rounding."""
 LEAST = 1e-300
 
 
 def rounding(dtype: str, kappa: float) -> float:
-    """Return the part of the initial distance that rounding may leave, at most 0.1.
+    """Return the fraction of the initial distance that rounding may leave, at most 0.1.
 
     Examples
     --------
@@ -57,29 +57,30 @@ def judge(
     floor: float = 0.0,
     measure: str = "error",
 ) -> Ending:
-    """Return how a run ended whose rounds are spent.
+    """Return the status of a run that has used up its rounds.
 
     Parameters
     ----------
     rounds, errors : arrays
-        Of the records, in their order.
+        Round and error of each record, in order.
     start_error : float
-        Before the first round; 0 where it is not known, then the first record stands in for it.
+        Error before the first round; 0 if unknown, in which case the first record is used instead.
     tol : float, optional
-        The error that was to be reached.
+        Target error.
     floor : float
-        The part of the error at the start below which rounding hides everything.
+        Fraction of the start error below which rounding hides all progress.
     measure : str
-        Name of the errors; "" where none were measured.
+        Name of the error measure; "" if nothing was measured.
 
     Returns
     -------
     Ending
-        "converged": the last error is at most tol. "diverged": it is not a finite number. "growing": the last eighth
-        lies above the best one, nothing since has been higher, the run has not come back from such a rise before, and
-        it is a hundredfold or ends above the start. "stalled": over the last half nothing has changed, or nothing has
-        been below the start, though the error is above tol and the floor; or it is at the floor and tol below it.
-        "max_rounds": all else, such as an error that still falls, one at the floor without a tol, too few records.
+        "converged": the last error is at most tol. "diverged": it is not finite. "growing": the run ends at its highest
+        and more than tenfold above the start; or the last eighth lies above the best one, nothing in between is higher,
+        the run has not recovered from such a rise before, and the rise is hundredfold or ends above the start.
+        "stalled": over the last half the error did not change or stayed above the start; or it is at the floor, and tol
+        is lower. "max_rounds": anything else, such as an error that still falls, an error at the floor without a tol,
+        or too few records.
 
     Examples
     --------
@@ -147,18 +148,18 @@ class Curve:
 
     @property
     def falls(self) -> bool:
-        """True if the last quarter lies lower than the one before, or the last part below all of the one before."""
+        """True if the last quarter is lower than the one before, or the last eighth entirely below the one before."""
         earlier, later = self.quarters
         if all(of(earlier) - of(later) >= SMALL for of in (np.max, np.median, np.min)):
             return True
         fell = -np.diff(self.middles)
         apart = self.tops[-1] <= self.lows[-2] and fell[-1] > NOTHING
-        return bool(apart and fell[-1] >= fell[-2] / 2)  # what comes to rest falls less and less
+        return bool(apart and fell[-1] >= fell[-2] / 2)  # a curve that levels off falls less and less
 
     def rounds_to(self, tol: float) -> int:
         """Estimate the rounds still needed to reach `tol` at the present pace, to two digits."""
-        for parts in (4, 8):  # the last quarters, or where they do not fall yet, the last eighths
-            count = min(parts, len(self.logs))  # none is empty
+        for parts in (4, 8):  # the last quarters, or the last eighths if the quarters do not fall
+            count = min(parts, len(self.logs))  # so that no part is empty
             logs = [float(np.median(part)) for part in np.array_split(self.logs, count)[-2:]]
             clock = [float(np.median(part)) for part in np.array_split(self.rounds, count)[-2:]]
             if logs[1] < logs[0]:
@@ -168,7 +169,7 @@ class Curve:
         return int(float(f"{more:.1e}"))
 
     def below(self, floor: float) -> int | None:
-        """Return the round since which all errors have been at the floor; None where the last part is not."""
+        """Return the first round from which all errors are at the floor; None if the last eighth is not."""
         limit = max(log(max(floor, LEAST)) + self.logs[0], log(LEAST))
         if self.tops[-1] > limit:
             return None
@@ -177,15 +178,15 @@ class Curve:
 
     @property
     def rises(self) -> bool:
-        """True if all of the last part lies above the best one, and nothing since then has been higher."""
+        """True if the last eighth lies entirely above the best one, and nothing in between is higher."""
         apart = self.lows[-1] > self.tops[self.lowest] + SMALL
         since = slice(self.lowest, None)
         return bool(apart and self.tops[-1] >= self.tops[since].max() and self.lows[-1] >= self.lows[since].max())
 
     @property
     def grows(self) -> bool:
-        """True if it ends high above the start and at its highest, or rises more than it has recovered from before."""
-        moves = len(self.parts) < 2 or self.middles[-1] - self.middles[-2] > NOTHING  # more than rounding at a level
+        """True if the curve ends at its highest and far above the start, or rises more than it ever recovered from."""
+        moves = len(self.parts) < 2 or self.middles[-1] - self.middles[-2] > NOTHING  # by more than rounding
         if self.logs[-1] > self.logs[0] + HIGH and self.tops[-1] >= self.tops.max() and moves:
             return True
         back = (self.before - np.minimum.accumulate(self.before)).max()
@@ -200,7 +201,7 @@ class Curve:
 
     @property
     def rests(self) -> str:
-        """Words for a last half that goes nowhere; "" where it moves or records are few."""
+        """Message if the last half made no progress; "" if it did or records are few."""
         if len(self.logs) <= MANY:
             return ""
         half = len(self.logs) - sum(map(len, self.parts[4:]))

@@ -17,7 +17,7 @@ def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
     (4, 1)
     """
     n = network.nodes
-    if n > FLOOD_NODES:  # every round on connected graphs, or else every window, informs one more node at least
+    if n > FLOOD_NODES:  # each window, one round if graphs are connected, informs at least one more node
         return (n - 1) * network.window
     return _rounds_until_known(network, clock, np.eye(n, dtype=bool))
 
@@ -25,14 +25,14 @@ def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
 FLOOD_NODES = 4000
 """Nodes above which the rounds of a flood are bounded instead of counted."""
 SOURCES = 16
-"""Nodes whose messages are followed where there are too many to follow all."""
+"""Number of nodes whose messages are followed if there are too many to follow all."""
 
 
 def flood_estimate(network: Network | DirectedNetwork, clock: int) -> int:
     """Return about how many rounds from `clock` on carry a message from any node to every other.
 
-    In a large network the messages of some nodes are followed. On a fixed graph any node's message is with one of those
-    in that time and with all in twice that time.
+    In a large network only the messages of `SOURCES` nodes are followed, and their time is doubled. On a fixed graph
+    any message reaches one of these nodes in that time, and all other nodes in twice that time.
 
     Examples
     --------

@@ -1,23 +1,23 @@
-"""Healing: what a method conserves over the nodes, and a ledger at both ends of every link that restores it after loss.
+"""Healing: the parts of its state that a method conserves, and ledgers on every link that restore them after loss.
 
-Given its gradients, every method here is linear: a node's next state is A state + B gradients + C exchanges, where an
-exchange is what the node has taken from its own rows for one gossiped vector, the sum over its links of
-w_ij (v_i - v_j). Some parts of the state, L state, do not depend on gradients at all: L A = A_L L and L B = 0. In ADOM
-they are z and z_f, in ADOM+ too; in gradient tracking s - grad F, the tracked sum less the gradients. Exactness rests
-on these: they start at zero, and as the two ends of a link take opposite exchanges, their sum over all nodes stays
-zero. If one end does not hear the other, the sum is off for ever, and the run ends at a wrong point.
+Given its gradients, every method here is linear: a node's next state is A state + B gradients + C exchanges. An
+exchange is what gossip of one vector subtracts from the node's own row, the sum over its links of w_ij (v_i - v_j).
+Some parts of the state, L state, do not depend on gradients: L A = A_L L and L B = 0. In ADOM and ADOM+ they are z and
+z_f; in gradient tracking s - grad F, the tracked sum less the gradients. Exactness needs their sum over all nodes to
+be zero. It starts at zero, and stays there as long as the two ends of a link make opposite exchanges. If one end misses
+a message, the sum remains wrong, and the run ends at a wrong point.
 
-So each end of a link keeps an entry, the part of L state that came over that link. It follows the same recursion,
-entry' = A_L entry + L C exchange, also where parameters change on the way, and a node's L state is the sum of its
-entries. One end, say the one with the smaller name, owns the link and sends its entry with its messages. The other end,
-when it hears them, puts minus that entry in the place of its own, and adds the difference to its state. Thus
+So each end of a link keeps a ledger entry, the part of L state that came over that link. It follows the same recursion,
+entry' = A_L entry + L C exchange, even if parameters change during the run, and a node's L state is the sum of its
+entries. The end with the smaller name owns the link and sends its entry with its messages. When the other end hears
+them, it replaces its own entry by minus the owner's, and adds the difference to its state. Thus
 
-- a message lost one way leaves the ends apart until the owner is heard again;
-- when a node is gone, its neighbours take its entries out of their states, and the sum over those left is zero again;
-- a node that joins, or comes back without memory, starts as all did, with no entries;
-- parts that gradients do change need no ledger: the method itself draws them to the right place.
+- after a message is lost one way, the ends differ until the owner is heard again;
+- when a node leaves, its neighbours subtract its entries from their states, so the remaining sum is zero again;
+- a node that joins, or returns without memory, starts without entries, as all nodes did;
+- parts that do depend on gradients need no ledger: the method itself corrects them.
 
-Everything here is arithmetic on arrays of NumPy or JAX alike, for the rows of a simulation and for a single agent.
+The arithmetic works on NumPy and JAX arrays, for the rows of a simulation and for a single agent.
 """
 
 from functools import cache
@@ -30,19 +30,19 @@ from ..errors import InputError
 
 Array = Any
 ROUNDING, DECADES = 1e-14, 9
-"""Relative size of a coupling that counts as rounding, and how many times ten times more is tried."""
+"""Relative size below which a coupling counts as rounding, and the number of such bounds tried, tenfold each time."""
 USUAL = Constants(mu=1.0, L=7.0, lambda_min_plus=1 / 9, lambda_max=1.0)
 NEAR = 1e-11
 """Distance at which an entry of a basis counts as a whole number."""
 
 
 class Healing(NamedTuple):
-    """The conserved parts of a method; the last axis of each array is that of columns, or 1 for all of them."""
+    """The conserved parts of a method; the last axis of each array is columns, or 1 if all are alike."""
 
     kept: Array  # (parts, fields, columns): L
     onward: Array  # (parts, parts, columns): A_L
     taken: Array  # (parts, vectors, columns): L C
-    lift: Array  # (fields, parts, columns): a change of the state that changes L state by so much
+    lift: Array  # (fields, parts, columns): the change of state for a change of L state
 
     @property
     def parts(self) -> int:
@@ -54,19 +54,19 @@ class Healing(NamedTuple):
         return _times(self.kept, _stacked(state))
 
     def fields(self, entries: Array) -> Array:
-        """Return (rows, fields, columns) of a state whose L state is (rows, parts, columns)."""
+        """Return fields (rows, fields, columns) of a state whose L state is `entries` (rows, parts, columns)."""
         inverse = np.linalg.pinv(np.moveaxis(np.asarray(self.kept), -1, 0))
         return _times(np.moveaxis(inverse, 0, -1), entries)
 
     def after(self, entry: Array, exchange: Array) -> Array:
-        """Return entries (..., parts, columns) after a step in which the end took exchanges (..., vectors, columns).
+        """Return entries (..., parts, columns) after a step with exchanges (..., vectors, columns).
 
-        An end that has not heard the other takes zeros.
+        The exchange is zero at an end that has not heard the other.
         """
         return _times(self.onward, entry) + _times(self.taken, exchange)
 
     def change(self, state: Any, difference: Array) -> Any:
-        """Return the state changed so that L state is larger by (rows, parts, columns)."""
+        """Return the state changed so that L state grows by `difference` (rows, parts, columns)."""
         changed = _stacked(state) + _times(self.lift, difference)
         return _filled(state, [changed[:, i] for i in range(changed.shape[1])])
 
@@ -74,8 +74,8 @@ class Healing(NamedTuple):
 def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> Healing:
     """Return the conserved parts of a method, found by steps from unit vectors.
 
-    Its parameters may be arrays, one value a column. `lambda_max` is that of the network's W; `remedy` is a method to
-    take in the place of one that has no rule.
+    Its parameters may be arrays with one value per column. `lambda_max` is that of the network's W. `remedy` names a
+    method to recommend if this one has no rule.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> He
 
 
 def _linear(method: Method, lambda_max: float = 1.0, remedy: str = "") -> tuple[Array, list[int]]:
-    """Return a step as matrices side by side, (fields, columns, inputs), and where B and C begin."""
+    """Return a step as A, B and C side by side, (fields, columns, inputs), and where B and C begin."""
     count = _Probe(lambda_max, title=method.title, remedy=remedy)
     state: Any = method.init(np.zeros((1, 1)), count)
     count.oracle = count.network = 0
@@ -114,10 +114,9 @@ def _linear(method: Method, lambda_max: float = 1.0, remedy: str = "") -> tuple[
 
 @cache
 def _usual_parts(cls: Any) -> int | None:
-    """Return how many vectors a method conserves, at parameters that are neither large nor small nor in the limit.
+    """Return how many vectors a method conserves at ordinary parameters; None if it has no ``unit``.
 
-    Elsewhere rounding can hide what gradients do, or pretend that they do something. None of a method that has no
-    such parameters.
+    At extreme parameters, rounding can hide the effect of gradients or feign one.
     """
     try:
         inputs, ends = _linear(cls.unit(USUAL))
@@ -136,7 +135,7 @@ def _reach(A: Array, B: Array) -> Array:
 
 
 class _Probe:
-    """An oracle and a network in one, whose answers are given: units, or zeros that are only counted."""
+    """Oracle and network in one, which answers with given unit vectors, or with zeros that it counts."""
 
     def __init__(
         self,
@@ -172,7 +171,7 @@ class _Probe:
         return self.average(v)
 
     def windows(self, rounds: Any) -> "_Probe":
-        return self  # an exchange is then what all rounds of a window take
+        return self  # an exchange is then that of a whole window
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
         raise InputError(
@@ -194,31 +193,31 @@ class _Probe:
 
 
 def _conserved(A: Array, B: Array, C: Array, parts: int | None) -> tuple[Array, Array, Array, Array]:
-    """Return L, A_L, L C and the lift, for one column, of as many parts as are usual if that is known."""
+    """Return L, A_L, L C and the lift for one column, with `parts` parts if that number is known."""
     if all(np.isfinite(part).all() for part in (A, B, C)):
-        # Each field in units of how far gradients move it: a step can be smaller than the rounding of other fields.
+        # Scale each field by how far gradients move it: a step can be smaller than the rounding of other fields.
         units = _reach(A, B)
         scaled = A * (units / units[:, None]), B / units[:, None]
         found = [_untouched(*scaled, ROUNDING * 10.0**power) for power in range(DECADES)]
         rows, pivots = _reduced(next((rows for rows in found if len(rows) == parts), found[0]))
         L = _whole(rows / units * units[pivots, None])
-    else:  # a step without numbers conserves nothing
+    else:  # a step that is not finite conserves nothing
         L, pivots = np.zeros((parts or 0, len(A))), [0] * (parts or 0)
     steps = np.nan_to_num(C / np.maximum(np.abs(C).max(axis=0), 1e-300))
     reach = L @ steps
-    # Where exchanges reach all of L state, a difference is applied as one that comes late: in ADOM, to z and to m.
+    # If exchanges reach all of L state, a difference is applied like a late exchange: in ADOM, to z and to m.
     late = len(L) and np.linalg.matrix_rank(reach, tol=NEAR) == len(L)
     lift = steps @ np.linalg.pinv(reach) if late else np.linalg.pinv(L)
     return L, (L @ A)[:, pivots], L @ C, lift
 
 
 def _untouched(A: Array, B: Array, rounding: float) -> Array:
-    """Return a basis of the rows L that gradients never touch: L is orthogonal to all they reach, B, A B, A A B, ..."""
+    """Return a basis of the rows L that gradients never touch: L is orthogonal to B, A B, A A B, ..."""
     reached: list[Array] = []
     waiting = [(v, np.linalg.norm(v)) for v in B.T]
     while waiting:
         v, size = waiting.pop(0)
-        for q in (*reached, *reached):  # twice, for rounding
+        for q in (*reached, *reached):  # twice, against rounding
             v = v - (q @ v) * q
         left = np.linalg.norm(v)
         if left > rounding * size:
@@ -228,7 +227,7 @@ def _untouched(A: Array, B: Array, rounding: float) -> Array:
 
 
 def _reduced(rows: Array) -> tuple[Array, list[int]]:
-    """Return the basis with units in some columns, and these: it depends on nothing but the space that rows span."""
+    """Return the reduced row echelon form of a basis, which depends only on its span, and the pivot columns."""
     pivots: list[int] = []
     for at in range(len(rows)):
         column = int(np.argmax(np.abs(rows[at:]).max(axis=0) > NEAR))
@@ -242,20 +241,20 @@ def _reduced(rows: Array) -> tuple[Array, list[int]]:
 
 
 def _whole(rows: Array) -> Array:
-    """Return numbers with those that are nearly whole made whole."""
+    """Return numbers, rounded where they are nearly whole."""
     whole = rows.round() + 0.0
     return np.where(np.abs(rows - whole) < NEAR, whole, rows)
 
 
 def _stacked(state: Any) -> Array:
-    """Return the arrays of a state side by side, (rows, fields, columns)."""
+    """Return the arrays of a state stacked, (rows, fields, columns)."""
     fields = [f for f in state if np.ndim(f) == 2]
     library = fields[0].__array_namespace__()  # NumPy, or JAX
     return library.stack(library.broadcast_arrays(*fields), axis=1)
 
 
 def _filled(state: Any, arrays: Any) -> Any:
-    """Return a state with other arrays; what is no array, such as a count of steps, stays."""
+    """Return a state with its arrays replaced; other parts, such as a count of steps, stay."""
     rest = iter(arrays)
     return state._make(next(rest) if np.ndim(f) == 2 else f for f in state)
 

@@ -1,4 +1,4 @@
-"""Records of a run, written while it goes on, and lines that say how far it is."""
+"""Records of a run, written to files while it is running, and lines that show its progress."""
 
 import json
 import math
@@ -15,13 +15,13 @@ from ..util.text import format_duration, json_ready
 from .recorder import History
 
 BEGIN = 2.0
-"""Seconds that a run lasts before anything is written: a short one is over before anybody looks."""
+"""Seconds before a run writes anything; shorter runs write nothing."""
 FLUSH = 1.0
-"""Seconds from one writing to the next."""
+"""Seconds between writes."""
 MOST = 200
-"""Records that are written at a time; where there are more, they are evenly chosen, and the last is among them."""
+"""Most records per write; from more, this many are chosen evenly, including the last."""
 FIRST, LAST, GROWTH = 5.0, 60.0, 1.5
-"""Seconds to the first line of progress, the most from one to the next, and how they grow."""
+"""Seconds to the first line of progress, the most between two lines, and the factor by which they grow."""
 
 
 class Journal:
@@ -35,7 +35,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.stage = 0  # of a fit in several runs
+        self.stage = 0  # number of the run in a fit of several runs
         self._began = self._written = time.monotonic()
         self._waiting: list[dict[str, np.ndarray]] = []
         self._seen = 0
@@ -53,7 +53,7 @@ class Journal:
             file.close()
 
     def next_stage(self) -> None:
-        """Begin another run of the same fit: its counts go on from those of the last one."""
+        """Begin another run of the same fit; its counts continue those of the last run."""
         self.stage += 1
         self._seen = 0
         if self.last:
@@ -62,7 +62,7 @@ class Journal:
     last: dict[str, float] = {}  # noqa: RUF012  # replaced, never changed
 
     def take(self, history: History) -> None:
-        """Write the records that have come since, if it is time."""
+        """Take a history's new records, and write them if it is time."""
         tables = history.tables[self._seen :]
         if not tables:
             return
@@ -80,7 +80,7 @@ class Journal:
             self._written = time.monotonic()
 
     def _write(self) -> None:
-        """Append the records that wait, or `MOST` of them where there are more."""
+        """Append the waiting records to the files, at most `MOST` of them."""
         if not self._waiting:
             return
         names = list(self._waiting[0])
@@ -110,7 +110,7 @@ class Journal:
             self._events = EventFileWriter(str(self.folder / "events"))
 
     def _log(self, row: dict[str, float]) -> None:
-        """Add a record to the events, by rounds."""
+        """Add a record to the events, with its round as step."""
         if self._events is None:
             return
         from tensorboard.compat.proto.event_pb2 import Event
@@ -125,14 +125,14 @@ class Journal:
 
 
 def following(folder: Any, journal: Journal | None = None) -> AbstractContextManager[Journal | None]:
-    """Return the journal of a run: one that others close, a new one where a folder is given, or none."""
+    """Return the given journal, which its owner closes, or a new one in `folder`, or None without a folder."""
     if journal is not None or folder is None:
         return nullcontext(journal)
     return Journal(Path(folder))
 
 
 class Lines:
-    """Progress as plain lines on stderr, for ranks: their output is forwarded, and may end in a file."""
+    """Progress as plain lines on stderr, for ranks, whose output is forwarded and may go to a file."""
 
     def __init__(self, total: int, title: str, show: bool | None = None) -> None:
         self.total, self.title, self.show = total, title, show is not False

@@ -1,7 +1,7 @@
-"""Methods on lossy networks: the ledgers of all links ride along with a run, and nodes that are away wait at the start.
+"""Methods on lossy networks: a run's state holds the ledgers of all links, and absent nodes are reset to the start.
 
-`adom.run.healing` has the rule. Here all nodes' ledgers are one array, and the method's step is its own: it sees a
-network that takes the exchanges of the links that were heard.
+`adom.run.healing` explains the rule. Here all nodes' ledgers are one array. The method's own step runs on a network
+that only makes the exchanges of messages that arrived.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from .windows import in_windows, plain
 
 Array = Any
 LEDGER_BYTES = 2**31
-"""The most memory that ledgers may take."""
+"""Most memory for ledgers."""
 
 
 class LossyState(NamedTuple):
     """State of a run on a lossy network."""
 
-    inner: Any  # the method's own
-    start: Any  # what it was at first: a node that joins begins there
-    ledger: Array  # (2, links, parts, columns): what of the conserved parts came over each link, at both of its ends
+    inner: Any  # the method's state
+    start: Any  # its initial value, from which joining nodes start
+    ledger: Array  # (2, links, parts, columns): the conserved parts received over each link, at both its ends
     copies: Array | None = None  # (2, 2, links, vectors, columns): the rows that links expect, and how they change
     late: Array | None = None  # (delay + 1, rows, vectors, columns): exchanges that have not arrived
 
@@ -42,13 +42,13 @@ class OnLossyLinks(Method):
     ----------
     inner : Method
     rule : Healing
-        What the method conserves; without parts, nothing is healed.
+        The method's conserved parts; without any, nothing is healed.
     empty : (2, links, parts) array
-        Zeros.
+        Zeros; it gives the shape of the ledgers.
     copies : (2, 2, links, vectors) array, optional
-        Zeros, where messages are differences to what both ends of a link expect.
+        Zeros, if messages are differences from what both ends of a link expect.
     late : (delay + 1, vectors) array, optional
-        Zeros, where messages are late.
+        Zeros, if messages may be late.
     """
 
     inner: Any
@@ -59,16 +59,16 @@ class OnLossyLinks(Method):
 
     @property
     def rounds_per_step(self) -> Any:  # type: ignore[override]  # a constant of other methods
-        """The rounds of a step, where all have as many."""
+        """The rounds of a step; None if they vary."""
         return self.inner.rounds_per_step
 
     @property
     def window(self) -> int:
-        """The rounds that stand for one, where the network needs windows."""
+        """The rounds per window; 1 without windows."""
         return getattr(self.inner, "window", 1)
 
     def init(self, zeros: Array, oracle: Oracle) -> LossyState:
-        """Start the method, with nothing in the ledgers."""
+        """Start the method with empty ledgers."""
         state = self.inner.init(zeros, oracle)
         rows, columns = zeros.shape
         ledger = jnp.zeros((*self.empty.shape, columns), zeros.dtype)
@@ -81,7 +81,7 @@ class OnLossyLinks(Method):
         return LossyState(state, state, ledger, copies, late)
 
     def renewed(self, state: LossyState, k: Any) -> LossyState:
-        """Renew the method's state; not where copies of it are at other nodes, which would not know."""
+        """Renew the method's state, unless other nodes hold copies, which would become stale."""
         if state.copies is not None:
             return state
         return state._replace(inner=self.inner.renewed(state.inner, k))
@@ -91,7 +91,7 @@ class OnLossyLinks(Method):
         return self.inner.rounds_of_step(k)
 
     def step(self, state: LossyState, oracle: Oracle, gossip: Gossip) -> tuple[LossyState, Array]:
-        """Make one step of the method, and repair what the ends of links know to be wrong."""
+        """Make one step of the method, then repair the conserved parts by the ledgers."""
         network: Any = gossip
         lossy, rule = network.lossy, Healing(*self.rule)
         inner, ledger = self._without_the_gone(state, lossy)
@@ -100,7 +100,7 @@ class OnLossyLinks(Method):
         inner, x = self.inner.step(inner, oracle, gossip)
         if parts:
             rows = x.shape[0]
-            exchange = jnp.concatenate(lossy.exchanges, axis=2)[..., :columns]  # others may have had columns added
+            exchange = jnp.concatenate(lossy.exchanges, axis=2)[..., :columns]  # some vectors may have added columns
             first, second = rule.after(ledger, exchange)
             settled = jnp.where(lossy.told[:, None, None], rule.after(-ledger[0], exchange[1]), second)
             repair = jnp.stack([jnp.zeros_like(second), settled - second])
@@ -108,7 +108,7 @@ class OnLossyLinks(Method):
         return LossyState(inner, state.start, ledger, lossy.copies, lossy.late), x
 
     def _without_the_gone(self, state: LossyState, lossy: Any) -> tuple[Any, Array]:
-        """Take entries of nodes that are away out of the others' states; put those who are away back to the start."""
+        """Remove absent nodes' ledger entries from the other nodes' states; reset absent nodes to the start."""
         links: LossyLinks = lossy.links
         inner, ledger = state.inner, state.ledger
         if links.present is None:
@@ -126,7 +126,7 @@ class OnLossyLinks(Method):
 
 
 def replanted(method: Method, state: Any, fresh: Any, at_ends: Any) -> Any:
-    """Return a method's state with fresh last columns; on a lossy network, the part of them that every end is due."""
+    """Return a state with `fresh` as its last columns; on a lossy network `at_ends` gives their ledger entries."""
     old, columns = state.inner if isinstance(state, LossyState) else state, jax.tree.leaves(fresh)[0].shape[1]
 
     def joined(old: Array, new: Array) -> Array:
@@ -143,7 +143,7 @@ def replanted(method: Method, state: Any, fresh: Any, at_ends: Any) -> Any:
 
 
 def rested(method: Method, state: Any) -> Any:
-    """Return a method's state without momentum; on a lossy network, with entries that the ends of links make of it."""
+    """Return a method's state without momentum; on a lossy network, with ledger entries to match."""
     at_rest = type(plain(method)).at_rest
     if not isinstance(state, LossyState) or not isinstance(method, OnLossyLinks):
         return at_rest(state)
@@ -159,17 +159,17 @@ def rested(method: Method, state: Any) -> Any:
 
 
 def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
-    """Return the method as it runs on nodes first, ..., end - 1 of a network: in windows, or with ledgers."""
+    """Return the method for nodes first, ..., end - 1 of a network, with windows and ledgers if needed."""
     return with_ledgers(in_windows(method, network), network, dim, first, end)
 
 
 def serving(network: LossyNetwork) -> str:
-    """Return a method that runs on such links, with the parameters that it runs with."""
+    """Name a method that runs on the network's links, and its parameters if it needs special ones."""
     return "NIDS" if network.channel.mean_delay < NIDS.latest else "ADOM with parameters='theory'"
 
 
 def rule_on(method: Method, network: LossyNetwork) -> Healing:
-    """Return what a method conserves; refuse one that does not run on such links, whatever its parameters are."""
+    """Return a method's conserved parts; refuse a method that cannot run on these links with any parameters."""
     inner, late = plain(method), network.channel.delay
     if late and network.window > 1:
         raise InputError(
@@ -197,7 +197,7 @@ def rule_on(method: Method, network: LossyNetwork) -> Healing:
 
 
 def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
-    """Return the method with all that the links of own nodes keep, if they are not perfect."""
+    """Return the method with ledgers for the links of own nodes, if the network is lossy."""
     if not isinstance(network, LossyNetwork):
         return method
     rule, channel = rule_on(method, network), network.channel

@@ -1,4 +1,4 @@
-"""Errors where nodes come and go: against the solution of the nodes that are there, over their rows alone."""
+"""Errors on networks whose nodes come and go: of present nodes only, against the solution of their problem."""
 
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ Array = Any
 
 
 class Presence(NamedTuple):
-    """Who is there from which round on, and the solution for them."""
+    """The nodes present in each epoch, and the solution of their problem."""
 
-    starts: Array  # (epochs,)
+    starts: Array  # (epochs,): the first round of each
     present: Array  # (epochs, nodes)
     solutions: Array  # (epochs, dim)
 
@@ -28,27 +28,27 @@ class Presence(NamedTuple):
         return (error**2).sum(axis=(-2, -1)), (apart**2).sum(axis=(-2, -1))
 
     def _epoch(self, clock: Array) -> Array:
-        """Return the epoch of the last round of so many."""
+        """Return the epoch of the last of `clock` rounds."""
         epoch = (self.starts < clock[..., None]).sum(axis=-1) - 1
         return epoch * (epoch > 0)
 
     def marked(self, rows: np.ndarray, clock: float) -> np.ndarray:
-        """Return rows after `clock` rounds with those of nodes that are away marked: they are no numbers."""
+        """Return the rows after `clock` rounds, with NaN for absent nodes."""
         return np.where(self.present[self._epoch(np.asarray(clock))][:, None], rows, np.nan).astype(rows.dtype)
 
     @property
     def settled(self) -> Array:
-        """The rounds that are over when those who are left at the end have had one of their own."""
+        """Rounds after which the final set of nodes has had one round."""
         return self.starts[-1] + 1
 
     @property
     def start_error(self) -> float:
-        """Squared distance of rows of zeros to the solution of the nodes that are there at first."""
+        """Squared distance from zero to the solution, summed over the nodes present at first."""
         return float(self.present[0].sum() * (self.solutions[0] ** 2).sum())
 
 
 def presence_on(network: Network | DirectedNetwork, problem: Problem, rounds: int) -> Presence | None:
-    """Return who is there when in a run of so many rounds, with the solutions; None where all nodes stay for ever."""
+    """Return the presence of nodes in a run of `rounds` rounds; None if all nodes are always present."""
     if not isinstance(network, LossyNetwork) or not network.loss.changing:
         return None
     epochs = network.loss.starts < rounds

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..problems.base import Problem
 
 CHI_NODES = 2000
-"""Up to this many nodes chi of connected graphs is cheap, and recorded even if no parameter depends on it."""
+"""Up to this many nodes, chi of connected graphs is cheap and recorded even if no parameter depends on it."""
 
 
 def recorded_chi(network: Network | DirectedNetwork) -> float | None:
-    """Return chi if it is at hand or cheap."""
+    """Return chi if it is known or cheap to compute, else None."""
     cheap = network.nodes <= CHI_NODES and (network.connected or network.chi_quick)
     return network.chi if network.chi_known or cheap else None
 
@@ -46,7 +46,7 @@ def describe_method(method: Method) -> dict[str, Any]:
 
 
 def describe_problem(problem: "Problem") -> dict[str, Any]:
-    """Return type, size and constants of a problem."""
+    """Return type, size, constants, weighting and model of a problem."""
     return {
         "type": type(problem).__name__,
         "nodes": problem.nodes,
@@ -86,7 +86,7 @@ def _versions() -> dict[str, str]:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the source tree that this code was loaded from, where there is one."""
+    """Return the commit of the source tree that this code was loaded from; None without one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():  # an installed package: a repository around it is not its own
         return None

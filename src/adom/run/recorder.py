@@ -1,4 +1,4 @@
-"""Records of a run: its plan, the table that each of its members fills, its status, and the result made of them."""
+"""Records of a run: its plan, and the table, status and result of each of its members."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -31,7 +31,7 @@ class Plan:
     record_every: int = 1
     tol: float | None = None
     dtype: str = "float64"
-    start_error: float = 0.0  # of rows of zeros; growth is judged against it
+    start_error: float = 0.0  # error of rows of zeros; growth is judged against it
     floor: float = 0.0  # part of the start error that rounding may leave
 
     def next_chunk(self, iteration: int, pace: int, slots: int) -> tuple[int, int]:
@@ -64,9 +64,9 @@ class History:
     status: str = ""
     message: str = ""
     rows: Array | None = None  # at the last record
-    outgrown: float = DIVERGED  # growth against the start at which a run has diverged
-    settled: int = 0  # rounds after which nobody leaves or joins any more: until then no tolerance ends a run
-    takes: Callable[[Any], Any] | None = None  # rounds of a step; where a pilot changes them, not the method's
+    outgrown: float = DIVERGED  # growth from the start at which a run has diverged
+    settled: int = 0  # rounds after which no node leaves or joins; before that, no tolerance ends a run
+    takes: Callable[[Any], Any] | None = None  # rounds of a step, if a pilot changes them; else the method's
 
     @property
     def table(self) -> Array:
@@ -81,8 +81,8 @@ class History:
     def take(self, table: Array, final: bool) -> int | None:
         """Add a chunk of records up to the one that ends the run; return the index of the last one taken.
 
-        Records that fall between two that were asked for are dropped, unless the run ends there or this chunk is the
-        final one. Where the rounds are spent, the records so far decide the status (`endings.judge`).
+        Records at other iterations than multiples of `record_every` are dropped, unless the run ends there or `final`.
+        When the rounds are used up, the records so far decide the status (`endings.judge`).
         """
         if self.status:
             return None
@@ -111,7 +111,7 @@ class History:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Errors at which a run that has begun has converged, and beyond which it has diverged."""
+        """The errors up to which a run has converged, and beyond which it has diverged."""
         return self._bounds(self.tables[0][0, ERROR])
 
     def _bounds(self, first: float) -> tuple[float, float]:
@@ -121,8 +121,8 @@ class History:
     def end(self) -> None:
         """Set status and message from the records.
 
-        Where the error is unknown, the gradient at the mean row does not show nodes that drift apart, so their
-        disagreement is judged as well.
+        If the error is unknown, the nodes' disagreement is judged as well: the gradient at the mean row does not show
+        nodes that drift apart.
         """
         plan, table = self.plan, self.table
         clock, apart = table[:, CLOCK], table[:, CONSENSUS]
@@ -156,7 +156,7 @@ class Recorder:
     ----------
     histories : list of History
     finished : callable
-        Called with the number of a member as soon as it has ended.
+        Called with the index of a member as soon as it has ended.
     """
 
     def __init__(self, histories: list[History], finished: Callable[[int], None]) -> None:
@@ -168,19 +168,19 @@ class Recorder:
 
     @property
     def going(self) -> list[int]:
-        """Positions, among the members that are carried, of those that have not ended."""
+        """Positions, among the carried members, of those that have not ended."""
         return [position for position, member in enumerate(self.members) if not self.histories[member].status]
 
     def take(self, tables: Array, ending: str) -> list[int | None]:
         """Add records of shape (members, records, columns); return the index of the last one taken by each member.
 
-        `ending` is the status of members that have to end here, "" where they may go on.
+        `ending` is the status of members that must end here, "" if they may go on.
         """
         taken = []
         for member, table in zip(self.members, tables, strict=True):
             history = self.histories[member]
             taken.append(history.take(table, bool(ending)))
-            if ending == "converged":  # the nodes have agreed so, even if the rounds are spent just then
+            if ending == "converged":  # the nodes agreed on it, even if the rounds are used up too
                 history.status, history.message = ending, ""
             history.status = history.status or ending
         return taken

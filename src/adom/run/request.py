@@ -1,4 +1,4 @@
-"""Settings of a run, checked in one place for `adom.solve`, the command line and files of settings.
+"""Settings of a run, checked in one place for `adom.solve`, the command line and settings files.
 
 Nothing here loads JAX or NumPy.
 """
@@ -17,9 +17,9 @@ from ..util.checks import check_whole
 
 PROTOCOLS = ("theory", "unit")
 AUTO = "auto"
-"""The protocol whose parameters are found on the way, from nothing but mu and L."""
+"""The protocol that adapts parameters during the run, from mu and L alone."""
 TUNED = "tuned"
-"""The protocol whose parameters are found by running candidates."""
+"""The protocol that finds parameters by running candidates."""
 ENGINES = ("local", "mpi")
 DTYPES = ("float64", "float32")
 
@@ -37,7 +37,7 @@ class Request:
     progress: bool | None = None
     patience: float = 10.0
     monitor: bool = True
-    follow: Any = None  # a folder for records as they come
+    follow: Any = None  # a folder for records written during the run
 
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
@@ -78,7 +78,7 @@ def method_type(method: Any) -> type[Method]:
 
 
 def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[str, float]]:
-    """Return the protocol of `parameters` and the values that replace some of its own."""
+    """Return the protocol that `parameters` names, and the values that replace some of its own."""
     values = dict(parameters) if isinstance(parameters, dict) else {}
     protocol = values.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
     if protocol in (TUNED, AUTO) and isinstance(parameters, dict):
@@ -101,11 +101,10 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
 
 
 def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]) -> Method:
-    """Return the method asked for, with parameters from its protocol; a search starts from `unit`.
+    """Return the requested method with the parameters of its protocol; "tuned" starts from those of "unit".
 
-    With `auto` they are theory's, and stay so where chi is not in them.
-
-    `constants` is called only if the method is not an instance already.
+    "auto" starts from those of "theory", and keeps them if they do not depend on chi. `constants` is called only if
+    `method` is not an instance.
     """
     cls = method_type(method)
     if isinstance(method, Method):
@@ -117,9 +116,9 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
 
 
 def check_budget(method: Method, rounds: int, agreeing: int = 0) -> None:
-    """Refuse a budget of rounds that does not cover agreeing on the constants and the first step."""
+    """Refuse a budget too small for the rounds of agreeing on the constants and for the first step."""
     step, inner = int(method.rounds_of_step(0)), method
-    while hasattr(inner, "inner"):  # a method in windows, or with ledgers
+    while hasattr(inner, "inner"):  # a wrapper for windows or ledgers
         inner = inner.inner
     title = inner.title
     if rounds >= agreeing + step:

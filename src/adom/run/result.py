@@ -1,8 +1,8 @@
 """Result of a run: rows, table of records and provenance, saved in one open file.
 
 The file is a NumPy archive (``.npz``): the final rows, one array per column of the table, and the provenance
-as JSON text, with a checksum of the whole. It is written under another name first and moved into place, so it is
-whole or not there; nothing in it is ever unpickled.
+as JSON text, with a checksum of the whole. It is written under another name and then moved into place, so it is never
+incomplete. Nothing in it is ever unpickled.
 """
 
 import os
@@ -42,17 +42,17 @@ class Result:
     Attributes
     ----------
     x : array of shape (nodes, dim)
-        The rows reported at the last record.
+        The rows at the last record.
     history : pandas.DataFrame
         One row per record: iteration, round, gradients (per node, on average), floats_sent (over all links),
         seconds (without compilation), error (sum over nodes of the squared distance to x*),
-        consensus (sum over nodes of the squared distance to the mean row). Where x* is unknown, gradient_norm (of the
+        consensus (sum over nodes of the squared distance to the mean row). If x* is unknown, gradient_norm (of the
         mean of the f_i at the mean row) takes the place of error.
     status : str
-        "converged": the tolerance was met. "max_rounds": the rounds are spent, and more may help, or the error is at
-        the floor of rounding and no tolerance was given. "growing": they are spent, and the error rises. "stalled":
-        they are spent, and the error has gone nowhere over the last half of them. "diverged": it grew by 1e12 or is
-        not finite. "interrupted": by Ctrl-C.
+        "converged": the tolerance was met. "diverged": the error grew by 1e12 (1e200 with auto parameters) or is not
+        finite. "interrupted": by Ctrl-C. The others mean that the rounds are used up. "growing": the error rises.
+        "stalled": the error made no progress over the last half of the rounds, or rounding keeps it above the
+        tolerance. "max_rounds": more rounds may help, or the error is limited by rounding and no tolerance was given.
     provenance : dict
         Method and parameters, problem, network, oracle, versions, commit and the other settings of the run.
     """
@@ -79,22 +79,22 @@ class Result:
 
     @property
     def seed(self) -> int | None:
-        """The seed that the run was drawn with: of a comparison, a sweep or else its network; None without one."""
+        """The random seed of the run's sweep, comparison or network; None without one."""
         compared, swept, network = (self.provenance.get(part) or {} for part in ("compare", "sweep", "network"))
         seed = (compared or network).get("seed") if swept.get("seed") is None else swept["seed"]
         return None if seed is None else int(seed)
 
     @property
     def measure(self) -> str:
-        """The column that says how near a run came: "error", or "gradient_norm" where the solution is unknown.
+        """The column that measures progress: "error", or "gradient_norm" if the solution is unknown.
 
-        A run without monitoring has neither; then it is "".
+        It is "" for a run without monitoring.
         """
         return next((name for name in ("error", "gradient_norm") if name in self.columns), "")
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns of `history` as arrays; unlike it, they do without pandas."""
+        """The columns of `history` as arrays, without loading pandas."""
         table = vars(self)["history"]
         return table if isinstance(table, dict) else {name: column.to_numpy() for name, column in table.items()}
 
@@ -110,19 +110,19 @@ class Result:
 
     @property
     def settings(self) -> "pd.DataFrame":
-        """Settings that ``parameters="auto"`` has chosen: the round, the chi assumed from then on, and why."""
+        """Choices of ``parameters="auto"``: the round, the chi assumed from then on, and why."""
         import pandas as pd
 
         return pd.DataFrame(self.provenance.get("settings") or [], columns=["round", "chi", "why"])
 
     @property
     def weighting(self) -> str:
-        """Weighting of nodes with different numbers of samples, in words; "" where all have the same."""
+        """Weighting of nodes with different numbers of samples, in words; "" if all have the same."""
         return weighting_text(self.provenance.get("problem", {}).get("samples"))
 
     @property
     def outside(self) -> str:
-        """What the method's proof asks of the network and this one lacks, in words; "" where it lacks nothing."""
+        """The assumptions of the method's proof that the network violates, in words; "" if there are none."""
         return str(self.provenance.get("outside", ""))
 
     def model(self, features: Sequence[str] | None = None) -> "Model":
@@ -131,7 +131,7 @@ class Result:
         Parameters
         ----------
         features : sequence of str, optional
-            Names of the features, where the data had none.
+            Names of the features, if the data had none.
         """
         from ..data.model import model_from
 
@@ -146,7 +146,7 @@ class Result:
         return model_from(self.x, about, {**self.provenance, "status": self.status})
 
     def to_sklearn(self) -> Any:
-        """Return the fitted model as an estimator of scikit-learn, or a pipeline with its scaling."""
+        """Return the fitted model as a scikit-learn estimator, or as a pipeline with its scaling."""
         return self.model().to_sklearn()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -160,7 +160,7 @@ class Result:
             write_npz(target, arrays, {"format": FORMAT, "status": self.status, **json_ready(self.provenance)})
         except InputError:
             raise
-        except (TypeError, ValueError) as error:  # of a result that a user has changed
+        except (TypeError, ValueError) as error:  # the user has changed the result
             raise InputTypeError(
                 f"{named(target)} is not written: {error}; x and history hold numbers, provenance what JSON can say"
             ) from None
@@ -214,15 +214,15 @@ class Result:
         return card(self.label, about, facts, curve(*self._curve(), name=self.measure) if self.measure else "")
 
     def _curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rounds, and the errors after them."""
+        """Return the rounds and errors of all records."""
         return self.columns["round"].astype(float), self.columns[self.measure].astype(float)
 
 
 class _Table:
-    """The field `history`, which may be given as columns: a DataFrame is made of them when it is first read."""
+    """The field `history`: if given as columns, it becomes a DataFrame when first read."""
 
     def __get__(self, result: Result | None, owner: type) -> Any:
-        if result is None:  # of the class itself
+        if result is None:  # read from the class
             return self
         table: Any = vars(result)["history"]
         if isinstance(table, dict):
@@ -239,7 +239,7 @@ Result.history = _Table()  # type: ignore[assignment]  # a descriptor gives the 
 
 
 def protocol_text(protocol: Any) -> str:
-    """Write a protocol and the values that replace some of its own.
+    """Return a protocol as text, with the values that replace some of its own.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def protocol_text(protocol: Any) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """Read a result that `Result.save` wrote; a file that is damaged or holds something else is refused."""
+    """Read a result that `Result.save` wrote; refuse a file that is damaged or holds something else."""
     file = _as_path(path)
     try:
         arrays, provenance = read_npz(file)
@@ -299,12 +299,12 @@ KINDS: dict[str, Any] = {
     "start_error": (*NUMBER, NOTHING),
     "rounds": (int, NOTHING),
 }
-"""Types of entries of a provenance that code relies on; the first two are always there."""
+"""Types of the provenance entries that code relies on; the first two are required."""
 FIGURES = ("nodes", "dim", "kappa", "chi")
 
 
 def _check(arrays: dict[str, np.ndarray], provenance: dict[str, Any]) -> None:
-    """Refuse arrays and a provenance that are not those of a result, and take the format out."""
+    """Refuse arrays and provenance that are not a result's; remove the format from the provenance."""
     if provenance.pop("format", None) != FORMAT:
         raise Damaged(f"its format is not {FORMAT}")
     _check_arrays(arrays)

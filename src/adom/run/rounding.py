@@ -1,20 +1,20 @@
 r"""Bounds on what rounding adds to the sides of Theorem 1 and its lemmas, from the numbers in a round.
 
-In the end both sides of an inequality are rounding, and there is nothing left to check. So every round has a
-`noise`: the most that rounding can have added to the square root of a left side. u is a few units of the last digit.
+Late in a run both sides of an inequality are rounding errors, and nothing is left to check. So every round has a
+`noise`: the most that rounding can have added to the square root of a left side. u is a few units in the last place.
 
 ========= ==================================================================================================
 sums      d = u (|m^k| + |m^{k+1}| + eta |g|), the rounding of m^{k+1}
-gradient  e = u (|z_g^k| + |grad F(0)| + L |g|); so g and x* are known to e / mu, not better
-Lemma 1   d; so for Lemma 3
+gradient  e = u (|z_g^k| + |grad F(0)| + L |g|); so g and x* are only known to e / mu
+Lemma 1   d; likewise Lemma 3
 Lemma 2   4 e / sqrt(theta lambda_min_plus)
 Lemma 4   a + b + c of the present round:
           a = 5 (d + u |z^k|), from the sums;
           b = 5 e (eta / mu + q), from gradients, q^2 = max(L, eta (1 - eta alpha) / tau) / mu, since the root of
           F* - F*(z*) has slope (2 mu)^(-1/2);
-          c = 2 q times the size of the means of z and z_f: once their rows no longer sum to zero, z* has moved. It
-          counts only as far as d, u |z^k| and e of all earlier rounds can explain it
-Theorem 1 2 e / mu, and 1 / mu times A + B + c, with what is left of all earlier rounds: A^{k+1} = sqrt(rho) A^k + a, as
+          c = 2 q times the size of the means of z and z_f: once their rows no longer sum to zero, z* has moved. c is
+          at most what d, u |z^k| and e of all earlier rounds can explain
+Theorem 1 2 e / mu, and 1 / mu times A + B + c, which keep errors of earlier rounds: A^{k+1} = sqrt(rho) A^k + a, as
           sums may always be rounded the same way, and (B^{k+1})^2 = rho (B^k)^2 + b^2, as gradients are not
 ========= ==================================================================================================
 """
@@ -28,11 +28,11 @@ from ..algorithms.adom import ADOM, State
 from ..problems.base import Problem
 
 Array = Any
-ULPS = 8  # of a sum of a few terms, each of them rounded
+ULPS = 8  # units in the last place, for a sum of a few rounded terms
 
 
 class Drift(NamedTuple):
-    """Bounds on what rounding has left in all rounds so far."""
+    """Bounds on the rounding errors accumulated over all rounds so far."""
 
     sums: Array
     gradients: Array

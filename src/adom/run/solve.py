@@ -50,41 +50,41 @@ def solve(
     ----------
     problem, network
         With the same number of nodes. The problem may be `adom.Shards`, data stored in one file per node, or
-        `adom.NodeData`, a model to be fitted to data that lie apart.
+        `adom.NodeData`, a model to fit to data that stays on its nodes.
     method : str or Method
         A name (`adom methods` lists them) or an instance such as ``adom.ADOM(alpha=..., ...)``.
     parameters : str or dict
-        "auto" (found on the way, from mu and L alone: nobody has to know chi; `Result.settings` says what was assumed
-        when), "theory" (what the method's theorem proves, for the worst graph's chi), "unit" (the same without absolute
-        constants), "tuned" (the best of 96 candidates around unit's, found by running them), or a dict of values that
-        replace some of theory's; a key "protocol" in it names another base.
+        "auto" (adapted during the run from mu and L alone, so chi need not be known; `Result.settings` lists the
+        choices), "theory" (from the method's theorem, for the worst graph's chi), "unit" (the same formulas with their
+        absolute constants set to 1), "tuned" (the best of 96 candidates around unit's, found by running them), or a
+        dict of values that replace some of theory's; a key "protocol" in it names another base.
     oracle : str or tuple
-        How a dual method gets grad F*: "auto", "exact", ("gd", T) or ("agd", T).
+        How a dual method computes grad F*: "auto", "exact", ("gd", T) or ("agd", T).
     rounds : int
-        The budget of communication rounds; a step that does not fit into it any more is not begun.
+        Budget of communication rounds; a step that would exceed it is not started.
     tol : float, optional
         Stop at the first record whose error, the sum over nodes of the squared distance to x*, is at most this.
     record_every : int
-        Iterations from one record to the next; the last one is always recorded.
+        Iterations between records; the last one is always recorded.
     engine : str
-        "local", or "mpi" in a program that mpirun has started: every rank holds a block of the nodes, and all get the
-        same result. With `Shards` a rank opens its own nodes' files only; mu, L and when to stop are then agreed on
-        over the links, in rounds that count, and the history has the gradient's norm at the mean row instead of the
+        "local", or "mpi" in a program started by mpirun: every rank holds a block of the nodes, and all return the same
+        result. With `Shards` a rank opens its own nodes' files only. The nodes then agree on mu, L and when to stop
+        over the links, in rounds that count, and the history has the gradient norm at the mean row instead of the
         error, which no rank can know.
     dtype : str
-        "float64", or "float32" for speed where a squared error of about 1e-6 of the start is enough (ADOM+ with kappa
+        "float64", or "float32" for speed if a squared error of about 1e-6 of the start is enough (ADOM+ with kappa
         of 1000 and more ends nearer to 1e-4).
     progress : bool, optional
         Show progress; by default only on a terminal.
     checkpoints : Checkpoints, optional
-        Where and how often the ranks save their state, to resume from (engine "mpi").
+        Where and how often the ranks save their state for resuming (engine "mpi").
     patience : float
-        Seconds without an answer after which a rank counts as hanging, and the job is ended (engine "mpi").
+        Seconds without an answer after which a rank counts as hanging and the job is aborted (engine "mpi").
     monitor : bool
-        False leaves out, with `Shards`, the records of gradient and consensus, for which rows travel to rank 0.
+        With `Shards`, False skips the records of gradient norm and consensus, for which all rows are sent to rank 0.
     follow : path, optional
-        Folder in which a run of more than two seconds appends its records to ``history.csv`` and ``history.jsonl`` as
-        it goes, some 200 a second at most, and to ``events`` where TensorBoard is installed.
+        Folder where a run of more than two seconds writes its records as it goes, at most about 200 a second:
+        ``history.csv``, ``history.jsonl``, and ``events`` if TensorBoard is installed.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def solve(
 def _solve(
     problem: Any, network: Any, method: Any, parameters: Any, request: Request, checkpoints: "Checkpoints | None"
 ) -> Result:
-    """Solve with arguments that are not checked yet, but for the request."""
+    """Solve; only the request has been checked yet."""
     if request.engine == "mpi":
         if _lies_apart(problem):
             from .ranks.fit import fit_on_ranks
@@ -136,7 +136,7 @@ def _solve(
 
 
 def _lies_apart(problem: Any) -> bool:
-    """Return whether it is a model to be fitted to data that lie apart; only then is the code for these loaded."""
+    """Return whether the problem is an `adom.NodeData`, without importing its code."""
     return hasattr(problem, "seen")
 
 
@@ -153,24 +153,24 @@ def solve_many(
     progress: bool | None = None,
     finished: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
-    """Run many settings of one method as one batched run: the data is read once for all of them.
+    """Run many settings of one method as one batch, which reads the data once for all of them.
 
-    Each member gets the result that `solve` would give it; a member that diverges does not disturb the rest. With the
+    Each setting gets the result that `solve` would give it; one that diverges does not affect the others. With the
     `auto` oracle the settings run one after the other.
 
     Parameters
     ----------
     problem : Problem or sequence of Problem
-        One for all, or one for each setting, of the same kind and shapes. Arrays that they share are held once:
-        such problems are made by `LogisticRegression.with_kappa`.
+        One for all settings, or one each, of the same kind and shapes. Arrays that they share are held once, as in
+        problems made by `LogisticRegression.with_kappa`.
     network, oracle, rounds, record_every, dtype, progress
-        As in `adom.solve`, for all of them.
+        As in `adom.solve`, for all settings.
     methods : sequence of Method
         Instances of one class.
     tol : float or sequence of float, optional
-        One for all, or one for each.
+        One for all settings, or one each.
     finished : callable, optional
-        Called with the number of a member and its result as soon as it has ended, before the others have.
+        Called with the index of a setting and its result as soon as it has ended.
 
     Examples
     --------

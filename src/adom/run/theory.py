@@ -18,9 +18,10 @@ accurate however small they get: F*(a) - F*(b) = <P x_b, a - b> + D(x_b, x_a) fo
 where x_a = grad F*(a), and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x,
 is summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
 
-In the end both sides are rounding, and there is nothing left to check. `adom.run.rounding` says how much rounding
-can have added to the root of the left side; it is taken off. A round is checked if it is less than the root of what is
-given (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality fails even so.
+Late in a run both sides are rounding errors, and nothing is left to check. `adom.run.rounding` bounds the noise that
+rounding can have added to the root of the left side; it is subtracted. A round is checked if the noise is less than
+the root of a given side (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality fails
+nevertheless.
 """
 
 from dataclasses import asdict, dataclass
@@ -47,24 +48,24 @@ from .rounding import START, Drift, noise
 from .windows import in_windows, plain
 
 Array = Any
-SLACK = 1e-6  # of a ratio: quadrature stays far below
+SLACK = 1e-6  # tolerance for a ratio; quadrature errors are far smaller
 CHUNK = 32
 
 
 @dataclass(frozen=True)
 class Row:
-    """One inequality: its worst ratio of left to right side over all rounds that were checked.
+    """The worst ratio of left to right side of one inequality, over all checked rounds.
 
     Attributes
     ----------
     name, statement : str
     worst_ratio : float
-        After subtracting from the left side what rounding can add; NaN where no round was checked.
+        After subtracting the noise from the left side; NaN if no round was checked.
     round_of_worst : int
     rounds_checked, rounds : int
-        Rounds in which rounding leaves something to check, and all rounds.
+        The number of rounds that were checked, and of all rounds.
     first_unchecked : int, optional
-        The first round in which it leaves nothing.
+        The first round that was not checked.
     """
 
     name: str
@@ -77,12 +78,12 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """True if the ratio never exceeded 1 beyond rounding; also where there was nothing to check."""
+        """True if the ratio never exceeded 1 beyond rounding, or no round was checked."""
         return not self.worst_ratio > 1 + SLACK
 
     @property
     def why_unchecked(self) -> str:
-        """Why some rounds were not checked; empty where all were."""
+        """Why some rounds were not checked; empty if all were."""
         if self.first_unchecked is None:
             return ""
         left = self.rounds - self.rounds_checked
@@ -132,11 +133,11 @@ def verify(
     method: ADOM | None = None,
     progress: bool | None = None,
 ) -> Verification:
-    """Run ADOM with the exact oracle and check every inequality in every round, as far as rounding lets it be seen.
+    """Run ADOM with the exact oracle and check every inequality in every round, up to rounding errors.
 
-    The parameters are the theorem's, unless another `method` is given, for which nothing is promised. Every row of
-    the result says in how many rounds it was checked, and why not in the others. Where a step is a window of rounds
-    (`Network.window`), what is checked are the steps, and `rounds` counts them.
+    The parameters are the theorem's unless `method` is given; with others the inequalities may fail. Every row of the
+    result says how many rounds were checked, and why the others were not. If a step is a window of rounds
+    (`Network.window`), steps are checked, and `rounds` counts steps.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def verify(
     ):
         fixed = _fixed_point(session.problem, jnp.asarray(problem.solution()))
         spectrum = jnp.asarray([network.lambda_min_plus, network.lambda_max])
-        before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk takes the carry's own memory
+        before = jax.tree.map(jnp.copy, session.carry.state)  # the first chunk overwrites the carry's memory
         inner = plain(session.method)
         past = _Past(START, _first_gap(session.problem, before, fixed))
         start = _psi(inner, before, fixed, past.gap)
@@ -169,7 +170,7 @@ def verify(
         for chunk in chunks(session, Plan(rounds * network.window), least=CHUNK):
             count, (states, x) = min(chunk.records, chunk.end - chunk.begin), chunk.observed
             if not count:
-                break  # the rounds of a further window are not left
+                break  # too few rounds are left for another window
             befores = State(*(jnp.concatenate([b[None], s[:-1]]) for b, s in zip(before, states, strict=True)))
             numbers = chunk.begin + np.arange(CHUNK)
             about = (session.problem, inner, spectrum, fixed, start, past)
@@ -194,27 +195,27 @@ def _row(name: str, ratios: np.ndarray) -> Row:
 
 
 class _Sides(NamedTuple):
-    """The sides of the five inequalities in some rounds, (rounds, 5) each, and what rounding can add."""
+    """The sides of the five inequalities, and the noise that rounding can add: each (rounds, 5)."""
 
     left: Array
     right: Array
-    given: Array  # the side, or the part of one, that must exceed rounding
-    noise: Array  # what rounding can add to the square root of a left side
+    given: Array  # the side, or part of one, that must exceed the noise
+    noise: Array  # the most that rounding can add to the root of a left side
 
 
 def _ratios(sides: _Sides) -> np.ndarray:
-    """Return left over right side, rounding taken off; NaN where that leaves nothing to check."""
+    """Return left over right side, less the noise; NaN where nothing is left to check."""
     with np.errstate(all="ignore"):
         excess = np.maximum(np.sqrt(sides.left) - sides.noise, 0) ** 2
         right = np.maximum(sides.right, sides.noise**2)
         ratio: np.ndarray = np.where(excess > 0, excess / right, 0.0)
         seen = (sides.noise**2 < sides.given) | (ratio > 1 + SLACK)
-        lost = ~np.isfinite(sides.left + sides.right + sides.noise)  # beyond all numbers: the method diverged
+        lost = ~np.isfinite(sides.left + sides.right + sides.noise)  # the method diverged
         return np.where(lost, np.inf, np.where(seen, ratio, np.nan))
 
 
 class _Past(NamedTuple):
-    """What a round's inequalities need of the rounds before."""
+    """Values from earlier rounds that a round's inequalities need."""
 
     drift: Drift
     gap: Array  # F*(z_f) - F*(z*)
@@ -254,7 +255,7 @@ def _first_gap(problem: Problem, state: State, fixed: _Fixed) -> Array:
 
 
 def _gap(problem: Problem, x_f: Array, fixed: _Fixed) -> Array:
-    """Return F*(z_f) - F*(z*), given x_f = grad F*(z_f): the linear term vanishes, x* being consensus."""
+    """Return F*(z_f) - F*(z*), given x_f = grad F*(z_f): the linear term vanishes, as all rows of x* agree."""
     return _bregman(problem, fixed.x, x_f)
 
 
@@ -278,7 +279,7 @@ def _sides(
     xs: Array,
     numbers: Array,
 ) -> tuple[_Sides, _Past]:
-    """Return both sides of the five inequalities for a chunk of rounds, and what the next round needs of each."""
+    """Return both sides of the five inequalities for a chunk of rounds, and the `_Past` after each."""
 
     def body(past: _Past, observed: Any) -> tuple[_Past, tuple[_Sides, _Past]]:
         sides, past = _round_sides(problem, method, spectrum, fixed, start, past, *observed)

@@ -1,13 +1,13 @@
-"""Parameters by search: the same number of candidates, the same rounds and the same rule for every method.
+"""Search for parameters, with the same number of candidates, the same rounds and the same rule for every method.
 
-A method's parameters are formulas in mu, L and chi. Candidates are what the method's own ``unit`` gives for other
-values of these three constants, so whatever a theorem ties together stays tied, and every method is searched in
-the same three dimensions, whether it has one parameter or twelve. The true constants are worst cases (the worst node's
-L, the worst graph's chi); the best parameters are often those of easier ones.
+A method's parameters are formulas in mu, L and chi. Candidates come from the method's own ``unit`` with other values
+of these three constants. So parameters keep the relations that a theorem needs, and every method is searched in the
+same three dimensions, whether it has one parameter or twelve. The true constants are worst cases (the worst node's L,
+the worst graph's chi); the best parameters are often those of easier constants.
 
 The first stage spreads its candidates over factors from 1/16 to 16 of each constant; each later one spreads the same
-number more closely around the best so far. Where a dual method is to run with the oracle `auto`, the search and the run
-that follows take a fixed number of accelerated inner steps that is nearly exact, so that candidates run side by side.
+number more closely around the best so far. For a dual method with the oracle `auto`, the search and the final run use
+a fixed number of accelerated inner steps that is nearly exact, so that candidates can run as one batch.
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))
 """Number of candidates of each stage, and the spread of their factors around the best so far."""
 RTOL = 1e-10
-"""The target where no tolerance is given: this error, relative to the start."""
+"""The target error relative to the start, if no tolerance is given."""
 SEED = 0
 BATCH = 64
-"""The most candidates that run at the same time."""
+"""Most candidates that run at the same time."""
 SHORTEST = 512
-"""Rounds below which a shorter budget saves nothing: it would only be another program to compile."""
+"""Rounds below which the budget is not cut: a new program to compile would cost more than that saves."""
 MOST_STEPS = 64
-"""The most inner steps per round that a search takes in place of `auto`."""
+"""Most inner steps per round that a search uses in place of `auto`."""
 RULE = "fewest rounds to the target error; ties, and candidates that do not reach it, by the last error"
 
 
@@ -46,7 +46,7 @@ RULE = "fewest rounds to the target error; ties, and candidates that do not reac
 class Candidate:
     """One setting and how well it did."""
 
-    name: str  # "unit", "theory", or "" for one that was drawn
+    name: str  # "unit", "theory", or "" for a sampled candidate
     factors: tuple[float, ...]
     method: Method | None
     rounds: float = np.inf  # to the target
@@ -68,10 +68,10 @@ def tune(
     batch: int = BATCH,
     records: int | None = None,
 ) -> tuple[Method, Any, dict[str, Any]]:
-    """Return a method with the best parameters found, its oracle, and how they were found, for the provenance.
+    """Return the method with the best parameters found, its oracle, and an account of the search for the provenance.
 
-    The stages' candidates are powers of two in number; at most `batch` of them run at the same time. With
-    `records`, a candidate whose steps take one round has that many records instead of one per round.
+    The number of candidates per stage is a power of two; at most `batch` run at the same time. With `records`, a
+    candidate whose steps take one round has that many records instead of one per round.
 
     Examples
     --------
@@ -100,13 +100,13 @@ def tune(
         every = 1
         if records and cls.rounds_per_step == 1:
             every = ceil(rounds / records)
-            rounds = min(request.rounds, every * records)  # always as many records: one program
+            rounds = min(request.rounds, every * records)  # always the same number of records, so one program
         limited = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
         outcomes = _run(candidates, problem, network, limited, start, batch)
         tried += outcomes
         best = min([*([best] if best else []), *outcomes], key=lambda candidate: candidate.score)
         if np.isfinite(best.rounds):
-            rounds = min(rounds, max(int(best.rounds), SHORTEST))  # what takes more cannot win
+            rounds = min(rounds, max(int(best.rounds), SHORTEST))  # slower candidates cannot win
     assert best is not None
     assert best.method is not None
     account = _account(best, tried, stages)
@@ -138,19 +138,19 @@ def _candidates(
 
 
 def _nearest(true: Constants, mu: float, L: float, chi: float) -> tuple[float, float, float]:
-    """Move factors to the nearest ones whose constants a problem can have."""
+    """Clip factors to constants that a problem can have: mu < L and chi >= 1."""
     return min(mu, 0.99 * true.kappa * L), L, max(chi, 1 / true.chi)
 
 
 def transferred(
     problem: Problem, network: Network | DirectedNetwork, cls: type[Method], chosen: dict[str, Any]
 ) -> Method:
-    """Return the method as a search chose it on another problem or network: the same multiples of the constants.
+    """Return the method that a search on another problem or network chose, with the same multiples of constants.
 
     Parameters
     ----------
     problem, network
-        Whose constants are multiplied.
+        Their constants are multiplied.
     cls : type of Method
     chosen : dict
         The entry "chosen" of a search's account: its name, mu, L and chi.
@@ -170,7 +170,7 @@ def transferred(
 
 
 def _points(stage: int, count: int) -> np.ndarray:
-    """Return points of the unit cube: Sobol's, shifted at random, the same for every method."""
+    """Return randomly shifted Sobol points of the unit cube, the same for every method."""
     from scipy.stats.qmc import Sobol
 
     shift = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(stage,))).random(len(ASSUMED))
@@ -186,7 +186,7 @@ def _run(
     start: float,
     batch: int,
 ) -> list[Candidate]:
-    """Run candidates, at most `batch` at the same time; skip those whose first step does not fit."""
+    """Run candidates, at most `batch` at the same time; skip those whose first step exceeds the budget."""
     done = list(candidates)
     able = [
         (index, method)
@@ -202,7 +202,7 @@ def _run(
                 raise KeyboardInterrupt
             last = result.last
             error = float(last["error"]) / start if start > 0 else float(last["error"])
-            lost = result.status == "diverged" or not np.isfinite(error)  # one that grows is ranked by where it ended
+            lost = result.status == "diverged" or not np.isfinite(error)  # a growing run is ranked by its last error
             done[index] = replace(
                 candidates[index],
                 rounds=float(last["round"]) if result.status == "converged" else np.inf,

@@ -1,7 +1,7 @@
-"""Methods that users have written: the program of a step, by which caches and stores notice a change, and its checks.
+"""Methods written by users: checks of their steps, and the programs by which caches and stores notice a change.
 
-A step is made once without numbers, on stand-ins for oracle and network. Of that JAX makes the program, and it shows
-whether the step does what every step does.
+JAX traces one step without numbers, with stand-ins for oracle and network. The trace is the step's program, and it
+shows whether the step follows the rules of `Method`.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ Array = Any
 def user_code(method: Method, nodes: int, dim: int, dtype: str = "float64") -> Program:
     """Return the program of a user's own method; an empty one for a method of this package.
 
-    JAX remembers programs, and a sweep keeps results; this tells them apart where a value that a step reads has
-    changed. Hyper-parameters are arguments of the program.
+    JAX caches programs, and a sweep keeps results; the program shows whether a value that a step reads has changed.
+    Hyper-parameters are arguments of the program.
     """
     cls = type(plain(method))
     return code_of_class(cls, nodes, dim, dtype) if _is_own(cls) else Program()
 
 
 def _is_own(cls: type[Method]) -> bool:
-    """Return whether a user has written a method."""
+    """Return whether a method was written by a user."""
     return cls.__module__.partition(".")[0] != "adom"
 
 
 def code_of_class(cls: type[Method], nodes: int, dim: int, dtype: str = "float64") -> Program:
-    """Return the program of a method's class, whatever its hyper-parameters are.
+    """Return the program of a method's class, for any hyper-parameters.
 
-    A step that does not do what every step does is refused; one that JAX cannot read fails in the run itself.
+    A step that breaks the rules of `Method` is refused; one that JAX cannot trace fails in the run itself.
     """
     step = _FirstStep(cls, nodes, dim, dtype)
     code = program(step, *step.arguments)
@@ -50,9 +50,9 @@ def code_of_class(cls: type[Method], nodes: int, dim: int, dtype: str = "float64
 def try_steps(
     cls: type[Method], nodes: int = 4, dim: int = 3, dtype: str = "float64", *, by_rows: bool = False
 ) -> None:
-    """Begin and make a step without numbers; what a user's own method raises comes through.
+    """Trace ``init`` and one step of a method without numbers; errors that the method raises pass through.
 
-    A step that does not do what every step does is refused; `by_rows`, a state too that is not one of rows.
+    A step that breaks the rules of `Method` is refused; with `by_rows`, also a state that is not a NamedTuple of rows.
     """
     step = _FirstStep(cls, nodes, dim, dtype)
     with jax.enable_x64(True), cached_for(object()):
@@ -63,7 +63,7 @@ def try_steps(
 
 
 def try_own(method: Any, problem: Any, dtype: str, *, by_rows: bool = False) -> None:
-    """Try the steps of a method that a user has written, given as class or instance, with the sizes of a problem."""
+    """Try the steps of a user's own method, given as class or instance, with the sizes of a problem."""
     cls = type(method) if isinstance(method, Method) else method
     if isinstance(cls, type) and issubclass(cls, Method) and _is_own(cls):
         try_steps(cls, problem.nodes, problem.dim, dtype, by_rows=by_rows)
@@ -71,7 +71,7 @@ def try_own(method: Any, problem: Any, dtype: str, *, by_rows: bool = False) -> 
 
 @contextmanager
 def explained(method: Any, problem: Any, dtype: str) -> Iterator[None]:
-    """Say in words what a user's own method returns, where a run has failed at it; other errors stay as they are."""
+    """If a run fails because of a user's own method, raise an error that says why; leave others unchanged."""
     try:
         yield
     except InputError:
@@ -83,7 +83,7 @@ def explained(method: Any, problem: Any, dtype: str) -> Iterator[None]:
 
 
 def _refusal(method: Any, problem: Any, dtype: str) -> InputError | None:
-    """Return why the steps of a user's own method are refused, if they are."""
+    """Return the error that refuses a user's own method, or None."""
     try:
         try_own(method, problem, dtype, by_rows=True)
     except InputError as error:
@@ -94,14 +94,14 @@ def _refusal(method: Any, problem: Any, dtype: str) -> InputError | None:
 
 
 class _FirstStep:
-    """The beginning of a method and a step, as a function for JAX that keeps what it has seen of them."""
+    """``init`` and one step of a method as a function that JAX traces; it keeps what it saw for the checks."""
 
     def __init__(self, cls: type[Method], nodes: int, dim: int, dtype: str) -> None:
         values = {field.name: jax.ShapeDtypeStruct((), dtype) for field in fields(cls)}  # type: ignore[arg-type]  # a dataclass
         rows = jax.ShapeDtypeStruct((nodes, dim), dtype)
         self.arguments = rows, jax.ShapeDtypeStruct((), "int64"), values
         self._cls, self._rows = cls, _Kind.of(rows)
-        self._seen: tuple[Any, Any, list[_Use], Any] | None = None  # None: JAX could not read it
+        self._seen: tuple[Any, Any, list[_Use], Any] | None = None  # None: JAX could not trace it
 
     def __call__(self, zeros: Array, k: Array, values: dict[str, Array]) -> Any:
         copy, oracle, network = bare(self._cls, values.items()), _Oracle(), _Gossip()
@@ -111,7 +111,7 @@ class _FirstStep:
         return state, after, takes
 
     def check(self) -> None:
-        """Refuse a step that returns or sends something else than it should."""
+        """Refuse a step with a wrong return value or a wrong number of rounds."""
         if self._seen is None:
             return
         state, after, uses, takes = self._seen
@@ -128,9 +128,9 @@ class _FirstStep:
         )
 
     def check_rows(self) -> None:
-        """Refuse what runs cannot add columns to, nor keep account of part by part.
+        """Refuse a state that is not a NamedTuple of rows, and a wrong ``vectors_per_round``.
 
-        That is a state which is no tuple of rows by name, and other vectors in a round than the class says.
+        Runs with auto parameters or imperfect links add columns to the state, or keep account of its parts.
         """
         if self._seen is None:
             return
@@ -151,7 +151,7 @@ class _FirstStep:
             )
 
     def _check_network(self, uses: "list[_Use]", takes: Any) -> None:
-        """Refuse a step without rounds, and other rounds than its class says."""
+        """Refuse a step without rounds, or with another number of rounds than its class says."""
         name, said = self._cls.__name__, self._cls.rounds_per_step
         if not uses:
             raise InputError(
@@ -178,17 +178,17 @@ class _Kind:
 
     shape: tuple[int, ...]
     dtype: Any
-    weak: bool  # of a number, whose type is what it meets
+    weak: bool  # a Python number, which takes the type of its operand
 
     @classmethod
     def of(cls, leaf: Any) -> "_Kind":
-        """Return those of an array or a number."""
+        """Return the kind of an array or a number."""
         weak = getattr(leaf, "weak_type", isinstance(leaf, int | float | complex))
         dtype = leaf.dtype if hasattr(leaf, "dtype") else jnp.result_type(leaf)
         return cls(jnp.shape(leaf), dtype, bool(weak))
 
     def fits(self, before: "_Kind") -> bool:
-        """Return whether an array of this kind may follow one in a loop."""
+        """Return whether a loop may replace an array of kind `before` by one of this kind."""
         return self.shape == before.shape and (before.weak or self.dtype == before.dtype)
 
     def __repr__(self) -> str:
@@ -196,14 +196,14 @@ class _Kind:
 
 
 class _Use(NamedTuple):
-    """One use of the network: vectors of a message, and rounds; None where these are not known before a run."""
+    """One use of the network: vectors per message, and rounds; None if unknown before a run."""
 
     vectors: int
     rounds: int | None
 
 
 class _Oracle:
-    """Stands in for a problem: functions that a program can tell apart."""
+    """Stand-in for a problem, with functions that a program can tell apart."""
 
     def gradient(self, x: Array) -> Array:
         return jnp.sin(x)
@@ -213,11 +213,11 @@ class _Oracle:
 
 
 class _Gossip:
-    """Stands in for a network in the same way, and notes how it is used."""
+    """Stand-in for a network, which also notes how it is used."""
 
     def __init__(self, uses: list[_Use] | None = None, window: int | None = 1) -> None:
         self.uses = [] if uses is None else uses
-        self._window = window  # rounds of each round
+        self._window = window  # rounds per window
 
     def _use(self, vectors: int, rounds: Any = 1) -> None:
         self.uses.append(_Use(vectors, _product(rounds, self._window)))
@@ -258,7 +258,7 @@ class _Gossip:
 
 
 class _Windows(_Gossip):
-    """Stands in for a network of windows."""
+    """Stand-in for a network of windows."""
 
     def __init__(self, rounds: Any, uses: list[_Use], window: int | None) -> None:
         super().__init__(uses, window)
@@ -272,7 +272,7 @@ class _Windows(_Gossip):
 
 
 def _product(rounds: Any, window: int | None) -> int | None:
-    """Return how many rounds so many windows are, None where JAX does not know it before a run."""
+    """Return the rounds of `rounds` windows; None if JAX does not know them before a run."""
     try:
         return None if window is None else int(rounds) * window
     except TypeError:

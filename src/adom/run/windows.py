@@ -1,10 +1,10 @@
-"""Steps of windows: what a method takes for a round is a window of rounds, where the network needs one.
+"""Steps on windows: where single rounds do not connect the nodes, a method's round is a window of rounds.
 
-A theorem about W(k) is kept where W stands for a window of B rounds, W = I - M(k + B - 1) ... M(k) with
-M = I - W(k) / lambda_max: |W x - x|^2 <= (1 - 1 / chi) |x|^2 for x of zero mean, with the network's chi. It is all that
-the analysis of ADOM+ asks for (arXiv:2106.04469), and all that the proof of Theorem 1 of ADOM's paper
-(arXiv:2102.09234) uses, though that is stated for symmetric W. Its Lemma 1 is this inequality, from which Lemma 3
-follows; in Lemma 2, with lambda_max = 1 and theta = mu,
+Theorems about W(k) also hold for the W of a window of B rounds, W = I - M(k + B - 1) ... M(k) with
+M = I - W(k) / lambda_max. It satisfies |W x - x|^2 <= (1 - 1 / chi) |x|^2 for x of zero mean, with the network's chi.
+The analysis of ADOM+ (arXiv:2106.04469) needs no more, nor does the proof of Theorem 1 in the ADOM paper
+(arXiv:2102.09234), although the theorem is stated for symmetric W. Lemma 1 is this inequality, and Lemma 3 follows
+from it. In Lemma 2, with lambda_max = 1 and theta = mu,
 
     F*(z - theta W g) <= F*(z) - mu <g, W g> + mu / 2 |W g|^2 = F*(z) - mu / 2 (|g|_P^2 - |g - W g|_P^2),
 
@@ -24,13 +24,13 @@ Array = Any
 
 @dataclass(frozen=True)
 class InWindows(Method):
-    """A method whose every round is a window of rounds.
+    """A method whose rounds are windows of rounds.
 
     Parameters
     ----------
     inner : Method
     window : int
-        Rounds of a window.
+        Rounds per window.
     """
 
     rounds_per_step = None
@@ -57,19 +57,19 @@ class InWindows(Method):
 
 
 def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
-    """Return the method as it runs on a network: on windows, where one round does not connect the nodes."""
-    if method.directed or network.window == 1 or method.needs == "complete":  # of which one round is enough
+    """Return the method for a network, on windows if single rounds do not connect the nodes."""
+    if method.directed or network.window == 1 or method.needs == "complete":  # "complete": one round is enough
         return method
     return InWindows(method, network.window)
 
 
 def wrapped(method: Method) -> list[type[Method]]:
-    """Return the classes of all methods around a method, and its own."""
+    """Return the classes of a method and of the methods that it wraps, outermost first."""
     return [type(method), *(wrapped(method.inner) if hasattr(method, "inner") else [])]
 
 
 def plain(method: Method) -> Method:
-    """Return the method itself, out of all that is wrapped around it for a run."""
+    """Return the innermost method, without the wrappers that a run adds."""
     while hasattr(method, "inner"):
         method = method.inner
     return method

@@ -6,7 +6,7 @@
 `DecentralizedRidge`                      the objective of `sklearn.linear_model.Ridge`
 ========================================  ===========================================================
 
-The samples are split over nodes, which talk only to their neighbours of the round and agree on scikit-learn's answer.
+The samples are split over nodes, which talk only to their current neighbours and agree on scikit-learn's answer.
 `docs/sklearn.md` says how rounds are counted.
 """
 

@@ -1,4 +1,4 @@
-"""The common part of the estimators: parameters, checks, and the way from a problem to fitted attributes."""
+"""Base class of the estimators: parameters, checks, and the fit of a problem."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from .partition import Partition
 from .proximal_loop import Costs, Fit, minimise, summary
 
 AGREED = 0.01
-"""Numbers that all nodes must know alike are averaged until their differences are this part of the tolerance."""
+"""Before the first run, nodes average shared numbers until this fraction of `tol` is left of their differences."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A linear model whose coefficients nodes agree on over a network."""
+class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A linear model on whose coefficients the nodes of a network agree."""
 
     nodes: int | None = None
     split: str = "shuffled"
@@ -46,10 +46,10 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return tags
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **rules: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return float64 features, dense or CSR, labels, and weights of the samples."""
+        """Return float64 features (dense or CSR), labels and sample weights."""
         for name, values in (("X", X), ("y", y)):
             if np.ma.isMaskedArray(values):
-                as_array(name, values)  # refuses gaps
+                as_array(name, values)  # raises an error for masked entries
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, **rules)
         X = check_features(X, "X")
         if sample_weight is not None:
@@ -82,8 +82,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     ) -> tuple[np.ndarray, np.ndarray]:
         """Run the method; return coefficients of shape (vectors, features) and intercepts.
 
-        The problem's x is one vector or several, one after the other, in these coordinates. `averaged` is how many
-        numbers the nodes average beforehand, such as the mean of the features.
+        The problem's x holds one or more vectors in `coordinates`, one after the other. `averaged` is how many numbers
+        the nodes average beforehand, such as the mean of the features.
         """
         if not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < 1):
             raise InputError(f"tol must lie between 0 and 1, got {shown(self.tol)}; it is relative, e.g. tol=1e-8")
@@ -125,7 +125,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         )
 
     def _warm(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return coefficients and intercepts of the last fit, if a warm start is asked for and they have the shape."""
+        """Return coefficients and intercepts for a warm start, or None if it is off or no fit has this shape."""
         if not self.warm_start or getattr(self, "coef_", None) is None or np.atleast_2d(self.coef_).shape != shape:
             return None
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
@@ -139,7 +139,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
 
 def remedies(fit: Fit) -> list[str]:
-    """Return remedies for a fit that missed its tolerance, without those that its last run had."""
+    """Return remedies for a fit that missed its tolerance, except those that its last run already applied."""
     provenance, options = fit.last.provenance, ["scale the features", "regularise more"]
     if fit.status in LOST and provenance["protocol"] != "theory":
         options.append("take parameters='theory', which is proved to converge")

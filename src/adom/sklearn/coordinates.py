@@ -10,13 +10,13 @@ from ..problems.curvature import largest_curvature
 from .partition import Partition
 
 HELD = 10.0
-"""The least factor by which the curvature along an intercept exceeds that of the term that holds it."""
+"""The curvature along the intercept is at least this multiple of r, the curvature of the proximal term."""
 RAREST = 1e-4
-"""The smallest share of a class that the scale of the intercept is adapted to."""
+"""Smallest curvature along the intercept, about the share of the rarest class, that the column is scaled for."""
 
 
 class Coordinates(NamedTuple):
-    """Features less their mean, and a constant column for the intercept; each may be absent.
+    """Features, optionally centred, and an optional constant column for the intercept.
 
     With A the features, m their mean and s the column, decisions are (A - m) w + s v = A w + (s v - m'w).
     """
@@ -41,7 +41,7 @@ class Coordinates(NamedTuple):
         return w, intercept if self.mean is None else intercept - w @ self.mean
 
     def point(self, w: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        """Return the x of these coefficients and intercepts."""
+        """Return the x that belongs to coefficients and intercepts."""
         if not self.column:
             return w
         offset = intercept if self.mean is None else intercept + w @ self.mean
@@ -51,12 +51,12 @@ class Coordinates(NamedTuple):
 def with_intercept(X: Any, parts: Partition, weights: np.ndarray, l2: float, curvature: float) -> Coordinates:
     """Return the coordinates for a fit with an intercept that is not penalised.
 
-    Dense features are centred: the intercept then hardly depends on the coefficients, and L is smaller. The column is
-    as large as it may be without making L much larger, and at least so large that the curvature along the intercept
-    exceeds the term r / 2 (v - v_k)^2 that holds it (see `adom.sklearn.proximal_loop`) by far.
+    Dense features are centred, which makes the intercept almost independent of the coefficients, and L smaller. The
+    column is as large as possible without making L much larger. It is at least so large that the curvature along the
+    intercept far exceeds that of the proximal term r / 2 (v - v_k)^2 (see `adom.sklearn.proximal_loop`).
 
-    `weights` are those of the samples in the mean of the f_i, with sum 1; `l2` is r, and `curvature` about that of the
-    objective along the intercept.
+    `weights` are the samples' weights in the mean of the f_i and sum to 1, `l2` is r, and `curvature` is roughly the
+    objective's along the intercept.
     """
     mean = None if sp.issparse(X) else weights @ X
     A = X if mean is None else X - mean

@@ -20,7 +20,7 @@ from .partition import partition
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types
+class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Logistic regression whose samples lie at the nodes of a changing network.
 
     Minimises the objective of `sklearn.linear_model.LogisticRegression` with its l2 penalty,
@@ -28,18 +28,18 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     .. math:: C \sum_j s_j \, \mathrm{loss}(y_j, a_j^\top w + b) + \tfrac{1}{2} \|w\|^2,
 
     with the logistic loss for two classes and the symmetric softmax loss for more, and an intercept b that is not
-    penalised. Divided by C times the sum of the weights s_j it is the mean over the n nodes of
+    penalised. Divided by C times the sum of the weights s_j, this objective is the mean over the n nodes of
 
     .. math:: f_i = \frac{n}{\sum_j s_j} \sum_{j \text{ at } i} s_j \, \mathrm{loss}_j + \frac{r}{2} \|w\|^2,
               \qquad r = \frac{1}{C \sum_j s_j}.
 
-    Nodes may hold different numbers of samples, and one class only.
+    Nodes may hold different numbers of samples, even of one class only.
 
     Parameters
     ----------
     nodes : int, optional
-        Two or more; by default those of the network, or 10. With fewer samples there are as many nodes as samples,
-        unless the network is given as an object.
+        At least 2; by default the network's, or 10. With fewer samples there are as many nodes as samples, unless the
+        network is given as an object.
     split : str
         How samples are split over nodes: "shuffled", "contiguous", "label" or "dirichlet"; see `adom.data.split`.
     network : str, network or callable
@@ -54,18 +54,18 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     C : float
         Positive and finite, scikit-learn's inverse of the regularisation.
     tol : float
-        How far the nodes may be from the minimiser, relative to its length, root mean square over the nodes. This is
-        measured: a simulation knows the minimiser.
+        Largest root mean square distance of the nodes to the minimiser, relative to its length. The simulation can
+        measure this distance.
     max_rounds : int
         The budget of communication rounds.
     fit_intercept : bool
-        Whether there is an intercept.
+        Whether to fit an intercept.
     class_weight : dict or "balanced", optional
         Weights of the classes, as in scikit-learn.
     warm_start : bool
         Start from the coefficients of the last fit.
     random_state : int, numpy generator or None
-        Of the split and of networks given by a name; None takes a new one each time.
+        Seed of the split and of networks given by name; None draws a new one each time.
     verbose : bool
         Show progress on a terminal.
 
@@ -74,13 +74,13 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     classes_, coef_, intercept_, n_features_in_, feature_names_in_
         As in scikit-learn. The coefficients are the mean over the nodes.
     n_iter_ : int
-        Communication rounds, all of them: runs, also those that diverged, and averaging (`docs/sklearn.md`).
+        All communication rounds: those of the runs, including diverged ones, and of averaging (`docs/sklearn.md`).
     history_ : pandas.DataFrame
-        One row per record: the columns of `adom.Result.history` and `stage`, which run it was.
+        One row per record: the columns of `adom.Result.history`, and `stage`, the number of the run.
     network_ : Network
         The network that was used.
     result_ : Result
-        ``result_.x`` has one row a node, its own coefficients, each vector followed by its intercept.
+        ``result_.x`` has one row per node: the node's own coefficients, each vector followed by its intercept.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Split the samples over the nodes, and let these agree on the model.
+        """Split the samples over the nodes and let the nodes agree on the model.
 
         Parameters
         ----------
@@ -158,12 +158,12 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         return balanced
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores, shape (samples,) for two classes, else (samples, classes)."""
+        """Return the scores, of shape (samples,) for two classes and (samples, classes) for more."""
         scores = self._decisions(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of every sample."""
+        """Return the most likely class of every sample."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         predicted: np.ndarray = self.classes_[chosen]
@@ -177,7 +177,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of `predict_proba`, finite where that underflows."""
+        """Return the logarithm of `predict_proba`, finite even where the probabilities underflow."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.stack([log_expit(-scores), log_expit(scores)], axis=1)

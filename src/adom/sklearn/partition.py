@@ -14,18 +14,18 @@ from ..util.checks import check_whole
 
 NODES = 10
 GRAPHS = 20
-"""Graphs of a changing network that is given by its name."""
+"""Number of graphs of a changing network given by name."""
 DEGREE = 8
 
 
 class Partition(NamedTuple):
-    """The rows of samples of each node, and the network of these nodes."""
+    """The sample indices of each node, and the network of these nodes."""
 
     rows: list[np.ndarray]
     network: Any
 
     def split(self, *columns: Any) -> list[Any]:
-        """Return each node's part: of the only column, or a tuple of its parts of all columns."""
+        """Return each node's rows of a column; for several columns, a tuple per node."""
         if len(columns) == 1:
             return [columns[0][rows] for rows in self.rows]
         return [tuple(column[rows] for column in columns) for rows in self.rows]
@@ -34,7 +34,7 @@ class Partition(NamedTuple):
     def padded(self) -> int:
         """The number of samples to which nodes are padded, so that folds of similar sizes share a compiled program.
 
-        Up to 64 samples it is 1, 4, 16 or 64, beyond at most an eighth more than needed.
+        It is 1, 4, 16 or 64 for up to 64 samples, and at most an eighth more than needed beyond.
 
         Examples
         --------
@@ -48,7 +48,7 @@ class Partition(NamedTuple):
 
 
 def partition(labels: np.ndarray, nodes: int | None, split: str, network: Any, random_state: Any) -> Partition:
-    """Split the samples over a network, of fewer nodes than asked for if there are fewer samples.
+    """Return the samples split over a network; a network built here has at most one node per sample.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def partition(labels: np.ndarray, nodes: int | None, split: str, network: Any, r
 
 
 def _build(network: Any, nodes: int, seed: int) -> Network | DirectedNetwork:
-    """Build the network of a name or a function."""
+    """Return the network built from a name or by a function."""
     if isinstance(network, str):
         if network not in NAMED:
             raise InputError(f"unknown network {network!r}; {nearest(network, NAMED)}, or give one of adom.networks")
@@ -92,7 +92,7 @@ def _expander(nodes: int, seed: int) -> Network:
 
 
 def _geometric(nodes: int, seed: int) -> Network:
-    # At this radius random points are mostly connected by themselves, so that few links are added.
+    # At this radius random points are mostly connected, so that few links must be added.
     return networks.geometric(nodes, 1.5 * math.sqrt(math.log(nodes) / nodes), graphs=GRAPHS, seed=seed)
 
 
@@ -109,11 +109,11 @@ NAMED: dict[str, Callable[[int, int], Network]] = {
     "star": lambda nodes, _: networks.star(nodes),
     "path": lambda nodes, _: networks.path(nodes),
 }
-"""Networks by name, for two or more nodes and a seed."""
+"""Builders of networks by name, called with the number of nodes (at least 2) and a seed."""
 
 
 def as_seed(random_state: Any) -> int:
-    """Return a whole number itself, one drawn from a generator, or a new one for None."""
+    """Return a whole number as it is, a seed drawn from a generator, or a new seed for None."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):

@@ -1,18 +1,18 @@
-r"""The loop around `adom.solve` that fits a model: a few runs, each started where the one before ended.
+r"""The loop around `adom.solve` that fits a model: a few runs, each started where the previous one ended.
 
 The f_i of a model with an intercept v are not strongly convex, since nothing penalises v. So the runs minimise the mean
 of the f_i plus r / 2 (v - v_k)^2, where r is the regulariser of the other coordinates and v_k the intercept before the
 run (the proximal point method). This makes every f_i strongly convex with mu = r, which the other coordinates need
-anyway. The curvature h along the intercept is by far the larger, so the distance to the solution shrinks by about
-q = r / (r + h) a run. Two runs give q, by the secant; the next start lies q / (1 - q) of the last step further along
-it, where steps that shrink by q each would end.
+anyway. The curvature h along the intercept is much larger than r, so a run shrinks the distance to the solution to
+about q = r / (r + h) of it. The secant of two runs gives q. The next start extends the last step by q / (1 - q) of it,
+to the limit of steps that each shrink by q.
 
-Without an intercept there is more than one run as well: rounding makes the rows of dual variables drift, which bounds
-the accuracy of one run relative to the size of what it computes. A run that starts near computes small numbers.
+A fit without an intercept also takes several runs. Rounding makes the rows of dual variables drift, which limits the
+accuracy of a run relative to the size of its numbers. A run that starts near the solution has small numbers.
 
-A run keeps only the point of the one before. For a warm start, nodes average their rows, and then their gradients
-there. The gradients less their average become linear terms that sum to zero (`adom.problems.shifted`), so that the
-differences between the nodes need not be found again. The averages are exact here, and counted as the rounds of plain
+Only this point is carried over to a run. To start there, the nodes average their rows, and then their gradients at
+the average. The gradients minus their average become linear terms that sum to zero (`adom.problems.shifted`), so a run
+need not find the differences between the nodes again. The simulation averages exactly, and counts the rounds of plain
 averaging that leave a thousandth of the differences.
 """
 
@@ -40,35 +40,35 @@ if TYPE_CHECKING:
     from .base import Decentralized
 
 REDUCTION = 0.01
-"""The part of the distance to its own solution that a run leaves."""
+"""A run ends when this fraction of its initial distance to its own solution is left."""
 AVERAGED = 1e-3
-"""The part of the differences between the nodes that averaging leaves."""
+"""The fraction of the differences between nodes that averaging leaves."""
 STAGES = 100
 RECORD_EVERY = 10
 FARTHEST = 0.8
-"""The largest q used for the next start; beyond, the secant of inexact runs is too rough."""
+"""The largest q used for the next start; above it, the secant of inexact runs is too rough."""
 SMALL = 1e-4
-"""The tolerance of a solution shorter than this part of a gradient step is relative to that part instead."""
+"""`tol` is relative to the solution's length, but at least to this fraction of a gradient step from 0."""
 
 
 @dataclass
 class Costs:
-    """Rounds and tables of all runs, and of the averaging between them."""
+    """Rounds of all runs and of the averaging between them, and the tables of the runs."""
 
     network: Any
     rounds: int = 0
-    ends: dict[str, float] = field(default_factory=dict)  # the counted columns after the last run
+    ends: dict[str, float] = field(default_factory=dict)  # cumulative columns at the end of the last run
     tables: list[pd.DataFrame] = field(default_factory=list)
     averaged: int = 0  # numbers a node sent in averaging since the last run
 
     def average(self, numbers: int, leave: float) -> None:
-        """Count the rounds in which nodes average so many numbers until `leave` is left of their differences."""
+        """Count the rounds that average so many numbers until the fraction `leave` of their differences is left."""
         rounds = self.network.window * rounds_to_average(self.network.chi, leave)
         self.rounds += rounds
         self.averaged += rounds * numbers
 
     def add(self, result: Result, dim: int, vectors: int) -> None:
-        """Append a run's table, its counts continuing those before."""
+        """Append a run's table, its counts continued from the previous runs."""
         table = result.history.copy()
         spent = int(table["round"].iloc[-1])
         links = table["floats_sent"].iloc[-1] / (spent * dim * vectors)
@@ -84,7 +84,7 @@ class Costs:
 
 
 def rounds_to_average(chi: float, leave: float) -> int:
-    """Return how many rounds, or windows, of v <- (I - W / lambda_max) v leave at most this part of the differences.
+    """Return how many rounds, or windows, of v <- (I - W / lambda_max) v leave at most `leave` of the differences.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Fit:
     """Result of `minimise`."""
 
     rows: np.ndarray  # (nodes, dim)
-    status: str  # of the last run; "stages" after too many; "inexact" if the minimiser itself is not known well enough
+    status: str  # of the last run; "stages" after too many; "inexact" if the minimiser is not known to the tolerance
     last: Result
 
     @property
@@ -112,10 +112,10 @@ class Fit:
 
 
 def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "Decentralized", costs: Costs) -> Fit:
-    """Minimise the mean of the f_i, less the penalty r / 2 v^2 of the coordinates where `free` is 1 and not 0.
+    """Minimise the mean of the f_i, without the penalty r / 2 v^2 on coordinates where `free` is 1 and not 0.
 
-    The problem penalises all coordinates alike; its mu is r. The start is the same at all nodes. The estimator gives
-    method, parameters, oracle, tolerance and budget; costs are added to.
+    The problem penalises all coordinates alike; its mu is r. All nodes start at `start`. The estimator gives method,
+    parameters, oracle, tolerance and budget; the rounds are added to `costs`.
     """
     runner = _Runner(problem, estimator, costs)
     centre, tilt = start, np.zeros((problem.nodes, problem.dim))
@@ -124,7 +124,7 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
     slowest = 0.0
     for stage in range(STAGES):
         if stage or centre.any():
-            averages = 2 if stage else 1  # of the rows, which are equal at the start, and of the gradients
+            averages = 2 if stage else 1  # of rows, equal before the first run, and gradients
             windows = averages * rounds_to_average(costs.network.chi, AVERAGED)
             if stage and not runner.affords(costs.network.window * windows):
                 status = "max_rounds"
@@ -155,12 +155,12 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
     else:
         status = "stages"
     if status == "converged" and near > wanted and float(np.linalg.norm(solution.x)) > solution.error:
-        status = "inexact"  # unless the solution cannot be told from 0, to which all tolerances are relative
+        status = "inexact"  # but a solution that may be 0 has no length for a relative tolerance
     return Fit(rows, status, runner.last)
 
 
 def gradients(problem: Problem, x: np.ndarray) -> np.ndarray:
-    """Return the gradients of the f_i at one common x, shape (nodes, dim)."""
+    """Return the gradients of the f_i at a common x, of shape (nodes, dim)."""
     with double_precision():
         return np.asarray(_gradients(problem, np.broadcast_to(x, (problem.nodes, problem.dim))))
 
@@ -183,7 +183,7 @@ def _factor(
 
 
 class _Runner:
-    """Runs a method again and again within a budget, with parameters that work."""
+    """Runs a method repeatedly within a budget of rounds, and keeps tuned parameters."""
 
     def __init__(self, problem: Problem, estimator: "Decentralized", costs: Costs) -> None:
         self.problem, self.estimator, self.costs = problem, estimator, costs
@@ -196,7 +196,8 @@ class _Runner:
     def run(self, shifted: Shifted, target: float) -> tuple[str, np.ndarray | None]:
         """Run until the rows are within `target` of the solution (root mean square over the nodes).
 
-        Returns the status and the rows, None if they are worse than the start.
+        Return the status and the rows, which are None after a run that diverged or ended worse than it started, or
+        if the budget covers no step.
         """
         while True:
             method = self._make_method()
@@ -229,7 +230,7 @@ class _Runner:
         return make_method(self.problem, self.costs.network, self.method, parameters)
 
     def affords(self, rounds: int) -> bool:
-        """Return whether the budget covers so many rounds and a first step; before the first run it must."""
+        """Return whether the budget covers `rounds` and a first step; raise an error if not, before the first run."""
         method = self._make_method()
         first = int(in_windows(method, self.costs.network).rounds_of_step(0))
         enough = self.costs.rounds + rounds + first <= self.estimator.max_rounds

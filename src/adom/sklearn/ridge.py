@@ -20,21 +20,21 @@ ROUNDING = 1e-13
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  # scikit-learn has no types
+class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Ridge regression whose samples lie at the nodes of a changing network.
 
     Minimises the objective of `sklearn.linear_model.Ridge`,
 
     .. math:: \sum_j s_j (a_j^\top w + b - y_j)^2 + \alpha \|w\|^2,
 
-    with an intercept b that is not penalised. Divided by twice the sum of the weights s_j it is the mean over the n
-    nodes of
+    with an intercept b that is not penalised. Divided by twice the sum of the weights s_j, this objective is the mean
+    over the n nodes of
 
     .. math:: f_i = \frac{n}{2 \sum_j s_j} \sum_{j \text{ at } i} s_j (a_j^\top w + b - y_j)^2 + \frac{r}{2} \|w\|^2,
               \qquad r = \frac{\alpha}{\sum_j s_j}.
 
-    Dense features and targets are centred by their means, which the nodes average first; the intercept is then known
-    when w is.
+    Targets and dense features are centred by their means, which the nodes average first. For dense features w then
+    determines the intercept.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
     nodes, network, method, parameters, oracle, tol, max_rounds, fit_intercept, warm_start, random_state, verbose
         As in `DecentralizedLogisticRegression`.
     split : str
-        How samples are split over nodes: "shuffled", "contiguous", "label" (sorted by target), or "dirichlet" (the
-        tenths of the targets are the classes).
+        How samples are split over nodes: "shuffled", "contiguous", "label" (sorted by target), or "dirichlet" (with
+        the deciles of the targets as classes).
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
     alpha: float = 1.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Split the samples over the nodes, and let these agree on the model.
+        """Split the samples over the nodes and let the nodes agree on the model.
 
         Parameters
         ----------
@@ -89,10 +89,10 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
             mean = float(weights @ y)
             coordinates = with_intercept(X, parts, weights, l2, 1.0)
             if coordinates.mean is not None:
-                coordinates = coordinates._replace(column=0.0)  # among centred samples the best intercept is 0
+                coordinates = coordinates._replace(column=0.0)  # for centred samples the best intercept is 0
         centred = y - mean
         if np.abs(centred).max() <= ROUNDING * np.abs(y).max():
-            centred[:] = 0.0  # equal targets: nodes could not agree on what rounding leaves of them
+            centred[:] = 0.0  # equal targets: only rounding is left, on which nodes could not agree
         problem = _problem(coordinates.features(X), centred, weights, parts, l2)
 
         start = self._warm((1, X.shape[1]))
@@ -109,7 +109,7 @@ class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  
 
 
 def _problem(X: Any, y: np.ndarray, weights: np.ndarray, parts: Partition, l2: float) -> Problem:
-    """Return the f_i, as quadratics if a node has more samples than there are features."""
+    """Return the f_i; they are quadratics for dense data if some node has at least as many samples as features."""
     data = parts.split(X, y)
     node_weights = parts.split(len(data) * weights)
     if sp.issparse(X) or X.shape[1] > max(rows.size for rows in parts.rows):

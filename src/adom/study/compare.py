@@ -27,7 +27,7 @@ from .store import Store
 
 ALL = "all"
 TUNING_SEED = 10**6
-"""The seed on which parameters are tuned, whatever the number of seeds that are judged: more of them change no run."""
+"""The seed on which parameters are tuned, unless it is compared itself. Adding seeds then changes no run."""
 __all__ = ["INTERRUPTED", "Comparison", "compare"]
 
 
@@ -57,15 +57,15 @@ def compare(
     Parameters
     ----------
     problem, network
-        With the same number of nodes. With `seeds` each may be a function of the seed; dicts of several problems or
-        networks, by name, compare on every pair of them.
+        Problem and network must have the same number of nodes. With `seeds`, each may be a function of the seed. Dicts
+        from names to problems or networks compare the methods on every pair.
     methods : sequence, optional
         Names, `Method` instances, or pairs (label, name or instance); or "all". By default `adom.algorithms.COMPARED`.
-        Of these two, those that cannot run on this network are left out; `Comparison.skipped` says which and why.
+        With "all" or by default, methods that cannot run on this network are left out; `Comparison.skipped` says why.
     parameters : str or dict
-        As in `adom.solve`, for all; or a dict from labels or names of methods to such values, with "auto" for those
-        it leaves out. An instance brings its own. With `seeds`, "tuned" searches on a seed of its own, 1,000,000, and
-        the methods are judged on the others: as the same multiples of their constants.
+        As in `adom.solve`, for all methods; or a dict from their labels or names to such values, with "auto" for those
+        it leaves out. An instance has its own parameters. With `seeds`, "tuned" searches on a separate seed, 1,000,000;
+        the compared runs apply the multiples that it finds to their own constants.
     oracle : str, tuple or dict
         As in `adom.solve`, for all dual methods; or a dict from labels or names to such values, with "auto" for those
         it leaves out.
@@ -76,25 +76,25 @@ def compare(
     rtol : float, optional
         Instead of `tol`: stop at this error relative to the start, which differs from seed to seed.
     seeds : int or list of int, optional
-        The number of seeds, counted from 0, or the seeds. Each draws what depends on it: a problem or network that is a
-        function is called with the seed, a network that `adom.networks` drew is drawn again, and all else stays as it
-        is; where nothing is drawn, the seeds are refused.
+        The number of seeds, counted from 0, or the seeds. A problem or network that is a function is called with each
+        seed, a network that `adom.networks` drew is drawn again, and everything else is the same for all seeds. Seeds
+        that would change nothing are refused.
     splits : str or list, optional
-        Ways to split the samples: `problem` is a function of the seed and of one of them, ``problem(seed, split)``,
-        such as ``adom.data.split`` takes. Without `seeds`, the seed is 0.
+        Ways to split the samples, such as those of ``adom.data.split``. `problem` is then a function that is called as
+        ``problem(seed, split)``. Without `seeds`, the seed is 0.
     networks : dict or list, optional
         Further networks to compare on, or all of them if `network` is left out; each may be a function of the seed.
     batch : int, optional
-        The most seeds that run at the same time, where only the problem depends on them. By default 1 on a CPU, where
-        more are no faster, and 64 on an accelerator.
+        Maximum number of seeds that run at the same time, if only the problem depends on the seed. By default 1 on a
+        CPU, where more are no faster, and 64 on an accelerator.
     folder : path, optional
-        With seeds, splits or networks: every run is saved there as soon as it has finished, and found there by the same
-        call, which runs only what is missing.
+        With seeds, splits or networks: every run is saved there as soon as it has finished, and the same call again
+        runs only what is missing.
 
     Returns
     -------
-    Comparison
-        With seeds, splits, or several problems or networks: `Comparisons`.
+    Comparison or Comparisons
+        `Comparisons` with seeds, splits, or several problems or networks.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _compare_one(
                 results[entry.label] = result
                 if result.status == "interrupted":
                     break
-    except KeyboardInterrupt:  # before or between rounds: the current method has nothing to show
+    except KeyboardInterrupt:  # before or between rounds: the current method has no result
         if not results:
             raise
     return Comparison(results, tol, skipped | _missing(entries, results, skipped))
@@ -163,7 +163,7 @@ def _refused(
     *,
     listed: bool,
 ) -> dict[str, str]:
-    """Return why some methods cannot run; refuse where they were listed, or where none can."""
+    """Return why some methods cannot run; raise if the caller listed them or if none can run."""
     refused: dict[str, str] = {}
     for entry in entries:
         cls, own = entry.cls, entry.parameters
@@ -187,14 +187,14 @@ def _refused(
 
 
 def _tolerance(problem: Problem, tol: float | None, rtol: float | None) -> float | None:
-    """Return the error to stop at: `tol`, or a part of the error at the start."""
+    """Return the error to stop at: `tol`, or `rtol` times the error at the start."""
     if rtol is None:
         return tol
     return rtol * problem.nodes * float((solutions([problem])[0] ** 2).sum()) or None
 
 
 def _missing(entries: list[LabelledMethod], results: Any, skipped: Any) -> dict[str, str]:
-    """Return the methods that an interrupted comparison did not come to."""
+    """Return the methods that an interrupted comparison did not reach."""
     return {entry.label: INTERRUPTED for entry in entries if entry.label not in {*results, *skipped}}
 
 
@@ -235,7 +235,7 @@ def _compare_instances(
 
 
 def _tuned(runs: list[Run], instances: Instances, seed: int, runner: Runner, rtol: float | None) -> list[Run]:
-    """Return the runs, those with tuned parameters with what a search found on a seed of its own."""
+    """Return the runs, with "tuned" parameters replaced by what a search finds on the separate seed."""
     pairs: dict[tuple[str, str], Any] = {}
     tuned = []
     for run in runs:

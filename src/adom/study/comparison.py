@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..plot.display import Figure
 
 INTERRUPTED = "the comparison was interrupted"
-"""Why a method did not run, or not to its end."""
+"""Reason for a method that did not run, or did not finish."""
 ERROR_HEAD = "last error"
 """Head of the column of relative errors at the end of a run."""
 
@@ -59,21 +59,20 @@ class Comparison:
     def target(self) -> float:
         """The relative error by which the methods are compared.
 
-        It is the error `tol` to stop at, over the error at the start; without a `tol` it is the smallest power of ten
-        that at least one method reached, and 0.1 where none of them came so far. It is NaN where the start is the
-        solution and has no relative error.
+        It is `tol` divided by the error at the start; without a `tol`, the smallest power of ten that at least one
+        method reached, or 0.1 if none did. It is NaN if the start is the solution.
         """
         runs = list(self.results.values())
         return smallest_target([run] for run in runs) if self.tol is None else relative(self.tol, runs[0])
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row per method: how it ran, what it cost in all, and what it cost to reach the target.
+        """One row per method: how it ran, its total costs, and its costs to reach the target.
 
         The columns are label, status, oracle, protocol, rounds, gradients (per node), floats_sent, seconds, error,
-        target; seconds_to_target, floats_sent_to_target, gradients_to_target and rounds_to_target: those of the first
-        record whose relative error is at most the target, NaN where there is none, and 0 where the start is the
-        solution; and relative_error, the error at the end over that of the rows at 0.
+        target; seconds_to_target, floats_sent_to_target, gradients_to_target and rounds_to_target, the costs of the
+        first record at the target, NaN if there is none, and 0 if the start is at the target or is the solution; and
+        relative_error, the last error divided by the one at the start.
         """
         import pandas as pd
 
@@ -92,7 +91,7 @@ class Comparison:
         axis : str
             Horizontal axis: "round", "gradients" (per node), "floats_sent", "seconds" or "all".
         ax : matplotlib axes, optional
-            To draw into, for one horizontal axis; by default a figure of its own.
+            Axes to draw into, for one horizontal axis; by default a new figure.
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
@@ -108,16 +107,16 @@ class Comparison:
         return [title(label, result) for label, result in self.results.items()]
 
     def to_latex(self, *, caption: str | None = None, label: str = "") -> str:
-        r"""Return the costs to reach the target as a table in LaTeX, the least in bold.
+        r"""Return the costs to reach the target as a LaTeX table with the least in bold.
 
         The document needs ``\usepackage{booktabs}`` and nothing else.
 
         Parameters
         ----------
         caption : str, optional
-            LaTeX; by default what the table shows, and "" for none.
+            Caption in LaTeX, "" for none; by default it says what the table shows.
         label : str
-            To refer to it.
+            Label for references to the table.
         """
         costs = [f"{cost}_to_target" for cost in COSTS]
         least = self.table.loc[~self.table["status"].isin(LOST), costs].min()
@@ -133,7 +132,7 @@ class Comparison:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write a .npz file per method, table.csv and comparison.png into `folder`; return the folder.
 
-        What an earlier comparison or sweep has saved there goes; other files stay.
+        Files that an earlier comparison or sweep saved there are removed; other files stay.
         """
         from ..plot.style import save
 
@@ -158,12 +157,12 @@ class Comparison:
 
     @property
     def outside(self) -> str:
-        """What proofs ask of the network and this one lacks, in words; "" where nothing is lacking."""
+        """Conditions of the methods' proofs that the network does not meet, in words; "" if there are none."""
         return "; ".join(f"{', '.join(names)}: {text}" for text, names in self.unproved.items())
 
     @property
     def unproved(self) -> dict[str, list[str]]:
-        """What the network lacks -> the methods whose proofs ask for it."""
+        """Condition that the network does not meet -> the methods whose proofs require it."""
         reasons: dict[str, list[str]] = {}
         for label, result in self.results.items():
             if result.outside:
@@ -221,5 +220,5 @@ def check_axes(ax: "Axes | None") -> None:
 
 
 def title(label: str, result: Result) -> str:
-    """Return the name of a method in figures and tables: its label, or its title where the label is its name."""
+    """Return the name of a method in figures and tables: its label, or its title if the label is its name."""
     return result.label if label == result.provenance["method"]["name"] else label

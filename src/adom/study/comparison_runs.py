@@ -1,4 +1,4 @@
-"""Runs of a comparison over many instances: found in a folder, or made now and kept there."""
+"""Runs of a comparison over many instances: read from a folder, or made now and saved there."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,14 +26,14 @@ from .store import Keys, Store
 
 AnyNetwork = Network | DirectedNetwork
 CHIS = (1.0, 30.0, 300.0)
-"""Values of chi at which the formulas of a method are read, to tell two versions of them apart."""
+"""Values of chi at which a method's formulas are evaluated, to notice that they have changed."""
 BATCH = 64
-"""The most seeds that run as one batch on an accelerator."""
+"""Maximum number of seeds in a batch on an accelerator."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one instance; `method` has its parameters, or those that "auto" and a search start from."""
+    """One method on one instance; `method` has its parameters, or those from which "auto" and "tuned" start."""
 
     entry: LabelledMethod
     instance: Instance
@@ -52,14 +52,14 @@ class Run:
 
     @property
     def found(self) -> bool:
-        """Whether its parameters are found by the run itself, which then is a run by itself."""
+        """Whether the run finds its own parameters, so that it cannot be part of a batch."""
         return self.protocol in (AUTO, TUNED) and not self.tuning
 
 
 def read_run(
     entry: LabelledMethod, instance: Instance, problem: Problem, network: AnyNetwork, tol: float | None
 ) -> Run:
-    """Return a run with the parameters that were asked for."""
+    """Return a run with the requested parameters."""
     method = make_method(problem, network, entry.method, entry.parameters)
     oracle = str(parse_oracle(entry.oracle)) if entry.cls.oracle == "dual" else None
     protocol = "given" if entry.is_instance else entry.parameters
@@ -68,7 +68,7 @@ def read_run(
 
 @dataclass
 class Runner:
-    """Makes runs, and keeps those that have finished."""
+    """Make runs, and save those that have finished."""
 
     request: Request
     store: Store
@@ -77,11 +77,11 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.keys = Keys(int(self.request.rounds), int(self.request.record_every), self.request.dtype)
-        if self.batch is None:  # on a CPU a batch is no faster, and one by one each has the bits of `adom.solve`
+        if self.batch is None:  # on a CPU a batch is no faster, and single runs have the bits of `adom.solve`
             self.batch = 1 if jax.default_backend() == "cpu" else BATCH
 
     def key(self, run: Run) -> str:
-        """Return the digest of all that determines a run; refuse to keep what no digest can hold."""
+        """Return the digest of all that determines a run; refuse to save runs of code that no digest can identify."""
         formulas: list[Any] = []
         if run.found:
             base = unspectral(run.problem, run.network)
@@ -93,7 +93,7 @@ class Runner:
         return key
 
     def tuned(self, run: Run, at: Run) -> Run:
-        """Return a run with the parameters that a search has chosen at another draw."""
+        """Return a run with the parameters that a search chose on `at`, the same method's run on another seed."""
         key = self.key(at)
         searched = self.store.find(key)
         if searched is None:
@@ -107,9 +107,9 @@ class Runner:
         return replace(run, method=method, oracle=searched.provenance["oracle"], tuning=account)
 
     def results(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Result]]:
-        """Yield the result of every run that comes to its end, those found in the folder first.
+        """Yield every finished run and its result, those found in the folder first.
 
-        An interrupted one ends them with KeyboardInterrupt, and leaves nothing.
+        An interrupted run raises KeyboardInterrupt and is not saved.
         """
         keys = {id(run): self.key(run) for run in runs}
         pending = []
@@ -120,7 +120,7 @@ class Runner:
             else:
                 described = _described(run, keys[id(run)], under_its_title(stored, run.cls))
                 names = ("compare", "method")
-                if any(described.provenance[name] != stored.provenance[name] for name in names):  # changed since
+                if any(described.provenance[name] != stored.provenance[name] for name in names):  # a name has changed
                     self.store.keep(keys[id(run)], described)
                 yield run, described
         for part in self._parts(pending):
@@ -134,7 +134,7 @@ class Runner:
                 raise KeyboardInterrupt
 
     def _parts(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
-        """Yield runs that can be one batch: of one method and network, on problems of one shape."""
+        """Yield runs that can form one batch: same method and network, problems of the same shape."""
         assert self.batch is not None
         groups: dict[Any, list[Run]] = {}
         for number, run in enumerate(runs):
@@ -167,7 +167,7 @@ class Runner:
 
 
 def _described(run: Run, key: str, result: Result, **more_of_it: bool) -> Result:
-    """Return the result with its place in the comparison in the provenance."""
+    """Return the result with its place in the comparison added to the provenance."""
     place = {"key": key, "label": run.entry.label, **run.instance._asdict(), **more_of_it}
     more = {"tuning": run.tuning} if run.tuning else {}
     return replace(result, provenance={**result.provenance, "protocol": run.protocol, "compare": place, **more})

@@ -45,7 +45,7 @@ class Comparisons:
     rtol : float, optional
         The same, relative to the start.
     tuning_seed : int, optional
-        The seed on which tuned parameters were searched, which is none of those that are judged.
+        The seed on which tuned parameters were searched; it is not among those compared.
     """
 
     parts: dict[Instance, Comparison]
@@ -61,7 +61,7 @@ class Comparisons:
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Label -> reason, for the methods that cannot run on some instance; the first reason."""
+        """Label -> first reason, for the methods that cannot run on some instance."""
         reasons: dict[str, str] = {}
         for part in self.parts.values():
             for label, reason in part.skipped.items():
@@ -71,7 +71,7 @@ class Comparisons:
 
     @property
     def outside(self) -> str:
-        """What proofs ask of the networks and some of these lack, in words; "" where nothing is lacking."""
+        """Conditions of the methods' proofs that some networks do not meet, in words; "" if there are none."""
         reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
         for at, part in self.parts.items():
             for text, names in part.unproved.items():
@@ -102,14 +102,14 @@ class Comparisons:
 
     @cached_property
     def _judged(self) -> list[Instance]:
-        """The instances on which the methods are compared: after Ctrl-C those on which all are done, if there are any.
+        """The instances on which the methods are compared: after Ctrl-C, those that all methods finished, if any.
 
-        Medians over different seeds would say nothing.
+        Medians over different seeds would not be comparable.
         """
         return [at for at, part in self.parts.items() if not part.interrupted] or list(self.parts)
 
     def runs(self, problem: str | None = None, network: str | None = None) -> dict[str, list[Result]]:
-        """Return the runs of all seeds by method, on one problem and network; by default on the only ones."""
+        """Return the runs of all seeds by method, on one problem and network; by default on the only pair."""
         return self._runs(self._place(problem, network), self.parts)
 
     def _runs(self, place: Place, instances: Iterable[Instance]) -> dict[str, list[Result]]:
@@ -139,9 +139,9 @@ class Comparisons:
     def targets(self) -> dict[Place, float]:
         """(problem, network) -> the relative error by which the methods are compared there.
 
-        It is that at which runs stop; without one, the smallest power of ten that one method at least reached on every
-        seed, and 0.1 where none did, but none below the floor of rounding. Seeds whose start is the solution do not
-        count.
+        It is the error at which runs stop. Without one, it is the smallest power of ten, not below the floor of
+        rounding, that at least one method reached on every seed, or 0.1 if none did. Seeds whose start is the solution
+        do not count.
         """
         found = {}
         for place in self.places:
@@ -157,9 +157,9 @@ class Comparisons:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a run: method (its label), seed, problem, network, how it ran, and its costs.
+        """One row per run: method (its label), seed, problem, network, how it ran, and its costs.
 
-        The other columns are those of `Comparison.table`. `adom.study.profiles` has functions on such tables.
+        The other columns are those of `Comparison.table`. `adom.study.profiles` has functions for such tables.
         """
         import pandas as pd
 
@@ -182,11 +182,12 @@ class Comparisons:
     def summary(self) -> "pd.DataFrame":
         """One row for each problem, network and method: medians over seeds.
 
-        The columns are problem, network, method, protocol, status (the commonest), reached and seeds (how many reached
-        the target, and of how many), lost (how many diverged or were growing), for every cost to the target its median,
-        and the least and the greatest as ``rounds_low`` and ``rounds_high``, infinite where a run did not reach it; and
-        the median of the last relative errors, with its least and greatest. After Ctrl-C it is over the seeds on which
-        all methods are done, if there are any; so are ranks, profiles and figures.
+        The columns are problem, network, method, protocol, status (the most common), seeds (the number of runs),
+        reached (how many reached the target), and lost (how many diverged or were growing). ``rounds``,
+        ``rounds_low`` and ``rounds_high`` are the median, minimum and maximum of the rounds to the target, infinite
+        for a run that did not reach it; so for every cost. ``error``, ``error_low`` and ``error_high`` are those of the
+        last relative errors. After Ctrl-C, only seeds that all methods finished count, if there are any, here and in
+        ranks, profiles and figures.
         """
         import pandas as pd
 
@@ -197,7 +198,7 @@ class Comparisons:
             row |= {"protocol": runs["protocol"].iloc[0], "status": runs["status"].mode().iloc[0]}
             row |= {"seeds": len(runs), "lost": int(lost.sum())}
             row |= {"error_low": errors.min(), "error_high": errors.max()}
-            for cost in reversed(COSTS):  # rounds come last, since a printed table shows its ends
+            for cost in reversed(COSTS):  # rounds last: printing hides the middle columns
                 values = runs[f"{cost}_to_target"].mask(lost).fillna(np.inf).to_numpy(dtype=float)
                 row |= {f"{cost}_low": values.min(), f"{cost}_high": values.max(), cost: float(np.median(values))}
             rows.append({**row, "reached": int(np.isfinite(values).sum()), "error": float(np.median(errors))})
@@ -226,9 +227,9 @@ class Comparisons:
         ax: "Axes | None" = None,
         style: str | None = None,
     ) -> "Figure":
-        """Draw the methods' relative errors: the median over seeds, and a band from the least to the greatest.
+        """Draw the methods' relative errors: the median over seeds, and a band from minimum to maximum.
 
-        A run that has ended keeps its last value, so the median of five seeds stays one of five. A method that
+        A run that has ended keeps its last value, so every median is over all seeds. The curve of a method that
         diverged or was growing on most seeds ends in a cross.
 
         Parameters
@@ -236,9 +237,9 @@ class Comparisons:
         axis : str
             Horizontal axis: "round", "gradients" (per node), "floats_sent" or "seconds"; "all": a panel for each.
         problem, network : str, optional
-            Names of those to draw; by default all, in a panel each.
+            Names of those to draw; by default all, with a panel for each pair.
         ax : matplotlib axes, optional
-            To draw into; then one problem and network are drawn.
+            Axes to draw into, for one problem and network.
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
@@ -267,21 +268,21 @@ class Comparisons:
     def to_latex(
         self, cost: str = "rounds", *, ranks: bool = False, caption: str | None = None, label: str = ""
     ) -> str:
-        r"""Return the medians, or the ranks over all instances, as a table in LaTeX; the best in bold.
+        r"""Return the medians, or the ranks over all instances, as a LaTeX table with the best in bold.
 
-        Up to four problems and networks are a block of rows each, one for each method; more are a row each, with a
-        column for each method. The document needs ``\usepackage{booktabs}`` and nothing else.
+        Up to four pairs of problem and network have a block each, with one row per method. More pairs have one row
+        each, with one column per method. The document needs ``\usepackage{booktabs}`` and nothing else.
 
         Parameters
         ----------
         cost : str
             "rounds", "gradients", "floats_sent" or "seconds" to the target.
         ranks : bool
-            Ranks over all problems, networks and seeds, instead of the medians on each.
+            Whether to return ranks over all problems, networks and seeds instead of medians.
         caption : str, optional
-            LaTeX; by default what the table shows, and "" for none.
+            Caption in LaTeX, "" for none; by default it says what the table shows.
         label : str
-            To refer to it.
+            Label for references to the table.
         """
         from .comparisons_text import as_latex
 
@@ -299,9 +300,9 @@ class Comparisons:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the table of all runs, the summary, LaTeX, figures, and every run; return the folder.
 
-        The files are table.csv, summary.csv, table.tex, comparison.png, with several instances profile.png, and
-        members/ with a file for each run, which the table's last column names. `adom report` reads the folder. What an
-        earlier `save` wrote there goes; all else stays, runs that ``compare(folder=)`` keeps among it.
+        The files are table.csv, summary.csv, table.tex, comparison.png, profile.png (with several instances), and
+        members/ with one file per run, named in the table's last column. `adom report` reads the folder. Files of an
+        earlier `save` are removed; all others stay, including runs that ``compare(folder=)`` saved.
         """
         from ..plot.style import save
 

@@ -1,4 +1,4 @@
-"""Comparisons over seeds, problems and networks as text of 80 columns, as LaTeX, and as a notebook's card."""
+"""Comparisons over seeds, problems and networks as text of at most 80 columns, as LaTeX, and as HTML for notebooks."""
 
 import math
 import textwrap
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from .comparisons import Comparisons
 
 MOST_TABLES = 4
-"""Problems and networks that get a table each; more are the rows of one, with a column for each method."""
+"""Maximum number of pairs of problem and network with a table each; more pairs are the rows of one table."""
 Rows = list[dict[str, Any]]
 
 
 def as_text(found: "Comparisons") -> str:
-    """Return the tables of medians, and of ranks where there are several problems or networks."""
+    """Return the tables of medians, and of ranks if there are several problems or networks."""
     parts = ["\n".join(_about(found))]
     places = found.rows_by_place("rounds")
     if len(places) > MOST_TABLES:
@@ -46,7 +46,7 @@ def as_text(found: "Comparisons") -> str:
 
 
 def as_html(found: "Comparisons") -> str:
-    """Return the same tables for a notebook."""
+    """Return the tables of medians as HTML for a notebook."""
     heads = ["rounds", "reached", "gradients", "floats", "seconds", ERROR_HEAD]
     tables = [
         grid([_heading(found, place, rows), *heads], _cells(found, rows))
@@ -75,7 +75,7 @@ def as_latex(found: "Comparisons", cost: str, ranks: bool, caption: str | None, 
 
 
 def unfinished(found: "Comparisons") -> str:
-    """Say how much of an interrupted comparison is done; "" for one that is whole."""
+    """Say how much of an interrupted comparison is done; "" for a complete one."""
     if not found.interrupted:
         return ""
     left = sum(reason == INTERRUPTED for part in found.parts.values() for reason in part.skipped.values())
@@ -101,7 +101,7 @@ def _heading(found: "Comparisons", place: tuple[str, str], rows: Rows) -> str:
 
 
 def _instances(found: "Comparisons") -> str:
-    """Return how many instances the methods are ranked over."""
+    """Return the number of instances over which the methods are ranked, in words."""
     return format_count(int(found.ranks()["instances"].iloc[0]), "instance")
 
 
@@ -118,7 +118,7 @@ def _cells(found: "Comparisons", rows: Rows) -> list[list[str]]:
 
 
 def _wide(found: "Comparisons") -> list[str]:
-    """Return the median rounds, a row for each problem and network, in as many tables as the methods need."""
+    """Return the median rounds, one row per problem and network, in as many tables as the methods need."""
     places = found.rows_by_place("rounds")
     names = [" on ".join(place) for place, _ in places]
     columns = []
@@ -141,7 +141,7 @@ def _wide(found: "Comparisons") -> list[str]:
 
 
 def _short(row: dict[str, Any] | None) -> str:
-    """Return a median in short; the status of what diverged on most seeds, nothing where a method did not run."""
+    """Return a median in short form, "diverged" if most runs did, or "" if the method did not run."""
     if row is None:
         return ""
     return format_short(row["rounds"]) if math.isfinite(row["rounds"]) else error_text(math.nan, row["status"])
@@ -197,5 +197,5 @@ def _latex_wide(found: "Comparisons", cost: str) -> tuple[list[str], Any]:
 
 
 def _in_powers(values: Iterable[float]) -> bool:
-    """Return whether a column of numbers is written in powers of ten: all of it, where one is large."""
+    """Return whether to write a whole column of numbers in powers of ten because one of them is large."""
     return any(math.isfinite(value) and value >= 1e7 for value in values)

@@ -1,7 +1,7 @@
 """Instances of a comparison: every problem on every network, drawn with every seed.
 
-What a seed draws is one rule for problems and networks: a function is called with the seed; a network that adom drew
-is drawn again by its recipe; anything else is the same for all seeds. Where a seed would draw nothing, it is refused.
+Seeds act on problems and networks by one rule: a function is called with the seed; a network that adom drew is drawn
+again from its recipe; anything else is the same for all seeds. Seeds that would change nothing are refused.
 """
 
 import inspect
@@ -28,7 +28,7 @@ class NothingDrawnError(InputError):
 
 
 class Instance(NamedTuple):
-    """What is solved: the names of problem and network, and the seed; None where nothing is drawn."""
+    """The names of a problem and a network, and the seed; None if nothing is drawn."""
 
     problem: str
     network: str
@@ -45,7 +45,7 @@ Built = dict[Instance, tuple[Problem, Network | DirectedNetwork]]
 
 @dataclass(frozen=True)
 class Instances:
-    """Problems and networks by name, each given or as a function of the seed, and the seeds.
+    """Problems and networks by name, and the seeds that draw them.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Instances:
     networks : dict
         Name -> network, or a function from a seed to one.
     seeds : list of int, optional
-        None: nothing is drawn.
+        None if nothing is drawn.
     """
 
     problems: dict[str, Any]
@@ -62,7 +62,7 @@ class Instances:
     seeds: list[int] | None
 
     def build(self) -> tuple[Built, dict[tuple[str, str], list[str]]]:
-        """Return problem and network of every instance, and what seeds draw of each pair; that must be something."""
+        """Return problem and network of every instance, and which of them seeds change; refuse seeds without effect."""
         made: dict[tuple[int, int | None], Any] = {}
 
         def once(source: Any, seed: int | None) -> Any:
@@ -112,7 +112,7 @@ def _check_call(name: str, source: Any, *given: Any) -> None:
         what, names = ("a seed", "seed") if len(given) == 1 else ("a seed and a split", "seed, split")
         try:
             takes = inspect.signature(source)
-        except ValueError:  # of some functions that are not written in Python
+        except ValueError:  # for some functions that are not written in Python
             return
         try:
             takes.bind(*given)
@@ -147,7 +147,7 @@ def _same_networks(first: tuple[Problem, Any], *others: tuple[Problem, Any]) -> 
 
 
 def read_instances(problem: Any, network: Any, seeds: Any, splits: Any, networks: Any) -> Instances:
-    """Read the arguments of `adom.compare` that say what is solved."""
+    """Read the arguments of `adom.compare` that define problems, networks and seeds."""
     problems = problem if isinstance(problem, Mapping) else {_name(problem, "problem"): problem}
     many = {} if network is None else _by_name(network)
     more = {} if networks is None else _by_name(networks)
@@ -175,7 +175,7 @@ def _always(source: Any) -> Callable[[int], Any]:
 
 
 def _by_name(networks: Any) -> dict[str, Any]:
-    """Return networks by name: those of a dict, or those that their recipes have."""
+    """Return networks by name: the keys of a dict, or the names in their recipes."""
     if isinstance(networks, Mapping):
         return {str(name): network for name, network in networks.items()}
     if isinstance(networks, int | float | str):
@@ -188,7 +188,7 @@ def _by_name(networks: Any) -> dict[str, Any]:
 
 
 def _name(source: Any, otherwise: str) -> str:
-    """Return the name of a problem or network: its class, its recipe's or the function's.
+    """Return the name of a problem or network: that of its class, recipe or function.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from .methods import LabelledMethod, check_names, read_methods, with_settings
 
 Axes = dict[str, list[float]]
 Point = tuple[dict[str, float], dict[str, float], dict[str, float]]
-"""Values that replace some of the base's parameters, factors of them, and factors of the assumed constants."""
+"""Values that replace parameters of the base, factors of such parameters, and factors of the assumed constants."""
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,26 @@ class Member:
     label : str
         Label of its method.
     method : Method, optional
-        With its parameters; None where they were refused.
+        The method with its parameters; None if they were refused.
     protocol : str or dict
         Base of its parameters, as `adom.solve` takes it; "given" for an instance.
     values, factors, assume : dict
-        Values that replace some of the base's parameters, factors of them, and factors of the constants from which
-        they are computed.
+        Values that replace parameters of the base, factors of such parameters, and factors of the constants from
+        which parameters are computed.
     oracle : str, optional
         Oracle of a dual method.
     problem, network
-        `place` is the index of the network in the sweep, or of problem and network where a seed draws both; `given`
-        is that of the network it was drawn from.
+        What it runs on.
+    place : int
+        Index of the network among all pairs of network and seed.
     refused : str
-        Why it cannot run; empty where it can.
+        Why it cannot run; empty if it can.
+    given : int
+        Index of the network among those given, before a seed draws it.
     seed : int, optional
-        What problem and network were drawn with; None where the sweep draws nothing.
+        Seed that drew problem and network; None if the sweep draws nothing.
     kappa : float, optional
-        The condition number asked for; None for the problem as it was given.
+        The requested condition number; None for the problem as it was given.
     """
 
     number: int
@@ -111,7 +114,7 @@ class SweepSpec:
 
 
 def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Member]:
-    """Return all members; those that a method's own rules or the budget refuse say so."""
+    """Return all members, including those that a method's own rules or the budget refuse."""
     places = _places(problem, network, spec)
     entries = _entries(spec)
     points = _points(spec, entries)
@@ -121,7 +124,7 @@ def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Mem
         cls, own_problem, net = entry.cls, at.problems[kappa], at.network
         check_pair(own_problem, net, directed=cls.directed, title=cls.title)
         base = make_method(own_problem, net, entry.method, entry.parameters)
-        true = constants(own_problem, net) if spec.assume is not None else None  # chi of a large network takes long
+        true = constants(own_problem, net) if spec.assume is not None else None  # chi of a large network is slow
         protocol = "given" if entry.is_instance else entry.parameters
         for values, factors, assume in points[entry.label]:
             method, refused = None, ""
@@ -140,7 +143,7 @@ def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Mem
 
 
 def _varied(base: Method, values: dict[str, float], factors: dict[str, float], rounds: int) -> Method:
-    """Return the base with some parameters replaced or scaled; counts are rounded, to 1 at least."""
+    """Return the base with some parameters replaced or scaled; scaled counts are rounded, to at least 1."""
     scaled: dict[str, float] = {}
     for name, factor in factors.items():
         value = base.parameters()[name]
@@ -151,16 +154,16 @@ def _varied(base: Method, values: dict[str, float], factors: dict[str, float], r
 
 
 class _Place(NamedTuple):
-    """What members run on."""
+    """A network, and the problems that members solve on it."""
 
-    problems: dict[float | None, Problem]  # by the kappa asked for
+    problems: dict[float | None, Problem]  # by requested kappa
     network: Network | DirectedNetwork
-    given: int  # index of the network that it was drawn from
+    given: int  # index of the network before a seed draws it
     seed: int | None
 
 
 def _places(problem: Any, network: Any, spec: SweepSpec) -> list[_Place]:
-    """Return every network with every seed, and the problems on it."""
+    """Return every network drawn with every seed, and the problems on it."""
     if isinstance(problem, Mapping):
         raise InputTypeError(
             f"a sweep has one problem, got {len(problem)} by name; sweep each by itself, or adom.compare takes several"
@@ -304,7 +307,7 @@ def number(argument: str, value: Any, *, positive: bool = True) -> float:
 
 
 def check_rtol(rtol: Any, tol: Any) -> None:
-    """Refuse an error relative to the start that is no number in (0, 1], or stands beside a tolerance."""
+    """Refuse an `rtol` that is not a number in (0, 1], or is given together with `tol`."""
     if rtol is None:
         return
     if not 0 < number("rtol", rtol, positive=False) <= 1:

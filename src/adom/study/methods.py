@@ -1,4 +1,4 @@
-"""The methods of a comparison or a sweep: each under its label, with its parameters and its oracle."""
+"""The methods of a comparison or a sweep, each with its label, parameters and oracle."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from ..run.result import Result
 
 @dataclass(frozen=True)
 class LabelledMethod:
-    """A method by name, class or instance, and the settings that `adom.solve` takes with it."""
+    """A method, given by name, class or instance, with a label and the settings for `adom.solve`."""
 
     label: str
     method: Any
@@ -24,7 +24,7 @@ class LabelledMethod:
 
     @property
     def is_instance(self) -> bool:
-        """Whether the method comes with parameters of its own."""
+        """Whether the method is an instance, which has its own parameters."""
         return isinstance(self.method, Method)
 
     @property
@@ -33,12 +33,12 @@ class LabelledMethod:
         return [*self.cls.__dataclass_fields__]  # type: ignore[attr-defined]  # every method is a dataclass
 
     def own(self, settings: Mapping[str, Any], default: Any) -> Any:
-        """Return the entry of this method in settings by label or by the method's name."""
+        """Return the entry of this method in settings whose keys are labels or names of methods."""
         return settings.get(self.label, settings.get(self.cls.name, default))
 
 
 def under_its_title(result: Result, cls: type[Method]) -> Result:
-    """Return a result under the title that its method has by now; it may have been kept under another."""
+    """Return a result with the current title of its method, which may have changed since it was saved."""
     method = result.provenance["method"]
     if method["title"] == cls.title:
         return result
@@ -82,7 +82,7 @@ def read_methods(methods: Any) -> list[LabelledMethod]:
 
 
 def with_settings(methods: list[LabelledMethod], parameters: Any, oracle: Any) -> list[LabelledMethod]:
-    """Give each method its parameters and its oracle, whether they are given for all or by method."""
+    """Return the methods with their parameters and oracles, which are given for all or by method."""
     known = {name for entry in methods for name in (entry.label, entry.cls.name)}
     by_method = isinstance(parameters, dict) and any(
         name in known or (name != "protocol" and isinstance(value, str | dict)) for name, value in parameters.items()

@@ -1,4 +1,4 @@
-"""Costs of runs: in all, and up to a common target error."""
+"""Costs of runs: in total, and to reach a common target error."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from ..run.result import Result
 
 COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sent", "seconds": "seconds"}
-"""Columns of costs in a table, and the column of a history that each is read from."""
+"""Column of a table with a cost -> column of the history from which it is read."""
 LEAST = 1e-30
 """The smallest target, whatever the precision."""
 FIRST = 0.1
@@ -16,24 +16,24 @@ FIRST = 0.1
 
 
 def start_error(result: Result) -> float:
-    """Return the error of the rows at 0, from which a run starts."""
+    """Return the error at the start of a run, where all rows are 0."""
     return float(result.provenance["start_error"])
 
 
 def relative_errors(result: Result) -> np.ndarray:
-    """Return the error of every record over that at the start; NaN where the start is the solution."""
+    """Return the error of every record divided by that at the start; NaN if the start is the solution."""
     return result.history["error"].to_numpy(dtype=float) / (start_error(result) or np.nan)
 
 
 def relative(tol: float, result: Result) -> float:
-    """Return an error over that at the start of a run; NaN where the start is the solution."""
+    """Return an error divided by that at the start of a run; NaN if the start is the solution."""
     return tol / (start_error(result) or np.nan)
 
 
 def least_error(run: Result) -> float:
-    """Return the least relative error of a run, or the floor of rounding if it is below; infinite where none is known.
+    """Return the least relative error of a run, but not below its floor of rounding; infinite if none is known.
 
-    Below that floor the order of runs is the order of their roundings.
+    Below that floor, rounding alone would decide the order of runs.
     """
     errors = relative_errors(run)
     least = np.min(np.where(np.isnan(errors), np.inf, errors), initial=np.inf)
@@ -41,10 +41,10 @@ def least_error(run: Result) -> float:
 
 
 def smallest_target(groups: Iterable[Iterable[Result]]) -> float:
-    """Return the smallest power of ten that all runs of one group at least reached, 0.1 where none came so far.
+    """Return the smallest power of ten that all runs of at least one group reached; 0.1 if there is none.
 
     A group has the runs of one method, or one setting, on all seeds. Runs that start from the solution do not count;
-    it is NaN where all do.
+    if all do, return NaN.
     """
     moving = [[run for run in group if start_error(run)] for group in groups]
     worst = [max(map(least_error, group)) for group in moving if group]
@@ -52,10 +52,10 @@ def smallest_target(groups: Iterable[Iterable[Result]]) -> float:
 
 
 def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
-    """Return how a run ended, its costs, and its costs up to the target.
+    """Return the status of a run, its total costs, and its costs to reach the target.
 
-    The target is the error `tol` where one is given, otherwise the relative error `target`. The costs are those of the
-    first record at the target, NaN where there is none, and 0 where the start is at the target or is the solution.
+    The target is the error `tol` if given, otherwise the relative error `target`. The costs to reach it are those of
+    the first record at the target, NaN if there is none, and 0 if the start is at the target or is the solution.
     """
     history, errors, start = result.history, relative_errors(result), start_error(result)
     last = history.iloc[-1]
@@ -66,7 +66,7 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
     elif reached.any():
         first = history.iloc[int(np.argmax(reached))]
         costs = {cost: float(first[column]) for cost, column in COSTS.items()}
-    to_target = {f"{cost}_to_target": costs[cost] for cost in reversed(COSTS)}  # a printed table shows its ends
+    to_target = {f"{cost}_to_target": costs[cost] for cost in reversed(COSTS)}  # printing hides the middle columns
     return {
         "status": result.status,
         "rounds": int(last["round"]),
@@ -81,7 +81,7 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
 
 
 def aim(target: float, reached: bool) -> str:
-    """Say up to which relative error costs are counted; it is NaN where the start is the solution.
+    """Describe the relative error up to which costs are counted; NaN means that the start is the solution.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def aim(target: float, reached: bool) -> str:
 
 
 def _power_of_ten(value: float) -> float:
-    """Return the smallest power of ten below 1 that is not below `value`; 0.1 where there is none.
+    """Return the smallest power of ten from 1e-30 to 0.1 that is at least `value`; 0.1 if there is none.
 
     Examples
     --------

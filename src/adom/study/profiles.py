@@ -1,12 +1,12 @@
 """Rank tables and performance profiles of methods over many problems, networks and seeds.
 
-They read a long table: one row for each run, with the columns
+They take a long table with one row per run and the columns
 
-- ``problem``, ``network``, ``seed``: what was solved; those that are missing are the same for all runs;
-- ``method``: who solved it;
-- a cost such as ``rounds_to_target``, NaN where the target was not reached;
-- ``status``: a run that diverged, or was growing when its rounds were spent, counts as one that failed, even if it met
-  the target on its way.
+- ``problem``, ``network``, ``seed``: what was solved; a missing column is the same for all runs;
+- ``method``: which method solved it;
+- a cost such as ``rounds_to_target``, NaN if the target was not reached;
+- ``status``: a run that diverged, or was growing when its rounds were spent, counts as failed, even if it met the
+  target on its way.
 
 An instance is one combination of problem, network and seed. A method without a row for an instance failed on it.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 INSTANCE = ("problem", "network", "seed")
 """Columns that say what a run solved."""
 COST = "rounds_to_target"
-"""The cost by which methods are compared unless another is asked for."""
+"""The default cost by which methods are compared."""
 
 
 def costs_by_instance(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
-    """Return the cost of every method on every instance: a row for each instance, a column for each method.
+    """Return the cost of every method on every instance: one row per instance, one column per method.
 
     It is infinite where a method failed.
 
@@ -60,13 +60,13 @@ def costs_by_instance(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame"
 
 
 def ratios_to_best(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
-    """Return `costs_by_instance` over the least cost of each instance; infinite where a method, or all, failed.
+    """Return `costs_by_instance` divided by the least cost of each instance; infinite where a method failed.
 
-    Where the best solved an instance at no cost, all others count as an infinite multiple of it.
+    If the best method solved an instance at no cost, the ratio is infinite for all that had a cost.
     """
     costs = costs_by_instance(table, cost)
     ratios = costs.div(costs.min(axis=1), axis=0)
-    return ratios.mask(costs == 0, 1.0).fillna(np.inf)  # 0 / 0 is the best, inf / inf where all failed
+    return ratios.mask(costs == 0, 1.0).fillna(np.inf)  # 0 / 0: the best; inf / inf: all failed
 
 
 def rank_table(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
@@ -75,20 +75,20 @@ def rank_table(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
     Parameters
     ----------
     table : pandas.DataFrame
-        One row for each run; see the top of this module.
+        One row per run; see the top of this module.
     cost : str
-        Column of costs, NaN where the target was not reached.
+        Column of costs, NaN if the target was not reached.
 
     Returns
     -------
     pandas.DataFrame
-        One row a method, with the columns
+        One row per method, with the columns
 
         - ``mean_rank``: 1 is best; methods that tie share the mean of their ranks, and so do those that failed;
-        - ``first``: instances on which no other was cheaper;
-        - ``reached``, ``instances``: those that it solved, and all;
-        - ``median``: its cost in the middle, infinite where it failed on half of them or more;
-        - ``over_best``: in the middle, its cost over that of the best method.
+        - ``first``: number of instances that it solved and no other method solved at a lower cost;
+        - ``reached``, ``instances``: number of instances that it solved, and of all instances;
+        - ``median``: its median cost, infinite if it failed on half of the instances or more;
+        - ``over_best``: the median ratio of its cost to that of the best method.
 
     Examples
     --------
@@ -117,10 +117,10 @@ def rank_table(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
 
 
 def performance_profile(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame":
-    """Return the share of instances that each method solves at no more than so many times the least cost.
+    """Return the share of instances that each method solves within each ratio of its cost to the least cost.
 
     This is the profile of Dolan and More (2002, arXiv:cs/0102001): at ratio 1, how often a method is the best; at the
-    last ratio, how often it solves the instance at all. An instance that none solves counts in all shares.
+    last ratio, how often it solves the instance at all. The shares are of all instances, including unsolved ones.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def performance_profile(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFram
     Returns
     -------
     pandas.DataFrame
-        Indexed by ratio, from 1 on, one column a method: the value from this ratio up to the next.
+        Indexed by ratio, from 1 on, with one column per method. A value holds from its ratio up to the next.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Replay of the first stretch of a run: its links, and the distance of each node to the solution.
+"""Replay of the beginning of a run: its links, and the distance of each node to the solution.
 
-A result has the rows of its last record only, but also the method's parameters and its oracle; with the same problem
-and network the run can be repeated.
+A result holds only its last rows, but also the method's parameters and oracle. With the same problem and network, the
+run can be repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,23 +20,23 @@ from ..run.request import AUTO
 from ..run.result import Result
 
 NODES = 100
-"""The most nodes that a picture can show."""
+"""Maximum number of nodes in an animation."""
 FRAMES = 120
 STRIDE = 20
-"""The most steps from one frame to the next."""
+"""Maximum number of steps from one frame to the next."""
 ENOUGH = 1e-10
 """Relative squared error at which the replay stops."""
 ALIKE = 1e-3
 """Relative difference allowed between an error and the saved one."""
 ROUNDING = 1e-14
-"""Relative squared error below which errors are rounding, which differs between machines."""
+"""Relative squared error below which rounding dominates, which differs between machines."""
 
 REMEDY = "give the problem and the network of that very run, on the command line by the config.toml written with it"
 
 
 @dataclass(frozen=True)
 class Motion:
-    """A stretch of a run, frame by frame.
+    """Part of a run, frame by frame.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class Motion:
     rounds : (frames,) array of int
         Communication rounds before each frame.
     graph : (frames,) array of int
-        Index into `edges` of the graph of the last of them.
+        Index into `edges` of the graph in the last of these rounds.
     edges : sequence of (links, 2) arrays of int
         The distinct graphs.
     places : sequence of (nodes, 2) arrays
-        Positions of the nodes: one for each graph, or one for all.
+        Positions of the nodes: one array per graph, or one for all graphs.
     distances : (frames, nodes) array
         Distance of each node's row to the solution.
     """
@@ -63,7 +63,7 @@ class Motion:
 
 
 class Frame(NamedTuple):
-    """The rows after a step."""
+    """The nodes' rows after a step."""
 
     iteration: int
     clock: int
@@ -71,16 +71,16 @@ class Frame(NamedTuple):
 
 
 def replay(result: Result, problem: Problem, network: Any, *, progress: bool | None = None) -> Motion:
-    """Run the first stretch of a saved run again.
+    """Repeat the beginning of a saved run.
 
-    Another problem or network than that of the saved run is refused: the errors have to be the saved ones.
+    A different problem or network is refused: the errors must be the saved ones.
 
     Parameters
     ----------
     result : Result
     problem : Problem
     network : Network
-        Of no more than 100 nodes.
+        Undirected, with at most 100 nodes.
     progress : bool, optional
 
     Returns
@@ -123,7 +123,7 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
 
 
 def check_size(nodes: int) -> None:
-    """Refuse a network too large for a picture."""
+    """Refuse a network that is too large for an animation."""
     if nodes > NODES:
         raise InputError(
             f"the network in motion shows {NODES} nodes at most, got {nodes}; run a smaller one with "
@@ -161,7 +161,7 @@ def _run(
     progress: bool | None,
     found: bool,
 ) -> list[Frame]:
-    """Make steps and keep the rows after some of them, evenly spread; parameters may have been found on the way."""
+    """Run the method and return evenly spaced frames; if `found`, choose parameters on the way as "auto" does."""
     from ..run.auto.choice import pilot_for
     from ..run.driver import chunks
     from ..run.local.backend import observe_iterate
@@ -224,7 +224,7 @@ def _motion(frames: Sequence[Frame], network: Network, solution: np.ndarray, tit
 
 
 def _positions(network: Network, graphs: Sequence[int]) -> list[np.ndarray]:
-    """Return the nodes' positions in each graph, or one for all; without positions, one layout of all links."""
+    """Return the nodes' positions in each graph, or one array for all; lay the nodes out if positions are missing."""
     from ..plot.rounds import common_layout
 
     known = [np.asarray(points) for g in graphs if (points := network.positions(g)) is not None]

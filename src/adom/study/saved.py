@@ -1,4 +1,4 @@
-"""Folders that `save` writes: what an earlier comparison or sweep left in one makes room for the next."""
+"""Folders that `save` writes: files of an earlier comparison or sweep are removed from them."""
 
 import csv
 import re
@@ -8,25 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MEMBERS = "members"
-"""Folder of the results of single runs, beside the table of all."""
+"""Folder of the results of single runs, beside the table."""
 FILE = "file"
-"""The column of that table that names a run's file there."""
+"""Column of the table with the names of the runs' files in that folder."""
 KEPT = re.compile(r"[0-9a-f]{16,}\.npz")
-"""The name of a file after a digest of what gave it."""
+"""Name of a file that is named by its run's key, see `adom.study.store`."""
 BESIDE = {
     "member": ("sweep.png",),
     "problem": ("summary.csv", "table.tex", "comparison.png", "profile.png"),
     "label": ("comparison.png",),
 }
-"""A column by which the table of a sweep, of comparisons or of a comparison is known, and what stands beside it."""
+"""Column that only the table of a sweep, comparisons or a comparison has -> files that `save` writes beside it."""
 
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[list[Path]]:
     """Yield a list for the files that are written; then remove what an earlier `save` wrote and this one did not.
 
-    Those are the files that its table tells of, but for runs that are called by what gave them: a later comparison or
-    sweep may find them by that name. Everything else stays.
+    The earlier files are known from the earlier table. Runs that are named by their key stay, since a later comparison
+    or sweep may reuse them, and so do all other files.
     """
     before = _beside_table(folder / "table.csv")
     written: list[Path] = []
@@ -37,7 +37,7 @@ def replaced(folder: Path) -> Iterator[list[Path]]:
 
 
 def _beside_table(table: Path) -> list[Path]:
-    """Return the files that belong to the table of an earlier `save`; none where there is no such table."""
+    """Return the files that belong to the table of an earlier `save`; [] if there is no such table."""
     try:
         with table.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -52,7 +52,7 @@ def _beside_table(table: Path) -> list[Path]:
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a file name for each label: safe on every system, and no two the same even where case is ignored.
+    """Return a file name for each label, safe on every system and distinct even if case is ignored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Members of a sweep that differ in the seed alone, put together: one row a setting, with medians over the seeds."""
+"""Combine members of a sweep that differ only in the seed: one row per setting, with medians over the seeds."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PLACES = ("member", "network", "seed")
-"""Columns of numbers that have no middle."""
+"""Columns of numbers for which a median has no meaning."""
 
 
 def over_seeds(table: "pd.DataFrame", keys: Sequence[Any], by: str) -> "pd.DataFrame":
-    """Return one row for all members with the same keys that have ended, best first; see `adom.Sweep.ranking`.
+    """Return one row per group of finished members with the same keys, best first; see `adom.Sweep.ranking`.
 
     Parameters
     ----------
     table : pandas.DataFrame
         `adom.Sweep.table`.
     keys : sequence
-        Columns, each with a value for every row, that members of one setting share.
+        Columns, with a value for every row of the table, whose values define the groups.
     by : str
         The column of costs to rank by.
     """
@@ -37,7 +37,7 @@ def over_seeds(table: "pd.DataFrame", keys: Sequence[Any], by: str) -> "pd.DataF
     over = judged.groupby(key)
     rows = judged.assign(seeds=over["member"].transform("size"))
     for name in [str(name) for name in judged.select_dtypes("number") if name not in PLACES]:
-        if (over[name].nunique() > 1).any():  # a column in which no seed differs stays as it is
+        if (over[name].nunique() > 1).any():  # leave columns as they are in which no seed differs
             rows[name] = over[name].transform("median")
     rows["seed"] = rows["seed"].mask(over["seed"].transform("nunique") > 1)
     rows["status"] = over["status"].transform(_statuses)
@@ -54,7 +54,7 @@ def over_seeds(table: "pd.DataFrame", keys: Sequence[Any], by: str) -> "pd.DataF
 
 
 def _statuses(statuses: "pd.Series") -> str:
-    """Return the status of all members, or how many have which.
+    """Return the status of all members, or how many have each if they differ.
 
     Examples
     --------

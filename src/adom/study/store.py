@@ -1,7 +1,7 @@
-"""Finished runs of a sweep or a comparison in a folder: one file each, named by a digest of all that determines it.
+"""Finished runs of a sweep or a comparison in a folder: one file per run, named by a digest of all that determines it.
 
-A run is found again only by exactly the same problem, network, method, parameters, oracle and budget, in the same
-version of this package. Files are complete or absent; nothing in them is ever unpickled.
+A run is reused only for exactly the same problem, network, method, parameters, oracle and budget, in the same version
+of this package. Files are complete or absent; nothing in them is unpickled.
 """
 
 import hashlib
@@ -32,20 +32,20 @@ FORMAT = "adom-sweep-2"
 
 @dataclass
 class Keys:
-    """Keys of members with the same budget; data that several of them share is read once."""
+    """Keys of runs with the same budget; data that several runs share is read once."""
 
     rounds: int
     record_every: int
     dtype: str
-    _hidden: str = ""  # code that no digest can hold, in words
-    _failed: tuple[Any, ...] = ()  # of a method of the user's own whose step JAX cannot read: what `try_steps` takes
-    _digests: dict[int, tuple[Any, str]] = field(default_factory=dict)  # holds the object, so that its id stays unique
+    _hidden: str = ""  # why no digest can identify some code, in words
+    _failed: tuple[Any, ...] = ()  # arguments of `try_steps` for a user's method whose step JAX cannot trace
+    _digests: dict[int, tuple[Any, str]] = field(default_factory=dict)  # keeps the object, so that its id stays unique
     _methods: dict[type[Method], str] = field(default_factory=dict)
 
     def key(self, run: Any, aim: float | dict[str, float] | None, **more: str) -> str:
-        """Return the digest of all that determines a result: problem, network, method and oracle of a run or member.
+        """Return the digest of all that determines the result of a run or member.
 
-        `aim` is where it stops, and `more` what else counts.
+        `aim` is the error at which it stops, and `more` holds further entries of the digest.
         """
         parameters = {name: float(value) for name, value in run.method.parameters().items()}
         content = {
@@ -65,7 +65,7 @@ class Keys:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
     def check(self) -> None:
-        """Refuse keys of what no digest can hold, under which nothing can be kept; errors of a method come through."""
+        """Refuse to save runs of code that no digest can identify; a user's method may raise its own error first."""
         if self._failed:
             try_steps(*self._failed)
         if self._hidden:
@@ -77,7 +77,7 @@ class Keys:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _method_text(self, method: Method, problem: Problem) -> str:
-        """Return a method's class; a method of the user's own is identified by its computation."""
+        """Return a text that identifies a method's class, and the computation of a user's own method."""
         cls = type(method)
         if cls not in self._methods:
             place = (problem.nodes, problem.dim, self.dtype)
@@ -99,7 +99,7 @@ class Keys:
 
 
 def _network_digest(network: Network | DirectedNetwork) -> str:
-    """Return the digest of a network's recipe, which holds a digest of the graphs where they were given."""
+    """Return the digest of a network's recipe and order; the recipe has a digest of any graphs that were given."""
     content = hashlib.sha256(json.dumps([type(network).__name__, network.recipe], sort_keys=True).encode())
     content.update(network.order.tobytes())
     return content.hexdigest()
@@ -117,10 +117,10 @@ def _descriptions(problem: Problem) -> list[str]:
 
 @dataclass(frozen=True)
 class Store:
-    """The folder of finished members; without a folder nothing is kept."""
+    """The folder of finished runs; without a folder nothing is saved."""
 
     folder: Path | None
-    home: str = "sweep"  # entry of the provenance that has the key
+    home: str = "sweep"  # entry of the provenance that holds the key
 
     @classmethod
     def at(cls, folder: str | os.PathLike[str] | None, home: str = "sweep") -> "Store":
@@ -131,7 +131,7 @@ class Store:
         return cls(path, home)
 
     def find(self, key: str) -> Result | None:
-        """Return the finished member of that key; warn of a file that is damaged or holds something else."""
+        """Return the finished run with that key, or None; warn about a file that is damaged or holds another run."""
         if self.folder is None or not (path := self.folder / f"{key}.npz").exists():
             return None
         try:
@@ -145,6 +145,6 @@ class Store:
         return result
 
     def keep(self, key: str, result: Result) -> None:
-        """Save a finished member at once."""
+        """Save a finished run."""
         if self.folder is not None:
             result.save(self.folder / f"{key}.npz")

@@ -1,4 +1,4 @@
-"""`sweep`: many settings in batches that share the data, resumed where they were interrupted."""
+"""`sweep`: run many settings in batches that share the data, and resume after an interruption."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -45,30 +45,30 @@ def sweep(
 ) -> Sweep:
     """Run every combination of the settings given in lists, many at a time.
 
-    Each member gets the result that `adom.solve` would give it; one that diverges does not disturb the rest, and one
-    whose parameters the method's own rules refuse is left out and listed in `Sweep.refused`. Everything else is checked
-    before the first member runs. Ctrl-C ends the sweep and returns the members finished so far.
+    Each member gets the result that `adom.solve` would give it. A member that diverges does not disturb the others. A
+    member whose parameters are refused by the method's own rules is left out and listed in `Sweep.refused`. Everything
+    else is checked before the first member runs. Ctrl-C ends the sweep and returns the members finished so far.
 
     Parameters
     ----------
     problem : Problem or function
-        A function is called with each of the seeds and returns the problem for it.
+        A function is called with each seed and returns the problem for it.
     network : Network, function, or list of them
-        A function likewise.
+        A function is called in the same way.
     methods : str, Method or list
         Names, `Method` instances, or pairs (label, name or instance).
     parameters : str, dict or list
-        The base: "theory", "unit" or a dict as in `adom.solve`, or a dict from methods to such; a list of bases runs
-        all of them. An instance is its own base.
+        The base: "theory", "unit" or a dict as in `adom.solve`, or a dict from methods to such values. A list of bases
+        runs all of them. An instance is its own base.
     grid : dict, optional
         Parameter -> values that replace the base's: ``{"eta": [0.1, 0.2], "tau": [0.01, 0.02]}`` is four combinations.
         It applies to those methods that have the parameter. ``{"adom": {...}, "mudag": {...}}`` gives each method its
         own.
     factors : dict, optional
-        Likewise, parameter -> multiples of the base's value.
+        In the same way, parameter -> multiples of the base's value.
     assume : dict, optional
-        "mu", "L" or "chi" -> multiples of the true constant to compute the base from: common to all methods, whatever
-        their parameters are called.
+        "mu", "L" or "chi" -> multiples of the true constant from which to compute the base. They apply to all methods,
+        whatever their parameters are called.
     settings : list of dict, optional
         Explicit combinations, each a dict of values that replace the base's.
     oracles : str, tuple or list
@@ -76,14 +76,14 @@ def sweep(
     kappas : list of float, optional
         The same data with the regulariser that gives each condition number.
     seeds : int or list of int, optional
-        How many, counted from 0, or which: everything is run with each. A seed draws anew networks that adom has drawn
-        and what is given as a function; give a function of the seed for a problem that is to change as well.
+        The number of seeds, counted from 0, or the seeds; every setting runs with each. A seed redraws networks that
+        adom drew, and is passed to functions. Give a function of the seed if the problem should change too.
     rounds, tol, record_every, dtype
         As in `adom.solve`, for every member.
     rtol : float, optional
         Instead of `tol`: stop at this error relative to the start, which differs from kappa to kappa.
     batch : int
-        The most members that run at the same time.
+        Maximum number of members that run at the same time.
     folder : path, optional
         Every member is saved there as soon as it has finished; members found there are not run again. A loss or method
         of your own counts as the same if it computes the same; one for which this cannot be decided is refused.
@@ -119,7 +119,7 @@ def sweep(
 
 
 def _tolerances(members: Sequence[Member], tol: float | None, rtol: float | None) -> dict[int, float | None]:
-    """Return the error at which each member may stop: `tol`, or a part of the error at its start."""
+    """Return the error at which each member may stop: `tol`, or `rtol` times the error at its start."""
     if rtol is None:
         return {member.number: tol for member in members}
     problems = [member.problem for member in members]
@@ -177,7 +177,7 @@ def _run(
 
 
 def _batches(members: Sequence[Member], most: int) -> Iterator[list[Member]]:
-    """Yield groups of members that can run as one: of the same method, oracle and network."""
+    """Yield groups of members that can run as one batch: same method, oracle and network."""
     groups: dict[Any, list[Member]] = {}
     for member in members:
         groups.setdefault((member.cls, member.oracle, member.place), []).append(member)
@@ -187,7 +187,7 @@ def _batches(members: Sequence[Member], most: int) -> Iterator[list[Member]]:
 
 
 def _described(member: Member, key: str, result: Result) -> Result:
-    """Return the result with its base, its settings and its key in the provenance."""
+    """Return the result with its base, settings and key added to the provenance."""
     protocol = member.protocol
     if protocol != "given" and (member.values or member.factors or member.assume):
         assert member.method is not None

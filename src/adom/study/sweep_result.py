@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..plot.display import Figure
 
 SHOWN = 5
-"""Members that a notebook shows."""
+"""Number of settings that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Sweep:
         The columns are member, method, label, protocol (the base), oracle, kappa, chi, network (its index) and seed;
         every hyper-parameter by its name; ``factor_...`` and ``assume_...`` for factors; then status ("refused" and
         "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds, error,
-        relative_error, target, and rounds_to_target, gradients_to_target, floats_sent_to_target, seconds_to_target:
-        those of the first record at the target. The target is the error to stop at, over that at the start; without
+        relative_error, target, and the costs of the first record at the target: rounds_to_target, gradients_to_target,
+        floats_sent_to_target, seconds_to_target. The target is the error to stop at, relative to the start; without
         one it is the smallest power of ten that at least one setting reached on every seed.
         """
         import pandas as pd
@@ -97,14 +97,14 @@ class Sweep:
             axes |= dict.fromkeys([*member.values, *_factors(member)])
         axes |= dict.fromkeys(("kappa", "oracle", "protocol", "seed", "network", "label"))
         if all(member.kappa is None for member in self.members):
-            del axes["kappa"]  # of problems that seeds draw
+            del axes["kappa"]  # it differs only because seeds draw problems
         counts = self.table[list(axes)].nunique()
         varied = [name for name in axes if counts[name] > 1]
         return [name for name in varied if name != "network" or "seed" not in varied]
 
     @property
     def axes(self) -> list[str]:
-        """The columns, beside the label, that tell settings apart."""
+        """The columns besides the label in which settings differ."""
         axes = [name for name in self.varied if name not in ("label", "seed")]
         several = len({member.given for member in self.members}) > 1
         return [*axes, *(["network"] if several and "network" not in axes else [])]
@@ -115,7 +115,7 @@ class Sweep:
         Parameters
         ----------
         each : str or list of str, optional
-            Columns such as "label" or ["label", "kappa"]; "seed": the best for each seed by itself.
+            Columns such as "label" or ["label", "kappa"]; with "seed", each seed is judged by itself.
         by : str
             The cost to reach the target: "rounds", "gradients", "floats_sent" or "seconds".
         """
@@ -127,22 +127,22 @@ class Sweep:
         return ranked.groupby(columns, dropna=False, sort=False).head(1) if columns else ranked.head(1)
 
     def ranking(self, by: str = "rounds") -> "pd.DataFrame":
-        """Return one row a setting, best first: the columns of the table, and the median of each over the seeds.
+        """Return one row per setting, best first, with the columns of the table as medians over the seeds.
 
-        Fewest rounds (or the cost `by`) to the target come first; ties, and settings that did not reach it, are ranked
-        by their last error. Those that diverged or were growing, on most seeds, come last. A seed on which a setting
-        missed the target, diverged, was growing or was refused counts as an infinite cost, so that a setting has a
-        median cost only where most seeds have one.
+        The setting with the fewest rounds (or the least cost `by`) to the target comes first. Ties, and settings that
+        did not reach it, are ranked by their last error. Settings that diverged or were growing on most seeds come
+        last. A seed on which a setting missed the target, diverged, was growing or was refused counts as an infinite
+        cost, so a setting has a median cost only if most seeds have one.
 
-        ``seeds`` says on how many a setting was judged, ``reached`` on how many it met the target, and
-        ``rounds_to_target_low`` and ``rounds_to_target_high`` (likewise for all costs) are the least and the greatest;
-        NaN where the target was missed. ``member`` is the first of its members, and ``seed`` is NaN where there were
-        several.
+        ``seeds`` is the number of seeds of a setting, and ``reached`` the number on which it met the target.
+        ``rounds_to_target_low`` and ``rounds_to_target_high`` (likewise for all costs) are the minimum and maximum,
+        NaN if the target was missed. ``member`` is the first of its members that ran, and ``seed`` is NaN if there
+        were several seeds.
         """
         return self._ranked(by, [])
 
     def _ranked(self, by: str, apart: list[str]) -> "pd.DataFrame":
-        """Return the settings, best first; members that differ in the columns `apart` are not put together."""
+        """Return the settings, best first; members that differ in the columns `apart` are not combined."""
         column = f"{by}_to_target" if by in COSTS else by
         if column.removesuffix("_to_target") not in COSTS:
             raise InputError(f"by must be one of {', '.join(COSTS)}, got {by!r}")
@@ -157,15 +157,15 @@ class Sweep:
         *,
         style: str | None = None,
     ) -> "Figure":
-        """Draw a cost against one column of the table, or over two of them as a map for each method.
+        """Draw a cost against one column of the table, or against two columns as a map for each method.
 
         Parameters
         ----------
         x, y : str, optional
             Columns; by default the first one or two that were varied for all methods, or else the methods themselves.
         value : str
-            A column of costs to reach the target. Where other columns were varied too, the best setting is shown, by
-            its median over seeds.
+            A column of costs to reach the target. If other columns were varied too, the setting with the best median
+            over seeds is shown.
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
@@ -183,8 +183,8 @@ class Sweep:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write table.csv, sweep.png and a file for each member in members/; return the folder.
 
-        `adom report` reads it: those that the last column of the table names. Members that ``sweep(folder=)`` has kept
-        there are not written again, and stay, whatever sweep they are of.
+        `adom report` reads the members named in the last column of the table. Members that ``sweep(folder=)`` saved
+        there are not written again, and those of other sweeps stay.
         """
         from ..plot.style import save
 
@@ -244,7 +244,7 @@ class Sweep:
 
 
 def _setting(member: Member) -> str:
-    """Return what members share that differ in nothing but the seed, and one without a seed with no other."""
+    """Return a key that members share if they differ only in the seed; a member without a seed has its own."""
     alone = member.number if member.seed is None else None
     scaled = (member.values, member.factors, member.assume)
     return repr((alone, member.label, member.base, *scaled, member.oracle, member.given, member.kappa))

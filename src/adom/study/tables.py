@@ -1,4 +1,4 @@
-"""Tables of comparisons as text of 80 columns, and as LaTeX."""
+"""Tables of comparisons as text of at most 80 columns, and as LaTeX."""
 
 import math
 import textwrap
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from ..util.text import format_short
 
 WIDTH = 80
-"""Columns that a printed table may take."""
+"""Maximum width of a printed table."""
 GAP = "  "
 LEAST_NAME = 12
-"""Columns that a name has at least."""
+"""Minimum width of the column of names."""
 SPARE = ("seconds", "floats", "gradients")
-"""Costs that a printed table can do without, the first to go first."""
+"""Costs to drop from a printed table that is too wide, in this order."""
 GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau phi chi psi omega"
-"""Letters as Unicode calls them, which LaTeX does but for one."""
+"""Unicode names of Greek letters, which are LaTeX's except for lamda."""
 SPECIAL = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -26,13 +26,13 @@ SPECIAL = {
     **{unicodedata.lookup(f"GREEK SMALL LETTER {name}"): f"$\\{name}$" for name in GREEK.split()},
     "\N{GREEK SMALL LETTER LAMDA}": r"$\lambda$",
 }
-"""Signs that LaTeX reads as commands or does not know, and how they are written."""
+"""Characters that LaTeX reads as commands or does not know -> LaTeX for them."""
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> str:
-    """Return a table in which numbers are flush right; a long name takes several lines.
+    """Return a table with numbers aligned right and long names wrapped.
 
-    Where it would be too wide, columns with the heads `spare` are left out, the first of them first.
+    If it is too wide, columns whose heads are in `spare` are dropped, in the order of `spare`.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], spare: Seque
 
 
 def _columns(text: str) -> int:
-    """Return how many columns a terminal takes for a text: two for a sign of Chinese, Japanese or Korean."""
+    """Return the width of a text in a terminal: two columns for a Chinese, Japanese or Korean character."""
     return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
@@ -71,7 +71,7 @@ def latex_table(
     caption: str = "",
     label: str = "",
 ) -> str:
-    r"""Return a table for a document that has ``\usepackage{booktabs}``; cells are LaTeX already.
+    r"""Return a LaTeX table for a document with ``\usepackage{booktabs}``; the cells must be LaTeX already.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def latex_table(
 
 
 def latex_text(text: str) -> str:
-    r"""Return a text with the signs that LaTeX would take for commands written out.
+    r"""Return a text as LaTeX, with special characters replaced.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def latex_text(text: str) -> str:
 
 
 def error_text(error: float, status: str = "") -> str:
-    """Return the last error of runs as a cell of a table; "diverged" where that is their status.
+    """Return the last error of runs as a cell of a table; "diverged" if that is their status.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def error_text(error: float, status: str = "") -> str:
 
 
 def latex_number(value: float, bold: bool = False, power: bool = False) -> str:
-    r"""Return a number as mathematics, with `power` always by a power of ten; a dash where there is none.
+    r"""Return a number in LaTeX, with `power` always as a power of ten; a dash if it is not finite.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def latex_number(value: float, bold: bool = False, power: bool = False) -> str:
 
 
 def spread(middle: float, low: float, high: float) -> str:
-    """Return a median with the least and the greatest, in short; a dash where the middle is not finite.
+    """Return a median with minimum and maximum in short form; a dash if the median is not finite.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def spread(middle: float, low: float, high: float) -> str:
 
 
 def latex_spread(middle: float, low: float, high: float, bold: bool = False, power: bool = False) -> str:
-    r"""Return the same as LaTeX.
+    r"""Return a median with minimum and maximum in LaTeX; see `spread`.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Looks for matplotlib: "column", "page" and "slide", sized for a paper's column, its page, and a slide.
+"""Styles for matplotlib: "column", "page" and "slide", sized for a paper's column, its page, and a slide.
 
-Every ``plot()`` of adom takes one by its name, and the same files give figures of your own the same look::
+Every ``plot()`` of adom takes a style by its name. The same files give your own figures the same look::
 
     plt.style.use("adom.styles.column")
 
-They set sizes, the palette and how files are written; the font family stays what it was.
+They set sizes, the palette and how files are written, but not the font family.
 
 Examples
 --------

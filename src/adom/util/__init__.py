@@ -1,1 +1,1 @@
-"""Helpers for every room: files, checked formats, threads, notebook cards."""
+"""Helpers for all subpackages: files, checked formats, threads, notebook cards."""

@@ -1,6 +1,6 @@
 """Arrays whose memory begins at a multiple of 64 bytes.
 
-`jax.device_put` on a CPU shares such memory, and copies all other.
+On a CPU `jax.device_put` shares such memory instead of copying it.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ ALIGNMENT = 64
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return an aligned array whose values are not set.
+    """Return an aligned, uninitialised array.
 
     Examples
     --------

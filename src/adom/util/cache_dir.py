@@ -18,9 +18,9 @@ def cache_dir() -> Path:
 
 @cache
 def processor() -> str:
-    """Return a digest of the features of the processor: a home folder may be shared by different machines."""
+    """Return a digest of the processor's features, since different machines may share a home folder."""
     try:
-        with Path("/proc/cpuinfo").open() as lines:  # which describes every core; the first is enough
+        with Path("/proc/cpuinfo").open() as lines:  # it describes every core; the first is enough
             features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     except OSError:
         features = platform.processor()

@@ -15,18 +15,18 @@ from .text import format_number, format_power, format_short
 Numbers: TypeAlias = Any  # a list or an array of them
 
 POINTS = 200
-"""The most points of a curve."""
+"""Most points of a curve."""
 DRAWN_NODES, DRAWN_LINKS = 200, 4000
 """The largest graph that is drawn."""
 SIDE = 360
-"""Units along a side of a drawn graph; there are two to a pixel."""
+"""Units along a side of a drawn graph; two units are one pixel."""
 FAINT = "opacity:.65"
 TABLE = "border-collapse:collapse;margin:.3em 0;table-layout:auto;font-size:1em;border:none"
 CELL = "padding:.1em .9em .1em 0;text-align:left;vertical-align:middle;white-space:nowrap;border:none;background:none"
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ def _shown(value: object) -> object:
 
 
 def _cell(value: object) -> object:
-    """Return a cell of a table, with numbers as all tables have them, and a longer dash where there is none."""
+    """Return a table cell, with numbers in short form and a dash for those that are not finite."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     return format_short(float(value)) if math.isfinite(value) else "–"
@@ -103,10 +103,10 @@ def curve(
     labels: bool = True,
     name: str = "error",
 ) -> Markup:
-    """Draw values with a logarithm over rounds, on a scale of whole decades; "" if there is nothing to draw.
+    """Draw positive values over rounds on a logarithmic scale of whole decades; "" if there is nothing to draw.
 
-    `box` is the last round, lowest and highest decade to show, the same for curves to be compared; by default that of
-    the curve itself. `labels` says whether the ends of the axes are labelled, `name` what the values are.
+    `box` is the last round and the lowest and highest decade to show, by default those of the curve; give curves to be
+    compared the same box. `labels` says whether the ends of the axes are labelled, and `name` what the values are.
     """
     known = _logarithms(across, heights)
     if not known:
@@ -160,7 +160,7 @@ def _logarithms(across: Numbers, heights: Numbers) -> list[tuple[float, float]]:
 def drawing(
     positions: Sequence[Sequence[float]] | None, nodes: int, links: Sequence[Sequence[int]], *, arrows: bool = False
 ) -> Markup:
-    """Draw a graph, with arrows from the first node of a link to the second; nodes without positions form a circle."""
+    """Draw a graph, with `arrows` from the first node of a link to the second; without positions, as a circle."""
     if not all(math.isfinite(part) for position in positions or [] for part in position):
         positions = None
     radius = max(2.0, min(9.0, 60 / math.sqrt(nodes) if positions else 500 / nodes))

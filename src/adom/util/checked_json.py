@@ -14,7 +14,7 @@ from .text import json_ready
 
 SEALED, SEAL = "sealed", "sha256"
 MOST_TEXT = 2**26
-"""The most characters of JSON that are read."""
+"""Most characters of JSON that are read."""
 MOST_DEPTH = 64
 
 

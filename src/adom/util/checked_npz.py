@@ -1,10 +1,10 @@
 """NumPy archives with a SHA-256 of the whole file, read within limits.
 
-A file is an ordinary ``.npz`` that `numpy.load` reads: arrays, and one text of JSON about them. The ZIP comment at its
-end holds the SHA-256 of every byte before it, and the JSON announces it; so no bit can change unnoticed. Files of
-earlier versions have no such seal, and pass if all else is in order.
+A file is an ordinary ``.npz`` that `numpy.load` reads: arrays, and one JSON text about them. The ZIP comment at its end
+holds the SHA-256 of every byte before it, and the JSON announces it, so no bit can change unnoticed. Files of earlier
+versions have no such seal, and are accepted if all else is in order.
 
-Nothing is unpickled, and no memory is taken for what a file merely claims.
+Nothing is unpickled, and memory is only allocated for bytes that are really there.
 """
 
 import hashlib
@@ -34,28 +34,28 @@ HEADER = re.compile(
     rb"\{'descr': '(?P<dtype>[<>|][a-zA-Z]\d{1,9})', 'fortran_order': (?P<fortran>True|False), "
     rb"'shape': \((?P<shape>[\d, ]*)\), \} *\n"
 )
-"""The header of an array as NumPy writes it, of one plain type."""
+"""The header of an array of a plain type, as NumPy writes it."""
 KINDS = "fiubU"
 UNPACKED, RATIO = 2**30, 20
-"""The most bytes of all arrays together; more only up to this multiple of the file's own size."""
+"""Most bytes of all arrays together, or if it is more, this multiple of the file's own size."""
 MOST_ARRAYS = 4096
 STEP = 2**20
 ODD = (OSError, ValueError, TypeError, EOFError, RuntimeError, LookupError, OverflowError, struct.error, zlib.error)
-"""Errors of reading an archive whose numbers make no sense, besides ZIP's own."""
+"""Errors raised while reading a corrupt archive, besides ZIP's own."""
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
     """Write arrays and JSON without NaN to a sealed file, whole or not at all."""
     text = json.dumps({**meta, SEALED: "sha256"}, allow_nan=False)
     members = {**arrays, ABOUT: np.array(text)}
-    # Larger arrays are stored unpacked, so that a reader need not wonder how they come out of a small file.
+    # Larger arrays are stored uncompressed, so that reading never exceeds the limits.
     packed = sum(array.nbytes for array in members.values()) <= UNPACKED
     method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
     with atomic(Path(path)) as partial, partial.open("w+b") as file:
         with zipfile.ZipFile(file, "w") as archive:
             archive.comment = SEAL + b"0" * DIGEST
             for name, array in members.items():
-                entry = zipfile.ZipInfo(f"{name}.npy")  # its fixed date keeps equal contents equal
+                entry = zipfile.ZipInfo(f"{name}.npy")  # its fixed date makes files with equal contents equal
                 entry.compress_type = method
                 with archive.open(entry, "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
@@ -84,15 +84,15 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[
 
 
 def unpack(file: IO[bytes], most: int = UNPACKED, ratio: int = RATIO, kinds: str = KINDS) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive, of types with NumPy's letters `kinds`; raises `Damaged`.
+    """Read the arrays of an archive, with NumPy's type letters in `kinds`; raises `Damaged`.
 
-    They may have `most` bytes together, or more up to `ratio` times the size of the file.
+    Together they may have `most` bytes or `ratio` times the size of the file, whichever is more.
     """
     size = file.seek(0, os.SEEK_END)
     try:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
-            file.seek(size - len(archive.comment) - 12)  # zipfile does not compare the number of entries stated there
+            file.seek(size - len(archive.comment) - 12)  # zipfile does not check the number of entries stated there
             if len(entries) != int.from_bytes(file.read(2), "little"):
                 raise Damaged("some of its arrays are missing")
             _check_entries(entries, size, max(most, ratio * size))
@@ -141,7 +141,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int, most: int) -> None
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, kinds: str) -> np.ndarray:
-    """Read one array; memory is taken as bytes arrive, and no more than there are."""
+    """Read one array, allocating memory only for bytes that arrive."""
     with archive.open(entry) as member:
         content = bytearray()
         while part := member.read(STEP):  # to the end, where ZIP compares its own checksum

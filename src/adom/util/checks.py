@@ -1,4 +1,4 @@
-"""Checks of single arguments, for every room."""
+"""Checks of single arguments."""
 
 import math
 import operator
@@ -8,7 +8,7 @@ from ..errors import InputError, InputTypeError, shown
 
 
 def check_whole(name: str, value: Any, least: int = 1, remedy: str = "", most: int = 2**62) -> int:
-    """Return a whole number from `least` to `most` as an int; refuse anything else, True and False too.
+    """Return a whole number from `least` to `most` as an int; refuse anything else, including booleans.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def check_real(name: str, value: Any, least: float, most: float, remedy: str, *,
     limit = "" if math.isinf(most) else f" and at most {most:g}"
     rule = f"{name} must be a finite number {side} {least:g}{limit}, got {shown(value)}; {remedy}"
     if isinstance(value, bool | str | bytes) or getattr(getattr(value, "dtype", None), "kind", "f") not in "iufV":
-        raise InputTypeError(rule)  # text, truth, dates and complex numbers, also where NumPy has them
+        raise InputTypeError(rule)  # text, booleans, dates and complex numbers, including NumPy's
     try:
         number = float(value)
     except OverflowError:

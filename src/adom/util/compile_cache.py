@@ -1,9 +1,9 @@
 """Compiled programs kept between processes: JAX's own persistent cache, in the user's cache folder.
 
-JAX finds a program by a digest of its code, its options and the version of the compiler. The folder is also named by
-the features of the processor, since machines that share a home folder may differ in them. Several processes may use
-it at once (JAX takes a lock), and programs used longest ago make room when it is full.
-``ADOM_COMPILE_CACHE=0`` switches it off; where JAX is told of a cache of the user's own, that one is used.
+JAX finds a program by a digest of its code, its options and the version of the compiler. The folder's name contains a
+digest of the processor's features, since different machines may share a home folder. Several processes may use it at
+once (JAX takes a lock), and the least recently used programs are removed when it is full. ``ADOM_COMPILE_CACHE=0``
+switches it off. If the user has set a cache folder in JAX, that one is used instead.
 """
 
 import os
@@ -20,9 +20,9 @@ import jax
 from .cache_dir import cache_dir, processor
 
 SIZE = 2**24
-"""The most bytes of programs, about a thousand of them: JAX looks at all files whenever it writes one."""
+"""Most bytes of programs, about a thousand of them; few, as JAX looks at all files whenever it writes one."""
 TROUBLE = ("Error reading persistent compilation", "Error writing persistent compilation", "Cache value for key")
-"""How JAX's warnings of files that it cannot use begin."""
+"""First words of JAX's warnings about files that it cannot use."""
 SETTINGS: dict[str, Any] = {
     "jax_compilation_cache_max_size": SIZE,
     "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -32,16 +32,16 @@ SETTINGS: dict[str, Any] = {
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """Let JAX compute in float64, and keep the programs that it compiles meanwhile."""
+    """Let JAX compute in float64, and cache the programs that it compiles meanwhile."""
     with jax.enable_x64(True), kept_programs():
         yield
 
 
 @contextmanager
 def kept_programs() -> Iterator[None]:
-    """Keep the programs that are compiled meanwhile; JAX's settings are as before afterwards."""
+    """Cache the programs that are compiled meanwhile; restore JAX's settings afterwards."""
     folder = _folder()
-    if folder is None or _setting("jax_compilation_cache_dir"):  # off, of the user's own, or inside another of these
+    if folder is None or _setting("jax_compilation_cache_dir"):  # switched off, set by the user, or nested
         yield
         return
     from jax.experimental.compilation_cache.compilation_cache import reset_cache
@@ -57,7 +57,7 @@ def kept_programs() -> Iterator[None]:
 
 @contextmanager
 def _without(folder: Path) -> Iterator[None]:
-    """Remove the folder if JAX warns of it, instead of showing that: a full disk or a crash leaves files cut short."""
+    """Remove the folder if JAX warns about it, and hide the warning: a full disk or a crash can truncate files."""
     trouble = False
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -83,11 +83,11 @@ def _folder() -> Path | None:
     if os.environ.get("ADOM_COMPILE_CACHE", "1") == "0":
         return None
     try:
-        import filelock  # noqa: F401  # which JAX takes its lock with
+        import filelock  # noqa: F401  # needed for JAX's lock
 
         folder = cache_dir() / f"programs-{processor()}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except (ImportError, OSError, RuntimeError):  # nothing to lock with, a folder that cannot be made, no home folder
+    except (ImportError, OSError, RuntimeError):  # no filelock, a folder that cannot be made, no home folder
         return None
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
 

@@ -1,4 +1,4 @@
-"""How XLA compiles a program on a CPU: quickly, or to be as fast as it can."""
+"""Compilation by XLA on a CPU: quick to compile, or fast to run."""
 
 from collections.abc import Callable
 from functools import cache
@@ -7,21 +7,21 @@ from typing import Any
 import jax
 
 QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-"""XLA's older way of making loops, in one piece: half the time to compile, for the same bits."""
+"""XLA's older loop emitters, and no splitting: half the compile time, with bitwise equal results."""
 TRIED = (0, 11)
-"""The version of jaxlib from which on these options have not been tried; one that it does not know is an error."""
+"""The first version of jaxlib for which these options are untested; an unknown option is an error."""
 
 MOST = 256
-"""Programs that a function keeps. Each is mapped into memory in some 30 pieces, and Linux allows a process 65,530."""
+"""Most programs that a function keeps. Each needs about 30 memory mappings, and Linux allows a process 65,530."""
 
 
 def compiled(function: Callable[..., Any], *, quick: bool, **how: Any) -> Any:
-    """Return `jax.jit` of a function; `quick` where a small program is worth less time than compiling it takes."""
+    """Return `jax.jit` of a function; `quick` is for small programs, which take longer to compile than to run."""
     return jax.jit(function, compiler_options=QUICK if quick and _known() else None, **how)
 
 
 def forget_many(*functions: Any) -> None:
-    """Make functions forget their programs once these are many: a process that lives long meets many shapes."""
+    """Clear the programs of functions that keep more than `MOST`: a long-lived process meets many shapes."""
     for function in functions:
         if function._cache_size() > MOST:
             function.clear_cache()

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 TEMPORARY = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>[1-9]\d*)\.[a-z0-9_]{8}\.tmp", re.DOTALL)
-"""Names of files that are not whole yet; they say which process writes them."""
+"""Names of files that are still being written, with the machine and process that write them."""
 PAUSE, DAY = 60.0, 86400.0
-"""Seconds from one look at a folder for such files to the next, and after which nobody writes them any more."""
+"""Seconds between searches of a folder for such files, and the age at which they count as left over."""
 _looked: dict[str, float] = {}
 SETTINGS, DATA = 2**24, 2**33
-"""The most bytes of a file of settings, and of one of data."""
+"""Most bytes of a settings file, and of a data file."""
 
 
 def kind(path: str | os.PathLike[str]) -> str:
@@ -94,7 +94,7 @@ def reason(error: Exception) -> str:
 
 
 def named(path: str | os.PathLike[str]) -> str:
-    """Return a path for an error message: as it is, unless it cannot be printed."""
+    """Return a path for an error message, escaped if it cannot be printed."""
     plain = os.fspath(path)
     return plain if plain.isprintable() else shown(plain, 400)
 
@@ -114,7 +114,7 @@ def make_folder(path: Path, remedy: str) -> None:
 
 
 def write_table(columns: Mapping[str, "np.ndarray"], target: Path) -> None:
-    """Write columns as a CSV file as pandas would, numbers in full and gaps empty, without loading it."""
+    """Write columns as a CSV file, as pandas would but without loading it: all digits, and nothing for NaN."""
     cells = [["" if math.isnan(value) else value for value in column.tolist()] for column in columns.values()]
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -131,7 +131,7 @@ def atomic(target: Path) -> Iterator[Path]:
             if stat.S_ISDIR(target.stat().st_mode):
                 raise IsADirectoryError(errno.EISDIR, "Is a directory")
         _remove_left_over(target.parent)
-        start = f".{target.name[:30]}."  # leaves room where the target's name is as long as a name may be
+        start = f".{target.name[:30]}."  # short enough even if the target's name has the greatest length
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f"{start}{_machine()}-{os.getpid()}.", suffix=".tmp")
         os.close(handle)
     except (OSError, ValueError) as error:
@@ -154,7 +154,7 @@ def atomic(target: Path) -> Iterator[Path]:
 
 @cache
 def _machine() -> str:
-    """Return a word for the machine, and for the container, within which a process number means something."""
+    """Return a digest of the machine and container, within which process ids are unique."""
     try:
         numbers = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
@@ -163,9 +163,9 @@ def _machine() -> str:
 
 
 def _remove_left_over(folder: Path) -> None:
-    """Remove temporary files of processes that were killed: their number is nobody's here, or they are a day old.
+    """Remove temporary files of killed processes: those whose process no longer exists here, or a day old.
 
-    Folders may hold many files and are written to often, so that this is done once in a while.
+    A folder is searched once in a while only, as it may hold many files and be written to often.
     """
     key, now = os.fspath(folder), time.monotonic()
     if now - _looked.get(key, -math.inf) < PAUSE:
@@ -181,13 +181,13 @@ def _remove_left_over(folder: Path) -> None:
 
 
 def _lives(process: int) -> bool:
-    """Return whether there is a process of that number; True where that cannot be told."""
+    """Return whether a process exists; True if that is unknown."""
     if os.name != "posix":
         return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # somebody else's
+    except (OSError, OverflowError):  # another user's process
         return True
     return True

@@ -1,4 +1,4 @@
-"""Where an error arose in code of the user's own, in words."""
+"""Errors in the user's own code, in words: what they are, where they arose, and what to do."""
 
 import sys
 import traceback
@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 MOST = 300
-"""Letters of an error that are shown."""
+"""Most characters of an error to show."""
 COMPILED = {
     "TracerBoolConversionError": "steps are compiled: take jnp.where in place of `if`",
     "TracerArrayConversionError": "steps are compiled: take jax.numpy in place of NumPy",
     "TracerIntegerConversionError": "steps are compiled: take no number of an array for a length or an index of a list",
     "ConcretizationTypeError": "steps are compiled: take no number out of an array",
 }
-"""Errors of JAX at code that wants numbers where there are none yet, and their remedies."""
+"""JAX's errors about code that needs concrete numbers during tracing, and their remedies."""
 
 
 def files_of(named: Any) -> list[str]:
-    """Return the user's files that a function, or a class with its bases, is written in; none for our own."""
+    """Return the user's files that define a function, or a class and its bases; none for code of adom."""
     owners = named.__mro__ if isinstance(named, type) else (named if hasattr(named, "__module__") else type(named),)
     modules = dict.fromkeys(owner.__module__ for owner in owners)
     others = [sys.modules.get(name) for name in modules if name.partition(".")[0] != "adom"]
@@ -25,7 +25,7 @@ def files_of(named: Any) -> list[str]:
 
 
 def place(error: BaseException, files: list[str]) -> str:
-    """Return the last line of these files, by path or by name alone, that an error passed through; "" if of none.
+    """Return the last line of `files` (paths or bare names) that an error passed through; "" if none.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def _is_one_of(file: str, files: list[str]) -> bool:
 
 
 def remedy(error: BaseException) -> str:
-    """Return what to do about an error in code of the user's own.
+    """Return what to do about an error in the user's own code.
 
     Examples
     --------
@@ -65,6 +65,6 @@ def in_words(error: BaseException, at: str = "") -> str:
     'ZeroDivisionError: division by zero (mine.py, line 3)'
     """
     name, text = type(error).__name__, str(error.msg if isinstance(error, SyntaxError) else error)
-    text = " ".join((text.partition("\n")[0] if name in COMPILED else text).split())  # the rest is of JAX's own insides
+    text = " ".join((text.partition("\n")[0] if name in COMPILED else text).split())  # the rest is JAX's internals
     text = text if len(text) <= MOST else f"{text[:MOST]}..."
     return (f"{name}: {text}" if text else name) + (f" ({at})" if at else "")

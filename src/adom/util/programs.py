@@ -1,4 +1,4 @@
-"""Digests of functions, taken from the programs that JAX makes of them.
+"""Digests of functions, computed from the programs (jaxprs) that JAX makes of them.
 
 Whatever a function reads besides its arguments (variables outside it, defaults, attributes, arrays, files, functions
 that it calls) becomes a constant of that program. So the digest changes when a function computes something else, and
@@ -20,8 +20,8 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 SILENT = ("debug_callback", "debug_print")
 """Operations without influence on results."""
 KNOWN = ("custom_", "random_")
-"""Prefixes of operations whose functions need no digest: rules for derivatives that are not taken any more, and JAX's
-own generators of random numbers."""
+"""Prefixes of operations whose functions need no digest: derivative rules that are no longer used, and JAX's own random
+number generators."""
 
 _context = jax.make_user_context(None) if hasattr(jax, "make_user_context") else None
 _traces = count()
@@ -32,14 +32,14 @@ class Program(NamedTuple):
 
     digest: str = ""
     hidden: str = ""
-    failed: bool = False  # whether JAX could not make it; then no two digests are the same
+    failed: bool = False  # whether JAX could not trace it; then every digest is different
 
 
 def cached_for(version: Any) -> AbstractContextManager[Any]:
-    """Let JAX use programs that it has cached for the same `version` only.
+    """Let JAX use only programs that it has cached for the same `version`.
 
-    JAX caches a function under `jax.jit`, or the body of a loop, as it was when first met, although a value that it
-    reads may have changed since.
+    JAX caches a jitted function, or the body of a loop, as first traced, although a value that it reads may have
+    changed since.
     """
     return nullcontext() if _context is None else _context(version)
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and data as JSON holds it. Uses the standard library only."""
+"""Numbers as text for people, and data ready for JSON. Uses the standard library only."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def format_number(value: Any, digits: int = 3) -> str:
 
 
 def format_short(value: float) -> str:
-    """Write a number in at most seven characters, as all tables have it: counts, times and errors alike.
+    """Write a number in at most seven characters, for counts, times and errors in tables.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def finite_or_none(value: float) -> float | None:
 
 
 def json_ready(value: Any, of_float: Callable[[float], Any] = finite_or_none) -> Any:
-    """Return data as JSON holds it: arrays as lists, numbers that are not finite as null.
+    """Return data ready for JSON: arrays as lists, numbers that are not finite as None.
 
     Examples
     --------

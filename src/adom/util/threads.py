@@ -10,14 +10,14 @@ from typing import Any
 
 @cache
 def _controller(scipy: bool) -> Any:
-    """Return the BLAS libraries in this process; SciPy, once it is loaded, brings one of its own."""
+    """Return the BLAS libraries in this process; SciPy brings its own once it is loaded."""
     import threadpoolctl
 
     return threadpoolctl.ThreadpoolController()
 
 
 class _Limit:
-    """The number of threads inside `one_thread`, and the limit that the last one to leave lifts."""
+    """The number of threads inside `one_thread`, and the limit, which the last one to leave lifts."""
 
     lock = threading.Lock()
     inside = 0

@@ -1,9 +1,9 @@
-"""Canaries: scalar problems that ride along with a run, each under an assumption of its own about the network.
+"""Canaries: scalar problems that run beside the real one, each with its own assumed chi.
 
-On a quadratic a method is linear, and a step is arithmetic on rows. So the rows of a run get some more columns: the
-same method, with parameters from another assumed chi, on the function h_i x^2 / 2 at node i, whose answer is 0 at every
-node. How fast such a column dies is how fast the run would go, on the graphs that the run has met, and every node sees
-its own part of it. Hyper-parameters become arrays of one value a column, and the algorithm files stay as they are.
+A step is arithmetic on rows, so the rows of a run can carry extra columns. A canary is such a column: the same method,
+with the parameters of another chi, on h_i x^2 / 2 at node i, whose solution is 0. On quadratics a method is linear, so
+a canary shrinks as fast as the run would converge with that chi, on the graphs met so far. Every node sees its own
+entries. Hyper-parameters become arrays of one value per column; the algorithm files need no change.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class _WideOracle:
 
 
 class _Riding:
-    """The run's network, whose messages carry one more column with every vector: one that is only averaged."""
+    """The run's network; every vector sent carries one more column, which is only averaged."""
 
     def __init__(self, gossip: Any, mixed: Array) -> None:
         self._gossip, self.mixed = gossip, mixed
@@ -86,7 +86,7 @@ class CanaryState(NamedTuple):
     answers: Array  # the canaries'
     mixed: Array  # columns that are only averaged
     greatest: Array  # (rows, canaries): the largest |answer| since the last look
-    moved: Array  # (rows,): the longest way of the run's answer in one step since the last look
+    moved: Array  # (rows,): the answer's longest move in one step since the last look
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class WithCanaries(Method):
         return state._replace(inner=self.inner.renewed(state.inner, k))
 
     def step(self, state: CanaryState, oracle: Oracle, gossip: Gossip) -> tuple[CanaryState, Array]:
-        """Make one step of all columns, and keep what the nodes see of it."""
+        """Make one step of all columns, and update the nodes' observations."""
         count, network = self.curvature.shape[-1], _Riding(gossip, state.mixed)
         inner, wide = self.inner.step(state.inner, _WideOracle(oracle, self.curvature), network)
         x, answers = wide[:, :-count], wide[:, -count:]
@@ -126,16 +126,17 @@ class WithCanaries(Method):
 
 @cache
 def planting() -> Any:
-    """Return the program of `planted`."""
+    """Return `planted`, compiled."""
     return compiled(planted, quick=True)
 
 
 def planted(method: Any, state: CanaryState, seeds: Array, slow: Array, graphs: Graphs, clock: Array) -> Any:
-    """Return the state with new canaries: they start from seeds, and from rows `slow` that sum to zero already.
+    """Return the state with new canaries, started from W(k) `seeds` + `slow`; the rows of `slow` sum to zero already.
 
-    Where a state's rows must sum to zero, those of W(k) v do for any v, which takes a round of the run's messages. How
-    the mean of the rows moves does not depend on the network. Where messages are lost the rows sum to zero once the
-    ledgers agree, so the ends of links account for the new states too.
+    The rows of some methods' states must sum to zero. Those of W(k) v do for any v; the run's messages of one round
+    compute them. Canaries without a mean miss nothing: how it moves does not depend on the network. Directed networks
+    have no W, so their canaries start from seeds + slow. Where messages are lost, the rows sum to zero once the ledgers
+    agree, so the ends of links get entries for the new states too.
     """
     whole, oracle = plain(method.inner), Scalars(method.curvature)
     columns = ((name, value[-seeds.shape[1] :]) for name, value in whole.parameters().items())
@@ -145,6 +146,6 @@ def planted(method: Any, state: CanaryState, seeds: Array, slow: Array, graphs: 
     network: Any = network_of(graphs, clock, jnp.zeros((), jnp.int64))
     if graphs.loss is None:
         return replanted(method.inner, state.inner, canaries.init(network(seeds) + slow, oracle), None)
-    fresh = canaries.init(network(seeds + slow), oracle)  # `slow` sums to zero no more
+    fresh = canaries.init(network(seeds + slow), oracle)  # here the rows of `slow` need not sum to zero
     ends = network.exchanges[0][:, :, 0].reshape(-1, seeds.shape[1])
     return replanted(method.inner, state.inner, fresh, canaries.init(ends, Scalars(jnp.ones_like(ends))))

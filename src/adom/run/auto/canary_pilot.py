@@ -1,4 +1,4 @@
-"""The pilot of a method whose every step is one round: canaries ride along and show which chi to assume."""
+"""The pilot for methods whose steps are single rounds: canary columns show which chi to assume."""
 
 from typing import Any
 
@@ -20,19 +20,19 @@ from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 
 Array = np.ndarray
 MIXED = 1e-6
-"""Change of an averaged column in a block below which it starts afresh."""
+"""An averaged column that changes less than this in a block restarts from random numbers."""
 
 
 class CanaryPilot(Pilot):
-    """Steers a session by canaries."""
+    """Steers a session by its canaries."""
 
     def __init__(self, run: Steered) -> None:
         super().__init__(run)
         self._policy = Policy(run.cls, run.constants, run.cls.plain, tries=run.cls.plain)
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
-        self._waiting = False  # whether the run is careful because agreeing takes longer than the block did
-        # Canaries' answers; the run's step and size, the ends of an average, two curvatures.
+        self._waiting = False  # whether the run is careful because agreement takes longer than the block
+        # One answer per canary; the run's step and size, the extremes of an averaged column, two curvatures.
         self.numbers = self._curvature.shape[1] + 6
 
     @property
@@ -50,7 +50,7 @@ class CanaryPilot(Pilot):
 
     @property
     def method(self) -> Method:
-        """The method that a session runs, for the present settings."""
+        """The method that the session runs with the present settings, canaries included."""
         policy, dim = self._policy, self._problem.dim
         run, others = self.assumed.parameters(), [policy.method(power).parameters() for power in policy.window]
         columns = {
@@ -68,19 +68,19 @@ class CanaryPilot(Pilot):
 
     @property
     def arrays(self) -> Any:
-        """What to go on from besides `facts`."""
+        """The pilot's arrays in a checkpoint."""
         rows = (self._mixed, self._curvature, self._ends[0])
         return super().arrays, tuple(jnp.asarray(part) for part in rows)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What to go on from besides `arrays`."""
+        """The pilot's plain data in a checkpoint."""
         own = {"stop": self._stop, "quarter": self._quarter_end, "ends": self._ends[1], "waiting": self._waiting}
         own["policy"] = self._policy.facts
         return {**super().facts, **own}
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Resume from a checkpoint."""
         run, rows = arrays
         self._mixed, self._curvature, ends = (np.asarray(part, dtype=float) for part in rows)
         self._stop, self._waiting = int(facts["stop"]), bool(facts["waiting"])
@@ -100,7 +100,7 @@ class CanaryPilot(Pilot):
         self._stop = self._clock + self._policy.glance
 
     def _look(self) -> None:
-        """Take in a quarter of a block; at the block's end let the nodes agree on what they saw."""
+        """Evaluate a quarter of a block, or a glance within it; at the block's end, start the nodes' agreement."""
         if self._clock < self._quarter_end:
             moved = np.asarray(self.session.carry.state.moved).max()
             if not self._policy.wild(float(self._greatest(np.array([moved]))[0])):
@@ -118,7 +118,10 @@ class CanaryPilot(Pilot):
             self._tell("careful: the nodes take longer to agree than they have looked")
 
     def _seen(self) -> tuple[Array, float, bool, bool]:
-        """Return each canary's greatest |answer|, the run's longest step, and whether it and an average are at rest."""
+        """Collect what the nodes saw since the last look, and reset it.
+
+        Return each canary's largest |answer|, the run's longest step, whether it rests, and if rounds average fully.
+        """
         state: Any = self.session.carry.state
         averaged, eps = np.asarray(state.mixed)[:, 0], float(np.finfo(self.session.dtype).eps)
         others = (averaged, -averaged, np.asarray(state.moved), np.abs(np.asarray(state.x)))
@@ -150,14 +153,14 @@ class CanaryPilot(Pilot):
         if self._cls.plain and (decision.rest or self._waiting):
             state: Any = self.session.carry.state
             method: Any = self.session.method
-            inner = jax.tree.map(np.asarray, state.inner) if self.session.on_cpu else state.inner  # without a program
+            inner = jax.tree.map(np.asarray, state.inner) if self.session.on_cpu else state.inner  # NumPy: no program
             self._keep(state._replace(inner=rested(method.inner, inner)))
         self._curvature = self._ends[0]
         self._go_on(seeds, slow)
         self._tell(decision.why)
 
     def _go_on(self, seeds: Array, slow: Array) -> None:
-        """Go on with the present settings and new canaries."""
+        """Continue with the present settings and new canaries."""
         self._waiting = False
         self.session.method = place(self.method, self.session.dtype)
         self._plant(seeds, slow)
@@ -172,7 +175,7 @@ class CanaryPilot(Pilot):
         self._tell("nodes have left or joined")
 
     def _seeds(self, window: list[int], tops: Array) -> tuple[Array, Array]:
-        """Return where the next canaries start: where the last ones ended, with noise; and what mixes most slowly."""
+        """Return the next canaries' seeds (last answers plus noise) and the slowest part of an averaged column."""
         state: Any = self.session.carry.state
         count = len(STIFFNESS)
         nearest = [int(np.argmin(np.abs(np.array(window) - power))) for power in self._policy.window]
@@ -184,11 +187,11 @@ class CanaryPilot(Pilot):
         seeds: Array = np.nan_to_num(ended, nan=0.0, posinf=0.0, neginf=0.0) + NOISE * noise
         self._mixed = np.asarray(state.mixed, dtype=float)[:, :1] if most > MIXED else self._stir()
         if isinstance(self._network, LossyNetwork):
-            slow = slow * self._policy.chi  # for W(k) is to shrink it again
+            slow = slow * self._policy.chi  # since planting multiplies it by W(k)
         return seeds, slow / most if most > 0 and np.isfinite(most) else np.zeros_like(slow)
 
     def _plant(self, seeds: Array, slow: Array) -> None:
-        """Put new canaries in the place of the old ones."""
+        """Replace the canaries by new ones."""
         session = self.session
         session.reach()
         state: Any = session.carry.state

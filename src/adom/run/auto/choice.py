@@ -1,4 +1,4 @@
-"""The choice of a pilot for a method, and the methods that need none."""
+"""Choose the pilot of a method under `parameters="auto"`, or none if its formulas do not use chi."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def pilot_for(
     first: int = 0,
     greatest: Greatest = np.asarray,
 ) -> Pilot | None:
-    """Return a pilot for a method on some nodes; None where its formulas have no chi to find."""
+    """Return the pilot of a method for the nodes of `problem`; None if the method's formulas do not use chi."""
     constants = replace(unspectral(problem, network), nodes=network.nodes)
     if not _uses_chi(cls, constants):
         return None
@@ -37,7 +37,7 @@ def pilot_for(
 
 
 def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> None:
-    """Refuse a method whose parameters cannot be found on a network."""
+    """Raise an `InputError` if a method's parameters cannot be found on this network."""
     some = Constants(mu=1.0, L=10.0)
     if not isinstance(network, LossyNetwork) or not _uses_chi(cls, some):
         return

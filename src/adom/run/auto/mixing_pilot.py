@@ -1,8 +1,8 @@
-"""The pilot of a method that averages for several rounds after every gradient: it measures how fast averaging works.
+"""The pilot for methods that average several rounds per gradient: it measures how fast averaging works.
 
-Such a method needs chi for one thing, the number of rounds in which averaging takes off enough. Canaries cannot try
-several numbers in the same messages; but a column that is only averaged rides along, and how fast its spread shrinks is
-how fast everything is averaged, on the graphs that the run has met.
+Such a method uses chi only to choose the number of averaging rounds. Canaries cannot try several such numbers with the
+same messages. Instead, one extra column is only averaged: its spread shrinks as fast as averaging works on the graphs
+that the run has met.
 """
 
 from dataclasses import dataclass, replace
@@ -21,21 +21,21 @@ from .policy import RATIO, most_growth
 
 Array = Any
 MARGIN = 1.2
-"""Ratio of the chi assumed to the one measured."""
+"""Ratio of the assumed chi to the measured one."""
 START = 1.5
 """The chi assumed at first, a bold one."""
 STRETCH = 5.0
-"""Rounds over which averaging is measured, relative to the chi assumed: until the slowest part is what is left."""
+"""Rounds of a measurement per unit of the assumed chi: enough to leave only the slowest part."""
 DEAD = 100.0
-"""Spread of the averaged column that is rounding, in units of it."""
+"""Spread of the averaged column, in units of rounding, that is only rounding."""
 MOST_MORE = 4.0
-"""The most that a block may measure, relative to the chi that it assumed: it is too short to tell more."""
+"""Limit on the measured chi, relative to the assumed one: a block is too short to show more."""
 SMALL = 1e-3
-"""Spread of the averaged column, which starts from about 1, below which a new one starts."""
+"""Spread, from about 1 at the start, at which a new averaged column replaces the old one."""
 
 
 class _Riding(Averaging):
-    """The run's network, whose messages carry one more column."""
+    """The run's network with one more column in its messages."""
 
     def __init__(self, gossip: Any, mixed: Array) -> None:
         self._gossip, self.mixed, self.lambda_max = gossip, mixed, gossip.lambda_max
@@ -63,7 +63,7 @@ class MixingState(NamedTuple):
     inner: Any
     x: Array  # the run's last answer
     mixed: Array  # (rows, 1)
-    moved: Array  # (rows,): the longest way of the run's answer in one step since the last look
+    moved: Array  # (rows,): the answer's longest move in one step since the last look
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class WithMixing(Method):
         return self.inner.rounds_of_step(k)
 
     def step(self, state: MixingState, oracle: Oracle, gossip: Gossip) -> tuple[MixingState, Array]:
-        """Make one step, and keep what the nodes see of it."""
+        """Make one step, and update the nodes' observations."""
         network: Any = _Riding(gossip, state.mixed)
         inner, x = self.inner.step(state.inner, oracle, network)
         moved = jnp.maximum(state.moved, jnp.sqrt(((x - state.x) ** 2).sum(axis=1)))
@@ -97,13 +97,13 @@ class WithMixing(Method):
 class MixingPilot(Pilot):
     """Steers a session by how fast averaging works."""
 
-    numbers = 5  # the ends of the column at first and at last, the run's longest step
+    numbers = 5  # extremes of the column at start and end of a block, the run's longest step
 
     def __init__(self, run: Steered) -> None:
         super().__init__(run)
         self._assumed, self._before, self._caution = START, 0.0, 1.0
-        self._good_step, self._returned = np.inf, False  # the last good state's; whether the block began there
-        self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the block that is over: the column's spreads, the longest step
+        self._good_step, self._returned = np.inf, False  # the last good state's longest step; began the block there?
+        self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the finished block: rounds; spreads, longest step
 
     @property
     def _chi(self) -> float:
@@ -117,7 +117,7 @@ class MixingPilot(Pilot):
 
     @property
     def method(self) -> Method:
-        """The method that a session runs, for the present settings."""
+        """The method that the session runs with the present settings, the averaged column included."""
         return bare(WithMixing, [("inner", self.assumed), ("directed", self._cls.directed)])
 
     @property
@@ -130,12 +130,12 @@ class MixingPilot(Pilot):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What to go on from besides `arrays`."""
+        """The pilot's plain data in a checkpoint."""
         numbers = [self._assumed, self._before, self._caution, self._good_step, self._returned]
         return {**super().facts, "numbers": numbers, "block": [self._started, self._stop, self._span, self._seen]}
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Resume from a checkpoint."""
         self._assumed, self._before, self._caution, self._good_step, *returned = facts["numbers"]
         self._returned = returned == [True]
         self._started, self._stop, self._span, self._seen = facts["block"]
@@ -148,7 +148,7 @@ class MixingPilot(Pilot):
         self._new_block()
 
     def _new_block(self) -> None:
-        """Begin a block of at least two steps, in which the column is averaged for long enough to show its rate."""
+        """Begin a block of at least two steps, long enough for the column to show its rate."""
         state: Any = self.session.carry.state
         self._keep(state._replace(moved=place(np.zeros(state.moved.shape), self.session.dtype)))
         self._seen = [self._spread(), 0.0, 0.0]
@@ -158,7 +158,7 @@ class MixingPilot(Pilot):
         self._started, self._stop = self._clock, begun + steps
 
     def _spread(self) -> float:
-        """Return the difference between the greatest and the least number of the averaged column."""
+        """Return the largest minus the smallest entry of the averaged column."""
         mixed = np.asarray(self.session.carry.state.mixed, dtype=float)
         return float(self._greatest(np.array([mixed.max(), -mixed.min()])).sum())
 
@@ -178,7 +178,7 @@ class MixingPilot(Pilot):
                 measured = min(measured, self._before)
         else:
             measured, why = 2 * self._assumed, "averaging has not begun to work"
-        if self._returned:  # steps as long as these are what that state needs
+        if self._returned:  # the last good state needs steps this long
             self._good_step = max(self._good_step, step)
         self._returned = not step <= most_growth(self._constants.kappa) * self._good_step
         if self._returned:

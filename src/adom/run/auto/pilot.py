@@ -1,8 +1,8 @@
-"""The pilot of a run with `parameters="auto"`: stops the compiled loop, lets the nodes look, and changes the settings.
+"""The pilot of a run with `parameters="auto"`: it stops the compiled loop, lets the nodes look, and changes settings.
 
-All that a decision uses is the greatest of numbers that the nodes have seen themselves. They agree on it by repeating
-the greatest they have heard of, in the messages of the rounds that follow: once to hear of all, and once more to know
-that all have heard. A block therefore ends with twice the rounds of a flood, and the numbers sent are counted.
+Decisions use only maxima, over all nodes, of numbers that each node observes itself. To agree on them, the nodes send
+the largest numbers that they have heard with their next messages. One flood takes these to every node; a second one
+lets every node know that all have them. So a block ends with the rounds of two floods, and these numbers are counted.
 """
 
 from collections.abc import Callable
@@ -35,23 +35,23 @@ class Steered(NamedTuple):
     problem: Problem  # the nodes of this process
     network: Network | DirectedNetwork
     cls: type[Method]
-    constants: Constants  # of the problem; of the network, lambda_max alone
+    constants: Constants  # mu and L; of the network only lambda_max and the number of nodes
     first: int  # number of the first node of this process
-    greatest: Greatest  # returns the greatest of all processes' values, number by number
+    greatest: Greatest  # the elementwise maximum over all processes
 
 
 class Pilot:
     """Steers a session."""
 
     numbers: int
-    """Numbers that the nodes agree on."""
+    """How many numbers the nodes agree on."""
 
     def __init__(self, run: Steered) -> None:
         self._problem, self._network, self._cls, self._constants, first, self._greatest = run
         self._rows = slice(first, first + run.problem.nodes)
         self._random = np.random.default_rng(np.random.SeedSequence(SEED))
-        self._deciding = False  # whether a block is over and its decision under way
-        self._epoch = 1  # the next stretch of rounds with other nodes
+        self._deciding = False  # whether the nodes are agreeing on the numbers of a finished block
+        self._epoch = 1  # the next epoch in which other nodes are present
         self._budget = FOREVER  # rounds that the run may take
         self.settings: list[dict[str, Any]] = []
         """One row for each decision: round, chi (None for plain descent), why."""
@@ -59,12 +59,12 @@ class Pilot:
 
     @property
     def assumed(self) -> Method:
-        """The method with the present parameters, and nothing that rides along."""
+        """The method with the present parameters, without extra columns."""
         raise NotImplementedError
 
     @property
     def method(self) -> Method:
-        """The method that a session runs, for the present settings."""
+        """The method that the session runs with the present settings, extra columns included."""
         raise NotImplementedError
 
     def rounds_of_step(self, k: Any) -> Any:
@@ -88,9 +88,9 @@ class Pilot:
         raise NotImplementedError
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
-        """Make about `pace` steps, fewer where the nodes have to look; then let them, and decide."""
+        """Make about `pace` steps, but no further than the nodes' next look; if it is due, look or decide."""
         self._budget = plan.rounds
-        pace = min(pace, max(1, self.steps))  # agreeing on the end may have taken the rounds until they look
+        pace = min(pace, max(1, self.steps))  # <= 0 if agreeing on the run's end took these rounds
         chunk = self.session.advance(plan, pace)
         if self.steps <= 0:
             began = perf_counter()
@@ -106,20 +106,20 @@ class Pilot:
             chunk.seconds += perf_counter() - began
         return chunk
 
-    # What a checkpoint holds
+    # Checkpoints
 
     @property
     def arrays(self) -> Any:
-        """What to go on from besides `facts`: a tree of arrays with one row a node, or none."""
+        """The pilot's arrays in a checkpoint: a tree of scalars and of arrays with one row per node."""
         return self._good.state, self._good.memory, self._good.x
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What to go on from besides `arrays`, as data that JSON can hold; the same in all processes."""
+        """The pilot's plain data in a checkpoint, fit for JSON and the same in all processes."""
         return {"random": self._random.bit_generator.state, "deciding": self._deciding, "settings": self.settings}
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
-        """Go on from a checkpoint, whose state and counters the session has already."""
+        """Resume from a checkpoint; the session has already restored its state and counters."""
         state, memory, x = arrays
         self._good = self.session.carry._replace(state=state, memory=memory, x=x)
         self._random.bit_generator.state = facts["random"]
@@ -127,7 +127,7 @@ class Pilot:
         self.settings[:] = facts["settings"]
         self.session.method = place(self.method, self.session.dtype)
 
-    # What each pilot does in its own way
+    # Each subclass defines these
 
     def _begin(self) -> None:
         raise NotImplementedError
@@ -139,12 +139,12 @@ class Pilot:
         raise NotImplementedError
 
     def _begin_anew(self) -> None:
-        """Forget what the run has been like, now that nodes have left or joined."""
+        """Restart the search after nodes have left or joined."""
         raise NotImplementedError
 
     @property
     def _next_change(self) -> int:
-        """The next round in which nodes leave or join that has not been seen to yet."""
+        """The first round in which nodes leave or join that is still to be handled."""
         starts = self._network.loss.starts if isinstance(self._network, LossyNetwork) else np.zeros(1)
         return int(starts[self._epoch]) if self._epoch < len(starts) else FOREVER
 
@@ -153,7 +153,7 @@ class Pilot:
         return int(self.session.carry.clock)
 
     def _agreement(self) -> int:
-        """Return the rounds that it takes to agree, and count what is sent meanwhile."""
+        """Return how many rounds agreement takes, and count the numbers sent for it."""
         rounds, graphs = 2 * flood_estimate(self._network, self._clock), self.session.graphs
         if isinstance(self._network, LossyNetwork):
             rounds = ceil(rounds / (1 - self._network.loss.one_way))
@@ -168,13 +168,13 @@ class Pilot:
         return rounds
 
     def _stir(self) -> Array:
-        """Start new columns that are only averaged; return the first."""
+        """Fill the averaged columns with new random numbers; return the first column."""
         columns = self._draw(self.session.carry.state.mixed.shape[1])
         self._keep(self.session.carry.state._replace(mixed=columns.astype(self.session.dtype)))
         return columns[:, :1]
 
     def _draw(self, columns: int) -> Array:
-        """Draw random numbers, the same for a node whoever has it."""
+        """Draw random numbers for own nodes; they do not depend on how processes share the nodes."""
         drawn: Array = self._random.standard_normal((self._network.nodes, columns))[self._rows]
         return drawn
 
@@ -186,7 +186,7 @@ class Pilot:
         self._good = _copied(self.session.carry)
 
     def _go_back(self) -> None:
-        """Go on from the last good state, with the counters and the averaged columns of the present."""
+        """Return to the last good state, but keep the present counters and averaged columns."""
         kept: Carry = _copied(self._good)
         now = self.session.carry
         memory = kept.memory._replace(gradients=now.memory.gradients)
@@ -206,6 +206,6 @@ class Pilot:
 
 @jax.jit
 def _copied(carry: Carry) -> Carry:
-    """Return a carry that no step of the session writes into."""
+    """Return a copy of a carry, which steps of the session do not overwrite."""
     copy: Carry = jax.tree.map(jnp.copy, carry)
     return copy

@@ -1,8 +1,8 @@
 """Decisions of `parameters="auto"`: which chi to assume next, from numbers that all nodes have agreed on.
 
-Assumed chis are powers of `RATIO`. A block of rounds has four quarters, and then some rounds in which the nodes agree
-on what they saw. A canary's rate is how fast it shrank from the second quarter to the last; the rate of an assumed chi
-is the worst of its canaries, and no more than what a perfect network would allow. The best rate decides.
+Assumed chis are powers of `RATIO`. A block of rounds has four quarters, followed by rounds in which the nodes agree on
+what they saw. A canary's rate is how fast it shrank from the second quarter to the last. The rate of an assumed chi is
+the worst rate of its canaries, at most the rate on a perfect network. The chi with the best rate is taken.
 """
 
 from collections.abc import Sequence
@@ -19,86 +19,86 @@ from .trials import LONGEST_TRIAL, Trials
 
 Array = np.ndarray
 RATIO = 1.5
-"""Ratio of two neighbouring assumptions."""
+"""Ratio of neighbouring assumed chis."""
 FIRST = (1, 3, 5, 7, 9, 11)
 """Powers that the first canaries assume: from 1.5 to 86."""
 START = 1
-"""Power that a run without plain descent assumes at first: where it is too bold, little is lost in a short block."""
+"""Power that a run without plain descent assumes at first; if it is too bold, the short first block loses little."""
 CAREFUL = 26
-"""Power that is safe anywhere: chi of 38,000. The run assumes it while nodes take longer to agree than to look."""
+"""Power taken as safe: chi of 38,000. The run assumes it while agreement takes longer than a block."""
 MOST = 54
-"""The greatest power: chi of 3e9, more than any network has. Some methods are plain descent then, and start so."""
+"""Largest power: chi of 3e9, more than any network has. It makes some methods plain descent; they start with it."""
 PLAIN_AHEAD = 1.2
-"""Ratio of the rates of plain descent and of the best other assumption above which the run takes the former."""
+"""The run takes plain descent if its rate exceeds the best other rate by this factor."""
 PLAIN_SHOWN = 0.8
-"""Logarithm by which its canaries must have shrunk: a shorter time shows no more than what shrinks fastest."""
+"""Natural logarithm by which its canaries must have shrunk: before, only the fastest modes show."""
 AROUND = (-3, -2, -1, 0, 1, 2)
-"""Powers that later canaries assume, relative to the run's."""
+"""Powers that later canaries assume, relative to the suggested one."""
 STIFFNESS = (0.0, 0.15, 0.3)
-"""Curvatures of an assumption's canaries: how far from the end that loses stability first towards the other."""
+"""Curvatures of a chi's canaries: 0 is the end of the spectrum that loses stability first, 1 the other (log scale)."""
 THROUGHOUT = (0.0, 0.5, 1.0)
 """The same for plain descent, which is slowest at the other end."""
 FIRST_BLOCK = 8
 """Rounds of the first block; each is twice as long as the one before."""
 LONGEST_BLOCK = 1024
 ROUNDS_PER_CHI = 6.0
-"""Rounds of the longest block relative to the assumed chi, where that is more."""
+"""Rounds of the longest block per unit of the assumed chi, if that is more than `LONGEST_BLOCK`."""
 SURE = 20.0
-"""Rounds of a block relative to the assumed chi below which one more power is added to what it suggests."""
+"""In blocks of fewer rounds per unit of chi, one power is added to the suggestion."""
 ALARM = 100.0
-"""Growth of the run's own canaries from one quarter to another that ends a block at once."""
+"""Growth of the run's own canaries since the first quarter that ends a block at once."""
 DEAD = 1e-11
-"""A canary that has shrunk so much since the first quarter has died, and its rate is rounding."""
+"""A canary below this part of its first quarter is dead: its rate would be rounding."""
 DIED = 9.0
-"""Rate of a dead canary; one that has outgrown all numbers has its negative."""
+"""Rate given to a dead canary; one that has overflowed gets the negative."""
 NOISE = 0.03
 """Share of random numbers in the seeds of new canaries."""
 REST = 100.0
-"""Steps of a run that has come to rest, relative to its answer, in units of rounding."""
+"""A run is at rest if its steps, relative to its answer, are at most this many units of rounding."""
 REST_OF_DUAL = 50.0
-"""What a dual method has in addition, over kappa: its answers are gradients of conjugates, known to L / mu units."""
+"""Units added for a dual method, times kappa: its answers are gradients of conjugates, known to L / mu units."""
 GROWN = 30.0
-"""Growth of the run's own steps, against the smallest of a quarter, that is no oscillation."""
+"""Growth of the run's steps that is more than oscillation."""
 RISEN = 1.2
-"""Growth of the run's steps within a block that counts where its canaries grow too."""
+"""Growth of the run's steps within a block that counts as failure if its canaries grow too."""
 FALLEN = 0.7
-"""A quarter's steps are progress below this part of the smallest so far."""
+"""Steps shorter than this part of those at the last progress are progress."""
 PATIENCE = 3.0
-"""Time without progress, in units of the time in which a perfect network would shrink distances e-fold."""
+"""Time without progress before a power is added; its unit is the time of an e-fold decrease on a perfect network."""
 LASTS = 1.0
-"""Time for which momentum is left alone, in the same units: to restart it sooner would lose more than it gains."""
+"""Time between routine restarts of momentum, in the same unit: more of them would lose more than they gain."""
 GLANCE = 16
-"""Rounds from one glance at a trial to the next."""
+"""Rounds between glances at a trial."""
 FULLY = 1000.0
-"""Spread of a column of unit size, in units of rounding, below which the rounds since have averaged it fully."""
+"""A column that began with unit size is fully averaged if its spread is at most this many units of rounding."""
 KEPT = 0.5
-"""Part of a perfect network's rate that canaries must show for such rounds to be taken to go on."""
+"""Part of a perfect network's rate below which canaries show that rounds no longer average fully."""
 MANY_ROUNDS = 512
-"""Rounds of a block from which on rates are averaged with those of the block before."""
+"""Rates of blocks with at least this many rounds are averaged with those of the next block."""
 SLACK = 0.75
-"""Growth, as a logarithm, that says nothing in a block too short for its assumption to show what it does.
+"""Growth, as a natural logarithm, that is forgiven in a block too short to show an assumption's rate.
 
-What momentum has just begun to move goes on evenly, and is twice as far in the last quarter as in the second."""
+Momentum that sets in moves a canary at constant speed: twice as far by the last quarter as by the second."""
 
 
 class Decision(NamedTuple):
     """What all nodes do after a block."""
 
-    power: int  # of `RATIO`: the chi assumed from now on
-    back: bool  # go on from the last good state instead of the present one
+    power: int  # the chi assumed from now on is RATIO^power
+    back: bool  # return to the last good state
     good: bool  # keep the present state as the last good one
-    rest: bool  # start momentum afresh
+    rest: bool  # restart momentum
     why: str
 
 
 @dataclass
 class _Block:
-    """What was seen in a block."""
+    """Observations of a block."""
 
     rounds: int
     tops: list[Array]  # for each quarter, the greatest |answer| of the canaries: (assumptions, canaries of one)
     steps: list[float]  # for each quarter, the run's longest step
-    at_rest: bool = False  # whether the last of these was rounding
+    at_rest: bool = False  # whether the last step was rounding
 
 
 class _Seen(NamedTuple):
@@ -107,17 +107,17 @@ class _Seen(NamedTuple):
     rates: Array  # one for each power of the window, without plain descent
     plain: float  # of plain descent
     perfect: dict[int, float]  # power -> the rate that a perfect network would allow
-    span: int  # the rounds in which they were seen
+    span: int  # rounds over which they were measured
 
 
 class Policy:
-    """The decisions of a run.
+    """Decisions about the parameters of a run.
 
     Parameters
     ----------
     cls : type of Method
     constants : Constants
-        With lambda_max in the place of lambda_min_plus, which nobody knows.
+        lambda_min_plus is unknown and set to lambda_max.
     plain : bool
         Whether plain descent is among the assumptions.
     tries : bool
@@ -132,14 +132,14 @@ class Policy:
         self.power, self.centre = self.careful if plain else START, START
         self.window = [*FIRST, *self._plain]
         self.block = _Block(FIRST_BLOCK, [], [])
-        self.agreement = 0  # rounds that the nodes took to agree on what they saw of the last block
+        self.agreement = 0  # rounds of the agreement after the last block
         self._caution = 0
         self._least_step = self._good_step = np.inf
         self._returned = False  # whether the block began at the last good state
-        self._rested = 0  # the round in which momentum started last
+        self._rested = 0  # the round of the last restart of momentum
         self._progress = 0  # the round of the last progress
         self._before: dict[int, float] = {}  # rates of the block before, by power
-        self._begun = False  # whether the nodes have looked at all
+        self._begun = False  # whether the first look is over
         self._perfect = False  # whether all rounds so far seem to have averaged fully
         self._tries, self._trials = tries, Trials()
         self._methods: dict[tuple[Constants, int], Method] = {}
@@ -154,12 +154,12 @@ class Policy:
 
     @property
     def chi(self) -> float:
-        """The chi around which canaries try others."""
+        """The chi around which the canaries' chis lie."""
         return float(RATIO**self.centre)
 
     @property
     def careful(self) -> int:
-        """The power that is safe anywhere."""
+        """The power taken as safe."""
         return MOST if self._plain else CAREFUL
 
     def curvatures(self, flattest: Array, steepest: Array) -> Array:
@@ -170,7 +170,7 @@ class Policy:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All that decisions depend on, as data that JSON can hold."""
+        """All that decisions depend on, as data that JSON can hold; `recall` restores it."""
         block = self.block
         return {
             "powers": [self.power, self.centre],
@@ -185,7 +185,7 @@ class Policy:
         }
 
     def recall(self, facts: dict[str, Any]) -> None:
-        """Go on from facts."""
+        """Restore what `facts` returned."""
         rounds, tops, steps, at_rest = facts["block"]
         self.power, self.centre = (int(power) for power in facts["powers"])
         self.window = [int(power) for power in facts["window"]]
@@ -198,7 +198,7 @@ class Policy:
         self._trials = Trials(**facts["trials"])
 
     def rests(self, step: float, size: float, eps: float) -> bool:
-        """Return whether the longest step is rounding, for answers of this size."""
+        """Return whether the longest step is only rounding, for answers of this size."""
         units = REST + REST_OF_DUAL * self.constants.kappa * (self._cls.oracle == "dual")
         return bool(step <= units * eps * size)
 
@@ -209,11 +209,11 @@ class Policy:
 
     @property
     def glance(self) -> int:
-        """Rounds from one glance at a trial to the next; no fewer than a quarter where nothing is tried."""
+        """Rounds until the next glance: at most `GLANCE` in a trial, else a quarter."""
         return min(self.quarter, GLANCE) if self._trials.trying else self.quarter
 
     def wild(self, step: float) -> bool:
-        """Return whether the run's longest step since the last look says that a trial must end at once."""
+        """Return whether a trial must end at once, given the run's longest step since the last look."""
         trials = self._trials
         if trials.trying:
             expected = max(trials.step, trials.jump) if trials.jump else most_growth(self.constants.kappa) * trials.step
@@ -221,10 +221,10 @@ class Policy:
         return trials.wild
 
     def see(self, tops: Array, step: float, at_rest: bool = False, fully: bool = False) -> bool:
-        """Take in each canary's greatest |answer| and the run's longest step; return whether the block is over.
+        """Record each canary's largest |answer| and the run's longest step; return whether the block is over.
 
-        A run whose steps are rounding is at rest: it has nothing left to gain by more care. `fully` says that the first
-        rounds have averaged a column fully: then there is nothing to find, and the first block is over.
+        `at_rest`: the run's steps are rounding, so more care gains nothing. `fully`: a column is fully averaged; at the
+        first look this ends the block, since there is nothing to find.
         """
         block = self.block
         block.tops.append(np.asarray(tops, dtype=float).reshape(len(self.window), len(STIFFNESS)))
@@ -244,7 +244,7 @@ class Policy:
     def decide(self, clock: int, flattest: float, steepest: float, left: float = np.inf) -> Decision:
         """Return what to do, given the least and the greatest curvature of any node; begin the next block.
 
-        `left` is how many rounds the run may still take: it tries nothing from which it could not come back in time.
+        `left` is how many rounds remain: no trial starts that could not be undone in time.
         """
         block = self.block
         if not block.tops[-1].any() and not block.tops[0].any():
@@ -254,21 +254,21 @@ class Policy:
         power, why = self._suggested(seen, clock)
         own, step = self._own_rate(seen), block.steps[-1]
         worse = self._trials.worse(block.steps)
-        if self._returned:  # steps as long as these are what that state needs, however short it was seen to make them
+        if self._returned:  # the last good state needs steps this long, even if its last ones were shorter
             self._good_step = max(self._good_step, block.steps[0])
         grew = not step <= most_growth(steepest / flattest) * self._good_step or (
             own < 0 and step > RISEN * block.steps[0]
         )
         back = worse or bool(grew)
         if back:
-            known = power if len(block.tops) > 1 else self._trials.suggested  # of one look canaries tell nothing
+            known = power if len(block.tops) > 1 else self._trials.suggested  # after one look canaries show nothing
             power = known if worse else max(power, self.centre + 1)
             why = "the run grew: back to the last good state"
         good = not back and bool(own > 0) and step < self._good_step
         old = not self._perfect and (clock - self._rested) * seen.perfect.get(self.power, 0.0) >= LASTS
         rest = back or self.power == MOST or old
         alarmed = len(block.tops) < 4 and not self._perfect
-        # Not so short that more rounds would go into agreeing than into looking, time and again.
+        # After an alarm, no block is shorter than its agreement.
         rounds = max(block.rounds // 2, self.agreement) if alarmed else 2 * block.rounds
         self.begin(min(max(0, power), MOST), rounds)
         if not back and seen.plain > max(PLAIN_AHEAD * seen.rates.max(), PLAIN_SHOWN / seen.span):
@@ -287,7 +287,7 @@ class Policy:
         return Decision(self.power, back, good, rest, why)
 
     def _rates(self, flattest: float, steepest: float) -> _Seen:
-        """Return the rates that the canaries of a block have shown."""
+        """Return the rates that the block's canaries have shown."""
         tops, curvatures = self.block.tops, np.geomspace(flattest, steepest, 5)
         perfect = perfect_rates(list(map(self.method, self.window)), curvatures, self.constants.lambda_max)
         span = self.quarter * _quarters_between(tops)
@@ -311,7 +311,7 @@ class Policy:
         return self.window[best] + (0 if sure else 1) + caution, "its canaries died fastest"
 
     def _own_rate(self, seen: _Seen) -> float:
-        """Return the rate of the run's own canaries; the best there is where it goes its own way."""
+        """Return the rate of the run's own canaries; the best rate if the run does not follow its canaries."""
         if self._plain and self.power == MOST:
             return seen.plain
         powers = self.window[: len(seen.rates)]
@@ -320,18 +320,18 @@ class Policy:
         return float(seen.rates.max())
 
     def excuse(self, clock: int) -> None:
-        """Let the run grow once more, whose functions have changed: forget how long its steps were."""
+        """Forget earlier steps, so that a run whose functions have changed may grow."""
         self._progress, self._least_step, self._good_step, self._trials = clock, np.inf, np.inf, Trials()
         self.block.steps = self.block.steps[-1:] * len(self.block.steps)
 
     def forget(self, clock: int) -> None:
-        """Begin anew where nodes have left or joined, with the present assumption: the run may grow once more."""
+        """Restart after nodes have left or joined: keep the present chi, and let the run grow."""
         self.excuse(clock)
         self._caution, self._before, self._perfect = 0, {}, False
         self.begin(self.centre, self.block.rounds // 2)
 
     def _averaged(self, rates: Array) -> Array:
-        """Return rates, averaged with those of the block before where both are positive and blocks are long."""
+        """Return rates, averaged with those of the block before if that was long; only where both are positive."""
         for i, power in enumerate(self.window):
             before = self._before.get(power, 0.0)
             if rates[i] > 0 and before > 0:
@@ -341,7 +341,7 @@ class Policy:
         return rates
 
     def _waited(self, clock: int) -> int:
-        """Return how many powers to add: one more whenever the run makes no progress for long."""
+        """Return how many powers to add; it rises by one whenever the run makes no progress for long."""
         steps = self.block.steps
         if min(steps) < FALLEN * self._least_step or self.block.at_rest:
             self._least_step, self._progress = steps[-1], clock
@@ -353,7 +353,7 @@ class Policy:
         return self._caution
 
     def begin(self, power: int, rounds: int) -> None:
-        """Begin a block of some rounds that assumes a power."""
+        """Begin a block of about `rounds` rounds that assumes chi = RATIO^power."""
         longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power)
         self.power = self.centre = power
         self.window = [*(max(0, power + offset) for offset in AROUND), *self._plain]
@@ -363,13 +363,13 @@ class Policy:
 def most_growth(kappa: float) -> float:
     """Return how much longer a run's steps may be than those of its last good state.
 
-    Momentum alone makes them longer by the root of kappa, once it is at full speed.
+    Momentum at full speed alone lengthens them by sqrt(kappa).
     """
     return max(GROWN, 2 * sqrt(kappa))
 
 
 def _quarters_between(tops: Sequence[Array]) -> int:
-    """Return the quarters from the second (the first of two) to the last."""
+    """Return how many quarters lie between the second one seen (the first of two) and the last."""
     return max(1, len(tops) - (2 if len(tops) > 2 else 1))
 
 
@@ -379,12 +379,12 @@ def _shrinking(tops: Sequence[Array], span: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rates: Array = np.log(first / tops[-1]) / span
     rates = np.nan_to_num(rates, nan=-DIED, posinf=DIED, neginf=-DIED)
-    rates[(tops[-1] < DEAD * tops[0]) | (tops[-1] == 0)] = DIED  # each by itself: others may have grown beyond measure
+    rates[(tops[-1] < DEAD * tops[0]) | (tops[-1] == 0)] = DIED  # one by one: others may have overflowed
     return rates
 
 
 def curvatures_between(flattest: Array, steepest: Array, flat: bool, stiffness: Sequence[float] = STIFFNESS) -> Array:
-    """Return the curvatures of each node's canaries for one assumption: (nodes, canaries), from the flat end or not.
+    """Return the curvatures of each node's canaries for one chi, (nodes, canaries), from the flat or the steep end.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The rate of a method on a perfect network, which every node can compute by itself."""
+"""Rates of a method on a perfect network, which every node can compute by itself."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,17 +12,17 @@ from ...algorithms.base import made
 from ..bare import bare
 
 UNMOVED = 1e-9
-"""The distance from 1 of an eigenvalue that belongs to a conserved sum."""
+"""An eigenvalue this close to 1 belongs to a conserved sum."""
 TRIED, MODES = (5.0, 50.0), (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 1e4)
-"""Assumed chis, and lambda_max over eigenvalues of W, for which `fails_where_flat` looks how fast a method grows."""
+"""Assumed chis, and ratios of lambda_max to an eigenvalue of W, at which `fails_where_flat` measures growth."""
 GREATEST = 1e150
-"""The eigenvalue of a step that is not made of numbers."""
+"""Stands for the eigenvalue of a step with infinite or undefined entries."""
 GROWS = 1e-6
-"""Growth in a round that is no rounding."""
+"""Growth in a round that exceeds rounding."""
 
 
 class Scalars:
-    """The oracle of the functions h_i x^2 / 2, one a column."""
+    """Oracle of the functions h_i x^2 / 2, one per column."""
 
     def __init__(self, curvature: Any) -> None:
         self.curvature = curvature
@@ -37,7 +37,7 @@ class Scalars:
 
 
 class _OneMode:
-    """A network on which the rows of a column lie along one eigenvector of W."""
+    """A network seen by columns that are eigenvectors of W: a round multiplies each by a number."""
 
     def __init__(self, eigenvalues: Any, lambda_max: float) -> None:
         self._w, self._m = eigenvalues, 1 - eigenvalues / lambda_max
@@ -58,10 +58,10 @@ class _OneMode:
 
 
 def perfect_rates(methods: Sequence[Method], curvatures: Sequence[float] | np.ndarray, lambda_max: float) -> np.ndarray:
-    """Return for settings of one method the rate at which distances shrink in a round where every round averages fully.
+    """Return, for each setting of one method, how fast distances shrink per round if every round averages fully.
 
-    It is the worst over the curvatures. No network lets a method with these parameters go faster for long, so a canary
-    that seems to is still at its start.
+    The rate is the worst over the curvatures. No network allows a higher rate for long, so a canary that shows one is
+    still in its transient.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def perfect_rates(methods: Sequence[Method], curvatures: Sequence[float] | np.nd
 def fails_where_flat(cls: type[Method], constants: Constants) -> bool:
     """Return whether a method that assumes too small a chi grows fastest where functions are flattest, not steepest.
 
-    Where no single eigenvalue of W tells, nodes that differ make it fail: a dual method where they are flattest, any
-    other where they are steepest.
+    A method that grows at no single eigenvalue of W fails only because nodes differ: a dual method where functions are
+    flattest, any other where they are steepest.
 
     Examples
     --------
@@ -98,13 +98,13 @@ def fails_where_flat(cls: type[Method], constants: Constants) -> bool:
 def _eigenvalues(
     methods: Sequence[Method], curvatures: Sequence[float] | np.ndarray, modes: Sequence[float], lambda_max: float
 ) -> np.ndarray:
-    """Return the eigenvalues of a step for each method, and each pair of a curvature and an eigenvalue of W."""
+    """Return a step's eigenvalues for each method and each pair of a curvature and an eigenvalue of W."""
     pairs = np.array(list(product(curvatures, modes)))
     start: Any = methods[0].init(np.zeros((1, 1)), Scalars(1.0))
     moving = [number for number, part in enumerate(start) if not np.any(part)]  # all but weights of nodes
     size = len(moving)
     h, mode = np.tile(np.repeat(pairs, size, axis=0), (len(methods), 1)).T
-    units = np.tile(np.eye(size), len(methods) * len(pairs))[:, None]  # each part of the state by itself, for all pairs
+    units = np.tile(np.eye(size), len(methods) * len(pairs))[:, None]  # one part of the state at a time, for all pairs
     network: Any = _OneMode(mode, lambda_max)
     state = [*start]
     for number, unit in zip(moving, units, strict=True):
@@ -120,6 +120,6 @@ def _eigenvalues(
 
 
 def _slowest(eigenvalues: np.ndarray) -> np.ndarray:
-    """Return the rates of the slowest modes that move at all."""
+    """Return the rate of each step's slowest mode, conserved sums left out."""
     sizes = np.where(np.abs(eigenvalues - 1) > UNMOVED, np.abs(eigenvalues), -1.0).max(axis=-1)
     return np.where(sizes < 0, np.inf, -np.log(np.maximum(sizes, 1e-300)))

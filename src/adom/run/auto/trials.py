@@ -1,56 +1,56 @@
-"""Trials of bolder assumptions than the canaries suggest, judged by the run itself.
+"""Trials: blocks that assume a smaller chi than the canaries suggest, judged by the run itself.
 
-A canary puts every node's flattest direction into one scalar problem. Where these directions differ much from node to
-node the real problem bears more than its canaries do, and only the run can show it.
+A canary combines the flattest directions of all nodes in one scalar problem. If these directions differ much between
+nodes, the real problem tolerates a smaller chi than its canaries, and only the run can show it.
 """
 
 from dataclasses import dataclass
 from math import inf, log
 
 BOLDER = 3
-"""Powers by which a trial assumes less than before."""
+"""Powers by which a trial lowers the assumed chi."""
 PAYS = 1.1
-"""Ratio of the run's rates in a trial and before it from which on the bolder assumption is kept."""
+"""A trial's chi is kept if the run's rate exceeds the rate before it by this factor."""
 WORSE = 3.0
 """Growth of the run's steps that ends a trial."""
 LEAST = 7
-"""The least power from which a trial is made, chi of 17: below, little can be gained."""
+"""Lowest power from which a trial starts, chi of 17: below it, little can be gained."""
 SETTLED = 2
-"""Blocks with much the same suggestion before a trial; twice as many after each that did not pay."""
+"""Blocks with nearly the same suggestion before a trial; the number doubles after each trial that did not pay."""
 LONGEST_TRIAL = 2048
-"""Rounds of a block above which the run does as its canaries say: looks would be too far apart to see it grow."""
+"""In blocks of more rounds the run follows its canaries: looks would be too far apart to notice growth."""
 ROUNDS = 512
-"""Rounds of a block below which nothing is tried: its canaries may still change their minds."""
+"""In blocks of fewer rounds nothing is tried: the canaries' suggestion may still change."""
 
 
 @dataclass
 class Trials:
-    """What has been tried, and what comes of it."""
+    """State of the trials of a run."""
 
     bold: int = 0  # powers below the canaries' suggestion that have paid
     trying: bool = False
     suggested: int = 0  # by the canaries, in the last block
-    calm: int = 0  # blocks in which that was much the same
+    calm: int = 0  # successive blocks with nearly the same suggestion
     wait: int = SETTLED
     rate: float = 0.0  # of the run, before the trial
     step: float = inf  # the run's longest step at the end of the last block
-    clock: int = 0  # its last round
-    jump: float = 0.0  # the longest step at the first glance at a trial: a new start jumps, with bolder steps farther
-    wild: bool = False  # whether the run has been seen to grow in the midst of a quarter
+    clock: int = 0  # the last round of that block
+    jump: float = 0.0  # the longest step at a trial's first glance: restarts jump, farther with a smaller chi
+    wild: bool = False  # whether a glance has shown that the run grows
 
     @property
     def own_way(self) -> bool:
-        """Whether the run goes by itself, not by its canaries."""
+        """Whether the run assumes a smaller chi than its canaries suggest."""
         return self.trying or self.bold > 0
 
     def worse(self, steps: list[float]) -> bool:
-        """Return whether a trial is to end; its first quarter has the jump of the new start."""
+        """Return whether a trial must end; its first quarter does not count, since a new start jumps."""
         return self.wild or (self.trying and len(steps) > 1 and not steps[-1] <= WORSE * self.step)
 
     def next(self, suggested: int, step: float, clock: int, rounds: int, *, back: bool, may: bool) -> int:
-        """Return the power to assume, given the canaries' and the longest step in the last quarter of a block.
+        """Return the power to assume, given the canaries' suggestion and the longest step in a block's last quarter.
 
-        Nothing new is tried unless it `may` be.
+        `back`: the run returns to its last good state. `may`: whether a new trial may start.
         """
         known = 0 < step < inf and 0 < self.step < inf  # in a block without links nothing moves
         rate = log(self.step / step) / max(1, clock - self.clock) if known else 0.0

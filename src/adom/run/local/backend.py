@@ -1,7 +1,7 @@
-"""The local engine: all nodes in one process, one compiled loop, on whatever device JAX has.
+"""The local engine: all nodes in one process and one compiled loop, on the default device of JAX.
 
-On a CPU, errors are computed inside the compiled loop, and of the rows only those are kept that a run ends with. An
-accelerator keeps the rows of all records of a chunk, and their errors are computed after it.
+On a CPU, the compiled loop computes the errors and keeps only the rows with which a run ends. On an accelerator, it
+keeps the rows of all records of a chunk, whose errors are computed after the chunk.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Array = Any
 UNEVEN = 2.0
-"""Ratio of the longest step to the shortest in a batch, of methods whose steps take several rounds."""
+"""Largest ratio of the longest step to the shortest in a batch, for methods whose steps vary in length."""
 
 
 def run_settings(
@@ -51,9 +51,9 @@ def run_settings(
     finished: Callable[[int, Result], None] | None = None,
     pilot: "Pilot | None" = None,
 ) -> list[Result]:
-    """Run one or several settings of one method, each on its problem; hand each result over as soon as it is there.
+    """Run one or several settings of one method, each on its problem; pass each result to `finished` once it exists.
 
-    A pilot changes the parameters of the only setting on the way, round by round; without one, steps are of windows.
+    A pilot changes the parameters of a single setting during the run. Only without one can rounds become windows.
     """
     cls = type(methods[0])
     for problem in problems:
@@ -66,7 +66,7 @@ def run_settings(
     each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), presences, strict=True)
     for method, problem, solution, tol, presence in each:
         check_budget(method, request.rounds)
-        request = replace(request, tol=tol)  # checks it
+        request = replace(request, tol=tol)  # checks tol
         if tol is not None:
             problem.warn_of_tol(tol)
         start_error = presence.start_error if presence else problem.nodes * float((solution**2).sum())
@@ -88,7 +88,7 @@ def run_settings(
         if finished is not None:
             finished(member, results[member])
 
-    # With `auto`, nodes take Hessians when they need them: side by side, every setting would wait for all others'.
+    # With the oracle `auto`, nodes compute Hessians when they need them: in a batch, all settings would wait for each.
     alone = oracle.kind == "auto" and not problems[0].closed_form
     size = 1 if alone else len(methods)
     follow = request.follow if len(methods) == 1 else None
@@ -107,9 +107,9 @@ def run_settings(
 
 
 def batches(methods: Sequence[Method], most: int) -> Iterator[list[int]]:
-    """Split settings of a method, by number, into batches of at most `most`.
+    """Split the settings of a method, given by their numbers, into batches of at most `most`.
 
-    Settings whose steps differ much in length come apart: a batch waits for the longest in every step.
+    Settings whose steps differ much in length are separated, since every step of a batch is as long as its longest.
     """
     parts = [list(range(len(methods)))] if methods else []
     if methods and methods[0].rounds_per_step is None:
@@ -165,7 +165,7 @@ class LocalBackend:
             row_bytes = np.dtype(plan.dtype).itemsize * nodes * solutions.size
             self.session = begin(slots=slots(plan, row_bytes), observe=observe_iterate)
         self.fits = self.session.fits
-        self._bounded = self.session.target is None  # whether the bounds of a run that goes on are known
+        self._bounded = self.session.target is None  # whether the bounds on the error are known
         if pilot is not None:
             pilot.board(self.session)
 
@@ -176,7 +176,7 @@ class LocalBackend:
         self.session.__exit__(*exc)
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
-        """Make about `pace` steps; the first record, which bounds the errors to come, is a chunk of its own."""
+        """Make about `pace` steps; the first record, which sets the bounds on later errors, is a chunk of its own."""
         pace = pace if self._bounded else min(pace, plan.record_every)
         return (self.pilot or self.session).advance(plan, pace)
 
@@ -222,7 +222,7 @@ class LocalBackend:
         return asked
 
     def between(self, chunk: Chunk, recorder: Recorder) -> None:
-        """Drop members that have ended once they are half of those that are carried; bound the errors to come."""
+        """Drop ended members once they are half of the batch; after the first record, set the bounds on the error."""
         going = recorder.going
         if self.session.batched and 1 < len(going) <= len(recorder.members) / 2:
             self.session.keep(going)

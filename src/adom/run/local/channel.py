@@ -1,4 +1,4 @@
-"""What links do to messages: arithmetic on those of both ends of all links at once, (2, links, vectors, columns)."""
+"""What links do to messages, on arrays (2, links, vectors, columns): the messages of both ends of all links."""
 
 from typing import Any, NamedTuple
 
@@ -11,29 +11,29 @@ from ...networks.lossy import DIGITS, draws, draws_of_numbers
 
 Array = Any
 NEARLY = 1e-4
-"""How far above a whole number a share of the columns still counts as that number."""
+"""A number of columns this little above a whole number is not rounded up."""
 
 SORTED = 128
 """Columns above which sorting takes less time than comparing every number of a row with every other."""
 
 
 class Sizes(NamedTuple):
-    """What a coded row takes."""
+    """Size of a coded row."""
 
     numbers: Array
     each: Array  # bits of a number
-    placed: bool = False  # whether their places are sent with them
+    placed: bool = False  # whether the numbers' places are sent too
 
 
 class Quantiser(NamedTuple):
-    """Numbers on an even grid of so many levels on either side of zero, up to the largest of a row."""
+    """Rounds numbers to an even grid: `levels` steps on either side of zero, up to the largest number of a row."""
 
     levels: Array
     bits: Array
     key: Array | None  # None to round to nearest
 
     def coded(self, rows: Array, clock: Array, code: Array) -> Array:
-        """Return rows as they arrive; `code` names the message of each end of each link."""
+        """Return the rows that arrive; `code` identifies the message of each end of each link."""
         scale = jnp.abs(rows).max(axis=-1, keepdims=True)
         steps = rows * (self.levels / jnp.where(scale > 0, scale, 1))
         if self.key is None:
@@ -52,22 +52,22 @@ class Quantiser(NamedTuple):
 
 
 class Sparsifier(NamedTuple):
-    """A share of the numbers of a row; zeros stand for the others."""
+    """Keeps a share of the numbers of a row and replaces the others by zeros."""
 
     keep: Array
     key: Array | None  # None for the largest; else both ends of a link draw the same places
 
     def coded(self, rows: Array, clock: Array, code: Array) -> Array:
-        """Return rows as they arrive."""
+        """Return the rows that arrive."""
         score = -jnp.abs(rows) if self.key is None else _uniform(self.key, clock, code[0], rows.shape[-2:])
         return jnp.where(_rank(score) < self._count(rows.shape[-1]), rows, 0)
 
     def spread(self, columns: int) -> Array:
-        """Return 0: what is left out is smaller than the whole."""
+        """Return 0: the error is smaller than the row."""
         return 0
 
     def sizes(self, sizes: Sizes, columns: int) -> Sizes:
-        """Return the sizes of coded rows: some of the numbers, and their places if nobody can know them."""
+        """Return the sizes of coded rows: fewer numbers, and their places unless both ends draw these."""
         numbers = jnp.minimum(sizes.numbers, self._count(columns))
         return sizes._replace(numbers=numbers, placed=sizes.placed or self.key is None)
 
@@ -82,22 +82,22 @@ class LinkChannel(NamedTuple):
     noise: Array | None
     noise_key: Array
     delay: Array | None
-    delay_key: Array | None  # None where all messages are as late
+    delay_key: Array | None  # None if all messages are equally late
 
     def coded(self, rows: Array, clock: Array, code: Array) -> Array:
-        """Return rows as they leave all coders."""
+        """Return the rows after all coders."""
         for coder in self.coders:
             rows = coder.coded(rows, clock, code)
         return rows
 
     def spread(self, columns: int) -> Array:
-        """Return a bound of the mean squared error of coded rows over their squares, as far as dithering makes it."""
+        """Return a bound on the mean squared error that dithering adds to coded rows, relative to their squares."""
         return sum(coder.spread(columns) for coder in self.coders)
 
     def floats(self, vectors: int, columns: int, width: int) -> Array:
-        """Return the whole floats, of `width` bits, that a message of coded rows takes.
+        """Return how many floats of `width` bits a message of coded rows takes, rounded up.
 
-        A row of coarse numbers has its largest as it is, once, however many coders made it coarse.
+        A quantised row also carries its largest number in full, once for all quantisers.
         """
         scale = width if any(isinstance(coder, Quantiser) for coder in self.coders) else 0
         sizes = Sizes(columns, width)
@@ -112,7 +112,7 @@ class LinkChannel(NamedTuple):
         return self.noise * ndtri(_uniform(self.noise_key, clock, code, shape))
 
     def late_by(self, clock: Array, code: Array, most: int) -> Array:
-        """Return by how many rounds the messages that both ends hear are late, where that varies: (2, links)."""
+        """Return how many rounds late the messages at both ends are, if that varies: (2, links)."""
         return draws(self.delay_key, clock.astype(jnp.uint64), code) % np.uint64(most + 1)
 
 
@@ -128,7 +128,7 @@ def link_channel(channel: Channel) -> LinkChannel | None:
 
 
 def _coder(coder: Quantised | Sparsified, place: int) -> Quantiser | Sparsifier:
-    """Return a coder as arrays; two of the same seed draw apart by their places."""
+    """Return a coder as arrays; coders of the same seed draw differently at different places."""
     key = _key(coder.seed, 4 + place)
     if isinstance(coder, Sparsified):
         return Sparsifier(np.float64(coder.keep), None if coder.largest else key)
@@ -137,7 +137,7 @@ def _coder(coder: Quantised | Sparsified, place: int) -> Quantiser | Sparsifier:
 
 
 def _rank(score: Array) -> Array:
-    """Return the place of every number in its row, sorted; of equal ones the first comes first."""
+    """Return the rank of every number in its row; equal numbers keep their order."""
     columns = score.shape[-1]
     if columns > SORTED:
         return jnp.argsort(jnp.argsort(score, axis=-1), axis=-1)
@@ -147,7 +147,7 @@ def _rank(score: Array) -> Array:
 
 
 def _key(seed: int, purpose: int) -> Any:
-    """Return a number of 64 bits for a seed and a purpose: losses, noise, delays and coders draw apart."""
+    """Return a 64-bit key for a seed and a purpose: losses, noise, delays and coders draw independently."""
     return np.random.SeedSequence((seed, purpose)).generate_state(1, np.uint64)[0]
 
 

@@ -1,10 +1,10 @@
 """One communication round as arithmetic: W(k) v for all nodes at once, counted.
 
 Products are computed from differences between rows: row i of A v is s_i v_i + sum_j a_ij (v_j - v_i), where s_i is the
-sum of A's row i, zero for W. A part that all rows share then leaves no rounding, however large it is, and the rows of
+sum of A's row i, zero for W. A part that all rows share then causes no rounding, however large it is, and the rows of
 W v sum to zero as closely as the rows of v agree. Without this, long runs drift away from their solution.
 
-How the matrices of the graphs are held depends on their size and on the device; `adom.run.local.graph_layout` chooses.
+`adom.run.local.graph_layout` chooses the format of the matrices by their size and the device.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +21,7 @@ Array = Any
 
 
 class DenseMatrices(NamedTuple):
-    """One matrix for every graph: for few nodes, one product per round."""
+    """A dense matrix for every graph, for few nodes: one product per round."""
 
     values: Array  # (graphs, nodes, nodes)
     row_sum: Array  # (graphs, nodes)
@@ -46,13 +46,13 @@ def _products(matrices: DenseMatrices, graph: Array, vectors: tuple[Array, ...])
 
 @jax.custom_batching.custom_vmap
 def _gpu_products(matrices: DenseMatrices, graph: Array, vectors: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return the products by the kernel, which is started once where XLA starts three of its own."""
+    """Return the products from the GPU kernel: one launch, where XLA needs three."""
     return native.gossip_dense(graph, matrices.values, matrices.row_sum, vectors)
 
 
 @_gpu_products.def_vmap
 def _gpu_products_of_batch(axis_size: int, batched: Any, *operands: Any) -> tuple[Any, Any]:
-    """Return the products for a batch of vectors: those of matrices again, the batch held as the second axis."""
+    """Return the products for a batch of vectors: matrix products again, with the batch as the second axis."""
     matrices, graph, vectors = operands
     if any(jax.tree.leaves(batched[:2])) or not all(batched[2]):
         axes = jax.tree.map(lambda varies: 0 if varies else None, tuple(batched))
@@ -64,7 +64,7 @@ def _gpu_products_of_batch(axis_size: int, batched: Any, *operands: Any) -> tupl
 
 
 class SparseMatrices(NamedTuple):
-    """The links of every graph, sorted by receiver, padded to the longest list with links of weight zero."""
+    """The links of every graph, sorted by receiver and padded with links of weight zero to one length."""
 
     start: Array  # (graphs, nodes + 1): each receiver's first link
     receiver: Array  # (graphs, links)
@@ -77,7 +77,7 @@ class SparseMatrices(NamedTuple):
         if native.usable():
             return tuple(native.gossip(graph, self.start, self.sender, self.weight, self.row_sum, v) for v in vectors)
         receiver, sender, weight = self.receiver[graph], self.sender[graph], self.weight[graph][:, None]
-        n = self.row_sum.shape[-1]  # fewer than v's rows where other ranks' rows follow
+        n = self.row_sum.shape[-1]  # fewer than v's rows if rows of other ranks follow
         return tuple(
             self.row_sum[graph][:, None] * v[:n]
             + jax.ops.segment_sum(weight * (v[sender] - v[receiver]), receiver, n, indices_are_sorted=True)
@@ -103,14 +103,14 @@ Matrices = DenseMatrices | SparseMatrices | PaddedMatrices
 
 
 class Wire(Protocol):
-    """A way to other processes, where this one holds some of the nodes only; the clock comes back unchanged."""
+    """The connection to processes that hold the other nodes; it returns the clock unchanged, to order the exchanges."""
 
     @property
     def nodes(self) -> int:
-        """Number of all nodes, on whatever process."""
+        """Number of nodes on all processes."""
 
     def neighbours(self, clock: Array, vectors: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-        """Return the clock, and every vector with the rows of other processes that this round needs after its own."""
+        """Return the clock, and every vector followed by the rows of other processes that this round needs."""
 
     def project(self, clock: Array, v: Array) -> tuple[Array, Array]:
         """Return the clock, and v less the mean of all nodes' rows."""
@@ -122,9 +122,9 @@ class Graphs(NamedTuple):
     W: Matrices | None
     R: Matrices | None
     C: Matrices | None
-    order: Array  # which graph a round uses, from round `first` on, again and again
+    order: Array  # the graph of each round from `first` on, repeated for ever
     first: Array
-    links: Array  # (graphs,): directed links, over each of which a row travels in a round
+    links: Array  # (graphs,): how many directed links; a row travels over each in a round
     lambda_max: Array
     wire: Wire | None = None  # where other processes hold the other nodes
     loss: LossyLinks | None = None  # where messages may be lost
@@ -146,7 +146,7 @@ class LocalGossip(CountingGossip):
         return graph, vectors
 
     def messages(self, graph: Array) -> Array:
-        """Return the messages of a round: one over each link, either way."""
+        """Return how many messages a round has: one over each directed link."""
         return self.graphs.links[graph]
 
     def __call__(self, *vectors: Array) -> Any:
@@ -156,7 +156,7 @@ class LocalGossip(CountingGossip):
         return products[0] if len(vectors) == 1 else products
 
     def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
-        """Return what so many calls ``carried = turn(network, carried)`` make of it, in a loop of the program."""
+        """Repeat ``carried = turn(network, carried)`` `rounds` times in a compiled loop; return the last `carried`."""
 
         def body(_: Array, state: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
             carried, clock, floats = state
@@ -169,14 +169,14 @@ class LocalGossip(CountingGossip):
         return carried
 
     def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
-        """Spend one round on a directed graph: R(k) pulled and C(k) pushed."""
+        """Spend one round on a directed graph; return R(k) pulled and C(k) pushed."""
         assert self.graphs.R is not None
         assert self.graphs.C is not None
         graph, (pulled, pushed) = self._round(pulled, pushed)
         return self.graphs.R.times(graph, (pulled,))[0], self.graphs.C.times(graph, (pushed,))[0]
 
     def push(self, *vectors: Array) -> Any:
-        """Spend one round on a directed graph: C(k) v for every vector v given."""
+        """Spend one round on a directed graph; return C(k) v for every vector v given."""
         assert self.graphs.C is not None
         products = self.graphs.C.times(*self._round(*vectors))
         return products[0] if len(vectors) == 1 else products

@@ -1,4 +1,4 @@
-"""Graphs of a network as arrays of a compiled loop: all at once, or window by window.
+"""Graphs of a network as arrays for the compiled loop: all at once, or window by window.
 
 A network that is not held (`Network.held`), or whose matrices would not fit, is laid out for some rounds at a time;
 while the device works on one window, a thread draws the next.
@@ -20,27 +20,27 @@ from .lossy_links import lossy_links
 
 Array = Any
 DENSE_NODES = 256
-"""Nodes above which links are cheaper than a dense product even for well connected graphs."""
+"""Nodes above which sums over links are cheaper than a dense product, even for well connected graphs."""
 POOL_BYTES = 2**31
-"""Matrices of a whole network beyond which they are laid out window by window."""
+"""Networks with larger matrices are laid out window by window."""
 WINDOW_BYTES = 2**25
-"""Approximate size of one window, small enough to be in the last cache when it is used; one round at least."""
+"""Approximate size of a window of at least one round: small enough to stay in the last-level cache until used."""
 SLACK = 1.1
-"""Room for windows with more links than the first, so that the same program fits them."""
+"""Spare room for windows with more links than the first, so that they fit the same program."""
 FOREVER = int(np.iinfo(np.int64).max)
-"""The round at which graphs that repeat end."""
+"""End round of graphs that repeat for ever."""
 CROWDED = 4
-"""Largest degree, as a multiple of the mean, to which lists of neighbours are padded."""
+"""Lists of neighbours are padded only if the largest degree is at most this multiple of the mean."""
 
 
 class GraphLayout:
-    """Matrices of the rounds to come, whole or window by window.
+    """Matrices of the coming rounds, all at once or window by window.
 
     Parameters
     ----------
     network : Network or DirectedNetwork
     directed : bool
-        Whether R and C are wanted instead of W.
+        Whether to lay out R and C instead of W.
     """
 
     def __init__(self, network: Network | DirectedNetwork, directed: bool) -> None:
@@ -78,7 +78,7 @@ class GraphLayout:
         return self.lay_out(pool.tolist(), order, first, rounds)
 
     def lay_out(self, pool: Sequence[int], order: np.ndarray, first: int, room: int) -> Graphs:
-        """Lay out some graphs in arrays with room for so many, so that all windows have the same shapes."""
+        """Lay out the graphs of `pool` in arrays with room for `room` graphs: all windows have the same shapes."""
         network, links = self.network, np.zeros(room, dtype=np.int64)
         links[: len(pool)] = [_count(network, g) for g in pool]
         self.kind = self.kind or _kind(network, pool)
@@ -138,23 +138,23 @@ class GraphLayout:
         return [PaddedMatrices(neighbour, share, one) for share, one in zip(shares, sums, strict=True)]
 
     def widened(self, need: int) -> int:
-        """Return the width of the arrays, at least what is needed."""
+        """Return the width of the arrays, widened to at least `need`."""
         if need > self.width:
             self.width = _rounded(need) if self.whole else int(SLACK * need) + 1
         return self.width
 
 
 class Rows(NamedTuple):
-    """One graph row by row: the entries start[i], ..., start[i + 1] - 1 are the links to node i, by their senders."""
+    """One graph in CSR form: entries start[i], ..., start[i + 1] - 1 are the links to node i, sorted by sender."""
 
     start: np.ndarray  # (nodes + 1,)
     sender: np.ndarray  # (links,) or longer
-    shares: list[np.ndarray]  # weights, for W, or for R and C
-    sums: list[np.ndarray]  # of the matrices' rows
+    shares: list[np.ndarray]  # weights of W, or of R and C
+    sums: list[np.ndarray]  # row sums of these matrices
 
     @classmethod
     def empty(cls, nodes: int, links: int, sums: list[np.ndarray]) -> "Rows":
-        """Return room for a graph; `sums` are zero."""
+        """Return arrays with room for a graph; `sums` must be zeros."""
         shares = [np.empty(links) for _ in sums]
         return cls(np.zeros(nodes + 1, dtype=np.int32), np.empty(links, dtype=np.int32), shares, sums)
 
@@ -194,7 +194,7 @@ def _kind(network: Network | DirectedNetwork, pool: Sequence[int]) -> type[Matri
 def _rounded(need: int) -> int:
     """Round a number of links up, in eight steps per doubling, so that similar networks share a program.
 
-    Without the kernels, which skip the padding, nothing is added.
+    Only the kernels skip the padding, so without them nothing is added.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:
 def weighted_arcs(
     network: Network | DirectedNetwork, g: int, directed: bool
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the (sender, receiver) pairs of a graph and, for W or for R and C, their weights and the sums of rows."""
+    """Return the (sender, receiver) pairs of a graph and, for W or for R and C, their weights and the row sums."""
     arcs, n = _arcs(network, g), network.nodes
     if not directed:
         assert isinstance(network, Network)
@@ -241,6 +241,6 @@ def weighted_arcs(
 
 
 def by_receiver(pairs: np.ndarray, n: int) -> np.ndarray:
-    """Return the order by receiver, then sender."""
+    """Return the order that sorts pairs by receiver, then sender."""
     order: np.ndarray = np.argsort(pairs[:, 1].astype(np.int64) * n + pairs[:, 0], kind="stable")
     return order

@@ -1,12 +1,12 @@
 """The compiled part of the local engine: one step as JAX sees it, and a session that runs it in chunks.
 
 A chunk makes some number of records, each after some number of steps. On a CPU both numbers are arguments of one
-program, which serves a whole run. An accelerator would have to ask the host after every step whether to go on, so
+program, which serves a whole run. An accelerator would have to ask the host after every step whether to continue, so
 there the numbers of large chunks are constants of the program. Data, graphs and hyper-parameters are arguments:
 another problem of the same shape runs the same program.
 
-Several settings of one method are one run: the step, under `jax.vmap`, gets one more axis. Data and graphs are
-shared, and so is the clock where every step is one round: the data is read once for all settings.
+Several settings of one method make one run: `jax.vmap` gives the step one more axis. The settings share data and
+graphs, which are read once for all, and the clock too if every step is one round.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,16 +44,16 @@ Array = Any
 UNROLL = 16
 """Steps in one turn of an accelerator's loop."""
 BATCH_AXIS = {"cpu": 0}
-"""Axis of the settings: a processor's kernels want a setting's rows together, so it comes first; everywhere
-else it comes second, since products with the data want a node's settings together."""
+"""Axis of the settings. A CPU's kernels need a setting's rows side by side, so it comes first; elsewhere products with
+the data need a node's settings side by side, so it comes second."""
 KEPT_BYTES = 2**27
-"""The most bytes of graphs on the device that are kept for a network's next run."""
+"""Graphs up to this size stay on the device for a network's next run."""
 STATIC_STEPS = 512
-"""Steps of the smallest chunk for which an accelerator may get a program of its own, up to ten times as fast."""
+"""Steps of the smallest chunk that may get a program of its own on an accelerator, up to ten times as fast."""
 SMALL = 2**16
-"""Numbers of a run's rows up to which its program is compiled quickly: a step of more takes longer than its loops."""
+"""Numbers in a run's rows up to which its program is compiled quickly: larger steps gain from optimised loops."""
 PATIENCE = 2**16
-"""Steps that a run makes before it gets one: until then, compiling it would take longer than it saves."""
+"""Steps before a run gets a program for a fixed size of chunks: compiling it earlier would cost more than it saves."""
 
 
 class Carry(NamedTuple):
@@ -154,8 +154,8 @@ def _advance(
 ) -> tuple[Carry, Any, Kept | None]:
     """Make `records` records of `steps` steps each; return the last carry, what was observed, and the rows kept.
 
-    No step is begun that would spend more than `budget` rounds in all. For a method whose every step is one round
-    the host sees to that.
+    No step is begun that would spend more than `budget` rounds in all. For a method whose steps are single
+    rounds, the host ensures that.
     """
     step = partial(_step, spec=kind.spec)
     observe, rounds_of_step = partial(watch, kind.observe), type(method).rounds_of_step
@@ -208,24 +208,24 @@ def _choose(going: Array, further: Carry, carry: Carry, axes: Carry) -> Carry:
 
 @cache
 def _programs(quick: bool) -> tuple[Any, Any]:
-    """Return what starts a run and what advances it by chunks of any size."""
+    """Return the programs that start a run and advance it by chunks of any size."""
     start = compiled(_start, quick=quick, static_argnames="kind")
     return start, compiled(_advance, quick=quick, static_argnames="kind", donate_argnames="carry")
 
 
 @cache
 def _advance_fixed() -> Any:
-    """Return the program of chunks of a fixed size; a GPU runs kernels that do not wait for each other side by side."""
+    """Return the program for chunks of a fixed size; on a GPU, independent kernels run concurrently."""
     options = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"} if jax.default_backend() == "gpu" else None
     sizes = ("kind", "records", "steps")
     return jax.jit(_advance, static_argnames=sizes, donate_argnames="carry", compiler_options=options)
 
 
 class Session:
-    """A problem, a network and one or several settings of a method, on the device and under way.
+    """A run on the device: a problem, a network and one or several settings of a method.
 
-    To be used inside ``jax.enable_x64(True)``. With several settings, all observed arrays have one more axis, the
-    second. Each setting may come with a problem of its own, if they differ in little more than constants.
+    Use it inside ``jax.enable_x64(True)``. With several settings, all observed arrays have one more axis, the second.
+    Each setting may have its own problem, if the problems differ in little more than constants.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class Session:
         self.kept: Kept | None = None
         self.layout = layout or GraphLayout(network, methods[0].directed)
         self.graphs, self.end = self._window(0)
-        self.chunk(0, 0, 0)  # compiles, so that no later chunk's time contains it
+        self.chunk(0, 0, 0)  # compiles now, so that no chunk's time includes it
 
     def __enter__(self) -> Self:
         return self
@@ -268,12 +268,12 @@ class Session:
         self.layout.close()
 
     def _reading(self) -> AbstractContextManager[Any]:
-        """Keep JAX's caches of a user's functions apart by what they compute."""
+        """Keep JAX's caches apart for different versions of a user's code."""
         return cached_for(self.kind.code or None)
 
     def _window(self, first: int, rounds: int = 0) -> tuple[Graphs, int]:
         layout, known = self.layout, _laid_out.setdefault(self.layout.network, {})
-        whole = layout.whole and type(layout) is GraphLayout  # a rank has some of the rows only
+        whole = layout.whole and type(layout) is GraphLayout  # a rank's layout has only some of the rows
         key = (layout.directed, self.dtype, native.usable(), jax.default_backend())
         if whole and key in known:
             return known[key], FOREVER
@@ -284,9 +284,9 @@ class Session:
         return placed, end
 
     def reach(self) -> int:
-        """Return for how many steps the present graphs suffice; fetch more if they do not suffice for one.
+        """Return how many steps the present graphs cover; if they do not cover one, fetch the next graphs.
 
-        Where steps differ in length, fewer are allowed than might fit, so that all settings stay together.
+        If steps differ in length, the number is smaller than might fit, so that all settings stay close together.
         """
         if self.layout.whole:
             return self.end
@@ -350,7 +350,7 @@ class Session:
         return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), records, steps, self.kind
 
     def chunk(self, records: int, steps: int, budget: int) -> Any:
-        """Make `records` records of `steps` steps, within `reach`; return what was observed, filled up to all slots."""
+        """Make `records` records of `steps` steps, within `reach`; return what was observed, padded to all slots."""
         assert self.layout.whole or self._varies or records * steps <= self.end - int(self.carry.clock)
         arguments = self._arguments(min(budget, self.end))
         with self._reading():
@@ -370,7 +370,7 @@ class Session:
         return self.carry, self.method, self.problem, self.graphs, np.int64(budget), self.target
 
     def keep(self, members: Sequence[int]) -> None:
-        """Go on with some of the settings only; their order stays."""
+        """Continue with some of the settings only, in the same order."""
 
         def pick(axis: int | None, leaf: Array) -> Array:
             return leaf if axis is None else jnp.take(leaf, np.asarray(members), axis=axis)

@@ -1,4 +1,4 @@
-"""One communication round on a lossy network: what arrives, link by link, and what both ends make of it."""
+"""One communication round on a lossy network: what arrives over each link, and what its two ends do with it."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from .lossy_links import LossyLinks
 
 Array = Any
 SLOPE = 0.03
-"""The part of what a message has that nobody expected by which the expected change per round is set right."""
+"""Part of a message's surprise, its difference to the expected rows, that corrects the expected change per round."""
 SLOWER = 0.125
-"""The most of it, relative to the part of a dithered message that is taken: else copies swing and run away."""
+"""Limit on that part, relative to the gain on a dithered message: above it, copies oscillate and diverge."""
 
 
 class LossyGossip(LocalGossip):
-    """The network as a step sees it: each end of a link takes its exchange if it hears the other.
+    """The network as a step sees it: each end of a link applies its exchange if it hears the other end.
 
-    After the step, `exchanges` has what the ends took for each gossiped vector, and `told` which second ends have heard
-    the first, who owns the link. Rounds of one step all have the nodes that are there when it begins. `copies` and
-    `late` go from step to step: see `adom.run.lossy`.
+    After the step, `exchanges` holds what each end applied for each gossiped vector, and `told` marks the links whose
+    second end has heard the first, the owner. All rounds of a step have the nodes present at its start. `copies` and
+    `late` carry over to the next step: see `adom.run.lossy`.
     """
 
     def __init__(self, graphs: Graphs, clock: Array, floats: Array, epoch: Array | None = None) -> None:
@@ -32,17 +32,17 @@ class LossyGossip(LocalGossip):
         self.exchanges: list[Array] = []  # each (2, links, vectors, columns)
         self.told: Array = jnp.zeros(self.links.weights.shape[1:], dtype=bool)
         self.carried = 0  # numbers that an owner adds to a message
-        self.copies: Array | None = None  # (2, 2, links, vectors of a step, columns): rows that are expected, slopes
-        self.late: Array | None = None  # (delay + 1, rows, vectors, columns): sums that are taken in later rounds
-        self.vectors = 0  # of this step, gossiped so far
+        self.copies: Array | None = None  # (2, 2, links, vectors of a step, columns): expected rows, slopes
+        self.late: Array | None = None  # (delay + 1, rows, vectors, columns): sums that arrive in later rounds
+        self.vectors = 0  # number gossiped so far in this step
 
     @property
     def lossy(self) -> "LossyGossip":
-        """The network itself, out of what is wrapped around it."""
+        """The network without the wrappers around it."""
         return self
 
     def messages(self, graph: Array) -> Array:
-        """Return the messages of a round: one over each link whose ends are both there, either way."""
+        """Return how many messages a round has: two for each link whose ends are both present."""
         return super().messages(graph) if self.links.messages is None else self.links.messages[self.epoch, graph]
 
     def count(self, links: Array, width: int) -> None:
@@ -51,7 +51,7 @@ class LossyGossip(LocalGossip):
         super().count(links, 0 if coded else width)
 
     def __call__(self, *vectors: Array) -> Any:
-        """Spend one round: every node sends its rows, and takes the differences to those that it hears."""
+        """Spend one round: every node sends its rows, and sums the weighted differences to the rows that it hears."""
         own = vectors[0].shape[0]
         graph, tables = self._round(*vectors)
         links, values = self.links, jnp.stack(tables, axis=1)
@@ -72,17 +72,17 @@ class LossyGossip(LocalGossip):
         return sums[:, 0] if len(vectors) == 1 else tuple(sums[:, i] for i in range(len(vectors)))
 
     def _sent(self, rows: Array, graph: Array) -> Array:
-        """Return what goes over links for the rows of both of their ends, (2, links, vectors, columns)."""
+        """Return the rows of both ends of all links as the links transmit them, (2, links, vectors, columns)."""
         channel = self.links.channel
         if channel is None or not channel.coders:
             return rows
         vectors, columns = rows.shape[-2:]
         message = channel.floats(vectors, columns, 8 * rows.dtype.itemsize)
         self.floats = self.floats + self.messages(graph) * message
-        clock, code = self.clock - 1, self.links.code[::-1]  # of what each end sends
+        clock, code = self.clock - 1, self.links.code[::-1]  # of the messages that each end sends
         if self.copies is None:
             return channel.coded(rows, clock, code)
-        # Rows may change for ever by a part that all share and W does not see, as ADOM's m does: hence the slopes.
+        # Rows may keep changing by a common part, which W does not see, as ADOM's m does; slopes predict that change.
         these = slice(self.vectors, self.vectors + vectors)
         expected, slope = self.copies[:, :, :, these]
         linked = (self.links.weights[graph] != 0)[:, None, None]
@@ -93,7 +93,7 @@ class LossyGossip(LocalGossip):
         return after
 
     def _arrived(self, taken: Array, own: int) -> Array:
-        """Put exchanges by until the messages are there; return what arrives in this round at every node."""
+        """Hold exchanges until their messages arrive; return what arrives in this round at every node."""
         links, channel, late, now = self.links, self.links.channel, self.late, self.clock - 1
         assert channel is not None
         assert late is not None
@@ -110,7 +110,7 @@ class LossyGossip(LocalGossip):
         return arrived
 
     def averaged_out(self, rounds: Array, *vectors: Array) -> tuple[Array, ...]:
-        """Spend `rounds` rounds of averaging; return what they take off every vector."""
+        """Spend `rounds` rounds of averaging; return what they subtract from every vector."""
 
         def body(_: Array, carry: Any) -> Any:
             taken, exchanges, told, clock, floats, copies = carry
@@ -137,5 +137,5 @@ class LossyGossip(LocalGossip):
 
 
 def network_of(graphs: Graphs, clock: Array, floats: Array) -> LocalGossip:
-    """Return the network of a step that begins at a round."""
+    """Return the network of a step that begins in round `clock`."""
     return LocalGossip(graphs, clock, floats) if graphs.loss is None else LossyGossip(graphs, clock, floats)

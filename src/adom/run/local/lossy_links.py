@@ -1,4 +1,4 @@
-"""Links of a lossy network as arrays of a compiled loop: every pair of nodes that any round links, both ends of it."""
+"""Links of a lossy network as arrays for the compiled loop: both ends of every pair that is linked in any round."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,17 +14,17 @@ from .channel import LinkChannel, link_channel
 
 Array = Any
 MOST = 2**27
-"""The most weights of links, over all graphs, that are held."""
+"""Limit on the weights of links held, over all graphs."""
 
 
 class LossyLinks(NamedTuple):
-    """Links of which a process holds one end at least; the first end, of the smaller node, owns the link."""
+    """Links with at least one end on this process; the first end, the node with the smaller number, owns the link."""
 
-    rows: Array  # (graphs or 1, 2, links): where the rows of both ends are among those at hand
+    rows: Array  # (graphs or 1, 2, links): indices of both ends' rows among those on this process
     weights: Array  # (graphs, links): zero where a graph has no such link
     code: Array  # (2, links): sender * nodes + receiver of the message that each end hears
-    own: Array  # (ends,): which of all 2 x links ends belong to own nodes, by node and then by neighbour
-    node: Array  # (ends,): the nodes' rows
+    own: Array  # (ends,): the ends at own nodes, out of all 2 x links, sorted by node, then neighbour
+    node: Array  # (ends,): the rows of these nodes
     key: Array
     threshold: Array
     starts: Array | None  # (epochs,): the first round of every epoch; None where all nodes stay
@@ -34,7 +34,7 @@ class LossyLinks(NamedTuple):
     channel: LinkChannel | None  # what happens to messages that arrive; None where nothing does
 
     def heard(self, clock: Array) -> Array:
-        """Return, for both ends of all links, whether the message of the other arrives in a round: (2, links)."""
+        """Return whether each end of each link hears the other end in a round: (2, links)."""
         return draws(self.key, clock.astype(jnp.uint64), self.code) >= self.threshold
 
     def epoch(self, clock: Array) -> Array:
@@ -43,13 +43,13 @@ class LossyLinks(NamedTuple):
         return (self.starts <= clock).sum() - 1
 
     def at_nodes(self, values: Array, rows: int) -> Array:
-        """Return the sum, for every own node, of values (2, links, ...) at its ends of links."""
+        """Return, for every own node, the sum of `values` (2, links, ...) over its ends of links."""
         flat = values.reshape(-1, *values.shape[2:])
         return jax.ops.segment_sum(flat[self.own], self.node, rows, indices_are_sorted=True)
 
 
 def own_pairs(network: LossyNetwork, first: int, end: int) -> np.ndarray:
-    """Return the pairs of nodes that any graph links, one of them at least in first, ..., end - 1: (links, 2)."""
+    """Return the pairs linked in any graph with at least one node in first, ..., end - 1: (links, 2)."""
     pairs = network.linked_pairs.astype(np.int64)
     inside: np.ndarray = pairs[((pairs >= first) & (pairs < end)).any(axis=1)]
     return inside
@@ -60,7 +60,7 @@ def lossy_links(
 ) -> LossyLinks:
     """Lay out the links of own nodes first, ..., end - 1.
 
-    `foreign` are the nodes whose rows follow the own ones in a round, for each graph.
+    `foreign` lists, for each graph, the nodes whose rows follow the own rows.
     """
     pairs = own_pairs(network, first, end)
     if len(pairs) * len(pool) > MOST:
@@ -100,7 +100,7 @@ def _codes(network: Network, g: int) -> np.ndarray:
 
 
 def _positions(nodes: np.ndarray, first: int, end: int, foreign: np.ndarray) -> np.ndarray:
-    """Return where the rows of nodes are; 0 for nodes of which there is none, whose links have no weight then."""
+    """Return the index of each node's row; 0 for nodes without a row here, whose links then have weight zero."""
     where = np.minimum(np.searchsorted(foreign, nodes), max(0, len(foreign) - 1))
     there = foreign[where] == nodes if len(foreign) else np.zeros(nodes.shape, dtype=bool)
     own = (nodes >= first) & (nodes < end)

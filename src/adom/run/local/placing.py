@@ -1,4 +1,4 @@
-"""What a compiled loop takes, on the device: problems, and settings of methods that JAX knows how to read."""
+"""Put problems and settings of methods on the device, in a form that compiled loops take as arguments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,16 +36,16 @@ def place(tree: Any, dtype: str) -> Any:
         array = np.asarray(leaf)
         return array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
 
-    return jax.device_put(jax.tree.map(cast, tree))  # all at once: a call costs more than a small array
+    return jax.device_put(jax.tree.map(cast, tree))  # one call for all: it costs more than a small array
 
 
 def stack(trees: Sequence[Any], dtype: str, batched: bool) -> Any:
-    """Return the settings as one with arrays in the place of numbers, or the only one as it is."""
+    """Return all settings as one tree of arrays; if not `batched`, the only one, of scalars."""
     return place(jax.tree.map(lambda *leaves: np.asarray(leaves if batched else leaves[0], dtype=dtype), *trees), dtype)
 
 
 def stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
-    """Return one problem of shared or stacked arrays, and the axis of the stack for each: None where it is shared."""
+    """Return one problem of shared or stacked arrays, and the axis of the stack for each array: None if shared."""
     trees = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
     columns = zip(*(trees[id(problem)][0] for problem in problems), strict=True)
     leaves, shared = [], []

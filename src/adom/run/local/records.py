@@ -1,4 +1,4 @@
-"""Records made inside the compiled loop: what is observed, and the rows of the record at which a run ends."""
+"""Records made inside the compiled loop: the observations, and the rows of the record at which a run ends."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,16 +14,16 @@ Array = Any
 
 
 class Target(NamedTuple):
-    """The solution, and the bounds between which the error lies while a run goes on."""
+    """The solution, and the bounds on the error within which a run continues."""
 
     solution: Array
-    low: Array  # the run has converged at this error
-    high: Array  # and diverged beyond this one
+    low: Array  # at or below it, the run has converged
+    high: Array  # above it, the run has diverged
     presence: Presence | None = None  # where nodes come and go
 
 
 class Kept(NamedTuple):
-    """The rows of the first record beyond the bounds, or of the last one."""
+    """The rows of the first record beyond the bounds, or of the last record if there is none."""
 
     rows: Array
     ended: Array
@@ -33,12 +33,12 @@ class Kept(NamedTuple):
         error, above = seen.error, target.low < seen.error
         if target.presence is not None:
             above = above | (seen.clock < Presence(*target.presence).settled)
-        going = above & (error <= target.high)  # an error that is no number ends a run
+        going = above & (error <= target.high)  # NaN ends a run
         return Kept(jnp.where(self.ended, self.rows, x), self.ended | ~going)
 
 
 def watch(observe: Callable[..., Any], carry: Any, target: Target | None, kept: Kept | None) -> tuple[Any, Any]:
-    """Return what is observed after a step, and what is then kept if there is a target: the numbers in one array."""
+    """Return the observation of a step and, if there is a target, the rows kept; numbers then are in one array."""
     if target is None or kept is None:
         return observe(carry), None
     seen = observe(carry, target)
@@ -75,8 +75,7 @@ def make_records(
 def distances(rows: Array, solution: Array) -> tuple[Array, Array]:
     """Return error and consensus of rows of shape (..., nodes, dim), each against a solution of shape (..., dim).
 
-    They are summed in float64. The mean is that of the differences from the first row: rows that agree to the last bit
-    are then not apart by the rounding of their mean.
+    Sums are in float64. The mean is computed from differences to the first row, so identical rows have consensus 0.
     """
     if native.usable():
         both = native.distances(rows, solution)

@@ -1,13 +1,13 @@
-"""Agreement over the nodes' own links: on the constants of a problem whose data stay private, and on when to stop.
+"""Agreement over the nodes' own links: on the constants of a problem whose data stays private, and on when to stop.
 
-Every node repeats the greatest value that it has heard of; after as many rounds as the network's diameter all know the
-greatest of all. These rounds count like any others.
+Every node passes on the greatest value that it has heard. After as many rounds as the network's diameter, all nodes
+know the greatest value of all. These rounds count like any others.
 
-To stop, nobody needs to know the solution. Let the rows x_i lie in a box of diagonal s, and let g be the mean of the
+Stopping does not require the solution. Let the rows x_i lie in a box of diagonal s, and let g be the mean of the
 grad f_i(x_i). At any x_i the gradient of f, the mean of the f_i, is at most |g| + L s, so |x_i - x*| is at most
 (|g| + L s) / mu. The box is known from the greatest x and -x. Averaging keeps the mean, so g lies in the box of the
 gradients after any number of rounds of averaging, and the more rounds, the smaller that box. The bound is rigorous:
-where it says that the error is at most tol, it is.
+if it is at most tol, so is the error.
 """
 
 from math import ceil, log
@@ -22,7 +22,7 @@ from .partition import RankGossip
 
 Array = np.ndarray
 SPACING = 20
-"""Rounds between two checks, as a multiple of those that a check takes."""
+"""Rounds between two checks, as a multiple of the rounds of a check."""
 
 
 def greatest(gossip: RankGossip, values: Array) -> Array:
@@ -32,25 +32,25 @@ def greatest(gossip: RankGossip, values: Array) -> Array:
 
 
 class Bound(NamedTuple):
-    """Upper bound of the error, the sum of the |x_i - x*|^2."""
+    """Upper bound on the error, the sum of the |x_i - x*|^2."""
 
     error: float
     disagreement: float  # its part from differences between rows
 
 
 class Stop:
-    """Rule for stopping: after every step all ranks ask `due`, and if so `reached`, which spends rounds.
+    """Stopping rule: after every chunk of steps all ranks call `due`, and if it is time `reached`, which costs rounds.
 
     Parameters
     ----------
     tol : float
-        The error to be certain of.
+        The error to guarantee.
     network : Network
     constants : Constants
     steepest : float
-        The greatest |grad f_i(0)|, which decides the rounds of averaging.
+        The greatest |grad f_i(0)|, which determines the rounds of averaging.
     began : int
-        Rounds that were spent before.
+        Rounds already spent.
     """
 
     def __init__(

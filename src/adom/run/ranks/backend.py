@@ -1,7 +1,7 @@
-"""A run on one rank: the local engine's compiled steps on its block of nodes, which talk to neighbouring ranks only.
+"""A run on one rank: the local engine's compiled steps on its block of nodes, with messages to neighbouring ranks only.
 
-Within a chunk no rank waits for any but those its nodes share a link with. Between chunks the ranks send rank 0 the
-rows of their records; it computes the metrics and decides what to do next.
+Within a chunk a rank waits only for ranks with which its nodes share a link. Between chunks all ranks send the rows of
+their records to rank 0, which computes the metrics and decides what to do next.
 """
 
 from collections.abc import Callable
@@ -57,22 +57,22 @@ def _gradient(problem: Problem, x: Any) -> Any:
 
 @dataclass
 class Task:
-    """A run, on the rows of one rank; all but the block is the same on every rank.
+    """Description of a run on one rank; all but the block is the same on every rank.
 
     Attributes
     ----------
     block : Problem
         The nodes of this rank, with the constants of all.
     solution : array, optional
-        Where it is not known, the gradient at the mean is recorded instead of the error.
+        If it is not known, the gradient at the mean is recorded instead of the error.
     monitor : bool
         Whether metrics are computed; without a solution they can be left out.
     settings : dict
-        Settings in which a checkpoint must agree to go on from it.
+        Settings that a checkpoint must share for the run to resume from it.
     pilot : Pilot, optional
-        Finds the parameters on the way.
+        Adapts the parameters during the run.
     presence : Presence, optional
-        Who is there when, where nodes come and go.
+        Which nodes are present when, if nodes come and go.
     """
 
     block: Problem
@@ -94,7 +94,7 @@ class Task:
 
 
 class RankBackend:
-    """A run on one rank, under way: a session of the local engine on its rows."""
+    """A run in progress on one rank: a session of the local engine on its rows."""
 
     def __init__(self, world: Ranks, task: Task, travel: RowTravel, clock: int = 0, floats: int = 0) -> None:
         self.world, self.task, self.travel = world, task, travel
@@ -107,7 +107,7 @@ class RankBackend:
         """Filled at rank 0."""
         self.digests: Array | None = None  # of the data, made when a checkpoint needs them
         self.saved = perf_counter()
-        self._save_now = self._crossed = False  # whether a checkpoint is due, by the clock on the wall or by rounds
+        self._save_now = self._crossed = False  # whether a checkpoint is due, by wall time or by rounds
         self._callback = Callback(travel, plan.dtype)
         self._thread = ThreadPoolExecutor(1, "adom-rounds")
         self.session = Session(
@@ -150,7 +150,7 @@ class RankBackend:
         return np.asarray(self.session.carry.x)
 
     def gradient(self, x: Array) -> Array:
-        """Return grad F(x), which is not counted."""
+        """Return grad F(x) without counting it."""
         return np.asarray(_gradient(self.session.problem, x))
 
     def _count(self, clock: int, floats: int) -> None:
@@ -165,26 +165,26 @@ class RankBackend:
         return bool(self.clock + self._rounds_of_step(self.iteration) <= plan.rounds)
 
     def advance(self, plan: Plan, pace: int) -> Chunk:
-        """Make about `pace` steps, fewer if the run is over, all slots are full, or ranks have something else to do."""
+        """Make about `pace` steps; fewer at the run's end, with full slots, or before a checkpoint or stop check."""
         due, stop = self._next_checkpoint(), self.task.stop
         pace = min(pace, self._steps_until(min(due, stop.next if stop else due), pace))
         source = self.task.pilot or self.session
         chunk = self._aside(lambda: source.advance(plan, pace))
         observed = [np.asarray(column)[: chunk.records] for column in chunk.observed]
-        chunk.records = 1 + int(np.searchsorted(observed[0], observed[0][-1]))  # a budget leaves the others unchanged
+        chunk.records = 1 + int(np.searchsorted(observed[0], observed[0][-1]))  # after the budget, records only repeat
         chunk.observed = Records(*(column[: chunk.records] for column in observed))
         self._agree_to_stop(chunk)
         self._crossed = self.clock >= due
         return chunk
 
     def _steps_until(self, clock: float, most: int) -> int:
-        """Return the number of steps, up to `most`, after which the clock has come so far."""
+        """Return after how many steps the clock reaches `clock`; `most` + 1 if later than `most` steps."""
         steps = np.arange(self.iteration, self.iteration + most)
         clocks = self.clock + np.cumsum(np.broadcast_to(self._rounds_of_step(steps), steps.shape))
         return 1 + int(np.searchsorted(clocks, clock))
 
     def _aside(self, work: Callable[[], Made]) -> Made:
-        """Do something in a thread: this one, if it is the main one, hears signals meanwhile."""
+        """Call `work` in another thread, so that the main thread can handle signals meanwhile."""
 
         def with_all_digits() -> Made:
             with jax.enable_x64(True):
@@ -201,14 +201,14 @@ class RankBackend:
             raise
 
     def _agree_to_stop(self, chunk: Chunk) -> None:
-        """Let the nodes find out whether they may stop, if it is time; its costs count in the last record."""
+        """Check the stopping rule if it is time; the costs count in the last record."""
         stop, carry = self.task.stop, self.session.carry
         if stop is None or not stop.due(self.clock):
             return
         began, gossip = perf_counter(), RankGossip(self.travel, self.clock, int(carry.floats))
         if self.clock + stop.lasts(gossip) > self.task.plan.rounds:
             return
-        with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges, as its records say
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run, as its records show
             self.agreed = stop.reached(gossip, self.x, self.gradient(self.x))
         gradients = carry.memory.gradients + 1
         self.session.carry = carry._replace(memory=carry.memory._replace(gradients=gradients))
@@ -219,7 +219,7 @@ class RankBackend:
         chunk.seconds += perf_counter() - began
 
     def _next_checkpoint(self) -> float:
-        """Return the round at which a checkpoint is due next, where rounds decide that."""
+        """Return the round of the next checkpoint; infinity if rounds do not decide that."""
         kept = self.task.checkpoints
         if kept is None or kept.every_rounds is None:
             return float("inf")
@@ -249,8 +249,8 @@ class RankBackend:
     def _metrics(self, records: Records) -> tuple[Array, Array, Array] | None:
         """Return gradients per node, error (or the gradient at the mean) and consensus of records, at rank 0.
 
-        Without monitoring the squared norm of the rows, one number per node, stands in for the error: it shows when a
-        run diverges.
+        Without monitoring the squared norm of the rows, one number per node, replaces the error, to show when a run
+        diverges.
         """
         task, gradients = self.task, records.gradients.astype(np.float64)
         if not task.monitor:
@@ -281,7 +281,7 @@ class RankBackend:
         return gradients, error, consensus
 
     def _gradient_norms(self, points: Array) -> Array | None:
-        """Return, at rank 0, the norms of the mean of all nodes' gradients at points that rank 0 knows."""
+        """Return, at rank 0, the norms of the mean of all nodes' gradients at rank 0's points."""
         self.world.tell(points)
         own = self.task.block.nodes
         gradients = [self.gradient(np.repeat(point[None], own, axis=0)) for point in points]

@@ -1,9 +1,8 @@
-"""Checkpoints of a run over ranks: every rank writes its block, and any number of ranks can go on from them.
+"""Checkpoints of a run over ranks: every rank writes its block, and any number of ranks can resume from them.
 
 A generation is a folder named after its iteration, with one file per rank: the SHA-256 of the rest, a line of JSON, and
 a NumPy archive. Files are written under another name and moved into place. A generation counts only if the files of all
-its ranks are there, whole and of the same run. The two latest are kept, so that the one before remains where the latest
-is damaged or was cut short.
+its ranks are there, whole and of the same run. The two latest are kept, in case the latest is damaged or cut short.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ from .partition import Partition
 
 FORMAT = "adom-checkpoint-2"
 EARLIER = "adom-checkpoint-1"
-"""The same without digests of the data."""
+"""The earlier format, without digests of the data."""
 KEPT = 2
 ROWS = "rows/"
 """Prefix of arrays with one row per node."""
@@ -40,17 +39,17 @@ ABOUT = {"settings": dict, "clock": int, "floats": int, "plain": int, "seconds":
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Folder and frequency of checkpoints, and whether to go on from them.
+    """Folder and frequency of checkpoints, and whether to resume from them.
 
     Attributes
     ----------
     folder : path
-        Of this run alone; on several machines it must be one that all of them see.
+        Used by this run alone, and visible to all its machines.
     every_rounds : int, optional
     every_seconds : float, optional
-        By default every 60 seconds where no number of rounds is given.
+        By default 60 if `every_rounds` is not given.
     resume : bool
-        Whether to go on from the latest whole generation; without one it starts from the beginning.
+        Whether to resume from the latest whole generation; without one the run starts from the beginning.
     """
 
     folder: str | os.PathLike[str]
@@ -73,7 +72,7 @@ class Checkpoints:
 
     @property
     def seconds(self) -> float:
-        """Seconds from one checkpoint to the next; infinite where rounds are counted alone."""
+        """Seconds between checkpoints; infinite if only rounds are counted."""
         if self.every_seconds is not None:
             return self.every_seconds
         return 60.0 if self.every_rounds is None else float("inf")
@@ -104,13 +103,13 @@ def generation(folder: Path, iteration: int) -> Path:
 
 
 def forget(folder: Path, kept: int = KEPT) -> None:
-    """Remove all generations but the latest."""
+    """Remove all generations but the latest `kept`."""
     for _, old in generations(folder)[kept:]:
         shutil.rmtree(old, ignore_errors=True)
 
 
 def forget_after(generation: Path | None, folder: Path) -> None:
-    """Remove the generations after one, which are not whole; all of them where there is none."""
+    """Remove the generations after `generation`, which are not whole; all of them if it is None."""
     for _, path in generations(folder):
         if path == generation:
             return
@@ -126,7 +125,7 @@ def generations(folder: Path) -> list[tuple[int, Path]]:
 
 
 def latest(folder: Path, say: Callable[[str], None]) -> Path | None:
-    """Return the latest generation that is whole, saying which ones are not and why; None if there is none."""
+    """Return the latest whole generation, or None; `say` reports which later ones are not whole and why."""
     for number, (_, path) in enumerate(generations(folder)):
         try:
             check(path)
@@ -153,7 +152,7 @@ def files(generation: Path) -> list[Path]:
 
 
 def complete(generation: Path) -> bool:
-    """Return whether all files of a generation are there, whole or not; a kill while it was written leaves fewer."""
+    """Return whether all files of a generation are there, whole or not; a job killed while writing leaves fewer."""
     try:
         return bool(files(generation))
     except InputError:

@@ -1,7 +1,7 @@
-"""What a compiled step needs on a rank: the links of its own nodes, and a way to the rows of others.
+"""What a compiled step needs on a rank: the links of its own nodes, and access to the rows of others.
 
-The step is the local engine's. In every round the compiled program calls back, and rows travel as they do between
-steps (`adom.run.ranks.partition`). Node i's links come in the order of its neighbours' numbers on any number of ranks.
+The step is the local engine's. In every round the compiled program calls back to exchange rows, as is done between
+steps (`adom.run.ranks.partition`). A node's links are in the order of its neighbours' numbers on any number of ranks.
 """
 
 import ctypes
@@ -24,23 +24,23 @@ from .partition import RankRounds, RoundPlan, RowTravel
 
 Array = Any
 VIEWS = 64
-"""The most arrays of a program that are remembered; each of its runs may have others."""
+"""Most arrays of a program to remember; each of its runs may use others."""
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["fetch", "average"], meta_fields=["rows", "nodes"])
 @dataclass(frozen=True)
 class RankWire:
-    """The way to other ranks as a compiled step sees it (`adom.run.local.gossip.Wire`)."""
+    """Access to other ranks from a compiled step (`adom.run.local.gossip.Wire`)."""
 
     fetch: Array  # the addresses of two functions of a `Callback`
     average: Array
-    rows: int  # the most that a round needs, own ones included
+    rows: int  # the most rows that a round needs, including own ones
     nodes: int
 
     def neighbours(self, clock: Array, vectors: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
         """Return the clock, and every vector with the rows of other ranks that this round needs."""
         if self.rows == vectors[0].shape[0] and native.usable():
-            return clock, vectors  # a kernel reads whole arrays: what made them is rounded with and without ranks alike
+            return clock, vectors  # a kernel reads whole arrays, which are rounded alike with and without ranks
         if len({v.shape for v in vectors}) == 1:
             return _exchange(self.fetch, clock, self.rows, vectors)
         ends = np.cumsum([v.shape[1] for v in vectors])[:-1]
@@ -57,7 +57,7 @@ def _exchange(function: Array, clock: Array, rows: int, vectors: tuple[Array, ..
     if native.usable():
         return native.exchange(function, clock, rows, vectors)
 
-    # JAX would cut numbers of 64 bits that it hands to Python, so they travel as pairs of 32.
+    # JAX would truncate 64-bit numbers passed to Python, so they are passed as pairs of 32-bit numbers.
     def bits(v: Array) -> Array:
         return jax.lax.bitcast_convert_type(v, np.int32)
 
@@ -79,7 +79,7 @@ _called: dict[int, Callable[[int, Sequence[np.ndarray]], None]] = {}
 
 
 class Callback:
-    """Functions that a compiled program calls by their addresses, and the error that one of them has met."""
+    """Functions that a compiled program calls by their addresses, and the error that one of them raised."""
 
     def __init__(self, travel: RowTravel, dtype: str) -> None:
         self.error: BaseException | None = None
@@ -98,13 +98,13 @@ class Callback:
     def _call(self, work: Callable[..., None], clock: int, count: int, tables: Any, rows: int, width: int) -> int:
         try:
             work(clock, [self._view(tables[i], rows, width) for i in range(count)])
-        except BaseException as error:  # cannot pass through compiled code
+        except BaseException as error:  # an exception cannot pass through compiled code
             self.error = error
             return 1
         return 0
 
     def _view(self, address: int, rows: int, width: int) -> np.ndarray:
-        """Return an array of the program as one of NumPy's."""
+        """Return a NumPy view of an array of the program."""
         view = self._views.get((address, rows, width))
         if view is None:
             if len(self._views) >= VIEWS:
@@ -130,7 +130,7 @@ class RankLayout(GraphLayout):
         self._rows = 0
 
     def lay_out(self, pool: Sequence[int], order: np.ndarray, first: int, room: int) -> Graphs:
-        """Lay out the rank's part of some graphs in arrays with room for so many."""
+        """Lay out this rank's part of the graphs in `pool`, in arrays with room for `room` graphs."""
         plans, network, nodes = [self._rounds.of(g) for g in pool], self.network, self._rounds.partition.nodes
         rows = max(plan.rows for plan in plans)
         if rows > self._rows:
@@ -154,7 +154,7 @@ class RankLayout(GraphLayout):
 
 
 def _stacked(plans: Sequence[RoundPlan], number: int, room: int, width: int) -> SparseMatrices:
-    """Return one of the matrices of every plan, links padded with ones of weight zero."""
+    """Return matrix `number` of every plan, padded with links of weight zero."""
     own = len(plans[0].starts) - 1
     start, sums = np.zeros((room, own + 1), dtype=np.int32), np.zeros((room, own))
     sender = np.full((room, width), own - 1, dtype=np.int32)

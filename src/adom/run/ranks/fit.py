@@ -1,9 +1,9 @@
-"""`solve` on data that lie apart: ranks find out who holds which node, prepare the data together, and fit a model.
+"""`solve` on data that stays on its nodes: ranks find out who holds which node, prepare the data, and fit a model.
 
-The intercepts have no penalty, and the methods need one on every coordinate. So the fit is a sequence of runs, in
-each of which a term r / 2 (v - c)^2 holds the intercepts v to where the last run left them, c. The distance to the
-minimiser shrinks by the factor r / (r + b) from run to run, b the curvature along the intercepts, and the scale of
-their column is chosen so that b is 100 r or more (`adom.data.preparing`). Every run starts from the last one's end,
+The intercepts have no penalty, but the methods need one on every coordinate. So the fit is a sequence of runs, called
+stages, with a term r / 2 (v - c)^2 that holds the intercepts v near the start c of the run. The distance to the
+minimiser shrinks by the factor r / (r + b) per run, where b is the curvature along the intercepts; their column is
+scaled so that b is at least 100 r (`adom.data.preparing`). Each run starts at a point extrapolated from the last runs,
 with terms that make the nodes' gradients there equal, so that nothing has to be learned twice.
 """
 
@@ -32,14 +32,14 @@ from .stage import Stage
 
 Array = np.ndarray
 NEAR = 2e-8
-"""How near every node comes to the minimiser by default; a ridge's, in units of the spread of its target."""
+"""Default distance of every node to the minimiser; for ridge, in units of the spread of its target."""
 ROUGH = 1e-3
-"""How near the runs before the last come, as a part of the way that the intercepts went before."""
+"""Accuracy of the runs before the last, as a fraction of the last movement of the intercepts."""
 FARTHEST = 0.8
-"""The largest q with which a run's start is extrapolated from the last steps; beyond, these are too rough."""
+"""The largest q used to extrapolate a run's start from the last steps; beyond it, these are too rough."""
 STAGES = 50
 AT_ONCE = 2**20
-"""Numbers that a node sends at once where all hear all."""
+"""Most numbers per message when every node sends values to all."""
 
 
 def fit_on_ranks(
@@ -63,7 +63,7 @@ def fit_here(
 
 
 def _check(data: NodeData, network: Any, method: Any) -> None:
-    """Refuse networks and methods with which nodes cannot agree on all that a fit needs."""
+    """Refuse networks and methods with which the nodes of a fit cannot agree."""
     cls = method_type(method)
     check_pair(data, network, title=cls.title)
     if cls.directed:
@@ -113,10 +113,10 @@ def _stages(
     journal: Journal | None,
     kept: Checkpoints | None,
 ) -> tuple[list[Result], Array]:
-    """Run stage after stage until the intercepts have settled; return their results, and the rows in the end.
+    """Run stages until the intercepts have settled; return the stages' results and the final rows.
 
-    Each has a folder of checkpoints. A fit that goes on passes through all of them again, each from its last checkpoint
-    to its end, and so comes to where it was.
+    Each stage has its own folder of checkpoints. A resumed fit repeats all stages, each from its last checkpoint to its
+    end, and so returns to where it was.
     """
     nodes, intercepts = len(agreed.names), agreed.free
     assert request.tol is not None
@@ -154,14 +154,14 @@ def _stages(
 
 
 def _of_stage(world: Ranks, kept: Checkpoints, number: int) -> Checkpoints:
-    """Return the checkpoints of a stage, in a folder of its own; to be resumed if there are any."""
+    """Return the checkpoints of a stage, in a folder of its own; resumed if there are any."""
     own = replace(kept, folder=kept.path / f"stage-{number:02d}")
     begun = at_rank_0(world, lambda: len(generations(own.path))) > 0
     return replace(own, resume=kept.resume and (begun or number == 1))
 
 
 def _shrinking(centre: Array, step: Array, before: tuple[Array, Array] | None, intercepts: Array) -> float:
-    """Return the q by which the steps of the intercepts shrink, from two of them: step(v + d) = step(v) - (1 - q) d."""
+    """Return the factor q by which intercepts' steps shrink, from two steps: step(v + d) = step(v) - (1 - q) d."""
     if before is None:
         return 0.0
     between = intercepts * (centre - before[0])
@@ -188,7 +188,7 @@ def _joined(results: list[Result], rows: Array, tol: float) -> Result:
 
 
 def sums_of_ranks(values: Array) -> Array:
-    """Return the sum of all ranks' numbers, which each hears over the links of a ring of ranks."""
+    """Return the sum of all ranks' values on every rank, sent around a ring of ranks."""
     from .world import World, count_ranks
 
     ranks = count_ranks()
@@ -202,13 +202,13 @@ def sums_of_ranks(values: Array) -> Array:
 
 
 class GossipLinks:
-    """The nodes' own links, over which every node hears what all others say."""
+    """The nodes' own links, over which every node receives the values of all."""
 
     def __init__(self, gossip: RankGossip, first: int) -> None:
         self.gossip, self._first = gossip, first
 
     def everyone(self, values: Array) -> Array:
-        """Return the rows of all nodes: every node repeats what it has heard, until all have heard all."""
+        """Return the rows of all nodes: every node passes on what it has heard, until all know everything."""
         nodes, (own, width) = self.gossip.network.nodes, values.shape
         found = np.empty((nodes, width))
         some = max(1, AT_ONCE // nodes)
@@ -221,7 +221,7 @@ class GossipLinks:
 
 
 def _own_names(world: Ranks, data: NodeData) -> list[str]:
-    """Return the nodes of this rank, once all ranks have said which shards they see; sets the partition."""
+    """Return this rank's nodes, dealt out from the shards that all ranks see; set the partition."""
     first, end = world.partition.of(world.rank)
     text = json.dumps(data.seen()).encode()
     sizes = world.collect(np.full((1, end - first, 1), float(len(text))))
@@ -246,9 +246,9 @@ def _own_names(world: Ranks, data: NodeData) -> list[str]:
 
 
 def deal(seen: list[dict[str, str]], nodes: int) -> list[list[str]] | str:
-    """Return the nodes of each rank from the shards that each sees, by name and checksum, or why that cannot be.
+    """Return the nodes of each rank, given the names and checksums of the shards that it sees, or an error message.
 
-    Ranks that see the same shards, since they share a folder, share them out.
+    Ranks that share a folder, and so see the same shards, divide them among themselves.
 
     Examples
     --------

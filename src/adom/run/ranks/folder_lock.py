@@ -1,8 +1,8 @@
 """Lock on a folder that one job at a time may write to, on one or several machines.
 
-The file system's own lock (flock) ends with its process, so a job that was killed leaves nothing in the way. Some
-network file systems have none, or one that other machines do not see. So the holder also writes its name into the file,
-and a sign of life every two seconds; whoever finds the name of a process on another machine watches for such signs.
+The file system's own lock (flock) ends with its process, so a killed job leaves no lock behind. Some network file
+systems have no such lock, or one that other machines do not see. So the holder also writes its name into the file, and
+a sign of life every two seconds. A job that finds the name of a process on another machine watches for these signs.
 """
 
 import errno
@@ -30,13 +30,13 @@ SIZE = 512
 BEAT = 2.0
 """Seconds from one sign of life to the next."""
 LOOK = 3.5 * BEAT
-"""Seconds within which a holder on another machine gives one."""
+"""Seconds to watch for a sign of life from another machine."""
 SETTLE = 0.3
 """Seconds after which the later of two names written at once has replaced the other."""
 
 
 class FolderLock:
-    """A lock on a folder, held within a with-block; raises InputError where another job holds it."""
+    """A lock on a folder, held within a with-block; raises InputError if another job holds it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / NAME
@@ -60,7 +60,7 @@ class FolderLock:
             self._write(0)
         except OSError as error:
             raise InputError(f"cannot write {self.path}: {error.strerror}; choose another place") from None
-        if before or not locked:  # somebody may have done the same at the same time
+        if before or not locked:  # another job may have done the same at the same time
             time.sleep(SETTLE)
             now = _read(self.path)
             if now.get("token") != self._me["token"]:
@@ -107,7 +107,7 @@ class FolderLock:
         end = time.monotonic() + LOOK
         while time.monotonic() < end:
             time.sleep(LOOK / 20)
-            now = _read(self.path)  # opened anew: network file systems look again only then
+            now = _read(self.path)  # reopened: network file systems refresh only then
             if now and now != holder:
                 return True
         return False
@@ -142,7 +142,7 @@ def started(pid: Any) -> str | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the holder that a lock names; {} where it names none."""
+    """Return the holder that a lock names; {} if it names none."""
     try:
         holder = json.loads(path.read_bytes()[:SIZE])
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """One byte per rank, shared by all ranks of a machine: running, or left on its own.
 
-When a rank dies the launcher ends the others. In the list of processes they all look the same then; a rank that left on
-its own has marked that.
+When a rank dies, the launcher ends the others, and the list of processes does not show which was first. So a rank that
+leaves on its own marks that.
 """
 
 import mmap

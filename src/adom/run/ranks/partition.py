@@ -1,8 +1,8 @@
-"""Nodes spread over ranks: which rows travel in a round, and the products computed from them.
+"""Nodes spread over ranks: which rows are exchanged in a round, and the products computed from them.
 
 Node i's new row is a sum over its neighbours in the order of their numbers, whichever process holds them. So the
 arithmetic, and with it every bit of a result, does not depend on how the nodes are spread over processes. This file
-knows nothing of MPI: a round's rows go through an `Exchange`, a function that moves arrays between ranks.
+does not use MPI: a round's rows go through an `Exchange`, a function that moves arrays between ranks.
 """
 
 from collections import OrderedDict
@@ -21,9 +21,9 @@ from ..local.graph_layout import by_receiver, weighted_arcs
 Array = np.ndarray
 Message = tuple[int, Array]
 Exchange = Callable[[Sequence[Message], Sequence[Message]], None]
-"""Sends arrays to ranks and fills arrays with what ranks send; returns when all has arrived."""
+"""Function that sends arrays to ranks, fills others with what ranks send, and returns when all have arrived."""
 PLAN_BYTES = 2**28
-"""Memory for plans of rounds; older ones are rebuilt when their graph returns."""
+"""Most memory for plans of rounds; older ones are rebuilt when their graph returns."""
 
 
 class Partition:
@@ -51,7 +51,7 @@ class Partition:
         return int(self.starts[rank]), int(self.starts[rank + 1])
 
     def owner(self, nodes: Array) -> Array:
-        """Return the ranks that hold some nodes."""
+        """Return the ranks that hold the given nodes."""
         return np.searchsorted(self.starts, nodes, side="right") - 1
 
     def name(self, rank: int) -> str:
@@ -72,7 +72,7 @@ class RoundPlan(NamedTuple):
     starts: Array  # first link of each own node in `senders`
     senders: Array  # positions of own and foreign rows
     matrices: tuple[tuple[Array, Array], ...]  # W, or R and C: the weights of these links, and the sums of rows
-    sends: tuple[tuple[int, Array], ...]  # to which rank, which of its own rows
+    sends: tuple[tuple[int, Array], ...]  # to which rank, and which own rows
     receives: tuple[tuple[int, int, int], ...]  # from which rank, and where its rows begin and end
     links: int  # of the whole graph, both ways
     rows: int  # own and foreign
@@ -91,7 +91,7 @@ class RoundPlan(NamedTuple):
 
 
 class RankRounds:
-    """Plans of a rank's rounds, made once and kept while there is room; several threads may ask for them.
+    """Plans of a rank's rounds, made once and kept while there is room; safe for several threads.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class RankRounds:
     partition : Partition
     rank : int
     directed : bool
-        Whether R and C are wanted instead of W.
+        Whether to use R and C instead of W.
     dtype : str
     """
 
@@ -139,7 +139,7 @@ class RankRounds:
         inside = (receiver >= first) & (receiver < end)
         own_sender = (sender >= first) & (sender < end)
 
-        foreign = np.unique(sender[inside & ~own_sender])  # by number, and so by rank
+        foreign = np.unique(sender[inside & ~own_sender])  # sorted by node, and so by rank
         receives, rows = [], end - first
         for rank, count in zip(*np.unique(self.partition.owner(foreign), return_counts=True), strict=True):
             receives.append((int(rank), rows, rows + int(count)))
@@ -162,20 +162,20 @@ class RankRounds:
 
 
 class RowTravel:
-    """The way of rows between ranks; counts what this rank sends."""
+    """Exchange of rows between ranks; counts what this rank sends."""
 
     def __init__(self, rounds: RankRounds, exchange: Exchange) -> None:
         self.rounds, self._exchange = rounds, exchange
         self.messages = self.bytes = 0
 
     def neighbours(self, clock: int, tables: Sequence[Array]) -> None:
-        """Fill in other ranks' rows of a round; tables of one shape begin with this rank's own, and have room."""
+        """Fill in other ranks' rows for a round, behind this rank's own; all tables have the same shape."""
         plan, dtype, many, width = self.rounds.at(clock), tables[0].dtype, len(tables), tables[0].shape[1]
         sends = []
         for rank, chosen in plan.sends:
             leaving = np.empty((many, len(chosen), width), dtype)
             for table, rows in zip(tables, leaving, strict=True):
-                table.take(chosen, 0, rows, "clip")  # the fastest of NumPy's ways
+                table.take(chosen, 0, rows, "clip")  # the fastest way in NumPy
             sends.append((rank, leaving))
         receives = [(rank, np.empty((many, end - first, width), dtype)) for rank, first, end in plan.receives]
         self._swap(clock, sends, receives)
@@ -184,7 +184,7 @@ class RowTravel:
                 table[first:end] = rows
 
     def project(self, clock: int, tables: Sequence[Array]) -> None:
-        """Take the mean of all nodes' rows from this rank's, its only rows here: all rows go to all ranks."""
+        """Subtract the mean of all nodes' rows from this rank's rows; every rank sends its rows to all others."""
         partition, rank = self.rounds.partition, self.rounds.rank
         others = [other for other in range(partition.ranks) if other != rank]
         for own in tables:
@@ -201,7 +201,7 @@ class RowTravel:
 
 
 class RankGossip(CountingGossip):
-    """The network as seen between two steps, when ranks agree on something."""
+    """The network between two steps, when ranks agree on something."""
 
     def __init__(self, travel: RowTravel, clock: int = 0, floats: int = 0) -> None:
         network = travel.rounds.network
@@ -209,7 +209,7 @@ class RankGossip(CountingGossip):
         self.network, self.travel = network, travel
 
     def _round(self, v: Array) -> tuple[RoundPlan, Array]:
-        """Spend one round in which rows travel; return its plan, and own and foreign rows."""
+        """Spend one round exchanging rows; return its plan, and own and foreign rows."""
         plan = self.travel.rounds.at(self.clock)
         rows = np.empty((plan.rows, v.shape[1]), dtype=v.dtype)
         rows[: len(v)] = v

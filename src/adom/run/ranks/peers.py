@@ -1,4 +1,4 @@
-"""Ranks as the engine needs them: messages, errors of one rank, and a stand-in for a single rank without MPI."""
+"""Interface of the engine to ranks: messages, errors of one rank, and a stand-in for a single rank without MPI."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 class RankError(InputError):
-    """Bad input of one rank alone, such as its nodes' files: the others do not know of it."""
+    """Bad input of one rank, such as its nodes' files, that the other ranks do not know of."""
 
 
 @contextmanager
@@ -86,7 +86,7 @@ class Alone:
 
 
 def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
-    """Call `work` at rank 0 alone; return its number on all ranks, or raise its refusal on all."""
+    """Call `work` at rank 0 only; return its number on all ranks, or raise its error on all."""
     answer, message = np.zeros(2, dtype=np.int64), b""
     if world.rank == 0:
         try:
@@ -102,7 +102,7 @@ def at_rank_0(world: Ranks, work: Callable[[], int]) -> int:
 
 
 def tell_bytes(world: Ranks, text: bytes, size: int | None = None) -> bytes:
-    """Return rank 0's bytes on all ranks; their number is told first where it is not known."""
+    """Return rank 0's bytes on all ranks; without `size`, their number is sent first."""
     if size is None:
         count = np.array([len(text)], dtype=np.int64)
         world.tell(count)
@@ -113,7 +113,7 @@ def tell_bytes(world: Ranks, text: bytes, size: int | None = None) -> bytes:
 
 
 def greatest_of_ranks(world: Ranks, values: Array) -> Array:
-    """Return the greatest of all ranks' values, number by number; a value that is no number counts as the greatest."""
+    """Return the elementwise maximum of all ranks' values; NaN counts as the greatest."""
     first, end = world.partition.of(world.rank)
     parts = world.collect(np.broadcast_to(values, (1, end - first, len(values))).copy())
     found = np.empty(len(values))

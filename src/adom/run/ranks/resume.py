@@ -1,4 +1,4 @@
-"""Saving a run on one rank to a checkpoint, and going on from one that any number of ranks has written."""
+"""Saving a run on one rank to a checkpoint, and resuming from one written by any number of ranks."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def save(run: "RankBackend", seconds: float) -> None:
 
 
 def restore(run: "RankBackend", generation: Path) -> float:
-    """Go on from a checkpoint, whatever number of ranks has written it; return the seconds spent before."""
+    """Resume from a checkpoint written by any number of ranks; return the seconds spent before."""
     task, world = run.task, run.world
     first, end = world.partition.of(world.rank)
     with rank_errors(), world.busy(f"reading {generation}"):
@@ -72,7 +72,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
     restored = []
     for number, leaf in enumerate(leaves):
         array = _array(arrays, f"rows/{number}" if leaf.ndim else f"one/{number}", np.asarray(leaf), generation)
-        # A number that began as one of Python's stays so: the compiled step takes no other.
+        # Keep weak types, which numbers from Python have: the compiled step accepts no others.
         restored.append(jnp.asarray(array.item() if jax.typeof(leaf).weak_type else array.astype(leaf.dtype)))
     (state, memory), found = jax.tree.unflatten(structure, restored)
     run.session.carry = carry._replace(
@@ -99,13 +99,13 @@ def restore(run: "RankBackend", generation: Path) -> float:
 
 
 def _arrays(run: "RankBackend") -> tuple[Any, ...]:
-    """Return all arrays that a run goes on from, and those of its pilot."""
+    """Return all arrays that a run needs to resume, and those of its pilot."""
     carry, pilot = run.session.carry, run.task.pilot
     return (carry.state, carry.memory), () if pilot is None else pilot.arrays
 
 
 def _data_digests(run: "RankBackend") -> Array:
-    """Return digests of the nodes' data, one row each: the same however nodes are spread over ranks."""
+    """Return digests of the nodes' data, one row each, which do not depend on the partition into ranks."""
     if run.digests is None:
         nodes = (run.task.block.block(node, node + 1) for node in range(run.task.block.nodes))
         texts = ["".join(map(array_digest, jax.tree.leaves(node))).encode() for node in nodes]
@@ -114,7 +114,7 @@ def _data_digests(run: "RankBackend") -> Array:
 
 
 def _compare_data(run: "RankBackend", before: Array | None, generation: Path) -> list[str]:
-    """Refuse other data of any node, on all ranks; return in words what cannot be compared."""
+    """Refuse, on all ranks, data that differs at any node; return in words what cannot be compared."""
     if before is None:
         return ["which data it had"]
     now = _data_digests(run)
@@ -136,7 +136,7 @@ def _compare_data(run: "RankBackend", before: Array | None, generation: Path) ->
 
 
 def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: Path) -> list[str]:
-    """Refuse to go on with other settings; return in words what cannot be compared."""
+    """Refuse to resume with other settings; return in words what cannot be compared."""
     now = json.loads(json.dumps(now))
     missing = [name for name in UNSAID if name not in before]
     for name in sorted({*before, *now} - {*missing}):
@@ -149,7 +149,7 @@ def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: P
 
 
 def _array(arrays: dict[str, Array], name: str, like: Array, generation: Path) -> Array:
-    """Return an array of a checkpoint, if it has the shape and type of the one that it replaces."""
+    """Return an array of a checkpoint; refuse one with another shape or type than `like`."""
     array = arrays.get(name)
     fits = array is not None and array.shape == like.shape and array.dtype.kind in "fiub"
     if array is None or not fits or (array.ndim and array.dtype != like.dtype):

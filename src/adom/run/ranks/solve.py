@@ -50,11 +50,11 @@ class Block:
     problem: Problem
     constants: Constants
     solution: np.ndarray | None
-    steepest: float  # the greatest |grad f_i(0)|, where it was agreed on
+    steepest: float  # the greatest |grad f_i(0)|, if agreed on
 
     @property
     def start_error(self) -> float:
-        """Squared distance of rows of zeros to the solution; NaN where it is not known."""
+        """Squared distance of rows of zeros to the solution; NaN if it is not known."""
         return float("nan") if self.solution is None else self.constants.nodes * float((self.solution**2).sum())
 
 
@@ -86,7 +86,7 @@ def run(
     journal: Journal | None = None,
     lines: Lines | None = None,
 ) -> Result:
-    """Solve as one of several ranks; where they have talked before, `gossip` goes on from there."""
+    """Solve as one of several ranks; `gossip` continues the counts of rounds that they have already spent."""
     if parameters == TUNED:
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
     if isinstance(network, LossyNetwork) and (kept is not None or not isinstance(problem, Problem)):
@@ -135,7 +135,7 @@ def run(
 
 
 def rank_travel(world: Ranks, network: Any, cls: type[Method], request: Request) -> RowTravel:
-    """Return the way of rows between ranks."""
+    """Return the exchange of rows between ranks."""
     rounds = RankRounds(network, world.partition, world.rank, cls.directed, request.dtype)
     return RowTravel(rounds, world.exchange)
 
@@ -152,9 +152,9 @@ def _task(
     clocks: tuple[int, int],
     pilot: Pilot | None,
 ) -> Task:
-    """Return the run of this rank; all but its block is checked to be the same on all of them.
+    """Return this rank's task, after checking that all but its block is the same on all ranks.
 
-    `clocks` are the rounds spent before it, and before its first step.
+    `clocks` are the rounds spent before the run and before its first step.
     """
     chosen = method_from(method, parameters, lambda: block.constants)
     running = chosen if pilot else as_run(chosen, network, problem.dim, *world.partition.of(world.rank))
@@ -194,11 +194,11 @@ def _task(
 
 
 EXACT = ("network", "shards", "oracle", "dtype", "record_every", "records", "rounds")
-"""Settings in which no rank may differ from rank 0; constants may, in rounding, where machines do."""
+"""Settings that must be the same on all ranks; constants may differ in rounding between machines."""
 
 
 def _same_everywhere(world: Ranks, settings: dict[str, Any]) -> None:
-    """Refuse a rank that was given other settings than rank 0."""
+    """Refuse settings of this rank that differ from those of rank 0."""
     own = {name: settings[name] for name in EXACT} | {"method": settings["method"]["name"]}
     for name, value in json.loads(tell_bytes(world, json.dumps(own).encode())).items():
         if value != own[name]:
@@ -209,7 +209,7 @@ def _same_everywhere(world: Ranks, settings: dict[str, Any]) -> None:
 
 @contextmanager
 def _folder(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
-    """Hold the folder of checkpoints for this job alone."""
+    """Lock the folder of checkpoints for this job."""
     if kept is None:
         yield
         return
@@ -245,7 +245,7 @@ def _block(world: Ranks, problem: "Problem | Shards | Stage", network: Any, goss
 
 
 def _resume(world: Ranks, backend: RankBackend, recorder: Recorder, kept: Checkpoints | None) -> int:
-    """Go on from the latest whole checkpoint, if there is one; return its iteration, else 0."""
+    """Resume from the latest whole checkpoint, if there is one; return its iteration, else 0."""
     if kept is None:
         return 0
     with world.busy(f"looking for checkpoints in {kept.path}"):
@@ -257,7 +257,7 @@ def _resume(world: Ranks, backend: RankBackend, recorder: Recorder, kept: Checkp
 
 
 def _latest(kept: Checkpoints) -> int:
-    """Return the iteration to go on from, -1 where there is none."""
+    """Return the iteration to resume from; -1 if there is none."""
     all_generations = store.generations(kept.path)
     chosen = store.latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
     if chosen is None and any(store.complete(path) for _, path in all_generations):  # damaged, not just unfinished
@@ -273,7 +273,7 @@ def _latest(kept: Checkpoints) -> int:
 
 
 def _end_if_spent(backend: RankBackend) -> None:
-    """End a run that went on from a checkpoint at the end of its budget, and so made no step."""
+    """End a run that resumed from a checkpoint at the end of its budget, and so made no step."""
     history = backend.history
     if history.status:
         return

@@ -1,4 +1,4 @@
-"""One run of a fit: the f_i of a rank's nodes seen from a common point, with terms that hold the intercepts."""
+"""One run of a fit: the f_i of a rank's nodes relative to a common point, with terms that hold the intercepts."""
 
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ Array = np.ndarray
 
 
 class Stage:
-    """A problem of which a rank has its own nodes only, as `adom.run.ranks.solve.run` takes it.
+    """A problem with a rank's own nodes only, as `adom.run.ranks.solve.run` takes it.
 
-    The penalty holds all coordinates alike; for intercepts v it is moved to r / 2 (v - c)^2, where c is the centre, so
-    that a fixed point of stages has no penalty on them.
+    The penalty applies to all coordinates. For intercepts v it is moved to r / 2 (v - c)^2, where c is the centre, so
+    that a fixed point of the stages has no penalty on them.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Stage:
         return self._shifted
 
     def curvature(self, block: Shifted) -> Array:
-        """Return what L_i of some nodes has beside the regulariser."""
+        """Return L_i less the regulariser, for some nodes."""
         return block.L_nodes - self._agreed.l2
 
     def settle(self, block: Shifted, most: float) -> Shifted:
@@ -49,14 +49,14 @@ class Stage:
         return block
 
     def listed(self) -> list[str]:
-        """Return what all ranks must have alike."""
+        """Return the names of all nodes, which all ranks must share."""
         return self._agreed.names
 
     def weighting(self) -> dict[str, Any]:
-        """Return how many samples the nodes have, and what counts alike."""
+        """Return the fewest and most samples of a node, and whether samples or nodes count alike."""
         counts = self._agreed.counts
         return {"fewest": int(counts.min()), "most": int(counts.max()), "alike": self._agreed.count}
 
     def model(self, l2: float) -> dict[str, Any]:
-        """Return what the model is, all but its coefficients."""
+        """Return the facts about the model, without its coefficients."""
         return self._agreed.about()

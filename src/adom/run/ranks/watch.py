@@ -1,9 +1,9 @@
 """Signs of life for a rank that is busy: starting, reading, compiling or writing.
 
-In rounds a rank that waits answers those who ask whether it is still there. At the start it may read for a long time,
-and a thread answers for it. So a process that is stopped or dead is told from one that is slow: it does not answer at
-all. One that is blocked, by a file system that does not respond, has a thread that still answers; but it uses no
-processor time, not even the kernel's for copying what arrives, and then the thread itself ends the job.
+In rounds a waiting rank itself answers others that ask whether it is alive. While a rank is busy, a thread answers for
+it. So a slow process can be told from a stopped or dead one, which does not answer at all. The thread also answers for
+a process that is blocked by a file system. But such a process uses no processor time, not even in the kernel for
+copying data; then the thread itself aborts the job.
 """
 
 import os
@@ -17,9 +17,9 @@ from contextlib import contextmanager
 START_PATIENCE = 120.0
 """Seconds at the start without an answer, or without any work, after which a rank is given up."""
 ARRIVAL = 600.0
-"""Seconds by which ranks may differ in reaching `adom.solve`: before, nobody answers for them."""
+"""Seconds by which ranks may differ in reaching `adom.solve`; until then no thread answers for them."""
 early = False
-"""Whether ranks begin right at their start, as those of the command line do."""
+"""Whether ranks use this module right from their start, as those of the command line do."""
 BEAT = 0.5
 """Seconds between two answers of the thread."""
 LEAST_WORK = 0.005
@@ -36,16 +36,16 @@ class Watch:
     Parameters
     ----------
     answer : callable
-        Answers all that has been asked; called with `lock` held.
+        Answers all pending questions; called with `lock` held.
 
     Attributes
     ----------
     give_up : callable
-        Ends the job; called with the words that say why.
+        Aborts the job; called with the reason.
     lock : RLock
-        Held by whoever talks to other ranks: one thread at a time may.
+        Held while a thread talks to other ranks, which only one thread may do at a time.
     doing : str or callable, optional
-        The rank's present work; None while it answers itself.
+        The rank's present work; None while the rank answers itself.
     patience : float
     """
 
@@ -75,7 +75,7 @@ class Watch:
             time.sleep(BEAT)
             doing, now = self.doing, time.monotonic()
             work = time.process_time() - time.thread_time()
-            if doing is None or work - worked > LEAST_WORK or now - beat > 10 * BEAT:  # the last: it was stopped itself
+            if doing is None or work - worked > LEAST_WORK or now - beat > 10 * BEAT:  # the last: it was itself stopped
                 worked, since = work, now
             beat = now
             if doing is None:
@@ -96,13 +96,13 @@ class Watch:
 
 
 def arrival() -> float:
-    """Return the seconds by which ranks may differ in beginning."""
+    """Return the seconds by which ranks may differ in starting."""
     return START_PATIENCE if early else ARRIVAL
 
 
 @contextmanager
 def all_must_start() -> Iterator[None]:
-    """End this process if a block takes too long: MPI's start, which waits for all ranks and lets no thread run."""
+    """End this process if a block takes too long; for MPI's start, which waits for all ranks and blocks all threads."""
     patience = arrival()
     rank = next((int(os.environ[name]) for name in LAUNCHED if os.environ.get(name, "").isdigit()), None)
     if os.name != "posix" or rank is None:
@@ -115,7 +115,7 @@ def all_must_start() -> Iterator[None]:
         "    print(sys.argv[2], file=sys.stderr, flush=True)\n"
         "    os.kill(os.getppid(), 9)"
     )
-    seconds = patience + min(rank, 2)  # so that one speaks, and the launcher ends the others
+    seconds = patience + min(rank, 2)  # so that one rank reports, and the launcher ends the others
     call = [sys.executable, "-I", "-S", "-c", code, str(seconds), words]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
         try:

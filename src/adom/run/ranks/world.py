@@ -1,9 +1,9 @@
 """MPI: arrays between ranks, without pickle, and detection of ranks that die or hang. Only this file imports mpi4py.
 
-A rank that waits polls instead of blocking, so that it can answer when another asks whether it is alive. Whoever waits
-for a rank asks it from time to time. A rank that waits too answers; one that computes for longer than the patience,
-hangs or is dead does not, and then the whole job is ended, naming it. At the start, and while a checkpoint is written,
-a thread answers (`adom.run.ranks.watch`).
+A waiting rank polls instead of blocking. So it can answer when others ask whether it is alive, and it asks the ranks
+that it waits for. A rank that hangs, is dead, or computes for longer than the patience does not answer; then the whole
+job is aborted with a message that names it. At the start, and while a rank reads or writes files, a thread answers for
+it (`adom.run.ranks.watch`).
 """
 
 import atexit
@@ -31,7 +31,7 @@ from .peers import RankError
 
 @contextmanager
 def _without_networks() -> Iterator[None]:
-    """Let Open MPI look for no fast networks, which takes it a second, where all ranks are on this machine."""
+    """Keep Open MPI from probing for fast networks, which takes a second, if all ranks are on this machine."""
     ranks, here = (os.environ.get(f"OMPI_COMM_WORLD_{name}") for name in ("SIZE", "LOCAL_SIZE"))
     setting = "OMPI_MCA_btl"
     if ranks is None or ranks != here or setting in os.environ:
@@ -54,30 +54,30 @@ try:
         from mpi4py import MPI
 except ImportError as error:
     raise InputError(f"{NEEDS_MPI} ({error})") from None
-except RuntimeError as error:  # mpi4py is there, and finds no MPI library
+except RuntimeError as error:  # mpi4py is installed, but finds no MPI library
     raise InputError(f"{NEEDS_MPI} ({str(error).splitlines()[0]})") from None
 
 ROWS, PARTS, WORDS, ASK, ANSWER, REFUSAL = 1, 2, 3, 4, 5, 6
-"""Message tags: rows of a round, parts of a record for rank 0, its decision, signs of life, and refusals."""
+"""Message tags: rows of a round, parts of a record for rank 0, rank 0's decision, signs of life, and refusals."""
 EAGER = 0.02
-"""Seconds of pure waiting, before a rank also answers and asks."""
+"""Seconds of mere waiting before a rank also answers and asks others."""
 LONG = 0.005
-"""Usual seconds of waiting from which a rank that shares its core sleeps; a short sleep takes half a millisecond."""
+"""Usual wait in seconds above which a rank that shares its core sleeps; a short sleep takes half a millisecond."""
 PAUSE = 0.0005
-"""Seconds between two polls, later."""
+"""Seconds between two polls after `EAGER`."""
 _yield = getattr(os, "sched_yield", lambda: None)
-"""Let others have this core: another rank, or a program of somebody else's that keeps one from its work."""
+"""Yield this core to another rank, or to another program that keeps a rank from its work."""
 
 
 finalize = True
-"""Whether to finalize MPI at exit; not where this process ends alone, since it would wait for the others."""
+"""Whether to finalize MPI at exit; False if this process ends alone, since it would wait for the others."""
 
 
 @atexit.register
 def _finish() -> None:
     if _ours and finalize and not MPI.Is_finalized():
         thread = _watch()
-        with thread.lock:  # the thread sends nothing without it
+        with thread.lock:  # the thread sends only while it holds the lock
             thread.doing = None
             MPI.Finalize()
 
@@ -86,7 +86,7 @@ class RankLostError(Exception):
     """A rank does not answer."""
 
 
-_sent: list[Any] = []  # the watch's own messages, under way
+_sent: list[Any] = []  # questions and answers that are still being sent
 
 
 def _reply() -> None:
@@ -131,7 +131,7 @@ def count_ranks() -> int:
 
 
 def all_refuse(words: str, seconds: float = 5.0) -> bool:
-    """Return whether all ranks refuse the same input, before any of them has made a `World`."""
+    """Return whether all ranks refuse their input with the same words; works without a `World`."""
     comm = MPI.COMM_WORLD
     own = np.frombuffer(hashlib.sha256(words.encode(errors="replace")).digest(), dtype=np.uint8).copy()
     others = [np.zeros_like(own) for _ in range(comm.Get_size() - 1)]
@@ -153,12 +153,12 @@ def all_refuse(words: str, seconds: float = 5.0) -> bool:
 
 
 class World:
-    """All ranks of a job. Use it as a context: an error inside ends the whole job.
+    """All ranks of a job, as a context: an error inside aborts the job, unless all ranks refuse the same input.
 
     Parameters
     ----------
     nodes : int
-        Of the problem.
+        Nodes of the problem.
     patience : float
         Seconds without an answer after which a rank counts as hanging.
     """
@@ -173,7 +173,7 @@ class World:
         self._heard: dict[int, float] = {}
         self._asked: dict[int, float] = {}
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._crowded = _ranks_here(self.ranks) > cores  # then ranks that wait long sleep
+        self._crowded = _ranks_here(self.ranks) > cores  # if so, ranks that wait long sleep
         self._usual_wait = 0.0
         self._peers: list[tuple[str, int]] = []
         self._marks: Marks | None = None
@@ -193,7 +193,7 @@ class World:
         self.patience = self._watch.patience
         try:
             self._before = signal.signal(signal.SIGTERM, self._ended)
-        except ValueError:  # not the main thread: then there is nobody to tell
+        except ValueError:  # only the main thread can handle signals
             self._before = None
         return self
 
@@ -212,7 +212,7 @@ class World:
             self._peers.append((host, int(pid)))
             tokens.append(token)
         first = next(rank for rank, (host, _) in enumerate(self._peers) if host == self._peers[self.rank][0])
-        with suppress(OSError):  # then a rank that dies is named by the launcher alone
+        with suppress(OSError):  # without marks, only the launcher names a rank that dies
             self._marks = Marks(tokens[first], self.ranks)
             self._marks[self.rank] = RUNNING
 
@@ -269,7 +269,7 @@ class World:
         return self._watch.busy(doing)
 
     def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
-        """Send rows to ranks and receive rows from ranks; one message per rank, straight from and into arrays."""
+        """Send rows to ranks and receive rows from ranks; one message per rank, directly from and into arrays."""
         comm = self.comm
         with self._lock:
             requests = [comm.Irecv(buffer, rank, ROWS) for rank, buffer in receives]
@@ -281,7 +281,7 @@ class World:
                 self._wait(requests, [rank for rank, _ in (*receives, *sends)], "rows")
 
     def collect(self, part: np.ndarray) -> list[np.ndarray] | None:
-        """Send an array to rank 0, which gets all ranks'; they differ in the second axis, the rows, only."""
+        """Send an array to rank 0, which gets those of all ranks; only the second axis, rows, differs in length."""
         if self.rank:
             self._gather(np.ascontiguousarray(part), [], "records")
             return None
@@ -291,7 +291,7 @@ class World:
         return parts
 
     def _gather(self, own: np.ndarray, others: Sequence[np.ndarray], what: str) -> None:
-        """Send an array to rank 0, which receives one of every other rank."""
+        """Send an array to rank 0, which receives one from every other rank."""
         with self._lock:
             if self.rank:
                 self._wait([self.comm.Isend(own, 0, PARTS)], [0], what)
@@ -300,7 +300,7 @@ class World:
                 self._wait(requests, list(range(1, self.ranks)), what)
 
     def tell(self, words: np.ndarray) -> None:
-        """Send an array from rank 0 to all; they receive it into theirs."""
+        """Send an array from rank 0 to all other ranks, which receive it into `words`."""
         with self._lock:
             if self.rank:
                 self._wait([self.comm.Irecv(words, 0, WORDS)], [0], "what to do next")
@@ -314,7 +314,7 @@ class World:
         self.tell(np.zeros(1))
 
     def _wait(self, requests: list[Any], peers: list[int], what: str) -> None:
-        """Wait until requests are done, answering others; give up on a peer that does not answer."""
+        """Wait until requests are done, answering others; raise `RankLostError` if a peer does not answer."""
         began = time.monotonic()
         looks = 0
         while not MPI.Request.Testall(requests):
@@ -344,7 +344,7 @@ class World:
             self._asked.pop(status.Get_source(), None)
 
     def _ask(self, requests: list[Any], peers: list[int], began: float, now: float, what: str) -> None:
-        """Ask the ranks waited for; give up on one that has not answered for too long."""
+        """Ask the awaited ranks; raise `RankLostError` for one that has not answered for too long."""
         pending = {peer for request, peer in zip(requests, peers, strict=True) if request != MPI.REQUEST_NULL}
         for peer in pending:
             since = now - max(began, self._heard.get(peer, 0.0))
@@ -362,7 +362,7 @@ class World:
                 _sent.append(self.comm.Isend(bytearray(0), peer, ASK))
 
     def _ended(self, number: int, frame: FrameType | None) -> None:
-        """Name the rank that died, if this one can see it, when the launcher ends the job."""
+        """When the launcher ends the job, name the rank that died, if it was on this machine."""
         marks, host = self._marks, self._peers[self.rank][0]
         if marks is not None:
             here = (rank for rank, (where, pid) in enumerate(self._peers) if where == host and _gone(pid))
@@ -375,7 +375,7 @@ class World:
 
 
 def _ranks_here(ranks: int) -> int:
-    """Return the number of ranks on this machine, if the launcher says it."""
+    """Return the number of ranks on this machine, or `ranks` if the launcher does not tell."""
     count = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", os.environ.get("MPI_LOCALNRANKS", ""))
     return int(count) if count.isdigit() else ranks
 
