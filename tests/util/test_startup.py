@@ -40,3 +40,16 @@ print("pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["", "True"]
+
+
+def test_the_command_loads_no_library_that_it_does_not_use(tmp_path):
+    code = """
+import atexit, sys
+heavy = ("scipy.sparse", "scipy.linalg", "pandas", "sklearn", "pydantic")
+atexit.register(lambda: print("loaded:", *(name for name in heavy if name in sys.modules), file=sys.stderr))
+sys.argv = ["adom", "solve"]
+from adom.cli.main import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert not done.stderr.split("loaded:")[1].strip()

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -123,7 +123,13 @@ def _ending() -> Iterator[None]:
 
 
 class Help:
-    """Mixin for commands whose --help is not listed as a <bool>."""
+    """Mixin for commands that read given options only, and whose --help is not listed as a <bool>."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Parse a call. Typer builds a reader with pydantic for every option; those not given need none."""
+        for parameter in self.get_params(context):  # type: ignore[attr-defined]  # a mixin of typer's commands
+            vars(parameter).setdefault("process_value", _reader(parameter))
+        return super().parse_args(context, args)  # type: ignore[misc,no-any-return]
 
     def get_help_option(self, context: Any) -> Any:
         """Return the option --help."""
@@ -131,6 +137,19 @@ class Help:
         if option is not None:
             option.metavar = ""
         return option
+
+
+def _reader(parameter: Any) -> Callable[[Any, Any], Any]:
+    """Return the parameter's reader, which passes on None and the default value as they are."""
+    read = parameter.process_value
+
+    def process(context: Any, value: Any) -> Any:
+        single = parameter.nargs == 1 and not parameter.multiple
+        if single and not parameter.required and (value is None or value is parameter.default):
+            return parameter.callback(context, parameter, value) if parameter.callback else value
+        return read(context, value)
+
+    return process
 
 
 class Command(Help, TyperCommand):

@@ -17,7 +17,6 @@ from ..problems.checks import as_numbers, is_sparse
 from ..problems.nodes import as_labels, check_features
 from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import named, reason
-from .model_file import FORMAT, ModelFile, read_fields
 
 KINDS = ("logistic", "softmax", "ridge")
 SOME = 5
@@ -194,6 +193,8 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model atomically as JSON; return the path."""
+        from .model_file import FORMAT, ModelFile  # pydantic takes long to load
+
         fields: dict[str, Any] = {name: getattr(self, name) for name in ModelFile.model_fields if name != "format"}
         try:
             return write_checked(path, {"format": FORMAT, **fields})
@@ -285,6 +286,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     ...     load_model(model.save(Path(folder, "model.json"))).predict([[3.0]]).tolist()
     [7.0]
     """
+    from .model_file import read_fields
+
     try:
         file = Path(path)
     except TypeError:

@@ -17,15 +17,14 @@ from ..util.checks import check_whole
 from ..util.files import atomic
 from ..util.files import content as file_content
 from ..util.text import format_exact
-from . import manifest
-from .manifest import Manifest, Shard, Source
 from .sample_files import parse_libsvm, read
 from .samples import load
 from .sets import SETS
 from .splits import CONCENTRATION, check_concentration, shares
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pydantic, which manifests need, takes long to load
     from ..problems.logistic import LogisticRegression
+    from .manifest import Source
 
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
 """The ways to split a file, and their names in `adom.data.split`."""
@@ -87,6 +86,8 @@ def write_shards(
     ['manifest.json', 'node-00000.svm', 'node-00001.svm']
     1
     """
+    from .manifest import FORMAT, NAME, Manifest, Shard
+
     if by not in BY:
         raise InputError(f"samples cannot be split by {by!r}; {nearest(by, BY)}")
     if alpha is not None and by != "dirichlet":
@@ -100,7 +101,7 @@ def write_shards(
     classes = _two_classes(source, labels)
     split = shares(labels, nodes, BY[by], seed=seed, concentration=alpha or CONCENTRATION)
     try:  # no manifest may list files that are being replaced
-        (folder / manifest.NAME).unlink(missing_ok=True)
+        (folder / NAME).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}; choose another place") from None
     files = []
@@ -111,7 +112,7 @@ def write_shards(
         digest = hashlib.sha256(content).hexdigest()
         files.append(Shard(name=name, samples=len(rows), nonzeros=int(part.nnz), sha256=digest))
     listing = Manifest(
-        format=manifest.FORMAT,
+        format=FORMAT,
         nodes=len(split),
         dim=features.shape[1],
         classes=classes,
@@ -121,7 +122,7 @@ def write_shards(
         source=origin,
         files=tuple(files),
     )
-    _write(folder / manifest.NAME, listing.model_dump_json(indent=1).encode() + b"\n")
+    _write(folder / NAME, listing.model_dump_json(indent=1).encode() + b"\n")
     if overwrite:
         listed = {file.name for file in files}
         for path in folder.iterdir():
@@ -132,9 +133,11 @@ def write_shards(
 
 def _check_folder(source: str | os.PathLike[str], folder: Path, overwrite: bool) -> None:
     """Refuse a folder that already holds shards, or whose shard is the file to split."""
-    if (folder / manifest.NAME).exists() and not overwrite:
+    from .manifest import NAME
+
+    if (folder / NAME).exists() and not overwrite:
         raise InputError(
-            f"{folder} holds a {manifest.NAME} already; take another folder, or overwrite=True (--overwrite) "
+            f"{folder} holds a {NAME} already; take another folder, or overwrite=True (--overwrite) "
             "to replace its shards"
         )
     path = Path(source)
@@ -142,9 +145,11 @@ def _check_folder(source: str | os.PathLike[str], folder: Path, overwrite: bool)
         raise InputError(f"{path} would be overwritten by its own split; take another folder than {folder}")
 
 
-def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, Source]:
+def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, "Source"]:
     """Read a data set or a file: its features, labels and origin."""
     from scipy.sparse import csr_array
+
+    from .manifest import Source
 
     if isinstance(source, str) and source in SETS:
         features, labels = load(source)
@@ -239,9 +244,10 @@ class Shards:
     ) -> None:
         from ..problems.linear_model import check_regulariser, l2_of
         from ..problems.weighting import sample_weight
+        from .manifest import read_manifest
 
         self.folder, self.kappa, self.count = Path(folder), kappa, count
-        self.manifest = manifest.read_manifest(self.folder)
+        self.manifest = read_manifest(self.folder)
         self.nodes, self.dim = self.manifest.nodes, self.manifest.dim
         self.samples = np.array([file.samples for file in self.manifest.files])
         self.weight = sample_weight(self.samples, count)
