@@ -187,7 +187,7 @@ def test_one_that_comes_late_uses_the_scales_of_those_who_agreed(tmp_path):
     assert set(run_all(again).values()) == {"rounds"}
     assert again[0].resumed
     np.testing.assert_array_equal(again[0].agreed.means, first[0].agreed.means)
-    with pytest.raises(InputError, match="is of another problem; remove it"):
+    with pytest.raises(InputError, match="belongs to another problem; remove it"):
         services(tmp_path, ["a"], nodes=2, l2=0.4)
 
 
@@ -246,13 +246,13 @@ def test_settings_of_shards_are_checked(tmp_path):
     for name in "ab":
         shard(tmp_path, name, table())
     for given, words in (
-        ({"nodes": None}, "agents prepare shards together, once enough are there; add nodes = 4"),
-        ({"dim": 3}, "dim has no effect on .*: a shard knows its columns and classes"),
+        ({"nodes": None}, "agents prepare shards together and must know how many start; add e.g. nodes = 4"),
+        ({"dim": 3}, "dim has no effect on .*: a shard already defines its columns and classes"),
         ({"C": 1.0, "l2": 1.0}, "give one of C, l2"),
         ({"alpha": 1.0}, "alpha=1.0 has no effect on a logistic model"),
         ({"scale": 1}, "scale must be true or false, got 1"),
-        ({"data": str(tmp_path)}, "holds 2 shards, and an agent has one; data = '.*a'"),
-        ({"data": str(tmp_path / "a.csv")}, "scale has no effect on .*a.csv: only shards"),
+        ({"data": str(tmp_path)}, "holds 2 shards, but an agent takes one; e.g. data = '.*a'"),
+        ({"data": str(tmp_path / "a.csv")}, "scale has no effect on .*a.csv: it is only for shards"),
     ):
         usual = {"name": "a", "data": str(tmp_path / "a"), "nodes": 2, "scale": True}
         values = {key: value for key, value in {**usual, **given}.items() if value is not None}

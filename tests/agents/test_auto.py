@@ -67,7 +67,7 @@ def test_all_forget_what_was_good_when_one_says_that_others_are_there():
     w.run(200)
     settings = learning.settings
     settings._good, settings._good_step, settings._grew = (1, learning.rows.state, {}), 1e-15, 3
-    told.settings._changed = True  # others are there than before, which the other one has not noticed
+    told.settings._changed = True  # agents have come or gone, which the other one has not noticed
     w.run(30)
     assert told.settings._now == settings._now
     assert settings._grew == 0

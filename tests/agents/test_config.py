@@ -85,7 +85,7 @@ def test_tls_needs_its_files(tmp_path):
         make_config(given, far)
     with pytest.raises(InputError, match=r"ca.pem is missing; copy"):
         make_config({**given, "keys": str(tmp_path)}, far)
-    with pytest.raises(InputError, match="plain text among addresses with TLS"):
+    with pytest.raises(InputError, match="plain text, but other addresses use TLS"):
         make_config({**given, "keys": str(tmp_path)}, NEAR)
     for name in ("ca.pem", "a.pem", "a.key"):
         (tmp_path / name).write_text("x")

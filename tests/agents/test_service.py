@@ -117,10 +117,10 @@ def test_a_restart_goes_on_from_the_checkpoint(data, tmp_path):
     assert all(np.linalg.norm(s.agent.x - x) < 1e-2 * np.linalg.norm(x) for s, x in zip(again, ends, strict=True))
     assert sum(s.agent.counters.repaired for s in again) == 0  # both ends had written the same round
     (tmp_path / "n0" / "checkpoint.npz").write_bytes(b"PK rubbish")
-    with pytest.raises(InputError, match="is no checkpoint of an agent"):
+    with pytest.raises(InputError, match="is not a valid checkpoint of an agent"):
         services(folder, tmp_path, names)
     run_all(services(folder, tmp_path / "other", names, rounds=3))
-    with pytest.raises(InputError, match="of another agent, problem or method"):
+    with pytest.raises(InputError, match="belongs to another agent, problem or method"):
         services(folder, tmp_path / "other", names, l2=0.03)
 
 

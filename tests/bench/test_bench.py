@@ -59,9 +59,9 @@ def test_a_file_of_results_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"suite": "0"}, "suite 0 is another than"),
-        ({"rounds": 5}, "the budget is 1000 rounds"),
-        ({"quick": False}, "the budget is 3000 rounds"),
+        ({"suite": "0"}, "suite 0 differs from"),
+        ({"rounds": 5}, "the budget must be 1000 rounds"),
+        ({"quick": False}, "the budget must be 3000 rounds"),
         ({"runs": []}, "at least 1 item"),
         ({"more": 1}, "Extra inputs"),
         ({"runs": [{"problem": "quadratic-10", "network": "ring"}]}, "Field required"),
@@ -212,7 +212,7 @@ def test_a_method_that_fails_is_refused_before_anything_runs(own):
         check_own(own(("return State(x, y + g - state.g, g), x", "return x")), ["theory"])
     with pytest.raises(adom.InputError, match=r"Mine.kind must be a number, as all hyper-parameters are, got 'fast'"):
         check_own(own(("    a: Number\n", "    a: Number\n    kind: str = 'fast'\n")), ["theory"])
-    with pytest.raises(adom.InputError, match=r"Mine.step uses the network in no round"):
+    with pytest.raises(adom.InputError, match=r"Mine.step never uses the network"):
         check_own(own(("gossip.average(state.x - self.a * state.y, state.y)", "state[:2]")), ["theory"])
     check_own(own(), ["auto", "theory", "unit"])
 
@@ -242,7 +242,7 @@ def test_what_no_table_could_tell_apart_is_refused_at_once(tmp_path):
     with pytest.raises(adom.InputError, match="one:Mine and two:Mine are both called 'Mine'; leave one out, or rename"):
         running.bench(["one:Mine", "two:Mine"], **asked)
     other = records.write(submission(), tmp_path / "other.json")
-    with pytest.raises(adom.InputError, match="other is of the quick version, and these runs are not"):
+    with pytest.raises(adom.InputError, match="other is of the quick version, but these runs are of the other"):
         running.bench(["nids"], quick=False, folder=tmp_path / "none", add=[other])
     assert not (tmp_path / "none").exists()
 

@@ -213,7 +213,7 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
     (folder / f"{'0' * 32}.npz").write_bytes(b"another's")
     for words in (SEEDS, TWO):
         assert "out/compare holds 1 run of " in refused("compare", *words)
-    assert "both say what is printed" in refused("compare", *TWO, "--latex", "--json", "--out", "x")
+    assert "--latex and --json exclude each other" in refused("compare", *TWO, "--latex", "--json", "--out", "x")
     assert "--splits names 'lable', which is no split; did you mean 'label'" in refused(
         "compare", *TWO, "--splits", "lable", "--out", "x"
     )
@@ -222,7 +222,7 @@ def test_what_cannot_be_compared_is_refused(refused: Any) -> None:
         assert f"{option} names '{name}' twice; leave one out" in message
     Path("few.csv").write_text("".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(12)))
     same = refused("compare", "--data", "few.csv", "--nodes", 4, "--network", "ring", "--seeds", 2, "--out", "x")
-    assert "the seeds draw nothing of 'few' on 'ring': all runs would be the same; take --split shuffled" in same
+    assert "the seeds change neither 'few' nor 'ring': all runs would be the same; take --split shuffled" in same
 
 
 @pytest.mark.usefixtures("mine")

@@ -67,9 +67,9 @@ def test_a_method_and_a_problem_run_as_in_python(adom: Any) -> None:
         ("--method own_method.py:Mine", "must read module:name, e.g. --method own_method:Mine"),
         (
             "--method broken:X",
-            "broken cannot be loaded: ZeroDivisionError: division by zero (broken.py, line 2); mend it",
+            "broken cannot be loaded: ZeroDivisionError: division by zero (broken.py, line 2); fix it",
         ),
-        ("--method typo:X", "typo cannot be loaded: SyntaxError: invalid syntax (typo.py, line 1); mend it"),
+        ("--method typo:X", "typo cannot be loaded: SyntaxError: invalid syntax (typo.py, line 1); fix it"),
         ("--method needy:X", "No module named 'a_package_that_nobody_has' (needy.py, line 1); install it"),
         ("--problem own_method:number", "--problem own_method:number is a int; name a function or class"),
         ("--problem own_method:State", "--problem own_method:State fails: TypeError: "),
@@ -77,7 +77,7 @@ def test_a_method_and_a_problem_run_as_in_python(adom: Any) -> None:
             "--problem own_method:mak",
             "own_method has no 'mak'; did you mean 'make'? it has State, make, ready\n",
         ),
-        ("--method needless:Mine", "needless has no 'Mine'; nor anything else that could be meant: write it there\n"),
+        ("--method needless:Mine", "needless has no 'Mine'; nor anything similar; define it there\n"),
         ("--problem own_method:make --kappa 9", "kappa = 9.0 has no effect on own_method:make, which takes no kappa"),
         ("--problem own_method:make --data a6a", "--data a6a has no effect on --problem own_method:make; leave it out"),
         ("--problem own_method:ready", "the problem has 4 nodes and the network 5"),
@@ -95,18 +95,22 @@ ENDS = "return State(x, y + g - state.g, g), x"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (STEP, f"        1 / 0\n{STEP}", "fails: ZeroDivisionError: division by zero (faulty.py, line 44); mend it"),
+        (STEP, f"        1 / 0\n{STEP}", "fails: ZeroDivisionError: division by zero (faulty.py, line 44); fix it"),
         (
             THEORY,
             f"        [][0]\n{THEORY}",
-            "fails: IndexError: list index out of range (faulty.py, line 33); mend it",
+            "fails: IndexError: list index out of range (faulty.py, line 33); fix it",
         ),
         (
             'name, title, oracle, vectors_per_round = "mine",',
             "title, oracle, vectors_per_round =",
             "Mine has no name; w",
         ),
-        ("@dataclass(frozen=True)\n", "", "the method Mine is no dataclass; write @dataclass(frozen=True) above its"),
+        (
+            "@dataclass(frozen=True)\n",
+            "",
+            "the method Mine is not a dataclass; write @dataclass(frozen=True) above its",
+        ),
         (
             "complexity, ref",
             'needs = "banana"\n    complexity, ref',
@@ -118,9 +122,17 @@ ENDS = "return State(x, y + g - state.g, g), x"
             "vectors_per_round of the method Mine must be a whole number of at least 1, got",
         ),
         ("unit = theory", "", "the method Mine has no unit(cls, constants); docs/add-a-method has an example of one"),
-        ("oracle, gossip", "oracle", "Mine.step takes (self, state, oracle), and is called with (self, state, oracle,"),
+        (
+            "oracle, gossip",
+            "oracle",
+            "Mine.step must accept (self, state, oracle, gossip), got (self, state, oracle)",
+        ),
         (ENDS, "return x", "Mine.step must return (State(x=float64[5, 4], y=float64[5, 4], g=float64[5, 4]), float64["),
-        (STEP, "        x, y = state[:2]  # gossip", "Mine.step uses the network in no round, and a run counts rounds"),
+        (
+            STEP,
+            "        x, y = state[:2]  # gossip",
+            "Mine.step never uses the network, so the run would have no rounds",
+        ),
     ],
     ids=["step", "theory", "name", "dataclass", "needs", "vectors", "unit", "signature", "returned", "alone"],
 )
@@ -140,15 +152,15 @@ def test_a_method_that_fails_is_refused_in_one_line(
     assert message in refused(*command, "faulty:Mine", *small)
 
 
-AN_IF = "with shape bool[]. (faulty.py, line 44); steps are compiled: take jnp.where in place of `if`\n"
-NUMPY = " float64[5,2] (faulty.py, line 44); steps are compiled: take jax.numpy in place of NumPy\n"
+AN_IF = "with shape bool[]. (faulty.py, line 44); steps are compiled: use jnp.where instead of `if`\n"
+NUMPY = " float64[5,2] (faulty.py, line 44); steps are compiled: use jax.numpy instead of NumPy\n"
 BACK = "jax.pure_callback(lambda v: np.asarray(v), g, g, vmap_method='sequential')"
 
 
 @pytest.mark.parametrize(
     ("new", "message"),
     [
-        (f"        1 / 0\n{STEP}", "Mine fails: ZeroDivisionError: division by zero (faulty.py, line 44); mend it"),
+        (f"        1 / 0\n{STEP}", "Mine fails: ZeroDivisionError: division by zero (faulty.py, line 44); fix it"),
         (
             f"        if state.x.sum() > 0:\n            pass\n{STEP}",
             AN_IF,

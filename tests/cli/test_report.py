@@ -50,7 +50,7 @@ def test_without_its_settings_a_result_says_how_to_see_the_network(adom: Any, do
     assert outcome.code == 0
     assert outcome.err.startswith("no network in motion: alone has no config.toml beside it")
     assert stored(Path("report.html"))["motion"] is None
-    remedy = "of results that were saved from Python, adom.replay(result, problem, network) gives the motion"
+    remedy = "for results saved from Python, adom.replay(result, problem, network) gives the motion"
     assert remedy in Path("report.html").read_text(encoding="utf-8")
     text = (done.folder / "config.toml").read_text()
     Path("alone/config.toml").write_text(text.replace("kappa = 10.0", "kappa = 11.0"))

@@ -128,5 +128,5 @@ def test_a_result_becomes_a_model(tmp_path):
     assert (result.to_sklearn().predict(X) == pooled.predict(X)).all()
     other = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
     quadratic = adom.solve(other, adom.networks.path(2), parameters="unit", rounds=5)
-    with pytest.raises(adom.InputError, match="a result of Quadratic is no linear model"):
+    with pytest.raises(adom.InputError, match="a result of Quadratic is not a linear model"):
         quadratic.to_sklearn()

@@ -161,7 +161,7 @@ def test_geometric_graphs_without_a_repair_are_the_close_pairs(nodes, monkeypatc
         assert {tuple(e) for e in network.edges(g).tolist()} == pairs
         np.testing.assert_array_equal(network.edges(g), compiled.edges(g))
     assert network.reseeded(1).edges(2).tolist() == network.edges(2).tolist()
-    with pytest.raises(InputError, match="with repair=False give a radius"):
+    with pytest.raises(InputError, match="got repair=False; give a radius"):
         geometric(nodes, chi=30, repair=False)
 
 

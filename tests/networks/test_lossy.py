@@ -64,14 +64,14 @@ def test_it_is_rebuilt_from_its_recipe():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"one_way": 1.0}, "nobody would ever hear"),
+        ({"one_way": 1.0}, "no message would ever arrive"),
         ({"one_way": -0.1}, "one_way must be a finite number at least 0"),
         ({"leaving": {9: 3}}, "a node in leaving must be at most 4"),
         ({"leaving": {1: -3}}, "a round in leaving"),
         ({"leaving": [3]}, "leaving must map nodes to rounds"),
         ({"leaving": {1: [3, 5]}}, "node 1 cannot leave in round 5: it is away"),
         ({"leaving": {1: 3}, "joining": {1: 3}}, "in turn"),
-        ({"leaving": dict.fromkeys(range(5), 3)}, "all nodes would have left"),
+        ({"leaving": dict.fromkeys(range(5), 3)}, "all nodes would be absent"),
         ({"healing": 1}, "healing must be True or False"),
     ],
 )

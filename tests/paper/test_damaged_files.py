@@ -73,7 +73,7 @@ def test_something_else_is_not_what_a_job_leaves(tmp_path, text):
     path.write_text(text)
     found = read_outcome(one, tmp_path)
     assert found.to_do
-    assert f"{path} is not what a job leaves" in found.damaged
+    assert f"{path} is not a valid result of a job" in found.damaged
 
 
 def test_the_run_of_another_job_is_not_taken(tmp_path):
@@ -81,7 +81,7 @@ def test_the_run_of_another_job_is_not_taken(tmp_path):
     path = first.result.save(tmp_path / "results" / f"{first.job.key}.npz")
     assert read_outcome(first.job, tmp_path).result is not None
     path.replace(path.with_stem(second.job.key))
-    assert "is not the run that its name says" in read_outcome(second.job, tmp_path).damaged
+    assert "does not hold the run named in its file name" in read_outcome(second.job, tmp_path).damaged
 
 
 def test_a_ledger_is_read_back_or_refused(tmp_path):
@@ -98,5 +98,5 @@ def test_a_changed_digit_is_noticed(tmp_path):
     path = write_checked(tmp_path / "one.json", {"a": 0.25, "b": float("nan")})
     assert read_checked(path) == {"a": 0.25, "b": None}
     path.write_text(path.read_text().replace("0.25", "0.75"))
-    with pytest.raises(Damaged, match="it was changed: its SHA-256 does not fit"):
+    with pytest.raises(Damaged, match="it was changed: its SHA-256 does not match"):
         read_checked(path)

@@ -76,8 +76,9 @@ def test_a_damaged_file_is_named_and_counts_as_missing(folder, tmp_path):
     overwrite(second, other.read_bytes())
     said = []
     runs = read(folder, say=said.append).runs
-    assert sorted(line.partition(" is not")[0] for line in said) == [f"left out: {path}" for path in (first, second)]
+    named = sorted(line.partition(" is not")[0].partition(" does not")[0] for line in said)
+    assert named == [f"left out: {path}" for path in (first, second)]
     missing = [one.details["reason"] for one in runs if one.cells["status"] == "missing"]
     assert sum("not a whole result file" in reason for reason in missing) == 1
     assert not [reason for reason in missing if str(tmp_path) in reason]
-    assert sum("is not the run that its name says" in reason for reason in missing) == 1
+    assert sum("does not hold the run named in its file name" in reason for reason in missing) == 1

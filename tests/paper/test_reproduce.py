@@ -133,7 +133,7 @@ def test_killed_twice_and_resumed_it_ends_in_the_same_files(whole, tmp_path, cap
     damaged = next(results.glob("*.npz"))
     damaged.write_bytes(damaged.read_bytes()[:100])
     again = reproduce(PANELS, scale=TINY, folder=tmp_path, workers=2, progress=False)
-    assert f"made again: {damaged} is not a whole result file" in capsys.readouterr().err
+    assert f"redoing a damaged result: {damaged} is not a whole result file" in capsys.readouterr().err
     for ours, theirs in zip(again.files, whole.files, strict=True):
         if "ledger" not in ours.name and "findings" not in ours.name:  # these name their folder
             assert ours.read_bytes() == theirs.read_bytes(), ours.name

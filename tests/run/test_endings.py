@@ -66,7 +66,7 @@ def test_a_few_records_show_no_trend(count):
 
 def test_without_a_record_or_a_measure_nothing_is_said():
     for rounds, measure in ((ROUNDS[:0], "error"), (ROUNDS, "")):
-        assert judge(rounds, np.zeros(len(rounds)), 1.0, measure=measure).message == "no record says how near it came"
+        assert judge(rounds, np.zeros(len(rounds)), 1.0, measure=measure).message == "the error was not recorded"
 
 
 def test_at_the_floor_of_rounding():

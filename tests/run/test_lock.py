@@ -90,7 +90,7 @@ def test_a_job_on_another_machine_is_known_by_its_signs_of_life(tmp_path, kind, 
     monkeypatch.setattr(lock, "LOOK", 0.5)
     elsewhere(tmp_path, 1)
     assert taken(tmp_path)["pid"] == os.getpid()  # it gave none
-    assert "was left in use by process 7 on elsewhere (since then); looking for 0.5 s" in capfd.readouterr().err
+    assert "is marked as in use by process 7 on elsewhere (since then); checking for 0.5 s" in capfd.readouterr().err
     monkeypatch.setattr(lock, "LOOK", 30.0)
     elsewhere(tmp_path, 1)
     alive = threading.Timer(0.2, elsewhere, (tmp_path, 2))

@@ -109,11 +109,14 @@ class Misspelt(Descent):
 
 
 ROWS = "float64[4, 3]"
-PAIR = f"step must return (State(x={ROWS}), {ROWS}), the next state with the shapes and types of init's and an iterate"
+PAIR = (
+    f"step must return (State(x={ROWS}), {ROWS}), the next state, with shapes and types as init returns them, and an "
+    "iterate"
+)
 WRONG = {
-    Alone: "Alone.step uses the network in no round, and a run counts rounds; call gossip or gossip.average",
-    Twice: "Twice.step spends 2 rounds, and its class says rounds_per_step = 1 and rounds_of_step 1; let both say 2",
-    Many: "Many.step spends a number of rounds that varies or depends on a hyper-parameter, and its class",
+    Alone: "Alone.step never uses the network, so the run would have no rounds; call gossip or gossip.average",
+    Twice: "Twice.step spends 2 rounds, but its class says rounds_per_step = 1 and rounds_of_step 1; set both to 2",
+    Many: "Many.step spends a number of rounds that varies or depends on a hyper-parameter, but its class",
     Narrow: f"Narrow.{PAIR}, got (State(x=float64[4, 1]), {ROWS}); change it",
     Mean: f"Mean.{PAIR}, got (State(x={ROWS}), float64[3]); change it",
     Short: f"Short.{PAIR}, got (State(x={ROWS}), float32[4, 3]); change it",
@@ -241,15 +244,17 @@ def test_a_state_that_is_not_of_rows_runs_but_for_auto(cls, state):
     assert adom.solve(PROBLEM, NETWORK, cls, "theory", rounds=20).last["round"] == 20
     with pytest.raises(InputError) as caught:
         adom.solve(PROBLEM, NETWORK, cls, rounds=20)
-    assert str(caught.value).startswith(f"{cls.__name__}.init returns {state}, and parameters='auto', or links that")
+    assert str(caught.value).startswith(
+        f"{cls.__name__}.init returns {state}, but parameters='auto' and imperfect links"
+    )
 
 
 RULE = "must be a number, as all hyper-parameters are, got"
-ITSELF = r"itself gave for mu = 1, L = 1 and chi = .*; mend it, or take other parameters"
+ITSELF = r"computed for mu = 1, L = 1 and chi = .*; fix the formula, or use other parameters"
 NO_NUMBERS = {
-    Worded: f"Worded.kind {RULE} 'fast'; write what is none into the class without an annotation",
-    Listed: rf"Listed.more {RULE} \[1.0, 2.0\]; write",
-    Weighted: rf"Weighted.more {RULE} array\(\[1., 1.\]\); write",
+    Worded: f"Worded.kind {RULE} 'fast'; if it is not one, drop its annotation in the class",
+    Listed: rf"Listed.more {RULE} \[1.0, 2.0\]; if it is not",
+    Weighted: rf"Weighted.more {RULE} array\(\[1., 1.\]\); if it is not",
     Forgetful: r"Forgetful.(theory|unit)\(constants\) must return the method, cls\(...\), got None; change it",
     Backward: rf"a must be positive and finite, got -1.0, which Backward.(theory|unit) {ITSELF}",
 }

@@ -95,9 +95,9 @@ def test_an_array_that_is_missing_is_noticed(tmp_path, lost):
     ("name", "content", "why"),
     [
         ("x", array(np.ones(3)), "do not fit together"),
-        ("x", array(np.array([["a"]])), "are no numbers"),
+        ("x", array(np.array([["a"]])), "are not numbers"),
         ("history/round", array(np.arange(5)), "do not fit together"),
-        ("history/round", array(np.ones(6)), "counts are not whole"),
+        ("history/round", array(np.ones(6)), "counts are not whole numbers"),
         ("history/mine", array(np.ones((6, 1))), "do not fit together"),
         ("extra", array(np.ones(6)), "it holds extra, which no result has"),
         ("provenance", array(np.ones(6)), "its provenance is not text"),
@@ -173,7 +173,7 @@ def test_what_cannot_be_saved_is_said_and_what_json_lacks_becomes_null(result, t
         replace(result, history=result.history.assign(odd=[object()] * 6)),
     )
     for one in odd:
-        with pytest.raises(InputError, match=r"odd.npz is not written: .*; x and history hold numbers"):
+        with pytest.raises(InputError, match=r"cannot write .*odd.npz: .*; x and history must hold numbers"):
             one.save(tmp_path / "odd.npz")
     for path in (None, 3, "a\0b", tmp_path / "run.npz" / "below"):
         with pytest.raises(InputError):

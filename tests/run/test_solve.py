@@ -94,6 +94,18 @@ def test_stops_at_the_tolerance_with_the_rows_of_that_record(quadratic, network)
     assert ((result.x - quadratic.solution()) ** 2).sum() == pytest.approx(result.history["error"].iloc[-1], rel=1e-9)
 
 
+def test_a_tolerance_may_be_relative_to_the_error_at_zero(quadratic, network):
+    start = quadratic.nodes * float((quadratic.solution() ** 2).sum())
+    result = adom.solve(quadratic, network, rounds=5000, rtol=1e-6)
+    assert result.status == "converged"
+    assert result.provenance["tol"] == 1e-6 * start
+    assert result.history["error"].iloc[-1] <= 1e-6 * start < result.history["error"].iloc[-2]
+    with pytest.raises(
+        adom.InputError, match=r"^rtol=0.1 needs a problem that knows its solution, got object; give tol$"
+    ):
+        adom.solve(object(), network, rtol=0.1)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_members_that_end_in_the_middle_of_a_chunk_keep_the_rows_of_their_last_record(quadratic, network, dtype):
     good = adom.ADOM.unit(adom.constants(quadratic, network))
@@ -224,12 +236,14 @@ def test_provenance_tells_how_it_was_made(quadratic, network):
         ({"record_every": 0}, "record_every must be a whole number"),
         ({"tol": 0.0}, "tol must be a positive number"),
         ({"tol": "small"}, "tol must be a positive number"),
+        ({"rtol": 1.5}, "rtol must be a finite number above 0 and at most 1, got 1.5; e.g. rtol=1e-6"),
+        ({"tol": 1e-6, "rtol": 1e-6}, "rtol=1e-06 and tol=1e-06 exclude each other; give one"),
         ({"engine": "cloud"}, "unknown engine 'cloud'; known: local"),
         ({"dtype": "int8"}, "dtype must be one of float64, float32"),
         ({"oracle": "newton"}, "unknown oracle 'newton'"),
         ({"method": "adon"}, "did you mean 'adom'"),
         ({"method": 3}, "method must be a name or a Method instance, got int"),
-        ({"method": type("Mine", (Method,), {})}, "the method Mine is no dataclass; write @dataclass"),
+        ({"method": type("Mine", (Method,), {})}, "the method Mine is not a dataclass; write @dataclass"),
         ({"parameters": "best"}, "parameters must be one of theory, unit"),
         ({"parameters": {"gamma": 1.0}}, r"ADOM has no parameter 'gamma'; did you mean 'sigma'\? it has alpha, eta"),
         ({"parameters": {"eta": "big"}}, "eta must be a number, got 'big'; leave it out"),

@@ -129,7 +129,7 @@ def test_compare_takes_tuned_for_all_or_for_some(problem, network):
 
 def test_refusals(problem, network):
     for call in (adom.solve, adom.compare):
-        with pytest.raises(InputError, match="tuned parameters take no values beside them"):
+        with pytest.raises(InputError, match="tuned parameters cannot be combined with values"):
             call(problem, network, "diging", {"protocol": "tuned", "a": 0.1})
     with pytest.raises(InputError, match="rounds must be at least"):
         adom.solve(problem, network, "mudag", "tuned", rounds=1)

@@ -94,7 +94,7 @@ def test_splits_are_drawn_with_the_seed(drawn):
     found = adom.compare(make, still, ["diging"], rounds=2, seeds=2, splits=["shuffled", "dirichlet"])
     assert seen == [(0, "shuffled"), (1, "shuffled"), (0, "dirichlet"), (1, "dirichlet")]
     assert [at.problem for at in found.parts] == ["shuffled", "shuffled", "dirichlet", "dirichlet"]
-    with pytest.raises(InputError, match="seeds draw nothing of 'label' on 'ring'"):
+    with pytest.raises(InputError, match="seeds change neither 'label' nor 'ring'"):
         adom.compare(make, still, ["diging"], rounds=2, seeds=2, splits="label")  # by label there is one way
     (once,) = adom.compare(make, drawn.reseeded(7), ["diging"], rounds=2, splits="label").results.items()
     assert once[0] == (Instance("label", "geometric", 0), "diging")
@@ -104,14 +104,14 @@ def test_splits_are_drawn_with_the_seed(drawn):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"seeds": 3}, "the seeds draw nothing of 'Quadratic' on 'ring': all runs would be the same"),
+        ({"seeds": 3}, "the seeds change neither 'Quadratic' nor 'ring': all runs would be the same"),
         ({"seeds": 0}, "seeds must be a whole number of at least 1, got 0; e.g. seeds=5 for 0 to 4"),
-        ({"seeds": [1, 1]}, r"seeds must be different numbers, one at least, got \[1, 1\]"),
+        ({"seeds": [1, 1]}, r"seeds must be at least one number, all different, got \[1, 1\]"),
         ({"seeds": [-1]}, "seeds must be a whole number of at least 0, got -1"),
-        ({"problem": quadratic}, "'quadratic' is a function of a seed, and there are no seeds; give some"),
+        ({"problem": quadratic}, "'quadratic' is a function of a seed, but no seeds were given; e.g. seeds=5"),
         ({"splits": ["label"]}, "splits cannot split 'Quadratic' again: .*problem=lambda seed, split"),
         ({"problem": quadratic, "splits": []}, "got no splits"),
-        ({"networks": 5}, "networks must be networks by name, got 5; .*seeds=5 draws each"),
+        ({"networks": 5}, "networks must be networks in a list, or by name in a dict, got 5; .*seeds=5 draws each"),
         ({"networks": {"ring": adom.networks.ring(4)}}, "network and networks both have 'ring'"),
         ({"network": None}, "network must be an adom network"),
         ({"network": {}}, "got no networks to compare on"),
@@ -123,7 +123,7 @@ def test_splits_are_drawn_with_the_seed(drawn):
         ),
         ({"problem": lambda seed, split: quadratic(seed), "seeds": 2}, r"'problem' is called with a seed, and "),
         ({"problem": lambda seed, split: quadratic(seed), "splits": ["label"] * 2}, "splits names 'label' twice"),
-        ({"rtol": 2.0}, r"^rtol must lie in \(0, 1\], got 2.0; e.g. rtol=1e-6$"),
+        ({"rtol": 2.0}, "^rtol must be a finite number above 0 and at most 1, got 2.0; e.g. rtol=1e-6$"),
         ({"folder": "somewhere"}, "folder='somewhere' keeps the runs of several seeds; give seeds"),
         ({"problem": quadratic, "seeds": 2, "batch": 0}, "batch must be a whole number of at least 1"),
         ({"problem": quadratic, "seeds": 2, "methods": ["digging"]}, "unknown method 'digging'"),
@@ -354,17 +354,17 @@ def test_figures_show_medians_bands_and_what_was_lost():
     assert [axes.get_xlabel() for axes in every.axes][::3] == ["communication rounds", "time (s)"]
     with pytest.raises(InputError, match="unknown axis 'time'"):
         found.plot("time")
-    with pytest.raises(InputError, match="take one panel, got axis='all'"):
+    with pytest.raises(InputError, match="takes one panel, but axis='all' draws several"):
         found.plot("all", ax=ax)
     with pytest.raises(InputTypeError, match="ax must be the axes of one panel, got ndarray"):
         found.plot(ax=np.array([ax, ax]))
     with pytest.raises(InputTypeError, match="ax must be the axes of one panel, got int"):
         found.plot_profile(ax=3)
-    with pytest.raises(InputError, match="name 0 of the comparisons; there are 'p' on 'n'"):
+    with pytest.raises(InputError, match="must fit one comparison, but fit 0; known: 'p' on 'n'"):
         found.plot(problem="q")
     single = Comparison({"mine": made([1.0, 0.1])})
     assert single.plot(ax=other.add_subplot()) is other
-    with pytest.raises(InputError, match="take one panel, got axis='all'"):
+    with pytest.raises(InputError, match="takes one panel, but axis='all' draws several"):
         single.plot("all", ax=ax)
 
 

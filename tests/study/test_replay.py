@@ -69,12 +69,12 @@ def test_places_are_the_networks_own_or_one_layout_for_all():
 def test_another_run_is_refused():
     here, links = problem(), network()
     result = adom.solve(here, links, "adom", "unit", rounds=20)
-    with pytest.raises(InputError, match=r"problem with (mu|L) = .* the run had"):
+    with pytest.raises(InputError, match=r"problem with (mu|L) = .* the saved run had"):
         replay(result, problem(seed=1), links)
-    with pytest.raises(InputError, match="another network than the run had"):
+    with pytest.raises(InputError, match="not the network of the saved run"):
         replay(result, here, adom.networks.ring(6))
     moved = adom.Quadratic(np.asarray(here.H), np.asarray(here.c) + 1.0)
-    with pytest.raises(InputError, match="run again, the error after 1 steps is"):
+    with pytest.raises(InputError, match="the error after 1 steps is now"):
         replay(result, moved, links)
     big = adom.networks.ring(101)
     with pytest.raises(InputError, match="100 nodes at most, got 101"):

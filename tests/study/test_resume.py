@@ -62,7 +62,7 @@ def test_a_file_that_is_not_whole_is_said_and_done_again(problem, network, tmp_p
         again = adom.sweep(problem, network, folder=tmp_path, **AXES)
     assert len(said) == 2
     assert any("is not a whole result file" in str(warning.message) for warning in said)
-    assert any("is not the run that its name says" in str(warning.message) for warning in said)
+    assert any("does not hold the run named in its file name" in str(warning.message) for warning in said)
     for number, result in first.results.items():
         close(again.results[number], result)
     adom.sweep(problem, network, folder=tmp_path, **AXES)  # now all are whole: no warning

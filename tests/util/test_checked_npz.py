@@ -98,7 +98,7 @@ def archived(name="x.npy", content=None, header=None, method=zipfile.ZIP_DEFLATE
         (archived(content=b"no array"), "x.npy is not an array"),
         (archived(name="x.txt"), "odd names"),
         (archived(method=zipfile.ZIP_BZIP2), "packed in a way that NumPy does not use"),
-        (archived(content=bytes(2**22)), "claims to hold 4194304 bytes in 4"),
+        (archived(content=bytes(2**22)), "claims 4194304 bytes of arrays in a file of 4"),
         (io.BytesIO(b""), "not a whole NumPy archive"),
     ],
 )

@@ -262,7 +262,7 @@ class Agent:
 
     def _neighbour(self, name: str) -> Neighbour:
         if name == self.name:
-            raise RefusedError("name", "an agent that has the same name as this one: give it another")
+            raise RefusedError("name", "another agent with the name of this one: rename one of them")
         if name not in self.neighbours:
             raise RefusedError("stranger", STRANGER)
         return self.neighbours[name]

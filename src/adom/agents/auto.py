@@ -226,7 +226,7 @@ class Auto:
             and told[START] <= self._number + FAR
         )
         if fair and told > (self._next or self._now):
-            self._next, self.why = told, "taken over from others"
+            self._next, self.why = told, "taken over from another agent"
         if told == self._now and seen.size > HEAD:
             np.maximum(self._numbers, seen[HEAD:], out=self._numbers)
 
@@ -280,7 +280,7 @@ class Auto:
         """Announce a short block and forget what was seen, after agents have come or gone."""
         early = self._now[ROUNDS] < SHORT_BLOCK
         opening = self._opening if early else (*self._now[POWER:ROUNDS], SHORT_BLOCK)
-        self._changed, self.why = False, "others are there than before"
+        self._changed, self.why = False, "agents have come or gone"
         self._next = (self._now[0] + 1, *opening, number + self._agreement, ANEW, 0, 0)
 
     def _see(self) -> bool:

@@ -73,20 +73,20 @@ def parse(data: bytes, mark: bytes) -> tuple[Words, Array]:
         raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
     magic, version, theirs, length = HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise RefusedError("foreign", "a message that is not of adom")
+        raise RefusedError("foreign", "a message that is not from adom")
     if version != VERSION:
         raise RefusedError(
             "version", f"a message of version {version}; this agent speaks {VERSION}: update one of them"
         )
     if theirs != mark:
-        raise RefusedError("problem", "a neighbour with another [problem]: make settings the same")
+        raise RefusedError("problem", "a neighbour with another [problem]: use the same settings")
     numbers = data[HEADER.size + length :]
     if length > min(MOST_WORDS, len(data) - HEADER.size) or len(numbers) % 8:
         raise RefusedError("truncated", f"a message of {len(data)} bytes that ends early")
     try:
         words = Words.model_validate_json(data[HEADER.size : HEADER.size + length])
     except ValidationError:
-        raise RefusedError("shape", "a message whose words are not those of a board") from None
+        raise RefusedError("shape", "a message whose JSON is not that of a board") from None
     row = np.frombuffer(numbers, "<f8").astype(np.float64)
     if not np.isfinite(row).all():
         raise RefusedError("not finite", "a message with numbers that are not finite")

@@ -77,7 +77,8 @@ class Config:
         names = shard_names(self.data)
         if len(names) > 1:
             raise InputError(
-                f"{self.data} holds {len(names)} shards, and an agent has one; data = {str(self.data / names[0])!r}"
+                f"{self.data} holds {len(names)} shards, but an agent takes one; "
+                f"e.g. data = {str(self.data / names[0])!r}"
             )
         return self.data / names[0] if names else None
 
@@ -196,12 +197,14 @@ def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
     sharded = config.shard is not None
     odd = next((key for key in (OF_FILES if sharded else OF_SHARDS) if key in given), None)
     if odd is not None:
-        words = "a shard knows its columns and classes" if sharded else "only shards, which `adom shard` makes, have it"
+        words = (
+            "a shard already defines its columns and classes"
+            if sharded
+            else "it is only for shards made by `adom shard`"
+        )
         raise InputError(f"{odd} has no effect on {config.data}: {words}; leave it out")
     if sharded and config.nodes is None:
-        raise InputError(
-            "agents prepare shards together, once enough are there; add nodes = 4, or how many start, to [problem]"
-        )
+        raise InputError("agents prepare shards together and must know how many start; add e.g. nodes = 4 to [problem]")
     if sharded:
         _ = config.wanted  # refuses penalties that do not fit
 
@@ -216,10 +219,10 @@ def _checked(key: str, value: Any) -> Any:
         return Path(value)
     if key in CHOICES and value not in CHOICES[key]:
         raise InputError(
-            f"{key} must be one of {', '.join(CHOICES[key])}, got {shown(value)}; {key} = {CHOICES[key][0]!r}"
+            f"{key} must be one of {', '.join(CHOICES[key])}, got {shown(value)}; e.g. {key} = {CHOICES[key][0]!r}"
         )
     if key in ("scale", "intercept", "exact", "control") and not isinstance(value, bool):
-        raise InputError(f"{key} must be true or false, got {shown(value)}; {key} = true")
+        raise InputError(f"{key} must be true or false, got {shown(value)}; e.g. {key} = true")
     if key == "classes":
         if not (isinstance(value, list | tuple) and len(value) == 2 and all(_is_number(v) for v in value)):
             raise InputError(
@@ -272,12 +275,12 @@ def _keys(name: str, listen: str, neighbours: Mapping[str, str], plain: Any, fol
     if far and plain is not True:
         raise InputError(
             f'{far[0]} would carry plain text to other machines; write tls/... and keys = "FOLDER" (adom agent keys '
-            "makes them), or plain = true in [agent] if everyone who can listen may"
+            "makes them), or plain = true in [agent] if anyone may read it"
         )
     if len(open_ones) == len(addresses):
         return None
     if open_ones:
-        raise InputError(f"{open_ones[0]} is plain text among addresses with TLS; write tls/... for all of them")
+        raise InputError(f"{open_ones[0]} is plain text, but other addresses use TLS; write tls/... for all of them")
     if not isinstance(folder, str):
         raise InputError('tls/... needs keys; write keys = "FOLDER" in [agent], where adom agent keys put them')
     home = Path(folder)

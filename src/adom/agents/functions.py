@@ -65,7 +65,9 @@ class QuadraticFunction(Function):
         values = np.linalg.eigvalsh(self._h)
         self.mu, self.L = float(values[0]), float(values[-1])
         if not 0 < self.mu <= self.L < np.inf:
-            raise InputError(f"H must be positive definite, got eigenvalues from {self.mu:.3g}; add a multiple of I")
+            raise InputError(
+                f"H must be positive definite, got a smallest eigenvalue of {self.mu:.3g}; add a multiple of I"
+            )
 
     def gradient(self, x: Array) -> Array:
         """Return H x - c."""

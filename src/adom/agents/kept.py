@@ -35,7 +35,7 @@ def restore(agent: Agent, path: Path) -> bool:
     try:
         arrays, about = read_npz(path)
         if about["format"] != FORMAT or about["name"] != agent.name or about["form"] != list(_form(agent)):
-            raise InputError(f"{path} is of another agent, problem or method; remove it, or choose another folder")
+            raise InputError(f"{path} belongs to another agent, problem or method; remove it, or choose another folder")
         rows, names = agent.rows, [check_name(name) for name in about["names"]]
         parts = [arrays[f"state{i}"] for i in range(len(rows.state))]
         fits = [part.shape == np.shape(mine) for part, mine in zip(parts, rows.state, strict=True)]
@@ -54,7 +54,7 @@ def restore(agent: Agent, path: Path) -> bool:
     except FileNotFoundError:
         return False
     except (Damaged, LookupError, TypeError, ValueError, OSError) as error:
-        raise InputError(f"{path} is no checkpoint of an agent ({error}); remove it to start anew") from None
+        raise InputError(f"{path} is not a valid checkpoint of an agent ({error}); remove it to start anew") from None
     return True
 
 

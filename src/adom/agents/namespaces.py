@@ -18,9 +18,9 @@ PORT = 7447
 def missing() -> str:
     """Return why namespaces cannot be made here; "" if they can."""
     if not shutil.which("ip"):
-        return "there is no command ip (package iproute2)"
+        return "the command ip is missing (package iproute2)"
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return "only root may make network namespaces"
+        return "only root may create network namespaces"
     try:
         probe = f"adom-probe-{os.getpid()}"
         _ip("netns", "add", probe)

@@ -22,16 +22,16 @@ COUNTED = {
     "sent": "Messages sent.",
     "received": "Messages heard.",
     "bytes_sent": "Bytes sent.",
-    "lost": "Waits for a message that ended without it.",
-    "repaired": "Entries of links that were made opposite again.",
+    "lost": "Waits that ended without the message.",
+    "repaired": "Link entries made opposite again.",
     "forgotten": "Links given up.",
 }
 MEASURED = {
     "round": "Round.",
     "rounds_per_second": "Rounds a second.",
-    "apart": "Greatest distance of the answer to a neighbour's.",
-    "bound": "Bound of the error.",
-    "chi": "Condition number of the network that is assumed.",
+    "apart": "Greatest distance between the answer and a neighbour's.",
+    "bound": "Bound on the squared error.",
+    "chi": "Assumed condition number of the network.",
 }
 
 

@@ -118,7 +118,7 @@ def restore_agreement(board: Board, path: Path) -> bool:
     try:
         arrays, about = read_npz(path)
         if about["format"] != FORMAT or about["settings"] != board.settings:
-            raise InputError(f"{path} is of another problem; remove it, or choose another folder")
+            raise InputError(f"{path} belongs to another problem; remove it, or choose another folder")
         for i, (topic, name) in enumerate(about["rows"]):
             board.post(topic, name, arrays[f"row{i}"])
         board.group = tuple((str(name), int(boot)) for name, boot in about["group"])
@@ -128,5 +128,5 @@ def restore_agreement(board: Board, path: Path) -> bool:
     except InputError:
         raise
     except (Damaged, LookupError, TypeError, ValueError, OSError) as error:
-        raise InputError(f"{path} is no agreement of agents ({error}); remove it to agree anew") from None
+        raise InputError(f"{path} is not a valid agreement of agents ({error}); remove it to agree anew") from None
     return True

@@ -36,7 +36,7 @@ class SampleFunction(Function):
         if self._a.ndim != 2 or self._b.shape != self._a.shape[:1] or not self._b.size:
             raise InputError(
                 f"features must be (samples, dim) and labels (samples,), got {self._a.shape} and {self._b.shape}; "
-                "check that they are of the same samples"
+                "check that they describe the same samples"
             )
         values = self._a.data if is_sparse(self._a) else self._a
         if not (np.isfinite(values).all() and np.isfinite(self._b).all()):

@@ -303,7 +303,7 @@ class Service:
             function = read_function(self.config)
             if function.dim != self.agent.form.dim:
                 raise InputError(
-                    f"the data have {function.dim} features now, and had {self.agent.form.dim}; correct them"
+                    f"the data now have {function.dim} features, before {self.agent.form.dim}; restore the columns"
                 )
             return function
         shard = open_shard(self._shard.folder)

@@ -33,7 +33,7 @@ class Settings:
     """
 
     canaries = 0
-    why = "given, or that of a path"
+    why = "chi is given, or that of a path"
 
     def __init__(
         self, cls: type[Method], chi: float | None = None, mu: float | None = None, L: float | None = None

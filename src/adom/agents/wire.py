@@ -35,7 +35,7 @@ SMALLEST, LARGEST = 1e-150, 1e150
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
-STRANGER = "an agent that is not among the neighbours listed here: list it to hear it"
+STRANGER = "an agent that is not in the list of neighbours: add it there to hear it"
 
 
 class RefusedError(Exception):
@@ -142,18 +142,18 @@ def parse(data: bytes, form: Form) -> Message:
     magic, version, zero, flags, problem, method, dim, width, *rest = HEADER.unpack_from(data)
     number, degree, vectors, parts, digest, members, seen = rest
     if magic != MAGIC:
-        raise RefusedError("foreign", "a message that is not of adom")
+        raise RefusedError("foreign", "a message that is not from adom")
     if version != VERSION:
         raise RefusedError(
             "version", f"a message of version {version}; this agent speaks {VERSION}: update one of them"
         )
     if dim != form.dim:
-        raise RefusedError("dimension", f"a neighbour with {dim} features; here are {form.dim}: correct its data")
+        raise RefusedError(
+            "dimension", f"a neighbour with {dim} features, but this agent has {form.dim}: correct its data"
+        )
     if (problem, method) != form.marks():
         what = "problem" if problem != form.marks()[0] else "method"
-        raise RefusedError(
-            what, f"a neighbour with another {what} than {getattr(form, what)!r}: make settings the same"
-        )
+        raise RefusedError(what, f"a neighbour with another {what} than {getattr(form, what)!r}: use the same settings")
     counts = (width, vectors or form.vectors, parts or form.parts)
     if (
         counts != (form.width, form.vectors, form.parts)
@@ -161,13 +161,13 @@ def parse(data: bytes, form: Form) -> Message:
         or flags > ALL_FLAGS
         or bool(flags & REPAIR) != bool(parts)
     ):
-        raise RefusedError("shape", f"a message of shape {(width, vectors, parts)}; {form.width} columns are due")
+        raise RefusedError("shape", f"a message of shape {(width, vectors, parts)}; expected {form.width} columns")
     if members > MOST_MEMBERS or seen > MOST_SEEN or number > LAST_ROUND or (parts and not vectors):
         raise RefusedError("shape", "a message whose counts are out of range")
     sizes = (vectors * width, parts * width, dim if flags & CHECK else 0, seen)
     total = HEADER.size + 8 * sum(sizes)
     if len(data) < total + members * (1 + 1 + ENTRY.size):
-        raise RefusedError("truncated", f"a message of {len(data)} bytes; {total} or more are due")
+        raise RefusedError("truncated", f"a message of {len(data)} bytes; expected at least {total}")
     numbers = np.frombuffer(data, FLOAT, sum(sizes), HEADER.size).astype(np.float64)
     if not np.isfinite(numbers).all():
         raise RefusedError("not finite", "a message with numbers that are not finite")

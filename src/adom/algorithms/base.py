@@ -295,7 +295,7 @@ ORACLES = ("dual", "primal")
 def check_class(cls: type[Method]) -> None:
     """Raise an error if a method class lacks an attribute, or has an invalid one or a wrong signature."""
     if not hasattr(cls, "__dataclass_fields__"):
-        raise InputError(f"the method {cls.__name__} is no dataclass; write @dataclass(frozen=True) above its class")
+        raise InputError(f"the method {cls.__name__} is not a dataclass; write @dataclass(frozen=True) above its class")
     for name, example in SAID.items():
         if not hasattr(cls, name):
             raise InputError(f"the method {cls.__name__} has no {name}; write e.g. {name} = {example} into its class")
@@ -317,7 +317,7 @@ def check_class(cls: type[Method]) -> None:
             signature(getattr(cls, name)).bind(*wanted)
         except TypeError:
             raise InputError(
-                f"{cls.__name__}.{name} takes ({', '.join(own)}), and is called with ({', '.join(wanted)}); change it"
+                f"{cls.__name__}.{name} must accept ({', '.join(wanted)}), got ({', '.join(own)}); change its signature"
             ) from None
 
 
@@ -327,8 +327,8 @@ def made(cls: type[Method], formula: str, constants: Constants) -> Method:
         method = getattr(cls, formula)(constants)
     except BrokenRuleError as error:
         of = f"mu = {constants.mu:.6g}, L = {constants.L:.6g} and chi = {constants.chi:.6g}"
-        remedy = "mend it, or take other parameters"
-        raise InputError(f"{error.broken}, which {cls.__name__}.{formula} itself gave for {of}; {remedy}") from None
+        remedy = "fix the formula, or use other parameters"
+        raise InputError(f"{error.broken}, which {cls.__name__}.{formula} computed for {of}; {remedy}") from None
     return check_made(cls, formula, method)
 
 
@@ -348,7 +348,7 @@ def check_numbers(method: Method) -> None:
         if not _is_number(value):
             raise InputError(
                 f"{type(method).__name__}.{name} must be a number, as all hyper-parameters are, got {shown(value)}; "
-                "write what is none into the class without an annotation"
+                "if it is not one, drop its annotation in the class"
             )
 
 

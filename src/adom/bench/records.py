@@ -99,9 +99,12 @@ class Submission(BaseModel):
     def _of_this_suite(self) -> Self:
         scale = suite.SCALES["quick" if self.quick else "full"]
         if self.suite != suite.VERSION:
-            raise ValueError(f"suite {self.suite} is another than {suite.VERSION}; their results do not compare")
+            raise ValueError(f"suite {self.suite} differs from {suite.VERSION}; their results cannot be compared")
         if (self.rounds, self.target) != (scale.rounds, scale.target):
-            raise ValueError(f"the budget is {scale.rounds} rounds and the target {scale.target:g}, got others")
+            raise ValueError(
+                f"the budget must be {scale.rounds} rounds and the target {scale.target:g}, got {self.rounds} and "
+                f"{self.target:g}"
+            )
         if outside := next((r for r in self.runs if (r.problem, r.network) not in scale.pairs), None):
             raise ValueError(f"{outside.problem} on {outside.network} is not in this version")
         for run in self.runs:
@@ -144,7 +147,9 @@ def check_alike(quick: bool, others: Sequence[tuple[str, Submission]]) -> None:
     for source, submission in others:
         if submission.quick != quick:
             version = "quick" if submission.quick else "full"
-            raise InputError(f"{source} is of the {version} version, and these runs are not; they do not compare")
+            raise InputError(
+                f"{source} is of the {version} version, but these runs are of the other; they cannot be compared"
+            )
 
 
 def called(path: Path) -> str:

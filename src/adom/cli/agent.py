@@ -25,9 +25,12 @@ Listen = Annotated[
     ),
 ]
 Data = Annotated[str | None, typer.Option("--data", metavar="FILE", help="Its samples.", show_default=False)]
-Tol = Annotated[float | None, number_option("--tol", "Stop when all agree that the error is at most so.", float, 1e-8)]
-Rounds = Annotated[int | None, number_option("--rounds", "Stop after so many rounds.", int, 1000)]
-Seconds = Annotated[float | None, number_option("--seconds", "Stop after so many seconds.", float, 60)]
+Tol = Annotated[
+    float | None,
+    number_option("--tol", "Stop when all agents agree that the squared error is at most this.", float, 1e-8),
+]
+Rounds = Annotated[int | None, number_option("--rounds", "Stop after this many rounds.", int, 1000)]
+Seconds = Annotated[float | None, number_option("--seconds", "Stop after this many seconds.", float, 60)]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, as in the file.", show_default=False),
@@ -39,7 +42,7 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]  # fmt: skip
-Check = Annotated[bool, switch("--check", "Read the settings and the data, print what follows, and end.")]
+Check = Annotated[bool, switch("--check", "Read the settings and the data, print what they imply, and exit.")]
 
 
 def agent(

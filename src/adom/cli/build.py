@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.sets import SAMPLES
 from ..errors import InputError, nearest
 from ..run.request import Request, read_parameters
+from ..run.tolerance import tolerance
 from ..util import files
 from .defaults import kinds, lie_apart
 from .output import busy
@@ -316,7 +317,7 @@ def budget(config: Config, problem: "Problem | Shards | NodeData") -> dict[str, 
     """Return rounds, tolerance, records and precision as arguments of `adom.solve` and `adom.compare`."""
     run, tol = config.run, config.run.tol
     if tol is None and hasattr(problem, "solution"):  # shards do not know it
-        tol = run.rtol * problem.nodes * float((problem.solution() ** 2).sum()) or None
+        tol = tolerance(problem, None, run.rtol)
     return {"rounds": run.rounds, "tol": tol, "record_every": run.record_every, "dtype": run.dtype}
 
 

@@ -48,7 +48,7 @@ def compare(
     check_lists(settings, flags)
     methods = _check(settings)
     if latex and json:
-        raise InputError("--latex and --json both say what is printed; give one of them")
+        raise InputError("--latex and --json exclude each other; give one of them")
     output.folder(out)
     table = settings.compare
     if (table.seeds, table.splits, table.networks) == (None, None, None):
@@ -106,7 +106,7 @@ def _check(settings: Config) -> list[Any] | str | None:
     from . import build
 
     if settings.run.engine != "local":
-        raise InputError(f"engine {settings.run.engine!r} cannot compare methods; take engine local")
+        raise InputError(f"comparisons run on engine local only, got {settings.run.engine!r}; use --engine local")
     text = settings.compare.methods
     methods = [method_of(name, "--methods") for name in compare_lists.methods(text)]
     build.check_run(settings, methods)

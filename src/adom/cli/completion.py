@@ -55,7 +55,7 @@ def offer(option: str, shell: str) -> str:
         _, path = _typer().install(**names)
     except (OSError, RuntimeError) as error:  # the latter if there is no home folder
         raise InputError(f"cannot install completion for {shell}: {error}; `adom {SHOW} {shell}` prints it") from None
-    return f"wrote\n  {path}\nnew shells complete `adom` by the Tab key"
+    return f"wrote\n  {path}\nnew shells complete `adom` with the Tab key"
 
 
 def present_shell() -> str:

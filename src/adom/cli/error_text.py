@@ -51,7 +51,7 @@ PYTHON = (
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
     (r"parameters='(\w+)'", r"--parameters \1"),
     (
-        r"verify on the one that it was made of",
+        r"verify on the network it was made from",
         "leave --delay, --bits, --keep, --noise, --one-way, --leaving and --joining out",
     ),
     (r"^alpha=", "--alpha "),

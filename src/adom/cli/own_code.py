@@ -123,7 +123,7 @@ def problem_of(table: ProblemTable, nodes: int) -> "Problem":
         raise
     except Exception as error:
         at = place(error, files_of(found))
-        raise InputError(f"--problem {text} fails: {in_words(error, at)}; mend it") from None
+        raise InputError(f"--problem {text} fails: {in_words(error, at)}; fix it") from None
     if not isinstance(made, Problem):
         raise InputError(f"--problem {text} gives {_kind(made)}, not an adom problem; e.g. adom.Quadratic(H, c)")
     return made
@@ -147,17 +147,17 @@ def _load(flag: str, text: str, fits: Callable[[Any], bool]) -> Any:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name not in (module, module.partition(".")[0]):
-            raise InputError(f"{flag} {text}: {_at_import(error, module)}; install it, or mend the import") from None
+            raise InputError(f"{flag} {text}: {_at_import(error, module)}; install it, or fix the import") from None
         raise InputError(
             f"{flag} {text}: there is no {module.replace('.', '/')}.py in {folder} and no package of that name; "
             "change to its folder, or install it"
         ) from None
     except Exception as error:
-        raise InputError(f"{flag} {text}: {module} cannot be loaded: {_at_import(error, module)}; mend it") from None
+        raise InputError(f"{flag} {text}: {module} cannot be loaded: {_at_import(error, module)}; fix it") from None
     if not hasattr(loaded, name):
         public = {known: value for known, value in vars(loaded).items() if not known.startswith("_") and fits(value)}
         own = [known for known, value in public.items() if _is_of(value, module)]
-        there = nearest(name, own, "it has") if own else "nor anything else that could be meant: write it there"
+        there = nearest(name, own, "it has") if own else "nor anything similar; define it there"
         raise InputError(f"{flag} {text}: {module} has no {name!r}; {there}")
     _loaded[f"{flag} {text}"] = found = getattr(loaded, name)
     return found

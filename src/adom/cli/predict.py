@@ -24,7 +24,7 @@ OutFile = Annotated[
     typer.Option("--out", "-o", metavar="FILE", help="CSV file to write; left out: stdout.", rich_help_panel=OUTPUT),
 ]
 Target = Annotated[
-    str | None, typer.Option("--target", metavar="TEXT", help="Column with the truth; left out: the model's own.")
+    str | None, typer.Option("--target", metavar="TEXT", help="Column with the true values; left out: the model's own.")
 ]
 
 
@@ -122,7 +122,9 @@ def _sums(model: "Model", data: Path, target: str | None) -> "np.ndarray":
     from ..errors import InputError
 
     if target is None:
-        raise InputError(f"{data} must have a column with the truth, and the model names none; give it with --target")
+        raise InputError(
+            f"{data} must have a column with the true values, but the model names none; give it with --target"
+        )
     parts = [model.sums(*block) for block in open_table(data, target, model.features).blocks]
     if not parts:
         raise InputError(f"{data} has no rows; give a file with at least one")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST = 200
 """The most runs of a folder to try for the network in motion."""
 HINT = (
-    "commands leave it beside what they write; of results that were saved from Python, "
+    "commands write it beside their results; for results saved from Python, "
     "adom.replay(result, problem, network) gives the motion"
 )
 
@@ -34,7 +34,11 @@ def report(
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Title of the page.")] = "",
     network: Annotated[
         bool,
-        typer.Option("--network/--no-network", metavar="", help="Run a stretch again and show the network in motion."),
+        typer.Option(
+            "--network/--no-network",
+            metavar="",
+            help="Run the first part of a run again and show the network in motion.",
+        ),
     ] = True,
     out: Annotated[
         Path,
@@ -144,8 +148,8 @@ def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
         configs = networks_of(settings, {}, file)
         if network not in configs:
             raise InputError(
-                f"the run is on the network {network}, and {file} has {', '.join(configs)}; "
-                "put the config.toml there that was written with it"
+                f"the run is on the network {network}, but {file} has {', '.join(configs)}; "
+                "put the config.toml there that was written with the run"
             )
         (net,) = networks_by_seed({network: configs[network]}, drawn=drawn).values()
         on = problem_by_seed(settings, net, drawn=drawn, ways=bool(ways))

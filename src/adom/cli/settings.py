@@ -129,8 +129,8 @@ class ProblemTable:
         completions=DATA_SETS,
     )
     own: str | None = setting(
-        "A problem of your own: module:name of a function or class that makes one, called with those of nodes, "
-        "samples, dim, kappa, l2, split, concentration and seed that it takes; the module may lie in this folder.",
+        "A problem of your own: module:name of a function or class that makes one, called with whichever of nodes, "
+        "samples, dim, kappa, l2, split, concentration and seed it takes; the module may be in the current folder.",
         flag="--problem",
         example="mymodule:make",
     )
@@ -141,7 +141,9 @@ class ProblemTable:
         "On shards of `adom shard`: logistic, for two classes or more, or ridge, for numbers; left out: logistic.",
         choices=("logistic", "ridge"),
     )
-    scale: bool | None = setting("On shards of `adom shard`: bring all features to mean 0 and spread 1 first.")
+    scale: bool | None = setting(
+        "On shards of `adom shard`: first scale all features to mean 0 and standard deviation 1."
+    )
     memory: float | None = setting(
         "On shards of `adom shard`: MB that the samples of a node may take; larger shards stay on the disk and are "
         "read in blocks; left out: 268.",
@@ -167,7 +169,7 @@ class ProblemTable:
     )
     alpha: float | None = setting("scikit-learn's alpha of a ridge model: l2 = alpha / N.", gt=0, le=1e12, example=1)
     count: str | None = setting(
-        "What counts alike where nodes have different numbers of samples: samples, as if pooled, or nodes; left out: "
+        "What counts alike if nodes have different numbers of samples: samples, as if pooled, or nodes; left out: "
         "samples.",
         choices=("samples", "nodes"),
     )
@@ -199,23 +201,33 @@ class NetworkTable:
     window: int | None = setting(
         "Length of time that makes up one round of a contact list.", ge=1, le=2**62, example=20
     )
-    repair: bool | None = setting("Join the components of graphs that fall apart (contacts, waypoint, failing).")
+    repair: bool | None = setting("Connect the components of disconnected graphs (contacts, waypoint, failing).")
     failing: float | None = setting(
         "Probability that a link fails in a round, on any network.", ge=0, le=1, example=0.1
     )
     one_way: float | None = setting(
-        "Share of messages that are lost, each direction of a link by itself.", ge=0, le=0.99, example=0.1
+        "Share of messages that are lost, independently in each direction of a link.", ge=0, le=0.99, example=0.1
     )
-    no_healing: bool | None = setting("Run methods as printed: do not repair what lost messages and nodes do.")
+    no_healing: bool | None = setting("Run methods as published, without repair after lost messages and nodes.")
     leaving: str | None = setting("Nodes that leave, and in which rounds: 5:800,7:1200.", example="5:800")
-    joining: str | None = setting("Nodes that join, likewise; one that has not left was not there.", example="5:900")
+    joining: str | None = setting(
+        "Nodes that join, likewise; one that did not leave before is absent until then.", example="5:900"
+    )
     delay: int | None = setting("Rounds by which messages are late.", ge=0, le=1000, example=2)
     bits: int | None = setting("Bits of each number of a message.", ge=2, le=32, example=8)
-    keep: float | None = setting("Share of a message's numbers that are sent, the largest.", gt=0, le=1, example=0.1)
-    no_feedback: bool | None = setting("Let coarse or partial messages be rows, not differences to what came before.")
+    keep: float | None = setting(
+        "Share of a message's numbers that are sent: the largest ones.", gt=0, le=1, example=0.1
+    )
+    no_feedback: bool | None = setting(
+        "Send coarse or partial rows themselves, not differences from what was sent before."
+    )
     noise: float | None = setting("Standard deviation of noise on every number that arrives.", ge=0, example=0.001)
-    every: int | None = setting("Rounds to stay with each graph, or each kind, before the next.", ge=1, example=20)
-    seed: int | None = setting("Seed of the network, where it should differ.", flag="--network-seed", ge=0, example=1)
+    every: int | None = setting(
+        "Rounds to keep each graph, or each kind of network, before the next.", ge=1, example=20
+    )
+    seed: int | None = setting(
+        "Seed of the network, if it should differ from --seed.", flag="--network-seed", ge=0, example=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +274,7 @@ class MpiTable:
         "Seconds without an answer after which a rank counts as hanging; left out: 10.", ge=0.1, example=10
     )
     unwatched: bool | None = setting(
-        "With --shards: no records of consensus and gradient, for which rows travel to rank 0.", flag="--no-monitor"
+        "With --shards: no records of consensus and gradient, which send all rows to rank 0.", flag="--no-monitor"
     )
 
 

@@ -12,7 +12,7 @@ from .options import AsJson, OutFolder, number_option, switch
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV, Parquet, NPZ or LIBSVM file of this machine's samples.")
 ]
-Node = Annotated[str, typer.Option("--node", metavar="NAME", help="Name of this node, which no other has.")]
+Node = Annotated[str, typer.Option("--node", metavar="NAME", help="Name of this node, different from all others.")]
 Target = Annotated[
     str | None, typer.Option("--target", metavar="TEXT", help="Column to be predicted; left out: the last.")
 ]
@@ -23,7 +23,7 @@ Features = Annotated[
 Without = Annotated[
     str | None, typer.Option("--without", metavar="A,B,...", help="Columns to leave out, such as names and dates.")
 ]
-LAST = "Number of features of LIBSVM text, where the last may be missing."
+LAST = "Number of features of LIBSVM text, if the last ones may be missing."
 Dim = Annotated[int | None, number_option("--dim", LAST, int, 100, ge=1, le=2**31 - 1)]
 Overwrite = Annotated[bool, switch("--overwrite", "Replace the shard of that name.")]
 

@@ -86,10 +86,10 @@ def _check(settings: Config, config: Path | None) -> None:
     if all(value is None for value in vars(settings.sweep).values()):
         where = "no file of settings was given" if config is None else f"{config} has none"
         raise InputError(
-            f"a sweep needs a table [sweep] with lists, and {where}; e.g. [sweep.factors] eta = [0.5, 1, 2]"
+            f"a sweep needs a table [sweep] with lists, but {where}; e.g. [sweep.factors] eta = [0.5, 1, 2]"
         )
     if settings.run.engine != "local":
-        raise InputError(f"engine {settings.run.engine!r} cannot sweep; take engine local")
+        raise InputError(f"sweeps run on engine local only, got {settings.run.engine!r}; use --engine local")
     flag = "--method" if settings.sweep.methods is None else "[sweep] methods"
     methods = [method_of(name, flag) for name in _methods(settings)]
     texts = settings.sweep.parameters or [settings.run.parameters]

@@ -129,8 +129,8 @@ class Agreed:
         strange = [] if self.kind == "ridge" else [each for each in shard.classes() if each not in self.classes]
         if strange:
             raise InputError(
-                f"node {node} has the class {shown(strange[0])} in {target}, which was not there when the nodes agreed "
-                "on classes; leave these rows out, or start all nodes anew"
+                f"node {node} has the class {shown(strange[0])} in {target}, which no node had when the classes "
+                "were agreed; leave these rows out, or start all nodes anew"
             )
 
     def weight(self, samples: int) -> float:

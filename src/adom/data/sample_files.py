@@ -251,7 +251,7 @@ def _read_csv(
         table = np.loadtxt(lines, delimiter=delimiter, quotechar='"', comments=None, ndmin=2)
     except ValueError as error:
         _check_cells(path, text, delimiter, header, width)
-        raise InputError(f"{path} is not a table of numbers ({error}); mend it") from None
+        raise InputError(f"{path} is not a table of numbers ({error}); fix it") from None
     if table.shape[1] != width or not np.isfinite(table).all():
         _check_cells(path, text, delimiter, header, width)
     return np.delete(table, column, axis=1), table[:, column].copy()
@@ -273,7 +273,7 @@ def _check_cells(path: Path, text: str, delimiter: str, header: list[str] | None
     """Refuse the first line of another width, and the first cell that is not a finite number."""
     for number, cells in islice(_rows(path, io.StringIO(text, newline=""), delimiter), bool(header), None):
         if len(cells) != width:
-            raise InputError(f"{path}, line {number}: {len(cells)} columns, but {width} in the first line; mend it")
+            raise InputError(f"{path}, line {number}: {len(cells)} columns, but {width} in the first line; fix it")
         column = next((column for column, cell in enumerate(cells) if not _is_number(cell)), None)
         if column is not None:
             name = f" ({header[column]})" if header else ""

@@ -48,7 +48,7 @@ def problem(backend: str, dtype: str = "float64") -> str:
     if switched_off():
         return "switched off by ADOM_NATIVE=0"
     if backend not in TARGETS:
-        return f"there are none for {backend}"
+        return f"there are no kernels for {backend}"
     import jax
 
     try:
@@ -85,7 +85,7 @@ def _kernel(name: str, dtype: Any) -> str:
     if jax.default_backend() != "cpu":
         return name
     if reason := problem("cpu", str(dtype)):
-        raise BuildError(f"{reason}; ADOM_NATIVE=0 does without kernels")
+        raise BuildError(f"{reason}; set ADOM_NATIVE=0 to run without kernels")
     return _target(name, str(dtype))
 
 

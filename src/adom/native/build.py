@@ -58,7 +58,7 @@ def library(backend: str, dtype: str = "float64") -> Path:
     try:
         file = cache_dir() / f"{recipe.source.stem}-{_digest(recipe)}.so"
     except RuntimeError as error:
-        raise BuildError(f"there is no folder to keep them in: {error}") from None
+        raise BuildError(f"there is no cache folder for the compiled kernels: {error}") from None
     if kind(file) != "file":
         with _alone(file):
             if kind(file) != "file":  # no other process has built it meanwhile
@@ -122,7 +122,7 @@ def build(recipe: Recipe, file: Path) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         raise BuildError(f"{recipe.compiler} could not be run: {error}") from None
     complaint = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
-    raise BuildError(f"{recipe.compiler} refused the kernels: {complaint.strip()}")
+    raise BuildError(f"{recipe.compiler} could not compile the kernels: {complaint.strip()}")
 
 
 def _headers_version() -> str:

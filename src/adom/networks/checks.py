@@ -16,7 +16,7 @@ MOST_LINKS = 200_000_000
 def truth(name: str, value: Any) -> bool:
     """Return `value` if it is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InputTypeError(f"{name} must be True or False, got {shown(value)}; leave it out for False")
+        raise InputTypeError(f"{name} must be True or False, got {shown(value)}; e.g. {name}=True")
     return bool(value)
 
 

@@ -74,7 +74,7 @@ def geometric(
         recipe["radius"] = radius = check_real("radius", radius, 0, math.inf, "e.g. radius=0.3", strict=True)
         return _linked(nodes, min(radius, 2.0), graphs, partial(uniform_points, nodes, seed), recipe, repair)
     if not repair:
-        raise InputError("chi is that of graphs which are connected each; with repair=False give a radius instead")
+        raise InputError("chi needs graphs that are all connected, got repair=False; give a radius instead")
 
     recipe["chi"] = wanted = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
     _room(nodes, 1.5 / math.sqrt(wanted), graphs, graphs)

@@ -148,7 +148,9 @@ def _channel(name: str, network: Any) -> Channel:
     if not isinstance(network, Network):
         raise InputTypeError(f"{name} takes an undirected network, got {type(network).__name__}; e.g. ring(5)")
     if not network.held:
-        raise InputError(f"{name} needs all graphs in memory, which {network!r} has not; take fewer graphs or nodes")
+        raise InputError(
+            f"{name} needs all graphs in memory, but those of {network!r} are not; take fewer graphs or nodes"
+        )
     return network.channel if isinstance(network, LossyNetwork) else Channel()
 
 
@@ -157,8 +159,8 @@ def _coded(network: Any, coder: Quantised | Sparsified, feedback: bool, recipe: 
     channel, feedback = _channel(recipe["generator"], network), truth("feedback", feedback)
     if channel.coders and channel.feedback != feedback:
         raise InputError(
-            f"feedback={feedback} and feedback={channel.feedback} on one network: links keep copies or not; "
-            "give both wrappers the same"
+            f"feedback={feedback} conflicts with feedback={channel.feedback} of the inner network; "
+            "use the same for both"
         )
     return _wrapped(network, replace(channel, coders=(*channel.coders, coder), feedback=feedback), recipe)
 

@@ -200,10 +200,12 @@ def lossy(
             f"lossy takes an undirected network without loss, got {type(network).__name__}; e.g. lossy(ring(5), 0.1)"
         )
     if not network.held:
-        raise InputError(f"lossy needs all graphs in memory, which {network!r} has not; take fewer graphs or nodes")
+        raise InputError(
+            f"lossy needs all graphs in memory, but those of {network!r} are not; take fewer graphs or nodes"
+        )
     one_way = check_real("one_way", one_way, 0, 1, "it is the share of messages that are lost")
     if one_way == 1:
-        raise InputError("one_way must be less than 1, got 1: nobody would ever hear anybody; e.g. one_way=0.1")
+        raise InputError("one_way must be less than 1, got 1: no message would ever arrive; e.g. one_way=0.1")
     healing, seed = truth("healing", healing), seed_number(seed)
     away, back = _by_node("leaving", leaving, network.nodes), _by_node("joining", joining, network.nodes)
     starts, present = _epochs(network.nodes, away, back)
@@ -234,7 +236,10 @@ def check_together(loss: Loss, channel: Channel) -> None:
             "ledgers do not heal with entries that come late or with noise; take lossy(..., healing=False)"
         )
     if loss.changing and channel.delay:
-        raise InputError("messages of a node that has left would still arrive; take delay, or nodes that come and go")
+        raise InputError(
+            "delay does not work with nodes that leave or join: messages of absent nodes would still arrive; "
+            "use only one of them"
+        )
 
 
 def _by_node(name: str, rounds: Rounds | None, nodes: int) -> dict[int, list[int]]:
@@ -276,5 +281,5 @@ def _epochs(nodes: int, leaving: dict[int, list[int]], joining: dict[int, list[i
         starts.append(k)
         present.append(row)
     if not all(row.any() for row in present):
-        raise InputError("all nodes would have left; let one stay at least")
+        raise InputError("all nodes would be absent in some round; keep at least one")
     return np.array(starts, dtype=np.int64), np.stack(present)

@@ -248,8 +248,8 @@ def windowed(network: Network, window: int) -> Network:
     least = Network(network._pool, network.order, {}).window if network.held else 1
     if window < least:
         raise InputError(
-            f"window must be at least {least}, so that any so many rounds connect all nodes, got {window}; "
-            "leave windowed out for that"
+            f"window must be at least {least}, got {window}: some shorter windows do not connect all nodes; "
+            f"omit windowed to use {least}"
         )
     recipe = {"generator": "windowed", "window": window, "network": network.recipe}
     return Network(network._pool, network.order, recipe, window=window)

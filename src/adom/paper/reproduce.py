@@ -114,7 +114,7 @@ def reproduce(
         _tell_missing(plan, bar)
         for outcome in outcomes:
             if outcome.damaged:
-                bar.say(f"made again: {outcome.damaged}")
+                bar.say(f"redoing a damaged result: {outcome.damaged}")
                 _remove(outcome.job, target)
         try:
             runner.run(units, bar.tell)
@@ -158,7 +158,7 @@ def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
         status = state(name).status
         if status != "present":  # the text goes into figures and tables, so it names no folder
             remedy = f"`adom data {name} --download` fetches it, or set ADOM_DATA to a folder that has it"
-            wrong = f"the files of {name} are not as they were published; `adom data {name}` says what is wrong"
+            wrong = f"the files of {name} differ from the published ones; `adom data {name}` says what is wrong"
             missing[key] = wrong if status == "wrong" else f"{name} is not there; {remedy}"
     return missing
 

@@ -244,7 +244,7 @@ def _read_data(job: Job, path: Path) -> Outcome:
     except OSError as error:
         raise InputError(f"cannot read {path}: {reason(error)}; {AGAIN}") from None
     except (ValueError, LookupError, TypeError) as error:
-        raise InputError(f"{path} is not what a job leaves ({error}); {AGAIN}") from None
+        raise InputError(f"{path} is not a valid result of a job ({error}); {AGAIN}") from None
     return Outcome(job, None, "", data)
 
 
@@ -255,5 +255,5 @@ def _read_run(job: Job, path: Path) -> Outcome:
     key = (provenance.get("reproduction") or {}).get("key")
     whole = result.measure == "error" and len(result.history) and provenance.get("start_error") is not None
     if key != job.key or not whole:
-        raise InputError(f"{path} is not the run that its name says; {AGAIN}")
+        raise InputError(f"{path} does not hold the run named in its file name; {AGAIN}")
     return Outcome(job, result)

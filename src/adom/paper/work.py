@@ -18,6 +18,7 @@ from ..run.endings import FINISHED
 from ..run.request import AUTO, Request
 from ..run.solve import solve
 from ..run.theory import verify
+from ..run.tolerance import tolerance
 from ..run.tuning import Stages, transferred, tune
 from ..util.checked_json import read_checked, write_checked
 from .runs import TUNE, VERIFY, Job
@@ -81,7 +82,7 @@ def _run(job: Job, results: Path) -> None:
         AUTO if found else "theory",
         oracle=job.oracle or "auto",
         rounds=job.rounds,
-        tol=job.rtol * _start_error(problem) or None,
+        tol=tolerance(problem, None, job.rtol),
         record_every=1 if found and method.rounds_per_step is None else records_every(method, job),
         progress=False,
     )
@@ -111,7 +112,7 @@ def _method(job: Job, problem: LogisticRegression, network: Network, results: Pa
     try:
         search = read_checked(results / f"{job.tuning}.json")
     except (OSError, ValueError):
-        raise InputError(f"the search {job.tuning} has left nothing; run the reproduction again") from None
+        raise InputError(f"the search {job.tuning} has no readable result file; run the reproduction again") from None
     if "reason" in search:
         raise InputError(f"no tuned parameters: {search['reason']}")
     account = {name: search[name] for name in ("rule", "candidates", "rounds", "target", "chosen")}
@@ -123,7 +124,7 @@ def _method(job: Job, problem: LogisticRegression, network: Network, results: Pa
 def _search(job: Job, stages: Stages, batch: int) -> dict[str, Any]:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
-    tol = job.rtol * _start_error(problem)
+    tol = tolerance(problem, None, job.rtol)
     request = Request(job.oracle or "auto", job.rounds, tol, 1, "local", "float64", False)
     _, oracle, account = tune(problem, network, method_class(job.method), request, stages, batch, SEARCHED)
     on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}
@@ -137,10 +138,6 @@ def _verification(job: Job) -> dict[str, Any]:
     rows = [row.to_json() for row in checked.rows]
     about = {"nodes": problem.nodes, "dim": problem.dim, "kappa": problem.kappa, "chi": network.chi}
     return {"holds": checked.holds, "rows": rows, **about, **_seconds_since(began)}
-
-
-def _start_error(problem: LogisticRegression) -> float:
-    return problem.nodes * float((problem.solution() ** 2).sum())
 
 
 def _clocks() -> tuple[float, float]:

@@ -89,7 +89,7 @@ def convergence(
         shown = list(AXES) if axis in (None, "all") else [str(axis)]
         if ax is not None:
             if len(shown) > 1:
-                raise InputError(f"axes to draw into take one panel, got axis={axis!r}; name one of {', '.join(AXES)}")
+                raise InputError(f"ax takes one panel, but axis={axis!r} draws several; name one of {', '.join(AXES)}")
             _draw_panel(ax, results, shown[0], looks, consensus, scale)
             ax.set_ylabel(_height(results, consensus))
             handles = _legend(results, names, looks, consensus, scale, room_inside(ax, scale))

@@ -117,7 +117,7 @@ def median_figure(
     if axis not in AXES and axis != "all":
         raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, or 'all'")
     if ax is not None and axis == "all":
-        raise InputError("axes of yours take one panel, got axis='all'; name one axis, or leave ax out")
+        raise InputError("ax takes one panel, but axis='all' draws several; name one axis, or leave ax out")
     if not any(panels.values()):
         raise InputError("there are no runs to draw; let the comparison finish one at least")
     with in_style(style):

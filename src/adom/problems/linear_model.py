@@ -172,7 +172,9 @@ def l2_of(C: float, samples: int, count: str = "samples") -> float:
     if not 0 < as_number("C", C, 1.0) < np.inf:
         raise InputError(f"C must be positive and finite, got {shown(C)}; it makes every f_i strongly convex")
     if count != "samples":
-        raise InputError(f"C={C:g} is the weight of a sample, and here {count} count alike; give l2, or count samples")
+        raise InputError(
+            f"C={C:g} weighs single samples, but here {count} count equally; give l2, or set count to samples"
+        )
     return 1 / (float(C) * samples)
 
 

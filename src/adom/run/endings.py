@@ -91,7 +91,7 @@ def judge(
     ('growing', 'stalled')
     """
     if not measure or len(errors) == 0:
-        return Ending("max_rounds", "no record says how near it came")
+        return Ending("max_rounds", "the error was not recorded")
     if not np.isfinite(errors[-1]):
         return Ending("diverged", f"the {measure} was {errors[-1]} at round {int(rounds[-1])}")
     if tol is not None and errors[-1] <= tol:

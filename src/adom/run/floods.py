@@ -61,7 +61,7 @@ def _rounds_until_known(network: Network | DirectedNetwork, clock: int, known: n
         g = int(network.order[(clock + count) % network.period])
         arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
         known = known | _heard(arcs, known)
-    raise InputError(f"a message does not get from every node of {network!r} to every other; take a connected network")
+    raise InputError(f"not every node of {network!r} can reach every other; take a connected network")
 
 
 def _heard(arcs: np.ndarray, known: np.ndarray) -> np.ndarray:

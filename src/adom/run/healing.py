@@ -175,7 +175,7 @@ class _Probe:
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
         raise InputError(
-            f"{self._title} accelerates its averaging, for which links have to carry every message, whole and at once; "
+            f"{self._title} accelerates its averaging, which needs links that carry every message, whole and at once; "
             f"take e.g. {self._remedy}, which does not"
         )
 
@@ -187,8 +187,7 @@ class _Probe:
 
     def project(self, v: Array) -> Array:
         raise InputError(
-            f"full averaging goes over no links that could be imperfect, and {self._title} takes it; "
-            f"take e.g. {self._remedy}"
+            f"{self._title} uses full averaging, which cannot run on imperfect links; take e.g. {self._remedy}"
         )
 
 

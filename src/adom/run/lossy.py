@@ -173,25 +173,25 @@ def rule_on(method: Method, network: LossyNetwork) -> Healing:
     inner, late = plain(method), network.channel.delay
     if late and network.window > 1:
         raise InputError(
-            f"steps are windows of {network.window} rounds here, since single ones do not connect the nodes, and each "
-            "would wait for messages that are late; take the network without delay, or use repair=True"
+            f"a step here is a window of {network.window} rounds, since single rounds do not connect the nodes, and it "
+            "would have to wait for late messages; take the network without delay, or use repair=True"
         )
     if inner.directed:
         raise InputError(
-            f"{inner.title} pushes shares along directed links, for which there is no rule where they are not perfect; "
+            f"{inner.title} pushes shares along directed links and has no repair rule for imperfect ones; "
             f"take e.g. {serving(network)}"
         )
     rule = healing(inner, network.lambda_max, serving(network))
     if late and inner.rounds_per_step != 1:
         raise InputError(
-            f"{inner.title} averages several times a step, each time what came of the last, and would wait for "
-            f"messages that are late; take a method whose steps are single rounds, e.g. {serving(network)}"
+            f"{inner.title} averages several times a step, each time the result of the last, and would have to wait "
+            f"for late messages; take a method whose steps are single rounds, e.g. {serving(network)}"
         )
     mean = network.channel.mean_delay
     if inner.latest is not None and mean >= inner.latest:
         raise InputError(
-            f"{inner.title} is unstable, whatever its step, where messages are {inner.latest} rounds late on average, "
-            f"or more, got {mean:g}; take e.g. {serving(network)}"
+            f"{inner.title} is unstable with any step size where messages are {inner.latest} or more rounds late on "
+            f"average, got {mean:g}; take e.g. {serving(network)}"
         )
     return rule
 
@@ -209,7 +209,7 @@ def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, f
     if size > LEDGER_BYTES:
         raise InputError(
             f"the ledgers of {links} links would take {size / 2**30:.1f} GiB, more than {LEDGER_BYTES / 2**30:g}; "
-            "take fewer nodes or features, or graphs with fewer links in all"
+            "take fewer nodes or features, or graphs with fewer links"
         )
     copies = np.zeros((2, 2, links, vectors)) if channel.feedback else None
     late = np.zeros((channel.delay + 1, vectors)) if channel.delay else None

@@ -83,7 +83,7 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
     protocol = values.pop("protocol", "theory") if isinstance(parameters, dict) else parameters
     if protocol in (TUNED, AUTO) and isinstance(parameters, dict):
         raise InputError(
-            f"{protocol} parameters take no values beside them, got {parameters!r}; give parameters={protocol!r}"
+            f"{protocol} parameters cannot be combined with values, got {parameters!r}; give parameters={protocol!r}"
         )
     known = (*PROTOCOLS, AUTO, TUNED)
     if protocol not in known:

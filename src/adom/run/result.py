@@ -138,8 +138,8 @@ class Result:
         about = (self.provenance.get("problem") or {}).get("model")
         if about is None:
             raise InputError(
-                f"a result of {self.provenance.get('problem', {}).get('type', 'this problem')} is no linear model; fit "
-                "LogisticRegression, SoftmaxRegression or LeastSquares, or data that lie apart (adom.NodeData)"
+                f"a result of {self.provenance.get('problem', {}).get('type', 'this problem')} is not a linear model; "
+                "fit LogisticRegression, SoftmaxRegression or LeastSquares, or data that lie apart (adom.NodeData)"
             )
         if features is not None:
             about = {**about, "features": list(features)}
@@ -162,7 +162,7 @@ class Result:
             raise
         except (TypeError, ValueError) as error:  # the user has changed the result
             raise InputTypeError(
-                f"{named(target)} is not written: {error}; x and history hold numbers, provenance what JSON can say"
+                f"cannot write {named(target)}: {error}; x and history must hold numbers, provenance only JSON values"
             ) from None
         return target
 
@@ -336,6 +336,6 @@ def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
     if not len(columns["round"]):
         raise Damaged("its table is empty")
     if any(array.dtype.kind not in "fiub" for array in arrays.values()):
-        raise Damaged("its arrays are no numbers")
+        raise Damaged("its arrays are not numbers")
     if any(columns[name].dtype.kind not in "iu" for name in COUNTS):
-        raise Damaged("its counts are not whole")
+        raise Damaged("its counts are not whole numbers numbers")

@@ -17,6 +17,7 @@ from .constants import check_pair, make_method
 from .local.backend import run_settings
 from .request import AUTO, TUNED, Request
 from .result import Result
+from .tolerance import check_rtol, tolerance
 from .tuning import tune
 from .user_code import explained
 
@@ -37,6 +38,7 @@ def solve(
     record_every: int = 1,
     engine: str = "local",
     *,
+    rtol: float | None = None,
     dtype: str = "float64",
     progress: bool | None = None,
     checkpoints: "Checkpoints | None" = None,
@@ -64,6 +66,8 @@ def solve(
         Budget of communication rounds; a step that would exceed it is not started.
     tol : float, optional
         Stop at the first record whose error, the sum over nodes of the squared distance to x*, is at most this.
+    rtol : float, optional
+        In place of `tol`: stop at this share of the error at x = 0.
     record_every : int
         Iterations between records; the last one is always recorded.
     engine : str
@@ -95,7 +99,9 @@ def solve(
     'converged'
     """
     request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor, follow)
+    check_rtol(rtol, tol)
     with explained(method, problem, dtype):
+        request = replace(request, tol=tolerance(problem, tol, rtol))
         return _solve(problem, network, method, parameters, request, checkpoints)
 
 

@@ -149,8 +149,8 @@ def verify(
     check_pair(problem, network)
     if isinstance(network, LossyNetwork):
         raise InputError(
-            "the theorem is about links that carry every message, whole and at once, and nodes that stay, got a "
-            f"{network.recipe['generator']} network; verify on the one that it was made of"
+            f"the theorem assumes perfect links and permanent nodes, got a {network.recipe['generator']} network; "
+            "verify on the network it was made from"
         )
     check_whole("rounds", rounds)
     method = method or ADOM.theory(constants(problem, network))

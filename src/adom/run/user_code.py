@@ -123,8 +123,8 @@ class _FirstStep:
         if structure == jax.tree.structure(found) and all(new.fits(old) for new, old in pairs):
             return
         raise InputError(
-            f"{self._cls.__name__}.step must return {shown((state, self._rows), 200)}, the next state with the shapes "
-            f"and types of init's and an iterate, got {shown(after, 200)}; change it"
+            f"{self._cls.__name__}.step must return {shown((state, self._rows), 200)}, the next state, with "
+            f"shapes and types as init returns them, and an iterate, got {shown(after, 200)}; change it"
         )
 
     def check_rows(self) -> None:
@@ -138,15 +138,15 @@ class _FirstStep:
         by_name = hasattr(state, "_make")
         if not by_name or any(not isinstance(part, _Kind) or len(part.shape) != 2 for part in state):
             raise InputError(
-                f"{self._cls.__name__}.init returns {shown(state, 200)}, and parameters='auto', or links that are not "
-                "perfect, need a NamedTuple of arrays with a row for each node; return one, or take "
-                "parameters='theory' and links without loss"
+                f"{self._cls.__name__}.init returns {shown(state, 200)}, but parameters='auto' and imperfect links "
+                "need a NamedTuple of arrays with a row for each node; return one, or take parameters='theory' and "
+                "perfect links"
             )
 
         sent, said = next((use.vectors for use in uses), 0), self._cls.vectors_per_round
         if self._cls.rounds_per_step == 1 and sent != said:
             raise InputError(
-                f"{self._cls.__name__}.step sends {sent} vectors in a round, and vectors_per_round says {said}; write "
+                f"{self._cls.__name__}.step sends {sent} vectors per round, but vectors_per_round says {said}; write "
                 f"vectors_per_round = {sent}"
             )
 
@@ -155,20 +155,20 @@ class _FirstStep:
         name, said = self._cls.__name__, self._cls.rounds_per_step
         if not uses:
             raise InputError(
-                f"{name}.step uses the network in no round, and a run counts rounds; call gossip or gossip.average"
+                f"{name}.step never uses the network, so the run would have no rounds; call gossip or gossip.average"
             )
         rounds = [use.rounds for use in uses]
         spent = sum(each for each in rounds if each is not None) if None not in rounds else None
         told = takes if isinstance(takes, int) else None
         if spent is None and (said, told) != (None, None):
             raise InputError(
-                f"{name}.step spends a number of rounds that varies or depends on a hyper-parameter, and its class "
+                f"{name}.step spends a number of rounds that varies or depends on a hyper-parameter, but its class "
                 f"says {said or told}; write rounds_per_step = None, and let rounds_of_step return the number"
             )
         if spent is not None and {said, told} - {None, spent}:
             raise InputError(
-                f"{name}.step spends {spent} rounds, and its class says rounds_per_step = {said} and rounds_of_step "
-                f"{told or 'that varies'}; let both say {spent}"
+                f"{name}.step spends {spent} rounds, but its class says rounds_per_step = {said} and rounds_of_step "
+                f"{told or 'that varies'}; set both to {spent}"
             )
 
 

@@ -114,11 +114,11 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             "stalled": f"{spent}, and the error had stalled",
             "diverged": f"the method diverged with parameters={self.parameters!r}",
             "stages": f"the intercept had not settled after {len(costs.tables)} runs",
-            "inexact": "the minimiser itself is not known as exactly in float64",
+            "inexact": "float64 cannot give the minimiser to this tolerance",
         }[fit.status]
         *first, last = remedies(fit)
         warnings.warn(
-            f"{type(self).__name__} is not at the tolerance {self.tol:g}: {why} (kappa {problem.kappa:.3g}, chi "
+            f"{type(self).__name__} did not reach the tolerance {self.tol:g}: {why} (kappa {problem.kappa:.3g}, chi "
             f"{costs.network.chi:.3g}); {', '.join(first)}, or {last}",
             ConvergenceWarning,
             stacklevel=4,

@@ -58,7 +58,7 @@ def partition(labels: np.ndarray, nodes: int | None, split: str, network: Any, r
     """
     seed = as_seed(random_state)
     if nodes is not None:
-        check_whole("nodes", nodes, 2, f"leave it out for {NODES}")
+        check_whole("nodes", nodes, 2, f"omit it to use {NODES}")
     if not isinstance(network, Network | DirectedNetwork):
         network = _build(network, min(nodes or NODES, labels.size), seed)
     elif nodes not in (None, network.nodes):

@@ -8,20 +8,20 @@ from typing import Any
 from ..algorithms import COMPARED, METHODS
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem, solutions
+from ..problems.base import Problem
 from ..run.auto.choice import check_findable
 from ..run.constants import check_pair, make_method
 from ..run.lossy import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.solve import solve
+from ..run.tolerance import check_rtol, tolerance
 from ..run.user_code import try_own
 from ..util.checks import check_whole
 from .comparison import INTERRUPTED, Comparison
 from .comparison_runs import Run, Runner, read_run
 from .comparisons import Comparisons
 from .instances import Instance, Instances, read_instances
-from .members import check_rtol
 from .methods import LabelledMethod, read_methods, with_settings
 from .store import Store
 
@@ -138,7 +138,7 @@ def _compare_one(
     for entry in entries:
         try_own(entry.cls, problem, request.dtype)
     skipped = _refused(entries, problem, network, int(request.rounds), listed=listed)
-    tol = _tolerance(problem, request.tol, rtol)
+    tol = tolerance(problem, request.tol, rtol)
     budget = (request.rounds, tol, request.record_every)
     results: dict[str, Result] = {}
     try:
@@ -186,13 +186,6 @@ def _refused(
     return refused
 
 
-def _tolerance(problem: Problem, tol: float | None, rtol: float | None) -> float | None:
-    """Return the error to stop at: `tol`, or `rtol` times the error at the start."""
-    if rtol is None:
-        return tol
-    return rtol * problem.nodes * float((solutions([problem])[0] ** 2).sum()) or None
-
-
 def _missing(entries: list[LabelledMethod], results: Any, skipped: Any) -> dict[str, str]:
     """Return the methods that an interrupted comparison did not reach."""
     return {entry.label: INTERRUPTED for entry in entries if entry.label not in {*results, *skipped}}
@@ -211,7 +204,7 @@ def _compare_instances(
         next(seed for seed in count(TUNING_SEED) if seed not in (instances.seeds or [])) if searching else None
     )
     runs = [
-        read_run(entry, at, *pair, _tolerance(pair[0], request.tol, rtol))
+        read_run(entry, at, *pair, tolerance(pair[0], request.tol, rtol))
         for at, pair in built.items()
         for entry in entries
         if entry.label not in skipped[at]
@@ -229,7 +222,7 @@ def _compare_instances(
     parts = {}
     for at, some in results.items():
         kept = {label: some[label] for label in order if label in some}
-        tol = _tolerance(built[at][0], request.tol, rtol)
+        tol = tolerance(built[at][0], request.tol, rtol)
         parts[at] = Comparison(kept, tol, skipped[at] | _missing(entries, kept, skipped[at]))
     return Comparisons(parts, drawn, request.tol, rtol, tuning_seed)
 
@@ -244,7 +237,7 @@ def _tuned(runs: list[Run], instances: Instances, seed: int, runner: Runner, rto
             if place not in pairs:
                 pairs[place] = instances.at(*place, seed)
             problem, network = pairs[place]
-            tol = _tolerance(problem, runner.request.tol, rtol)
+            tol = tolerance(problem, runner.request.tol, rtol)
             at = read_run(run.entry, Instance(*place, seed), problem, network, tol)
             tuned.append(runner.tuned(run, at))
         else:

@@ -131,7 +131,8 @@ class Comparisons:
         if len(fits) != 1:
             known = "; ".join(f"{name!r} on {on!r}" for name, on in self.places)
             raise InputError(
-                f"problem={problem!r} and network={network!r} name {len(fits)} of the comparisons; there are {known}"
+                f"problem={problem!r} and network={network!r} must fit one comparison, but fit {len(fits)}; "
+                f"known: {known}"
             )
         return fits[0]
 

@@ -84,7 +84,7 @@ class Instances:
             drawn[name, on] = [kind for kind, changes in changing.items() if changes]
             if len(group) > 1 and not drawn[name, on]:
                 raise NothingDrawnError(
-                    f"the seeds draw nothing of {name!r} on {on!r}: all runs would be the same; give a problem or a "
+                    f"the seeds change neither {name!r} nor {on!r}: all runs would be the same; give a problem or a "
                     f"network that depends on the seed, e.g. {EXAMPLE}, or a network that adom draws"
                 )
             built |= group
@@ -156,7 +156,7 @@ def read_instances(problem: Any, network: Any, seeds: Any, splits: Any, networks
         raise InputError(f"network and networks both have {twice!r}; leave one out, or name them by a dict")
     many |= more
     if not many or not problems:
-        raise InputError(f"got no {'networks' if problems else 'problems'} to compare on; give one at least")
+        raise InputError(f"got no {'networks' if problems else 'problems'} to compare on; give at least one")
     read = _seeds(seeds)
     if splits is not None:
         problems = _split_up(dict(problems), splits)
@@ -164,7 +164,7 @@ def read_instances(problem: Any, network: Any, seeds: Any, splits: Any, networks
             read, many = [0], {name: n if _is_function(n) else _always(n) for name, n in many.items()}
     for name, source in (*problems.items(), *many.items()):
         if read is None and _is_function(source):
-            raise InputError(f"{name!r} is a function of a seed, and there are no seeds; give some, e.g. seeds=5")
+            raise InputError(f"{name!r} is a function of a seed, but no seeds were given; e.g. seeds=5")
         _check_call(name, source, 0)
     return Instances({str(name): source for name, source in problems.items()}, many, read)
 
@@ -180,8 +180,8 @@ def _by_name(networks: Any) -> dict[str, Any]:
         return {str(name): network for name, network in networks.items()}
     if isinstance(networks, int | float | str):
         raise InputTypeError(
-            f"networks must be networks by name, got {networks!r}; e.g. networks={{'ring': adom.networks.ring(20)}}, "
-            "and seeds=5 draws each of them five times"
+            f"networks must be networks in a list, or by name in a dict, got {networks!r}; "
+            "e.g. networks={'ring': adom.networks.ring(20)}, and seeds=5 draws each of them five times"
         )
     several = list(networks) if isinstance(networks, list | tuple) else [networks]
     return dict(zip(numbered([_name(each, "network") for each in several]), several, strict=True))
@@ -210,7 +210,7 @@ def _seeds(seeds: Any) -> list[int] | None:
         return list(range(check_whole("seeds", seeds, 1, "e.g. seeds=5 for 0 to 4, or seeds=[3, 4]", 10**6)))
     read = [check_whole("seeds", seed, 0, "e.g. seeds=[0, 1, 2]") for seed in seeds]
     if not read or len(set(read)) < len(read):
-        raise InputError(f"seeds must be different numbers, one at least, got {shown(read)}; e.g. seeds=5")
+        raise InputError(f"seeds must be at least one number, all different, got {shown(read)}; e.g. seeds=5")
     return read
 
 
@@ -225,7 +225,7 @@ def _split_up(problems: dict[Any, Any], splits: Any) -> dict[Any, Any]:
     for name, source in problems.items():
         if not _is_function(source):
             raise InputError(
-                f"splits cannot split {name!r} again: a ready problem has handed its samples out; give a function, "
+                f"splits cannot split {name!r} again: its samples are already assigned to nodes; give a function, "
                 "e.g. problem=lambda seed, split: adom.LogisticRegression.from_nodes("
                 "adom.data.split(features, labels, nodes, split, seed=seed), kappa=100)"
             )

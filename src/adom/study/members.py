@@ -166,7 +166,7 @@ def _places(problem: Any, network: Any, spec: SweepSpec) -> list[_Place]:
     """Return every network drawn with every seed, and the problems on it."""
     if isinstance(problem, Mapping):
         raise InputTypeError(
-            f"a sweep has one problem, got {len(problem)} by name; sweep each by itself, or adom.compare takes several"
+            f"a sweep takes one problem, got {len(problem)} by name; sweep each by itself, or use adom.compare"
         )
     instances = read_instances(problem, network, spec.seeds, None, None)
     built, _ = instances.build()
@@ -195,7 +195,7 @@ def _entries(spec: SweepSpec) -> list[LabelledMethod]:
         for found in (TUNED, AUTO):
             if base == found or (isinstance(base, dict) and found in base.values()):
                 raise InputError(
-                    f"a sweep cannot start from {found} parameters, got {found!r}; adom.compare takes them"
+                    f"a sweep cannot start from {found} parameters, got {found!r}; use adom.compare for them"
                 )
         entries += [entry for entry in with_settings(methods, base, "auto") if entry not in entries]
     return entries
@@ -210,7 +210,7 @@ def _points(spec: SweepSpec, entries: list[LabelledMethod]) -> dict[str, list[Po
     for name in assume:
         if name not in ASSUMED:
             raise InputError(
-                f"assume scales the constants {', '.join(ASSUMED)}, got {name!r}; factors scales parameters"
+                f"assume scales the constants {', '.join(ASSUMED)}, got {name!r}; use factors for parameters"
             )
     if assume and (instance := next((entry for entry in entries if entry.is_instance), None)):
         raise InputError(
@@ -225,7 +225,7 @@ def _points(spec: SweepSpec, entries: list[LabelledMethod]) -> dict[str, list[Po
         own, scaled = grid[entry.label], factors[entry.label]
         twice = [name for name in scaled if name in own] + [name for name in listed if name in {**own, **scaled}]
         if twice:
-            raise InputError(f"{twice[0]} is given in two of grid, factors and settings; leave it in one of them")
+            raise InputError(f"{twice[0]} is given in two of grid, factors and settings; keep it in one of them")
         combinations = product(settings, _combinations(own), _combinations(scaled), _combinations(assume))
         points[entry.label] = [({**setting, **values}, by, of) for setting, values, by, of in combinations]
     return points
@@ -293,7 +293,7 @@ def _list(given: Any, *single: type) -> list[Any]:
 
 def _not_empty(argument: str, values: list[Any]) -> list[Any]:
     if not values:
-        raise InputError(f"{argument} of the sweep is empty; give one value at least, or leave it out")
+        raise InputError(f"{argument} of the sweep is empty; give at least one value, or leave it out")
     return values
 
 
@@ -304,13 +304,3 @@ def number(argument: str, value: Any, *, positive: bool = True) -> float:
     if not np.isfinite(value) or (positive and value <= 0):
         raise InputError(f"{argument} must be {'positive and ' if positive else ''}finite, got {value!r}; e.g. 0.5")
     return float(value)
-
-
-def check_rtol(rtol: Any, tol: Any) -> None:
-    """Refuse an `rtol` that is not a number in (0, 1], or is given together with `tol`."""
-    if rtol is None:
-        return
-    if not 0 < number("rtol", rtol, positive=False) <= 1:
-        raise InputError(f"rtol must lie in (0, 1], got {rtol!r}; e.g. rtol=1e-6")
-    if tol is not None:
-        raise InputError(f"rtol={rtol!r} and tol={tol!r} exclude each other; give one")

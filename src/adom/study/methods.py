@@ -69,7 +69,9 @@ def read_methods(methods: Any) -> list[LabelledMethod]:
                 number[label] += 1
                 label = f"{label} {number[label]}"
         if not isinstance(label, str) or not label.strip():
-            raise InputTypeError(f"a label must be some text, got {label!r}; e.g. ('my {cls.name}', '{cls.name}')")
+            raise InputTypeError(
+                f"a label must be text, and not empty, got {label!r}; e.g. ('my {cls.name}', '{cls.name}')"
+            )
         if label in labelled:
             raise InputError(
                 f"the label {label!r} occurs twice; leave one out, or tell the two apart by pairs (label, method) "
@@ -115,4 +117,4 @@ def check_names(argument: str, given: Mapping[Any, Any], methods: list[LabelledM
     known = list(dict.fromkeys(name for entry in methods for name in (entry.label, entry.cls.name)))
     for name in given:
         if name not in known:
-            raise InputError(f"{argument} names {name!r}, which is none of the methods; {nearest(name, known)}")
+            raise InputError(f"{argument} names {name!r}, which is not among the methods; {nearest(name, known)}")

@@ -52,7 +52,7 @@ def costs_by_instance(table: "pd.DataFrame", cost: str = COST) -> "pd.DataFrame"
         where = ", ".join(f"{name} {row[name]}" for name in keys) or "the only instance"
         raise InputError(f"{row['method']!r} has two runs on {where}; keep one, or tell them apart by a seed")
     if table.empty:
-        raise InputError("the table of runs is empty; give one run at least")
+        raise InputError("the table of runs is empty; give at least one run")
     known = table.assign(**{cost: table[cost].where(~table["status"].isin(LOST)).astype(float).fillna(np.inf)})
     keyed = known.assign(**{} if keys else {"seed": 0}).set_index([*(keys or ["seed"]), "method"])[cost]
     wide = keyed.unstack("method").fillna(np.inf)

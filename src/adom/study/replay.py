@@ -31,7 +31,7 @@ ALIKE = 1e-3
 ROUNDING = 1e-14
 """Relative squared error below which rounding dominates, which differs between machines."""
 
-REMEDY = "give the problem and the network of that very run, on the command line by the config.toml written with it"
+REMEDY = "give the problem and the network of that run, on the command line by the config.toml written with it"
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ def replay(result: Result, problem: Problem, network: Any, *, progress: bool | N
     provenance, history = result.provenance, result.history
     if not isinstance(network, Network):
         raise InputError(
-            "runs are replayed on undirected networks only, and this is a directed one; adom report takes --no-network"
+            "only runs on undirected networks can be replayed, got a directed one; adom report takes --no-network"
         )
     if isinstance(network, LossyNetwork) and network.loss.changing:
-        raise InputError("runs in which nodes leave or join are not replayed; adom report takes --no-network")
+        raise InputError("runs in which nodes leave or join cannot be replayed; adom report takes --no-network")
     check_size(network.nodes)
     _check_origin(provenance, problem, network)
     method = _method(provenance["method"])
@@ -145,9 +145,11 @@ def _check_origin(provenance: Mapping[str, Any], problem: Problem, network: Netw
     for name in ("nodes", "dim", "mu", "L"):
         saved, value = (provenance.get("problem") or {}).get(name), getattr(problem, name)
         if saved is not None and not np.isclose(saved, value, rtol=1e-6, atol=0):
-            raise InputError(f"this is a problem with {name} = {value:.6g}, the run had {saved:.6g}; {REMEDY}")
+            raise InputError(
+                f"this is a problem with {name} = {value:.6g}, but the saved run had {saved:.6g}; {REMEDY}"
+            )
     if {**(provenance.get("network") or {}), "chi": None} != {**network.recipe, "chi": None}:
-        raise InputError(f"this is another network than the run had; {REMEDY}")
+        raise InputError(f"this is not the network of the saved run; {REMEDY}")
 
 
 def _run(
@@ -203,7 +205,7 @@ def _check_same(frames: Sequence[Frame], result: Result, solution: np.ndarray) -
         before, now = saved.get(frame.iteration, 0.0), float(((frame.rows - solution) ** 2).sum())
         if before > ROUNDING * start and not abs(now - before) <= ALIKE * before:
             raise InputError(
-                f"run again, the error after {frame.iteration} steps is {now:.3g} and not {before:.3g} as saved, so "
+                f"the error after {frame.iteration} steps is now {now:.3g}, but was {before:.3g} in the saved run, so "
                 f"the problem or the network is another one; {REMEDY}"
             )
 

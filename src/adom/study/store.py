@@ -140,7 +140,7 @@ class Store:
             warnings.warn(f"{without_remedy(error)}; the run is made again", stacklevel=4)
             return None
         if (result.provenance.get(self.home) or {}).get("key") != key or result.status not in FINISHED:
-            warnings.warn(f"{path} is not the run that its name says; the run is made again", stacklevel=4)
+            warnings.warn(f"{path} does not hold the run named in its file name; the run is made again", stacklevel=4)
             return None
         return result
 

@@ -7,15 +7,15 @@ from functools import partial
 from typing import Any
 
 from ..errors import InputError
-from ..problems.base import solutions
 from ..run.endings import FINISHED
 from ..run.local.backend import batches
 from ..run.progress import Progress
 from ..run.request import Request
 from ..run.result import Result
 from ..run.solve import solve_many
+from ..run.tolerance import check_rtol, tolerance
 from ..util.checks import check_whole
-from .members import Member, SweepSpec, check_rtol, expand
+from .members import Member, SweepSpec, expand
 from .methods import under_its_title
 from .store import Keys, Store
 from .sweep_result import Sweep
@@ -109,22 +109,13 @@ def sweep(
     runnable = [member for member in members if not member.refused]
     if not runnable:
         raise InputError(members[0].refused)
-    tols = _tolerances(members, tol, rtol)
+    tols = {member.number: tolerance(member.problem, tol, rtol) for member in members}
     keys = Keys(int(rounds), int(record_every), dtype)
     names = {member.number: keys.key(member, tol if rtol is None else {"rtol": rtol}) for member in runnable}
     if folder is not None:
         keys.check()
     results, interrupted = _run(runnable, names, Store.at(folder), tols, request, batch)
     return Sweep(tuple(members), dict(sorted(results.items())), tols, interrupted)
-
-
-def _tolerances(members: Sequence[Member], tol: float | None, rtol: float | None) -> dict[int, float | None]:
-    """Return the error at which each member may stop: `tol`, or `rtol` times the error at its start."""
-    if rtol is None:
-        return {member.number: tol for member in members}
-    problems = [member.problem for member in members]
-    starts = [p.nodes * float((x**2).sum()) for p, x in zip(problems, solutions(problems), strict=True)]
-    return {member.number: rtol * start or None for member, start in zip(members, starts, strict=True)}
 
 
 def _run(

@@ -37,7 +37,7 @@ def read_checked(path: str | os.PathLike[str]) -> dict[str, Any]:
         content = read_json(file.read(MOST_TEXT + 1))
     announced, digest = content.pop(SEALED, None), content.pop(SEAL, None)
     if (announced, digest) not in ((None, None), (SEAL, _digest(content))):
-        raise Damaged("it was changed: its SHA-256 does not fit")
+        raise Damaged("it was changed: its SHA-256 does not match")
     return content
 
 

@@ -121,7 +121,7 @@ def _check_seal(file: IO[bytes]) -> bool:
     if not end.startswith(SEAL):
         return False
     if _digest(file, size - DIGEST) != end[len(SEAL) :]:
-        raise Damaged("it was changed or cut short: its SHA-256 does not fit")
+        raise Damaged("it was changed or cut short: its SHA-256 does not match")
     return True
 
 
@@ -131,7 +131,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int, most: int) -> None
         raise Damaged(f"it claims {len(entries)} arrays, more than {MOST_ARRAYS}")
     claimed = sum(entry.file_size for entry in entries)
     if claimed > most:
-        raise Damaged(f"it claims to hold {claimed} bytes in {size}, which is not believed")
+        raise Damaged(f"it claims {claimed} bytes of arrays in a file of {size} bytes")
     names = [entry.filename for entry in entries]
     if len(set(names)) != len(names) or not all(name.endswith(".npy") for name in names):
         raise Damaged("its arrays have odd names")

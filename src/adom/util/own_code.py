@@ -8,10 +8,10 @@ from typing import Any
 MOST = 300
 """Most characters of an error to show."""
 COMPILED = {
-    "TracerBoolConversionError": "steps are compiled: take jnp.where in place of `if`",
-    "TracerArrayConversionError": "steps are compiled: take jax.numpy in place of NumPy",
-    "TracerIntegerConversionError": "steps are compiled: take no number of an array for a length or an index of a list",
-    "ConcretizationTypeError": "steps are compiled: take no number out of an array",
+    "TracerBoolConversionError": "steps are compiled: use jnp.where instead of `if`",
+    "TracerArrayConversionError": "steps are compiled: use jax.numpy instead of NumPy",
+    "TracerIntegerConversionError": "steps are compiled: do not use a number from an array as a length or list index",
+    "ConcretizationTypeError": "steps are compiled: do not convert an array to a Python number",
 }
 """JAX's errors about code that needs concrete numbers during tracing, and their remedies."""
 
@@ -51,9 +51,9 @@ def remedy(error: BaseException) -> str:
     Examples
     --------
     >>> remedy(ZeroDivisionError("division by zero"))
-    'mend it'
+    'fix it'
     """
-    return COMPILED.get(type(error).__name__, "mend it")
+    return COMPILED.get(type(error).__name__, "fix it")
 
 
 def in_words(error: BaseException, at: str = "") -> str:

@@ -219,7 +219,7 @@ def test_compare_takes_it(problem, network):
 @pytest.mark.parametrize(
     ("method", "parameters", "message"),
     [
-        ("adom", {"protocol": "auto", "eta": 0.1}, "auto parameters take no values beside them"),
+        ("adom", {"protocol": "auto", "eta": 0.1}, "auto parameters cannot be combined with values"),
     ],
 )
 def test_refusals(problem, network, method, parameters, message):

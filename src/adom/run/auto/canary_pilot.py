@@ -115,7 +115,7 @@ class CanaryPilot(Pilot):
         if rounds > self._policy.block.rounds and self._policy.power < self._policy.careful:
             self._waiting = True
             self.session.method = place(self.method, self.session.dtype)
-            self._tell("careful: the nodes take longer to agree than they have looked")
+            self._tell("careful: the nodes take longer to agree than the block lasted")
 
     def _seen(self) -> tuple[Array, float, bool, bool]:
         """Collect what the nodes saw since the last look, and reset it.

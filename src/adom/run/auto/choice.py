@@ -45,12 +45,12 @@ def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> Non
     if not network.channel.perfect:
         other = ", or a method without chi in its formulas, e.g. NIDS" if serving(network) == "NIDS" else ""
         raise InputError(
-            f"parameters='auto' measures on links that carry what was sent, at once, and {network!r} has others; "
-            f"take 'theory', 'unit' or 'tuned'{other}"
+            f"parameters='auto' needs links that deliver messages unchanged and without delay, which {network!r} "
+            f"does not have; take 'theory', 'unit' or 'tuned'{other}"
         )
     if cls.rounds_per_step != 1:
         raise InputError(
-            f"parameters='auto' cannot measure for {cls.title} how averaging works where messages are lost; "
+            f"parameters='auto' cannot measure how fast {cls.title} averages where messages are lost; "
             "take 'theory' or 'unit'"
         )
 

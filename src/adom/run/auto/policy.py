@@ -249,7 +249,9 @@ class Policy:
         block = self.block
         if not block.tops[-1].any() and not block.tops[0].any():
             self.power, self.block = self.careful, _Block(2 * block.rounds, [], [])
-            return Decision(self.power, False, False, False, "no canary lives yet: no links when they were planted")
+            return Decision(
+                self.power, False, False, False, "canaries have not started: no links in the round that planted them"
+            )
         seen = self._rates(flattest, steepest)
         power, why = self._suggested(seen, clock)
         own, step = self._own_rate(seen), block.steps[-1]
@@ -280,7 +282,7 @@ class Policy:
             self.power = self._trials.next(self.power, step, clock, block.rounds, back=back, may=may)
             if self._trials.trying:
                 good = True
-                why = "a trial of less than its canaries suggest"
+                why = "a trial: a smaller chi than the canaries suggest"
         self._good_step = step if good else self._good_step
         self._rested = clock if rest else self._rested
         self._returned = back

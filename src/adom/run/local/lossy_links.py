@@ -65,7 +65,7 @@ def lossy_links(
     pairs = own_pairs(network, first, end)
     if len(pairs) * len(pool) > MOST:
         raise InputError(
-            f"lossy holds every link of every graph, {len(pairs) * len(pool):.1e} here, more than {MOST:.1e}; "
+            f"lossy keeps all links of all graphs in memory, at most {MOST:.1e}, got {len(pairs) * len(pool):.1e}; "
             "take fewer graphs or nodes"
         )
     n, loss = network.nodes, network.loss

@@ -203,7 +203,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with open_regular(path) as file:
             if file.read(DIGEST + 1) != _digest(file) + b"\n":
-                raise Damaged("it was cut short or changed, its SHA-256 does not fit")
+                raise Damaged("it was cut short or changed, its SHA-256 does not match")
             file.seek(DIGEST + 1)
             header = read_json(file.readline(MOST_TEXT + 1))
             arrays = unpack(file)

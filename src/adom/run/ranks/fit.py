@@ -67,10 +67,13 @@ def _check(data: NodeData, network: Any, method: Any) -> None:
     cls = method_type(method)
     check_pair(data, network, title=cls.title)
     if cls.directed:
-        raise InputError(f"{cls.title} cannot agree on the end of a fit; take another method, such as 'adom+'")
+        raise InputError(
+            f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
+        )
     if isinstance(network, LossyNetwork):
         raise InputError(
-            f"a fit to NodeData needs messages that arrive, got {network!r}; take the network without loss, or agents"
+            f"a fit to NodeData needs perfect links, got {network!r}; take the network that it was made from, or use "
+            "agents"
         )
 
 
@@ -256,7 +259,7 @@ def deal(seen: list[dict[str, str]], nodes: int) -> list[list[str]] | str:
     >>> deal([shared, shared, other], 4)
     [['a'], ['b', 'c'], ['d']]
     >>> deal([{"a": "1"}, {"a": "2"}], 2)
-    'ranks 0 and 1 have different shards of the same name, a; make one again with another --node'
+    'ranks 0 and 1 have different shards of the same name, a; recreate one with another --node'
     """
     for rank, names in enumerate(seen):
         for other in range(rank):
@@ -264,7 +267,7 @@ def deal(seen: list[dict[str, str]], nodes: int) -> list[list[str]] | str:
             if both is not None and names != seen[other]:
                 if names[both] != seen[other][both]:
                     return (
-                        f"ranks {other} and {rank} have different shards of the same name, {both}; make one again with "
+                        f"ranks {other} and {rank} have different shards of the same name, {both}; recreate one with "
                         "another --node"
                     )
                 return (
@@ -273,12 +276,14 @@ def deal(seen: list[dict[str, str]], nodes: int) -> list[list[str]] | str:
                 )
     found = len({name for names in seen for name in names})
     if found != nodes:
-        return f"the ranks see {found} shards, and there should be {nodes} nodes; give --nodes {found}, or all ranks"
+        return (
+            f"the ranks see {found} shards, but there should be {nodes} nodes; give --nodes {found}, or start all ranks"
+        )
     dealt = []
     for rank, names in enumerate(seen):
         sharing = [other for other, theirs in enumerate(seen) if theirs == names]
         if len(sharing) > len(names):
             some = ", ".join(sorted(names)[:5])
-            return f"{len(sharing)} ranks cannot share the shards {some}: start {len(names)} there"
+            return f"{len(sharing)} ranks cannot share the shards {some}; start {len(names)} or fewer there"
         dealt.append(sorted(names)[slice(*Partition(len(names), len(sharing)).of(sharing.index(rank)))])
     return dealt

@@ -100,7 +100,7 @@ class FolderLock:
         if holder.get("host") == self._me["host"]:
             return not locked and started(holder.get("pid")) == holder.get("started") is not None
         print(
-            f"adom: {self.folder} was left in use by {_name(holder)}; looking for {LOOK:g} s whether it still is",
+            f"adom: {self.folder} is marked as in use by {_name(holder)}; checking for {LOOK:g} s whether it still is",
             file=sys.stderr,
             flush=True,
         )

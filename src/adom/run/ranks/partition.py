@@ -41,7 +41,7 @@ class Partition:
     def __init__(self, nodes: int, ranks: int, starts: Array | None = None) -> None:
         if ranks > nodes:
             raise InputError(
-                f"{ranks} ranks cannot share {nodes} nodes: each needs one at least; start {nodes} or fewer"
+                f"{ranks} ranks cannot share {nodes} nodes: each needs at least one; start {nodes} or fewer"
             )
         self.nodes, self.ranks = nodes, ranks
         self.starts = np.arange(ranks + 1) * nodes // ranks if starts is None else starts

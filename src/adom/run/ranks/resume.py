@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .backend import RankBackend
 
 Array = np.ndarray
-UNSAID = {"code": "what code of one's own computed", "records": "what was recorded"}
+UNSAID = {"code": "the user's own code", "records": "the kind of records"}
 """Settings that checkpoints of earlier versions lack, in words."""
 
 
@@ -60,8 +60,8 @@ def restore(run: "RankBackend", generation: Path) -> float:
     unsaid = _compare_settings(about["settings"], task.settings, generation)
     unsaid += _compare_data(run, arrays.get("rows/data"), generation)
     if unsaid and world.rank == 0:
-        words = f"adom: {generation} is of an earlier version and does not say {', nor '.join(unsaid)}"
-        print(f"{words}: give the same as then, it is not checked", file=sys.stderr, flush=True)
+        words = f"adom: {generation} is of an earlier version, so this cannot be checked: {', '.join(unsaid)}"
+        print(f"{words}; give the same as then", file=sys.stderr, flush=True)
     if about["clock"] > task.plan.rounds:
         raise InputError(
             f"{generation} is at round {about['clock']}, beyond the budget of rounds={task.plan.rounds}; "
@@ -87,7 +87,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
         try:
             task.pilot.recall(found, about["pilot"])
         except (KeyError, TypeError, ValueError) as error:
-            raise RankError(f"{generation} does not say what was found on the way: {error!r}; remove it") from None
+            raise RankError(f"{generation} has no valid state of parameters='auto' ({error!r}); remove it") from None
     if task.stop is not None and about["look"] is not None:
         task.stop.next = about["look"]
     if world.rank == 0:
@@ -116,7 +116,7 @@ def _data_digests(run: "RankBackend") -> Array:
 def _compare_data(run: "RankBackend", before: Array | None, generation: Path) -> list[str]:
     """Refuse, on all ranks, data that differs at any node; return in words what cannot be compared."""
     if before is None:
-        return ["which data it had"]
+        return ["the data"]
     now = _data_digests(run)
     differs = (before != now).any(axis=1) if before.shape == now.shape else np.ones(len(now), dtype=bool)
     parts = run.world.collect(differs.astype(np.float64)[None])

@@ -161,7 +161,9 @@ def _task(
     check_budget(running, request.rounds, clocks[1])
     known = block.solution is not None
     if not known and request.tol is not None and chosen.directed:
-        raise InputError(f"{chosen.title} cannot agree on when to stop without the solution; leave tol out")
+        raise InputError(
+            f"with {chosen.title} the nodes cannot agree on when to stop without the solution; leave tol out"
+        )
     if isinstance(problem, Problem) and request.tol is not None and world.rank == 0:
         problem.warn_of_tol(request.tol)
     monitor = request.monitor or known
@@ -203,7 +205,7 @@ def _same_everywhere(world: Ranks, settings: dict[str, Any]) -> None:
     for name, value in json.loads(tell_bytes(world, json.dumps(own).encode())).items():
         if value != own[name]:
             raise RankError(
-                f"it was given {name} = {own[name]!r:.200}, and rank 0 {value!r:.200}; give all ranks the same"
+                f"it was given {name} = {own[name]!r:.200}, but rank 0 {value!r:.200}; give all ranks the same"
             )
 
 

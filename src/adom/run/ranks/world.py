@@ -352,7 +352,7 @@ class World:
                 why = "it hangs, is stopped, or computes for longer (then raise --patience)"
                 if not self._settled:
                     why = "it is stopped, or its machine is gone"
-                    why += "" if self._peers else ", or it has not come to adom.solve"
+                    why += "" if self._peers else ", or it has not called adom.solve"
                 raise RankLostError(
                     f"{self.name(peer)} has not answered for {self.patience:g} s, while rank {self.rank} waits "
                     f"for its {what}: {why}"
