@@ -144,7 +144,7 @@ def test_solve_says_how_nodes_of_different_sizes_are_weighted(adom: Any) -> None
 def test_one_way_to_say_the_penalty(refused: Any) -> None:
     assert "--kappa 10 and --C 2 exclude each other" in refused("solve", "--kappa", 10, "--C", 2)
     assert "--l2 1 and --C 2 exclude each other" in refused("solve", "--l2", 1, "--C", 2)
-    assert "nodes count alike; give --l2" in refused("solve", "--count", "nodes", "--C", 2)
+    assert "nodes count equally; give --l2" in refused("solve", "--count", "nodes", "--C", 2)
     assert "unknown count 'votes'" in refused("solve", "--count", "votes")
 
 

@@ -166,7 +166,7 @@ def _check_rivals(given: UserSettings) -> None:
         )
     if "C" in problem and problem.get("count") == "nodes":
         raise InputError(
-            f"{given.describe('problem', 'C')} is the weight of a sample, and here nodes count alike; give --l2, or "
+            f"{given.describe('problem', 'C')} weighs single samples, but here nodes count equally; give --l2, or "
             "leave --count out"
         )
     listed = given.tables["compare"].get("splits")
