@@ -47,7 +47,7 @@ def test_the_command_loads_no_library_that_it_does_not_use(tmp_path):
 import atexit, sys
 heavy = ("scipy.sparse", "scipy.linalg", "pandas", "sklearn", "pydantic")
 atexit.register(lambda: print("loaded:", *(name for name in heavy if name in sys.modules), file=sys.stderr))
-sys.argv = ["adom", "solve"]
+sys.argv = ["adom", "solve", "--out", "here"]
 from adom.cli.main import run
 run()
 """

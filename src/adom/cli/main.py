@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -126,7 +127,7 @@ class Help:
     """Mixin for commands that read given options only, and whose --help is not listed as a <bool>."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Parse a call. Typer builds a reader with pydantic for every option; those not given need none."""
+        """Parse a call. For every option typer builds a reader with pydantic, which takes long; few options need it."""
         for parameter in self.get_params(context):  # type: ignore[attr-defined]  # a mixin of typer's commands
             vars(parameter).setdefault("process_value", _reader(parameter))
         return super().parse_args(context, args)  # type: ignore[misc,no-any-return]
@@ -140,14 +141,18 @@ class Help:
 
 
 def _reader(parameter: Any) -> Callable[[Any, Any], Any]:
-    """Return the parameter's reader, which passes on None and the default value as they are."""
-    read = parameter.process_value
+    """Return the parameter's reader, which leaves to typer only what is not text, a path, the default or missing."""
+    read, single = parameter.process_value, parameter.nargs == 1 and not parameter.multiple
+    kind: Any = None
+    if hasattr(parameter, "type_descriptor") and not parameter.type_descriptor.parameter_info.parser:
+        kind = parameter.type_descriptor.annotation  # which older versions of typer do not have
 
     def process(context: Any, value: Any) -> Any:
-        single = parameter.nargs == 1 and not parameter.multiple
-        if single and not parameter.required and (value is None or value is parameter.default):
-            return parameter.callback(context, parameter, value) if parameter.callback else value
-        return read(context, value)
+        given = value is not None and value is not parameter.default
+        if not single or (given and kind not in (str, Path)) or (value is None and parameter.required):
+            return read(context, value)
+        value = kind(value) if given and kind else value
+        return parameter.callback(context, parameter, value) if parameter.callback else value
 
     return process
 
