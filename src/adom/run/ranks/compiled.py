@@ -62,7 +62,7 @@ def _exchange(function: Array, clock: Array, rows: int, vectors: tuple[Array, ..
         return jax.lax.bitcast_convert_type(v, np.int32)
 
     def call(function: Array, clock: Array, *halves: Array) -> list[Array]:
-        own = [np.asarray(rows).reshape(len(rows), -1).view(dtype) for rows in halves]
+        own = [np.asarray(v).reshape(len(v), -1).view(dtype) for v in halves]
         tables = [np.concatenate([v, np.zeros((rows - len(v), v.shape[1]), dtype)]) for v in own]
         _called[int(np.asarray(function).view(np.int64)[0])](int(np.asarray(clock).view(np.int64)[0]), tables)
         return [np.asarray(clock), *(table.view(np.int32).reshape(rows, *half) for table in tables)]
