@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m adom.native
 	@touch $(READY)
 
-run: $(READY)  ## reproduce the paper in miniature (three minutes): figures, tables and a ledger of its claims in out/
+run: $(READY)  ## reproduce the paper in miniature (a minute; three with the data sets): figures, tables and a ledger of its claims in out/
 	@$(BIN)/adom reproduce --quick --out out/reproduce
 
 # mypy works beside the tests, since it has one core only; either may fail.
