@@ -125,9 +125,8 @@ def do_job(job: Job, folder: Path) -> None:
     path = folder / "results" / job.key
     try:
         problem, network = suite.problem(job.problem), suite.network(job.network)
-        tol = job.target * problem.nodes * float((problem.solution() ** 2).sum())
         method: Any = loaded(job.method)
-        result = solve(problem, network, method, job.protocol, rounds=job.rounds, tol=tol, progress=False)
+        result = solve(problem, network, method, job.protocol, rounds=job.rounds, rtol=job.target, progress=False)
     except Exception as error:
         reason = str(error) if isinstance(error, InputError) else _own_fault(error, job.method)
         if not reason:

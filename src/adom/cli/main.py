@@ -141,7 +141,10 @@ class Help:
 
 
 def _reader(parameter: Any) -> Callable[[Any, Any], Any]:
-    """Return the parameter's reader, which leaves to typer only what is not text, a path, the default or missing."""
+    """Return a reader of a parameter that passes on text, paths, the default and None, and leaves the rest to typer.
+
+    Typer's own checks of paths (`exists` and the like) are skipped: commands check paths themselves.
+    """
     read, single = parameter.process_value, parameter.nargs == 1 and not parameter.multiple
     kind: Any = None
     if hasattr(parameter, "type_descriptor") and not parameter.type_descriptor.parameter_info.parser:

@@ -25,6 +25,7 @@ from ..problems.base import Problem
 from .constants import ASSUMED, assumed, constants
 from .local.backend import batches, run_settings
 from .request import TUNED, Request, check_budget
+from .tolerance import start_error
 from .windows import in_windows
 
 Stages = Sequence[tuple[int, float]]
@@ -85,7 +86,7 @@ def tune(
     True
     """
     true = constants(problem, network)
-    start = problem.nodes * float((problem.solution() ** 2).sum())
+    start = start_error(problem)
     tol = request.tol if request.tol is not None else RTOL * start
     oracle = _oracle(cls, request, true.kappa)
     tried: list[Candidate] = []
