@@ -155,7 +155,7 @@ def test_they_stop_together_and_within_the_tolerance():
             if name not in stopped and agree(
                 agent.members.own, agent.members.present(w.now), agent.distance(w.now), tol
             ):
-                stopped[name] = agent.x.copy()
+                stopped[name] = agent.certificate.answer
     assert set(stopped) == set(NAMES)
     assert sum(np.linalg.norm(x - answer(NAMES)) ** 2 for x in stopped.values()) < tol
 

@@ -3,15 +3,15 @@
 from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adom.agents import certificate
 from adom.agents.board import HEADER, Board, Words, mark_of, pack, parse
+from adom.agents.certificate import Place
+from adom.agents.checks import Checks
 from adom.agents.preparation import choose, topic_of
 from adom.agents.wire import Member, RefusedError
 
@@ -119,9 +119,9 @@ def test_topics_that_only_look_like_checks_stop_nobody():
     for topic in ("check/", "check/x", "check/1/2", "check/" + "9" * 30, "check/" + "9" * 15):
         board.post(topic, "b", np.ones(2))
     two = [Member(name, 1, 1, mu=1.0, L=1.0) for name in "ab"]
-    agent = SimpleNamespace(name="a", x=np.ones(1), round=0, form=SimpleNamespace(dim=1), certify=Mock())
-    agent.function = SimpleNamespace(gradient=lambda x: 0 * x)
+    agent = SimpleNamespace(name="a", x=np.ones(1), round=0, place=Place(1), about=lambda y: np.ones(Place(1).size))
     agent.members = SimpleNamespace(present=lambda now: two)
-    certificate.Checks(agent, board).step(0.0)
-    agent.certify.assert_called_once()  # of the check that b has opened
+    checks = Checks(agent, board)
+    checks.step(0.0)
+    assert "a" in board.rows["check/" + "9" * 15]  # a takes part in the check that b has opened
     assert board.rows.keys() >= {"check/x"}

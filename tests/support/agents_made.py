@@ -8,6 +8,8 @@ import numpy as np
 
 from adom.agents.agent import Agent
 from adom.agents.auto import Auto, WideOracle
+from adom.agents.board import MAGIC, Board
+from adom.agents.checks import Checks
 from adom.agents.functions import Oracle, QuadraticFunction
 from adom.agents.rows import Rows
 from adom.agents.settings import Settings
@@ -55,6 +57,14 @@ class World:
         self.cut, self.stopped, self.one_way = set(), set(), set()
         self.loss, self.rng = loss, np.random.default_rng(seed)
         self.now, self.mail, self.running = 0.0, deque(), set()
+        self.checks = {}
+        for agent in agents:
+            self.equip(agent)
+
+    def equip(self, agent):
+        """Give an agent a board and checks."""
+        board = Board(Member(agent.name, agent.members.own.boot, 0, 1.0, 1.0), agent.neighbours, "test", agent.gone)
+        self.checks[agent.name] = board, Checks(agent, board)
 
     def send(self, sender, messages):
         for to, data in messages:
@@ -67,7 +77,11 @@ class World:
         self.now += self.TICK
         while self.mail and self.mail[0][0] <= self.now:
             _, sender, to, data = self.mail.popleft()
-            if to in self.agents and to not in self.stopped:
+            if to not in self.agents or to in self.stopped:
+                continue
+            if data.startswith(MAGIC):
+                self.send(to, self.checks[to][0].hear(sender, data, self.now))
+            else:
                 self.agents[to].hear(sender, data, self.now)
         for name, agent in self.agents.items():
             if name in self.stopped:
@@ -80,6 +94,7 @@ class World:
                     self.send(name, agent.begin(self.now))
             elif agent.ready(self.now):
                 agent.finish(self.now)
+                self.send(name, self.checks[name][1].step(self.now))
                 self.send(name, agent.begin(self.now))
             else:
                 self.send(name, agent.still_waiting(self.now))
@@ -90,8 +105,12 @@ class World:
             self.running.add(agent.name)
             self.send(agent.name, agent.begin(self.now))
 
-    def add(self, agent):
+    def add(self, agent, x=None):
+        """Let an agent come, at the others' answer if that is given."""
         self.agents[agent.name] = agent
+        self.equip(agent)
+        if x is not None:
+            agent.start(x)
         self.running.add(agent.name)
         self.send(agent.name, agent.begin(self.now))
 

@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from .agreement import distance_bound
 from .auto import Auto
+from .certificate import Certificate, Place
 from .functions import Function
 from .intercepts import Intercepts
 from .members import LEFT, Members
-from .rows import Rows
+from .rows import LONGEST, SHORTEST, Rows
 from .settings import Settings
 from .wire import ASIDE, COUNTED, HEARS, STRANGER, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
 
 Array = np.ndarray
-CHECK_EVERY = 16
-"""Rounds from one comparison of answers with the neighbours to the next."""
+TILTED = 8
+"""Rounds in which an agent lets go of a tilt, beyond the fewest and in units of the square root of L / mu."""
+NEWCOMING = 3
+"""Rounds in which one that joins others listens to them first."""
 FORGET = 10
 """An edge unused for this many times `gone` is forgotten, even if its other end lives."""
 LONGEST_SILENCE = 0.1
@@ -36,8 +38,13 @@ MOST_ALONE = 20_000
 """The most missed steps that an agent makes up for."""
 ALONE = 0.1
 """Length of a round without links, in units of patience."""
-LONGEST = 4
+MOST_PATIENCE = 4
 """The most patience with a neighbour that says that it is waiting too, in units of the usual patience."""
+
+
+def span(mu: float, L: float) -> int:
+    """Return the rounds in which an agent lets go of a tilt: a multiple of the method's own time."""
+    return int(min(SHORTEST + TILTED * np.sqrt(L / mu), LONGEST))
 
 
 @dataclass
@@ -109,6 +116,10 @@ class Agent:
     ) -> None:
         self.name, self.rows, self.form, self.settings = check_name(own.name), rows, form, settings
         self.function, self.members, self.intercepts = function, Members(own, gone), intercepts
+        i = intercepts
+        self.place = Place(form.dim) if i is None else Place(form.dim, i.free, i.idle, i.l2)
+        self.certificate: Certificate | None = None
+        own.data = self.aim.data
         self.patience, self.gone = patience, gone
         self.neighbours = {name: Neighbour(check_name(name)) for name in neighbours if name != own.name}
         self.round = 0
@@ -118,35 +129,54 @@ class Agent:
         self._sent = np.zeros((form.vectors, form.width))
         self._ahead = 0  # a round that others have reached
         self._began, self._waited = 0.0, False
-        self._certified: tuple[float, list[str]] = (np.inf, [])
+        self._linked: float | None = None  # when a link last counted, or when this agent began
+        self._new = True  # until a link has counted
+        self._listens = 0  # rounds for which this agent only listens
+
+    # Its function, and the answer
+
+    @property
+    def aim(self) -> Function:
+        """The function whose sum over all agents is to be least: without the penalty on intercepts."""
+        return self.function if self.intercepts is None else self.intercepts.without(self.function)
 
     def replace(self, function: Function) -> None:
-        """Continue with another function, after the data have changed; conserved sums stay the same."""
+        """Continue with another function, after the data have changed; conserved sums and the answer stay the same."""
         self.function = function
-        self.rows.oracle.replace(function)
+        self.rows.replace(function, self.x)
         self.settings.excuse()
         own = self.members.own
-        own.mu, own.L, own.level, own.beat = function.mu, function.L, 0, own.beat + 1
-        self.certify(np.inf, [])
-        own.apart = np.inf if self.neighbours else 0.0  # until answers are compared anew
+        own.mu, own.L, own.data, own.level, own.beat = function.mu, function.L, self.aim.data, 0, own.beat + 1
+
+    def start(self, x: Array) -> None:
+        """Begin anew at an answer, without links."""
+        self.x = np.array(x)
+        self.rows.span = span(self.function.mu, self.function.L)
+        self.rows.lean = np.zeros(self.form.dim) if self.intercepts is None else self.intercepts.lean
+        self.rows.start(self.x)
+        self.settings.excuse()
+
+    def about(self, y: Array) -> Array:
+        """Return what a check asks of this agent about a point."""
+        return self.place.row(y, self.aim, self.function, self.rows.lean)
+
+    def certify(self, certificate: Certificate, now: float) -> None:
+        """Take in a bound; move the centre of the intercepts if it is due."""
+        self.certificate = certificate
+        intercepts, level = self.intercepts, self.members.own.level
+        if intercepts is not None and not level and intercepts.follow(certificate.answer, certificate.held):
+            self.rows.lean = intercepts.lean
+
+    def certain(self, now: float) -> Certificate | None:
+        """Return the bound, if it is about the agents present and their present data."""
+        known = self.certificate
+        present = {member.name: member.data for member in self.members.present(now)}
+        return known if known is not None and known.data == present else None
 
     def distance(self, now: float) -> float:
-        """Return a bound on the distance of every answer from the exact one for the functions of all agents present."""
-        present = self.members.present(now)
-        if self.rows.method.oracle == "dual":
-            return distance_bound(present)
-        alone = len(present) == 1 and self.neighbours  # nobody was heard: there is no bound
-        return np.inf if alone or [m.name for m in present] != self._certified[1] else self._certified[0]
-
-    def certify(self, distance: float, names: list[str]) -> None:
-        """Store a bound for all answers of the agents named: see `adom.agents.certificate`."""
-        self._certified = distance, names
-
-    def _follow(self, now: float) -> None:
-        """Move the centre of the intercepts to the answer, if all answers are near enough."""
-        intercepts, level = self.intercepts, self.members.own.level
-        if intercepts is not None and not level and intercepts.follow(self.x, self.distance(now)):
-            self.replace(intercepts.function)
+        """Return a bound on how far the certified answer is from the exact one of all agents present."""
+        known = self.certain(now)
+        return np.inf if known is None else known.distance
 
     # Speaking
 
@@ -162,18 +192,21 @@ class Agent:
         self.members.beat(now)
         self._give_up(now)
         self.settings.begin(self.round, self.rows)
-        self.rows.method = self.settings.method(*self.members.extremes(now))
+        mu, L, nodes = self.members.extremes(now)
+        self.rows.method = self.settings.method(mu, L, nodes)
+        self.rows.span = span(mu, L)
         self.rows.renew(self.round)
         self.settings.plant(self.rows, self.function)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
             if not np.isfinite(self._sent).all():
-                self.rows.restart()
+                self.rows.start(self.x if np.isfinite(self.x).all() else np.zeros(self.form.dim))
                 self.counters.restarts += 1
                 self._sent = self.rows.ask()
         linked = [n for n in self.neighbours.values() if n.counted]
         self.members.own.degree = len(linked)
         self._began, self._waited = now, False
+        self._linked = now if self._linked is None else self._linked
         for n in linked:
             n.until = now + self.patience
         recent = [n for n in self.neighbours.values() if n.counted or now - n.heard <= 2 * self.patience]
@@ -183,6 +216,8 @@ class Agent:
         """Return the message of this round to a neighbour."""
         if not n.counted:
             return Message(self.round, degree)
+        if self._listens:
+            return Message(self.round, degree, seen=self.settings.seen())
         owner = self.name < n.name
         n.digest = self.rows.digest(n.name, 1 if owner else -1)
         return Message(
@@ -192,20 +227,14 @@ class Agent:
             n.digest,
             self._sent,
             edge=self.rows.entry(n.name) if owner and n.mend else None,
-            answer=self.x if self._compares else None,
             seen=self.settings.seen(),
         )
-
-    @property
-    def _compares(self) -> bool:
-        """Whether answers are compared in this round; before the first there are none."""
-        return self.round % CHECK_EVERY == 0 and self.counters.rounds > 0
 
     def _say(self, n: Neighbour, message: Message, now: float) -> tuple[str, bytes]:
         n.greeted = now
         message.flags |= HEARS if now - n.heard <= 2 * self.patience else 0
         own = self.members.own
-        novelties = (self.members.novelties, own.level, own.mu, own.apart < np.inf)
+        novelties = (self.members.novelties, own.level, own.mu, own.data)
         if novelties != n.knows or now - n.told >= TABLE_EVERY * self.gone or message.vectors is None:
             n.told, n.knows, message.members = now, novelties, self.members.news(now, n.name)
         data = pack(message, self.form)
@@ -250,7 +279,7 @@ class Agent:
             return True  # it has left, or has yet to say who it is
         n.heard, n.round, n.hears = now, message.round, bool(message.flags & HEARS)
         if message.flags & WAITING:
-            n.until = min(now + self.patience, self._began + LONGEST * self.patience)
+            n.until = min(now + self.patience, self._began + MOST_PATIENCE * self.patience)
             return True
         if message.round >= self.round and not message.flags & ASIDE:
             n.inbox[message.round] = message
@@ -296,6 +325,11 @@ class Agent:
     def finish(self, now: float) -> None:
         """End the round with what was heard; make up for rounds that others have finished meanwhile."""
         heard, repairs = self._applied(now)
+        if self._listens:
+            self._listen(heard)
+            heard, repairs = {}, {}
+        elif heard:
+            self._linked, self._new = now, False
         with np.errstate(over="ignore", invalid="ignore"):
             wide = self.rows.answer(self._sent, heard, repairs)
         for n in self._missing():
@@ -303,9 +337,22 @@ class Agent:
             self.counters.lost += 1
         self.counters.repaired += len(repairs)
         self._note(wide)
-        self._catch_up()
+        if heard or (not self._listens and self._alone(now)):
+            self.rows.let_go()
+        self._catch_up(now)
         self._relink(now)
-        self._follow(now)
+
+    def _alone(self, now: float) -> bool:
+        """Return whether no link has counted for so long that the others have given this agent up."""
+        return self._linked is None or now - self._linked > self.gone
+
+    def _listen(self, heard: dict[str, tuple[float, Array]]) -> None:
+        """Take over from the others what does not change the answer, such as momentum; then take part."""
+        self._listens -= 1
+        if heard:
+            others = np.mean([vectors for _, vectors in heard.values()], axis=0)
+            self.rows.match(others, self._sent)
+            self._listens = 0
 
     def _note(self, wide: Array) -> None:
         self.x = wide[: self.form.dim]
@@ -313,14 +360,19 @@ class Agent:
         self.counters.rounds += 1
         self.round += 1
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, now: float) -> None:
         """Run the rounds that neighbours have finished already, without links.
 
-        An agent that has just come skips them; any other runs the last `MOST_ALONE` at most.
+        An agent that has just come, or comes back after the others have given it up, skips them and begins anew at its
+        answer; any other runs the last `MOST_ALONE` at most.
         """
-        gap, fresh = self._ahead - self.round, self.counters.rounds <= 1
+        gap, fresh = self._ahead - self.round, self._new or self._alone(now)
         if gap > 0:
             self.counters.jumps += 1
+            if fresh:
+                if self.counters.rounds > 1:
+                    self.start(self.x)
+                self._listens = NEWCOMING
             self.round += gap - (0 if fresh else min(gap, MOST_ALONE))
             with np.errstate(over="ignore", invalid="ignore"):
                 while self.round < self._ahead:
@@ -329,7 +381,7 @@ class Agent:
 
     def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
         """Return weights and vectors of the edges that count in this round, and the entries sent to repair links."""
-        heard, repairs, apart = {}, {}, []
+        heard, repairs = {}, {}
         linked = [n for n in self.neighbours.values() if n.counted]
         for n in linked:
             message = n.inbox.get(self.round)
@@ -341,11 +393,7 @@ class Agent:
                 n.mend = message.digest != n.digest
             elif message.edge is not None:
                 repairs[n.name] = message.edge
-            if message.answer is not None:
-                apart.append(float(np.linalg.norm(message.answer - self.x)))
             self.settings.hear(message.seen)
-        if self._compares and linked:
-            self.members.own.apart = max(apart) if len(apart) == len(linked) else np.inf
         return heard, repairs
 
     def _relink(self, now: float) -> None:

@@ -133,7 +133,10 @@ def zenoh_config(
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "open": {"return_conditions": {"connect_scouted": False}},  # else it waits half a second for scouting
         "transport": {
-            "link": {"tx": {"lease": LEASE, "keep_alive": 4}, "rx": {"max_message_size": largest}},
+            "link": {
+                "tx": {"lease": LEASE, "keep_alive": 4, "queue": {"size": {"data": 16}}},
+                "rx": {"max_message_size": largest},
+            },
             "shared_memory": {"enabled": False},
             "unicast": {"open_timeout": 2000, "accept_timeout": 2000},
         },

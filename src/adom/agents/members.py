@@ -19,7 +19,7 @@ LIVES = 3
 
 def _gist(member: Member) -> tuple[float, ...]:
     """Return the facts about a member whose changes all should hear soon."""
-    return member.level, member.mu, member.L, member.apart < float("inf")
+    return member.level, member.mu, member.L, member.data
 
 
 class Members:

@@ -4,6 +4,10 @@
 entries of the ledger. While two ends of a link hear each other in every round, their entries are opposite to the last
 bit. If they are not opposite, the end with the smaller name sends its entry; the other end takes the opposite and adds
 the difference to its state. An end that gives up a link takes its entry out of its state.
+
+Such a jump of the state, and any change of the function, would throw the answer about: by 1 / mu times the jump. So the
+agent holds its answer where it is: it tilts its function by a linear term that makes up for the jump, and lets go of
+the tilt little by little (`adom.run.healing.Holding`). The network follows, and never sees a jump.
 """
 
 import zlib
@@ -12,9 +16,13 @@ from typing import Any, cast
 import numpy as np
 
 from ..algorithms import Method
-from ..run.healing import Healing, healing
+from ..run.healing import Healing, Holding, healing, holding
 
 Array = np.ndarray
+
+
+SHORTEST, LONGEST = 64, 4096
+"""The fewest and the most rounds in which an agent lets go of a tilt."""
 
 
 class _StopHereError(Exception):
@@ -60,6 +68,12 @@ class Rows:
 
     def __init__(self, method: Method, oracle: Any, width: int) -> None:
         self.oracle, self.width = oracle, width
+        self.run = getattr(oracle, "oracle", oracle)  # without the canaries
+        self.span = SHORTEST
+        """Rounds in which a tilt is let go."""
+        self.lean = np.zeros(self.run.function.dim)
+        """A tilt that stays, that of the intercepts' centre."""
+        self._held, self._left, self._over = self.lean, 0, 1
         self.method = method
         self.parts = self.rule.parts
         self.state: Any = None
@@ -81,10 +95,67 @@ class Rows:
     def method(self, method: Method) -> None:
         if method is not getattr(self, "_method", None):
             self._method, self.rule = method, _rule(method)
+            self._ways: Holding | None = None
 
     def renew(self, k: int) -> None:
         """Let the method drop parts that only gather rounding, before step k."""
         self.state = self.method.renewed(self.state, k)
+
+    # Holding the answer
+
+    @property
+    def _dim(self) -> int:
+        return int(self.run.function.dim)
+
+    @property
+    def _holding(self) -> Holding:
+        if self._ways is None:
+            self._ways = holding(_first(self.method))
+        return self._ways
+
+    def tilt(self, more: Array) -> None:
+        """Tilt the function by `more`, to be let go from the next round on."""
+        total = self.run.tilt + more
+        self.run.tilt = total if np.isfinite(total).all() else self.lean
+        self._held = self.run.tilt - self.lean
+        self._left = self._over = self.span
+
+    def let_go(self) -> None:
+        """Let go of some of the tilt, after a round."""
+        self._left = max(0, self._left - 1)
+        gone = 1 - self._left / self._over
+        self.run.tilt = self.lean + self._held * (1 - gone**2) ** 2
+
+    def start(self, x: Array) -> None:
+        """Begin anew at an answer, without links."""
+        self.tilt(self.run.function.gradient(x) - self.run.tilt)
+        self.restart()
+        if self.method.oracle == "dual":
+            return
+        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
+        self._set(fields, self._holding.rest[:, None] * x)
+
+    def match(self, vectors: Array, sent: Array) -> None:
+        """Move what neither the answer nor the ledger depends on, so that this agent sends the vectors of others."""
+        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
+        moved = self._holding.matched @ (vectors - sent)[:, : self._dim]
+        now = np.stack([np.broadcast_to(self.state[i], (1, self.width))[0, : self._dim] for i in fields])
+        self._set(fields, now + moved)
+
+    def replace(self, function: Any, x: Array) -> None:
+        """Replace the function; hold the answer x."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            more = function.gradient(x) - self.run.function.gradient(x)
+        self.oracle.replace(function)
+        self.tilt(more)
+
+    def _set(self, fields: list[int], values: Array) -> None:
+        """Set the run's columns of some fields, (fields, dim)."""
+        state = list(self.state)
+        for i, row in zip(fields, values, strict=True):
+            state[i] = np.array(np.broadcast_to(state[i], (1, self.width)))
+            state[i][0, : self._dim] = row
+        self.state = type(self.state)(*state)
 
     def ask(self) -> Array:
         """Run the first half of a step; return the vectors to send, (vectors, width)."""
@@ -162,7 +233,13 @@ class Rows:
             self.entries = dict(zip(self.entries, self.rule.of(due), strict=True))
 
     def _change(self, difference: Array) -> None:
+        """Add to L state, (parts, width), and hold the answer."""
+        dim, held = self._dim, self._holding
+        self.tilt(held.tilt @ difference[:, :dim])
+        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
+        now = np.stack([np.broadcast_to(self.state[i], (1, self.width))[0, :dim] for i in fields])
         self.state = self.rule.change(self.state, difference[None])
+        self._set(fields, now + held.change @ difference[:, :dim])
 
     # The ledger
 
@@ -177,6 +254,11 @@ class Rows:
     def forget(self, name: str) -> None:
         """Take an entry out of the state, and forget the link."""
         self._change(-self.entries.pop(name))
+
+
+def _first(method: Method) -> Method:
+    """Return the method with the parameters of the first column, those of the run."""
+    return type(method)(**{name: np.ravel(value)[0] for name, value in method.parameters().items()})
 
 
 def _rule(method: Method) -> Healing:

@@ -25,18 +25,21 @@ from .agent import Agent
 from .agreement import agree
 from .board import MAGIC as BOARD
 from .board import Board
-from .certificate import Checks
+from .checks import Checks
 from .config import Config
 from .functions import Function
-from .kept import restore, save, write_model
+from .kept import restore, save
 from .links import Links
 from .making import make_agent, read_function
 from .preparation import prepare, restore_agreement, save_agreement
+from .publishing import Publisher, bound_of
 from .sample_functions import from_prepared
 from .wire import Member, most_bytes
 
 LARGEST = 2**28
 """The most bytes of a message between agents with shards, whose dimension is agreed on later."""
+BETTER = 0.1
+"""A model is published before it is due if its bound is below this part of the last one's."""
 LINGER = 5
 """How often an agent sends its last messages, since nobody confirms them."""
 GREETING = 0.02
@@ -61,7 +64,10 @@ class Service:
         self.config, self._log = config, log or sys.stdout
         self.agent: Agent
         self.resumed, self._ready = False, False
-        self._checks: Checks | None = None
+        self._checks: Checks
+        self._publisher: Publisher
+        self._unpublished: str | None = None  # why there is no newer model, as the log has it
+        self._missing: str | None = None  # who is missing for the quorum, as the log has it
         self.agreed: Agreed | None = None
         self._shard = None if config.shard is None else open_shard(config.shard)
         own = Member(config.name, time.time_ns(), 0, 1.0, 1.0)
@@ -96,8 +102,8 @@ class Service:
         """Make the agent; continue from its checkpoint if there is one."""
         self.agent = make_agent(self.config, function, self.agreed, self.board.group)
         self.resumed, self._ready = restore(self.agent, self._file("checkpoint.npz")), True
-        if self.agent.rows.method.oracle != "dual":
-            self._checks = Checks(self.agent, self.board)
+        self._checks = Checks(self.agent, self.board)
+        self._publisher = Publisher(self.config, self.agreed)
 
     # Signals
 
@@ -153,7 +159,7 @@ class Service:
             self.tell("end", why=ending)
         finally:
             self.links.close()
-        return ending
+        return "incomplete" if ending in ("rounds", "seconds") and self._missing else ending
 
     def _prepare(self, shard: NodeShard) -> None:
         """Agree with the others on classes, scales and penalty; make the agent."""
@@ -205,9 +211,18 @@ class Service:
         names = [name for name, _ in self.board.group]
         while not self._asked and time.monotonic() < end and not agent.met(time.monotonic(), names):
             self._send(agent.greet(time.monotonic()))
+            self._send(self.board.greet(time.monotonic()))  # who has answers posts them
             self._listen(GREETING)
+        self._join()
         self._send(agent.last_words(time.monotonic()))  # so that those who wait for this agent have heard it too
         agent.count_all(time.monotonic())
+
+    def _join(self) -> None:
+        """Begin at the answer of the others, if they have one: far from it, this agent would drag them along."""
+        found = self._checks.latest()
+        if found is not None and not self.resumed:
+            self.agent.start(found)
+            self.tell("joins", why="begins at the answer of those who are there")
 
     def _rounds(self) -> str:
         agent, config = self.agent, self.config
@@ -238,10 +253,13 @@ class Service:
             return "rounds"
         if config.seconds is not None and now - self.began >= config.seconds:
             return "seconds"
-        if self._checks is not None:
-            self._send(self._checks.step(now))
+        before = agent.certificate
+        self._send(self._checks.step(now))
+        self._watch_quorum(now)
         if self._agreed(now):
             return "agreed"
+        if agent.certificate is not before and self._news(now):
+            self._keep()
         if self._is_due("report", now):
             self._report(now)
         if self._is_due("every", now):
@@ -253,10 +271,32 @@ class Service:
     def _agreed(self, now: float) -> bool:
         members, tol = self.agent.members, self.config.tol
         some = self.agent.counters.rounds > 0
-        intercepts = self.agent.intercepts
-        left = 0.0 if intercepts is None else intercepts.left(self.agent.x)
-        distance = self.agent.distance(now) + left
+        distance = self.agent.distance(now) if self._complete(now) else np.inf
         return tol is not None and some and agree(members.own, members.present(now), distance, tol)
+
+    def _lacking(self, now: float) -> str:
+        """Return who is missing for the quorum; "" if nobody is."""
+        return self.config.quorum.missing({member.name: member for member in self.agent.members.present(now)})
+
+    def _complete(self, now: float) -> bool:
+        return not self._lacking(now)
+
+    def _watch_quorum(self, now: float) -> None:
+        """Tell when the quorum is lost, and when it is there again."""
+        missing = self._lacking(now)
+        if missing != self._missing:
+            told = {"missing": missing, "why": f"without {missing}: no end and no new model"} if missing else {}
+            self.tell("quorum lost" if missing else "quorum complete", **told)
+            self._missing = missing
+
+    def _news(self, now: float) -> bool:
+        """Return whether the new bound allows a model of other agents or data, or a much better one."""
+        known, published = self.agent.certain(now), self._publisher
+        if known is None or published.judge(known):
+            return False
+        return (
+            known.data != published.names or bound_of(known, self.agreed).relative < BETTER * published.bound.relative
+        )
 
     def _is_due(self, what: str, now: float) -> bool:
         if now < self._due[what]:
@@ -266,25 +306,31 @@ class Service:
 
     def _end(self, ending: str) -> None:
         agent = self.agent
-        if self._checks is not None and ending == "agreed":
-            agent.x = self._checks.answer
+        if ending == "agreed" and agent.certificate is not None:
+            agent.x = agent.certificate.answer
         for _ in range(LINGER):
             now = time.monotonic()
             self._send(agent.last_words(now) if ending in ("agreed", "rounds") else agent.farewell(now))
             self._listen(GREETING)
+        self._keep(self.config.tol if ending == "agreed" else None)
         self._report(time.monotonic())
-        self._keep()
-        self.tell("end", why=ending, round=agent.round)
+        self.tell("end", why=ending, round=agent.round, **({"missing": self._missing} if self._missing else {}))
 
     # Its files
 
-    def _keep(self) -> None:
-        """Write the model and a checkpoint."""
-        if not np.isfinite(self.agent.x).all():
+    def _keep(self, tol: float | None = None) -> None:
+        """Write the model, or a candidate, and a checkpoint; `tol` is what the agents have agreed to have met."""
+        agent, now = self.agent, time.monotonic()
+        if not np.isfinite(agent.x).all():
             return
-        agent = self.agent
-        about = {"agent": agent.name, "method": agent.form.method, "problem": agent.form.problem, **self.status}
-        write_model(agent, self._file("model.json"), self.config, self.agreed, about)
+        names = [member.name for member in agent.members.present(now)]
+        about = {"agent": agent.name, "method": agent.form.method, "problem": agent.form.problem, "nodes": names}
+        certificate = agent.certain(now) if tol is None else agent.certificate
+        published = {"round": agent.round, "rounds": agent.counters.rounds}
+        why = self._publisher.write(agent.x, certificate, {**about, **published}, tol)
+        if why != self._unpublished:
+            self._unpublished = why
+            self.tell("model kept back" if why else "model published", why=why)
         save(agent, self._file("checkpoint.npz"))
 
     def _data_stamp(self) -> list[tuple[int, int]]:
@@ -318,10 +364,7 @@ class Service:
         except InputError as error:
             self.tell("data refused", why=str(error))
             return
-        intercepts = self.agent.intercepts
-        if intercepts is not None:
-            intercepts.inner = function
-        self.agent.replace(function if intercepts is None else intercepts.function)
+        self.agent.replace(function)
         self.tell("data read", mu=function.mu, L=function.L)
 
     def picture(self) -> dict[str, Any]:
@@ -342,14 +385,18 @@ class Service:
         agent, (before, rounds) = self.agent, self._rate
         present = agent.members.present(now)
         self._rate = (now, agent.counters.rounds)
-        bound = len(present) * agent.distance(now) ** 2
+        known = agent.certain(now)
+        error = np.inf if known is None else bound_of(known, self.agreed).relative
         self.status = {
             "round": agent.round,
             "rounds_per_second": round((agent.counters.rounds - rounds) / max(now - before, 1e-9), 1),
             "links": sorted(n.name for n in agent.neighbours.values() if n.counted),
             "present": [member.name for member in present],
-            "apart": _finite(agent.members.own.apart),
-            "bound": _finite(bound),
+            "bound": _finite(len(present) * agent.distance(now) ** 2),
+            "model_bound": _finite(error),
+            "published": _finite(self._publisher.bound.relative),
+            "published_nodes": sorted(self._publisher.names),
+            "missing": self._lacking(now),
             "chi": _finite(round(agent.settings.chi, 6)),
             "why": agent.settings.why,
             "dropped": self.links.dropped,
@@ -366,7 +413,10 @@ def _finite(value: float) -> float | None:
 
 
 def run_agent(config: Config, log: IO[str] | None = None) -> str:
-    """Run an agent in this process; return why it ended."""
+    """Run an agent in this process; return why it ended.
+
+    That is "incomplete" if its rounds or seconds are over and its quorum was not there.
+    """
     service = Service(config, log)
     service.listen_to_signals()
     if config.control:

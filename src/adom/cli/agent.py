@@ -85,7 +85,7 @@ def agent(
         print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": config.keys is not None}))
         return Exit.DONE
     ending = run_agent(config)
-    return Exit.INTERRUPTED if ending == "interrupted" else Exit.DONE
+    return {"interrupted": Exit.INTERRUPTED, "incomplete": Exit.FAILED}.get(ending, Exit.DONE)
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
