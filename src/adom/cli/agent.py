@@ -77,15 +77,18 @@ def agent(
 
     from ..agents.config import read_config
     from ..agents.making import describe
-    from ..agents.service import run_agent
+    from ..agents.service import NOT_WRITTEN, run_agent
+    from ..agents.tls import Certificate
 
     config = read_config(Path(what), overrides)
     if check:
+        keys = config.keys
+        until = {} if keys is None else {"certificate_until": Certificate(config.name, keys).end.isoformat()}
         about = describe(config)
-        print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": config.keys is not None}))
+        print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": keys is not None, **until}))
         return Exit.DONE
     ending = run_agent(config)
-    return Exit.INTERRUPTED if ending == "interrupted" else Exit.DONE
+    return {"interrupted": Exit.INTERRUPTED, NOT_WRITTEN: Exit.FAILED}.get(ending, Exit.DONE)
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
