@@ -230,22 +230,20 @@ def test_the_end_of_a_certificate_is_told_ahead_and_each_day(tmp_path, config):
     assert "no new link can be made" in found[6][1]
 
 
-class Disk:
-    """A disk that is full for the first files that are moved into place."""
+def fill_disk(monkeypatch, times):
+    """Let the disk be full for the next files that are moved into place."""
+    replace, left = Path.replace, iter(range(times))
 
-    def __init__(self, monkeypatch, times):
-        self.times, self._replace = times, Path.replace
-        monkeypatch.setattr(Path, "replace", lambda path, target: self.replace(path, target))
-
-    def replace(self, path, target):
-        self.times -= 1
-        if self.times >= 0:
+    def full(path, target):
+        if next(left, None) is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return self._replace(path, target)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", full)
 
 
 def test_a_disk_that_is_full_for_a_moment_is_told_and_does_not_end_the_agent(config, monkeypatch):
-    Disk(monkeypatch, 3)
+    fill_disk(monkeypatch, 3)
     service = Service(config(report=0.01), io.StringIO())
     assert service.run() == "rounds"
     told = lines(service, "not written")
@@ -260,7 +258,7 @@ def test_a_disk_that_is_full_for_a_moment_is_told_and_does_not_end_the_agent(con
 
 
 def test_files_that_are_missing_at_the_end_are_told_by_the_exit_code(config, monkeypatch, tmp_path):
-    Disk(monkeypatch, 10**9)
+    fill_disk(monkeypatch, 10**9)
     given = config()
     agent = f'[agent]\nname = "a"\npatience = 0.02\ngather = 0\nlisten = "{given.listen}"\n'
     (tmp_path / "a.toml").write_text(f'{agent}[problem]\ndata = "a.npz"\n[run]\nrounds = 5\n[files]\nout = "out"\n')
@@ -274,7 +272,7 @@ def test_an_agreement_that_could_not_be_written_is_written_later(config, monkeyp
     config()
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
     write_shard(tmp_path / "t.csv", "a", tmp_path / "shards", target="y")
-    Disk(monkeypatch, 1)
+    fill_disk(monkeypatch, 1)
     service = Service(config(data=str(tmp_path / "shards" / "a"), nodes=1, kind="ridge"), io.StringIO())
     assert [agent["name"] for agent in service.picture()["agents"]] == ["a"]  # the page is there before the agent
     assert service.run() == "rounds"
