@@ -347,6 +347,22 @@ def test_an_agent_goes_on_when_nobody_reads_its_log(config, capsys):
         log.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_the_exit_code_is_about_the_work_not_about_the_log(config, tmp_path):
+    given = config()
+    agent = f'[agent]\nname = "a"\npatience = 0.02\ngather = 0\nlisten = "{given.listen}"\n'
+    (tmp_path / "a.toml").write_text(f'{agent}[problem]\ndata = "a.npz"\n[run]\nrounds = 5\n[files]\nout = "out"\n')
+    environment = {**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1]), "PYTHONUNBUFFERED": ""}
+    call = [sys.executable, "-m", "adom", "agent", str(tmp_path / "a.toml")]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            call, check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SAFE, env=environment
+        )
+    words = "adom: agent a cannot write its log (No space left on device) and goes on without\n"
+    assert (done.returncode, done.stderr) == (0, words)
+    assert (tmp_path / "out" / "model.json").exists()
+
+
 def test_data_that_cannot_be_read_again_are_told(config, tmp_path, monkeypatch):
     service = Service(config(), io.StringIO())
     between = service._between

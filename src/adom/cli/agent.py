@@ -79,6 +79,7 @@ def agent(
     from ..agents.making import describe
     from ..agents.service import NOT_WRITTEN, run_agent
     from ..agents.tls import Certificate
+    from . import output
 
     config = read_config(Path(what), overrides)
     if check:
@@ -88,6 +89,10 @@ def agent(
         print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": keys is not None, **until}))
         return Exit.DONE
     ending = run_agent(config)
+    try:
+        output.flush()
+    except OSError:  # the agent has said so already, and the exit code is about its work
+        output.mute()
     return {"interrupted": Exit.INTERRUPTED, NOT_WRITTEN: Exit.FAILED}.get(ending, Exit.DONE)
 
 
