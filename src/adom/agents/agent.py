@@ -55,6 +55,7 @@ class Neighbour:
     counted: bool = False  # whether it is a link of the present round
     heard: float = -np.inf  # when it was last heard
     agreed: float = -np.inf  # when the edge last counted
+    boot: int = 0  # of the process at its other end, when it last counted
     hears: bool = False  # whether it says that it hears us
     round: int = -1  # the last round that it spoke of
     digest: int = 0  # checksum of our entry of the link, before this round
@@ -324,14 +325,14 @@ class Agent:
 
     def finish(self, now: float) -> None:
         """End the round with what was heard; make up for rounds that others have finished meanwhile."""
-        heard, repairs = self._applied(now)
+        heard, repairs, jumps = self._applied(now)
         if self._listens:
             self._listen(heard)
             heard, repairs = {}, {}
         elif heard:
             self._linked, self._new = now, False
         with np.errstate(over="ignore", invalid="ignore"):
-            wide = self.rows.answer(self._sent, heard, repairs)
+            wide = self.rows.answer(self._sent, heard, repairs, jumps)
         for n in self._missing():
             n.counted = False
             self.counters.lost += 1
@@ -379,22 +380,28 @@ class Agent:
                     self._note(self.rows.alone(self.round))
         self._ahead = 0
 
-    def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
-        """Return weights and vectors of the edges that count in this round, and the entries sent to repair links."""
-        heard, repairs = {}, {}
+    def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array], set[str]]:
+        """Return weights and vectors of the edges that count in this round, entries sent to repair links, and jumps.
+
+        Jumps are the links that have not counted for long, or not since the other end was restarted.
+        """
+        heard, repairs, jumps = {}, {}, set()
         linked = [n for n in self.neighbours.values() if n.counted]
         for n in linked:
             message = n.inbox.get(self.round)
             if message is None or not message.flags & COUNTED or message.vectors is None:
                 continue
             heard[n.name] = (1 / (2 * max(len(linked), message.degree)), message.vectors)
-            n.agreed = now
+            boot = self.members.boot(n.name)
+            if n.boot != boot or now - n.agreed > 2 * self.patience:
+                jumps.add(n.name)
+            n.agreed, n.boot = now, boot
             if self.name < n.name:
                 n.mend = message.digest != n.digest
             elif message.edge is not None:
                 repairs[n.name] = message.edge
             self.settings.hear(message.seen)
-        return heard, repairs
+        return heard, repairs, jumps
 
     def _relink(self, now: float) -> None:
         """Count as links the neighbours heard lately in about this round; drop messages of earlier rounds."""

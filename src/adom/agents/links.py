@@ -66,23 +66,27 @@ class Links:
         self.dropped = 0
         self.deaf: set[str] = set()  # names whose messages are dropped, as if the link were cut
         self._random = Random(name)
-        self._heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
+        self._heard: SimpleQueue[tuple[str, bytes] | None] = SimpleQueue()
         config = zenoh.Config.from_json5(json.dumps(zenoh_config(name, listen, neighbours, keys, largest)))
         try:
             self._session = zenoh.open(config)
         except zenoh.ZError as error:
             raise InputError(f"cannot listen on {listen} ({_first(error)}); choose another port or address") from None
         remote = zenoh.Locality.REMOTE
-        self._publishers = {
-            to: self._session.declare_publisher(
-                f"adom/{name}/{to}",
-                congestion_control=zenoh.CongestionControl.DROP,
-                express=True,
-                allowed_destination=remote,
-            )
-            for to in neighbours
-        }
-        self._subscriber = self._session.declare_subscriber(f"adom/*/{name}", self._take, allowed_origin=remote)
+        try:
+            self._publishers = {
+                to: self._session.declare_publisher(
+                    f"adom/{name}/{to}",
+                    congestion_control=zenoh.CongestionControl.DROP,
+                    express=True,
+                    allowed_destination=remote,
+                )
+                for to in neighbours
+            }
+            self._subscriber = self._session.declare_subscriber(f"adom/*/{name}", self._take, allowed_origin=remote)
+        except BaseException:
+            self._session.close()  # its threads would keep the process alive
+            raise
 
     def _take(self, sample: Any) -> None:
         """Queue a message; a thread of Zenoh calls this and must not block."""
@@ -98,22 +102,27 @@ class Links:
         self._publishers[to].put(data)
 
     def receive(self, seconds: float) -> tuple[str, bytes] | None:
-        """Return the next message and its sender; None if none comes in time."""
+        """Return the next message and its sender; None if none comes in time, or after `wake`."""
         try:
             return self._heard.get(seconds > 0, max(seconds, 0.0)) if seconds > 0 else self._heard.get_nowait()
         except Empty:
             return None
+
+    def wake(self) -> None:
+        """End the present wait for a message, or else the next; a signal handler may call this."""
+        self._heard.put(None)
 
     def connected(self) -> int:
         """Return the number of agents that this one is connected to."""
         return len(self._session.info.peers_zid())
 
     def close(self) -> None:
-        """End all connections."""
+        """End all connections; until then the threads of Zenoh keep the process alive."""
         with suppress(Exception):  # some of it may be closed already
             self._subscriber.undeclare()
             for publisher in self._publishers.values():
                 publisher.undeclare()
+        with suppress(Exception):
             self._session.close()
 
 

@@ -77,6 +77,10 @@ class Members:
         known = self._known.get(name)
         return known is not None and known.level < LEFT and now - self._moved[name] <= self.gone
 
+    def boot(self, name: str) -> int:
+        """Return when the process of a member began, as it says; 0 if it is not known."""
+        return self._known[name].boot if name in self._known else 0
+
     def left(self, name: str) -> bool:
         """Return whether a member has said goodbye."""
         return name in self._known and self._known[name].level == LEFT

@@ -6,7 +6,7 @@ enough, and, if it is of the same agents and data, no worse. So it stays as it i
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +42,11 @@ class Quorum:
         """
         if self.names:
             return ", ".join(name for name in self.names if name not in present)
-        return "" if len(present) >= self.number else f"{len(present)} of {self.number} agents"
+        return "" if len(present) >= self.number else f"{self.number - len(present)} of {self.number} agents"
+
+    def lacking(self, present: Collection[str]) -> int:
+        """Return how many are missing."""
+        return len([n for n in self.names if n not in present]) or max(0, self.number - len(present))
 
 
 class Bound(NamedTuple):

@@ -7,10 +7,12 @@ the difference to its state. An end that gives up a link takes its entry out of 
 
 Such a jump of the state, and any change of the function, would throw the answer about: by 1 / mu times the jump. So the
 agent holds its answer where it is: it tilts its function by a linear term that makes up for the jump, and lets go of
-the tilt little by little (`adom.run.healing.Holding`). The network follows, and never sees a jump.
+the tilt little by little (`adom.run.healing.Holding`). The network follows, and never sees a jump. What a message that
+was lost in the last rounds brings late is no jump: it is part of what the method does.
 """
 
 import zlib
+from collections.abc import Collection
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +24,11 @@ Array = np.ndarray
 
 
 SHORTEST, LONGEST = 64, 4096
-"""The fewest and the most rounds in which an agent lets go of a tilt."""
+"""The fewest and the most rounds in which an agent lets go of most of a tilt."""
+EASE = 8.0
+"""How many times e-fold it lets go of a tilt in that time."""
+NOTHING = 1e-30
+"""A tilt below this is over."""
 
 
 class _StopHereError(Exception):
@@ -70,10 +76,10 @@ class Rows:
         self.oracle, self.width = oracle, width
         self.run = getattr(oracle, "oracle", oracle)  # without the canaries
         self.span = SHORTEST
-        """Rounds in which a tilt is let go."""
+        """Rounds in which most of a tilt is let go."""
         self.lean = np.zeros(self.run.function.dim)
         """A tilt that stays, that of the intercepts' centre."""
-        self._held, self._left, self._over = self.lean, 0, 1
+        self._held = self._lever = np.zeros(self.run.function.dim)
         self.method = method
         self.parts = self.rule.parts
         self.state: Any = None
@@ -115,16 +121,18 @@ class Rows:
 
     def tilt(self, more: Array) -> None:
         """Tilt the function by `more`, to be let go from the next round on."""
-        total = self.run.tilt + more
-        self.run.tilt = total if np.isfinite(total).all() else self.lean
-        self._held = self.run.tilt - self.lean
-        self._left = self._over = self.span
+        fine = np.isfinite(self._held + more).all()
+        self._held, self._lever = (self._held + more, self._lever + more) if fine else (0 * more, 0 * more)
+        self.run.tilt = self.lean + self._held
 
     def let_go(self) -> None:
-        """Let go of some of the tilt, after a round."""
-        self._left = max(0, self._left - 1)
-        gone = 1 - self._left / self._over
-        self.run.tilt = self.lean + self._held * (1 - gone**2) ** 2
+        """Let go of some of the tilt, after a round: of a jump, (1 + t) exp(-t) is left, which begins gently."""
+        kept = np.exp(-EASE / self.span)
+        self._lever = kept * self._lever
+        self._held = kept * self._held + (1 - kept) * self._lever
+        if np.abs(self._held).max() < NOTHING and np.abs(self._lever).max() < NOTHING:
+            self._held = self._lever = 0 * self._held
+        self.run.tilt = self.lean + self._held
 
     def start(self, x: Array) -> None:
         """Begin anew at an answer, without links."""
@@ -166,7 +174,13 @@ class Rows:
             return np.concatenate(asked.vectors)
         raise AssertionError(f"{self.method.name} made a step without a message")
 
-    def answer(self, sent: Array, heard: dict[str, tuple[float, Array]], repairs: dict[str, Array]) -> Array:
+    def answer(
+        self,
+        sent: Array,
+        heard: dict[str, tuple[float, Array]],
+        repairs: dict[str, Array],
+        jumps: Collection[str] = (),
+    ) -> Array:
         """Run the second half of the step; return the answer of this agent.
 
         Parameters
@@ -177,10 +191,12 @@ class Rows:
             For each neighbour whose link counts in this round: its weight and its vectors.
         repairs : dict
             For each neighbour that sent it: its entry before this round.
+        jumps : collection of str
+            Neighbours whose repairs are not just late, such as those of one that was restarted.
         """
-        late = np.zeros((self.parts, self.width))
+        late, jump = np.zeros((2, self.parts, self.width))
         for name, part in repairs.items():
-            late += -part - self.entry(name)
+            (jump if name in jumps else late)[:] += -part - self.entry(name)
             self.entries[name] = -part
         for name in heard:
             self.entries.setdefault(name, np.zeros((self.parts, self.width)))
@@ -197,7 +213,10 @@ class Rows:
             entries = np.stack([self.entries[name] for name in names])
             self.entries = dict(zip(names, self.rule.after(entries, exchanges), strict=True))
         if repairs:
-            self._change(self.rule.after(late, np.zeros_like(sent)))
+            nothing = np.zeros_like(sent)
+            self.state = self.rule.change(self.state, self.rule.after(late, nothing)[None])
+            if jump.any():
+                self._jump(self.rule.after(jump, nothing))
         return np.array(x[0])
 
     def alone(self, k: int) -> Array:
@@ -232,7 +251,7 @@ class Rows:
             due = at_rest(type(self.state)(*(fields[:, i] for i in range(fields.shape[1]))))
             self.entries = dict(zip(self.entries, self.rule.of(due), strict=True))
 
-    def _change(self, difference: Array) -> None:
+    def _jump(self, difference: Array) -> None:
         """Add to L state, (parts, width), and hold the answer."""
         dim, held = self._dim, self._holding
         self.tilt(held.tilt @ difference[:, :dim])
@@ -253,7 +272,7 @@ class Rows:
 
     def forget(self, name: str) -> None:
         """Take an entry out of the state, and forget the link."""
-        self._change(-self.entries.pop(name))
+        self._jump(-self.entries.pop(name))
 
 
 def _first(method: Method) -> Method:

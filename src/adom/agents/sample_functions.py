@@ -47,7 +47,7 @@ class SampleFunction(Function):
         top = float(largest_curvature(self._a, np.array([self.samples]))[0])
         self.mu = self._weight * self._l2
         self.L = self._weight * (self._l2 + self.steepest * top)
-        squares: Any = self._a.power(2) if is_sparse(self._a) else self._a**2
+        squares: Any = self._a.multiply(self._a) if hasattr(self._a, "multiply") else self._a**2
         self._lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
         self.reach = float(self._lengths.max())
         self.bend = self.twist * self.reach
