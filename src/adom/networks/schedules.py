@@ -20,6 +20,9 @@ from .network import Network
 from .random import random_stream
 from .recipes import generator
 
+LONGEST_STEP = 100_000
+"""The most rounds of a window that is given: after chi rounds, more change little."""
+
 AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
 
 
@@ -244,7 +247,7 @@ def windowed(network: Network, window: int) -> Network:
     16 41
     """
     network = _networks([network])[0]
-    window = check_whole("window", window, 1, "it counts the rounds of a step", LONGEST)
+    window = check_whole("window", window, 1, "it counts the rounds of a step: take fewer", LONGEST_STEP)
     least = Network(network._pool, network.order, {}).window if network.held else 1
     if window < least:
         raise InputError(
