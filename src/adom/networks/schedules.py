@@ -23,6 +23,9 @@ from .recipes import generator
 LONGEST_STEP = 100_000
 """The most rounds of a window that is given: after chi rounds, more change little."""
 
+LARGEST_CHI = 1e15
+"""The largest chi that is given: float64 cannot tell 1 - 1 / chi from 1 beyond, and powers of it overflow."""
+
 AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
 
 
@@ -276,7 +279,7 @@ def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
     if not isinstance(network, Network | DirectedNetwork):
         raise InputTypeError(f"expected a network, got {type(network).__name__}; e.g. bounded(ring(5), chi=3)")
     _refuse_lossy(network)
-    chi = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
+    chi = check_real("chi", chi, 1, LARGEST_CHI, "the complete graph has chi=1")
     recipe = {"generator": "bounded", "chi": chi, "network": network.recipe}
     return network._bounded(recipe, chi)
 
