@@ -155,7 +155,7 @@ def _run(
                     aims if len(aims) == len(group) else None,
                     request.record_every,
                     dtype=request.dtype,
-                    progress=False,
+                    progress=False if bar.bar else request.progress,  # there is room for one bar, and for many lines
                     finished=partial(lambda group, index, result: keep(group[index], result), group),
                 )
                 if any(result.status not in FINISHED for result in ended):
