@@ -88,7 +88,7 @@ def sweep(
         Every member is saved there as soon as it has finished; members found there are not run again. A loss or method
         of your own counts as the same if it computes the same; one for which this cannot be decided is refused.
     progress : bool, optional
-        Show members done and time left; by default only on a terminal.
+        Show members done: True a bar, False nothing; by default a bar on a terminal, and a line now and then elsewhere.
 
     Examples
     --------
