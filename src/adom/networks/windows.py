@@ -10,7 +10,6 @@ lambda_max / lambda_min_plus. W = I - P has the property of a gossip matrix that
 Directed graphs count as connected if their arcs together lead from every node to every other (`strong` below).
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -220,9 +219,11 @@ def window_chis(pool: Pool, order: Ints, window: int, starts: Longs, scale: floa
     if len(starts) == len(order):
         wanted, names = distinct_windows(order, window)
     norms = _dense_norms if pool.nodes <= spectra.AT_ONCE else _sparse_norms
+    ascending = np.argsort(wanted)
+    chis = np.empty(len(wanted))
     with one_thread():
-        known = dict(norms(pool, order, window, sorted(wanted.tolist()), scale))
-    chis: Floats = 1 / np.maximum(1 - np.array([known[start] for start in wanted.tolist()]), 1e-15)
+        found = np.fromiter(norms(pool, order, window, wanted[ascending], scale), np.float64, len(wanted))
+    chis[ascending] = 1 / np.maximum(1 - found, 1e-15)
     return chis[names]
 
 
@@ -234,8 +235,8 @@ def _averaging(pool: Pool, g: int, scale: float) -> Callable[[Floats], Floats]:
     return lambda v: v - product(v)
 
 
-def _dense_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale: float) -> Iterator[tuple[int, float]]:
-    """Yield the start of each window and its norm on vectors of zero mean.
+def _dense_norms(pool: Pool, order: Ints, window: int, starts: Longs, scale: float) -> Iterator[float]:
+    """Yield the norm of each window, by ascending starts, on vectors of zero mean.
 
     Rounds are split into blocks as long as a window, so every window is the end of one block and the beginning of the
     next. Its product combines two: from its first round to the end of that block, and from there to its last round.
@@ -243,8 +244,9 @@ def _dense_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale:
     n = pool.nodes
     steps = {g: _averaging(pool, g, scale) for g in np.unique(order).tolist()}
     still = np.eye(n) - 1 / n
-    for block in sorted({start // window * window for start in starts}):
-        left = {start - block for start in starts[bisect_left(starts, block) : bisect_left(starts, block + window)]}
+    for block in np.unique(starts // window * window).tolist():
+        some = starts[slice(*np.searchsorted(starts, [block, block + window]))]
+        left = set((some - block).tolist())
         rounds = order[np.arange(block, block + window + max(left)) % len(order)].tolist()
         ends, product = {}, still
         for offset in reversed(range(min(left), window)):
@@ -255,14 +257,14 @@ def _dense_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale:
         for offset in range(max(left) + 1):
             if offset in left:
                 averaged = product @ ends[offset].T
-                yield block + offset, float(np.sqrt(max(np.linalg.eigvalsh(averaged.T @ averaged)[-1], 0.0)))
+                yield float(np.sqrt(max(np.linalg.eigvalsh(averaged.T @ averaged)[-1], 0.0)))
             if offset < max(left):
                 product = steps[rounds[window + offset]](product)
 
 
-def _sparse_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale: float) -> Iterator[tuple[int, float]]:
+def _sparse_norms(pool: Pool, order: Ints, window: int, starts: Longs, scale: float) -> Iterator[float]:
     """Yield the same without forming matrices."""
-    for start in starts:
+    for start in starts.tolist():
         rounds = order[np.arange(start, start + window) % len(order)].tolist()
         steps = [_averaging(pool, g, scale) for g in rounds]
 
@@ -271,4 +273,4 @@ def _sparse_norms(pool: Pool, order: Ints, window: int, starts: list[int], scale
                 v = step(v)
             return v
 
-        yield start, float(np.sqrt(max(spectra.highest(there_and_back, pool.nodes), 0.0)))
+        yield float(np.sqrt(max(spectra.highest(there_and_back, pool.nodes), 0.0)))

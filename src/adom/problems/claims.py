@@ -4,7 +4,6 @@ mu and L must hold everywhere, so this can only find mistakes. It looks at the c
 gradient changes next to it, where a kink shows that the Hessian does not know of.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -29,12 +28,16 @@ HALVINGS = 40
 
 def contradiction(problem: "Problem", x: np.ndarray, where: str) -> str:
     """Return how some f_i contradicts its mu or L at x, which is `where`; "" if none does."""
-    rows = np.broadcast_to(x, (problem.nodes, problem.dim))
+    problem, rows = problem.as_it_is(), np.broadcast_to(x, (problem.nodes, problem.dim))
     v = np.random.default_rng(0).standard_normal(rows.shape)
     v /= np.linalg.norm(v, axis=-1, keepdims=True)
     whole = problem.nodes * problem.dim**2 <= WHOLE and problem.dim <= WIDEST
     with jax.enable_x64(True):
-        bend, change = (np.asarray(part) for part in _look(problem, rows, v, whole))
+        g = np.asarray(_gradients(problem, rows))
+        far = ASIDE * (1 + np.linalg.norm(rows, axis=-1) + np.linalg.norm(g, axis=-1) / problem.L_nodes)
+        aside = np.asarray(_gradients(problem, rows + far[:, None] * v))
+        bend = problem.own_hessians(rows) if whole else np.asarray(_powers(problem, rows, v))
+    change = np.linalg.norm(aside - g, axis=-1) / far
     mu, L = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
     finite = np.isfinite(bend).reshape(problem.nodes, -1).all(axis=1)
     if not finite.all():
@@ -81,15 +84,14 @@ def _jump(what: str, change: float, L: float, where: str) -> str:
     )
 
 
-@partial(jax.jit, static_argnames="whole")
-def _look(problem: "Problem", x: Any, v: Any, whole: bool) -> Any:
-    """Return the Hessians, or bounds of their spectra from inside; and how fast the gradients change along v."""
-    g = problem.gradient_rows(x)
-    scale = 1 + jnp.linalg.norm(x, axis=-1) + jnp.linalg.norm(g, axis=-1) / problem.L_nodes
-    aside = ASIDE * scale[:, None] * v
-    change = jnp.linalg.norm(problem.gradient_rows(x + aside) - g, axis=-1) / (ASIDE * scale)
-    if whole:
-        return problem.hessian_rows(x), change
+@jax.jit
+def _gradients(problem: "Problem", x: Any) -> Any:
+    return problem.gradient_rows(x)
+
+
+@jax.jit
+def _powers(problem: "Problem", x: Any, v: Any) -> Any:
+    """Return bounds of the smallest and the largest curvature of each f_i, by power iterations from v."""
     L = jnp.asarray(problem.L_nodes)[:, None]
 
     def product(u: Any) -> Any:
@@ -99,7 +101,7 @@ def _look(problem: "Problem", x: Any, v: Any, whole: bool) -> Any:
         u = jax.lax.fori_loop(0, POWERS, lambda _, u: _unit(power(u)), v)
         return (u * product(u)).sum(axis=-1)
 
-    return jnp.stack([quotient(lambda u: ABOVE * L * u - product(u)), quotient(product)], axis=-1), change
+    return jnp.stack([quotient(lambda u: ABOVE * L * u - product(u)), quotient(product)], axis=-1)
 
 
 def _unit(rows: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
 from ..util.checks import check_whole
+from ..util.compile_cache import kept_programs
 from ..util.programs import Program, cached_for, program
 from .base import Array, Problem
 from .checks import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room
@@ -198,5 +199,7 @@ def _check_curvature(problem: LossProblem) -> None:
     if (problem.mu_nodes > problem.L_nodes).any():
         i = int(np.argmax(problem.mu_nodes - problem.L_nodes))
         raise InputError(f"mu must be at most L, got {problem.mu_nodes[i]:.6g} and {problem.L_nodes[i]:.6g}")
-    if reason := contradiction(problem, np.zeros(problem.dim), "at 0"):
+    with kept_programs():
+        reason = contradiction(problem, np.zeros(problem.dim), "at 0")
+    if reason:
         raise InputError(reason)
