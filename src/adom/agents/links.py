@@ -13,9 +13,9 @@ from queue import Empty, SimpleQueue
 from random import Random
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, how_to_install
 
-NEEDS = "agents need Eclipse Zenoh; install it with: pip install 'adom-opt[agents]'"
+NEEDS = f"agents need Eclipse Zenoh: {how_to_install('agents')}"
 MOST_WAITING = 4096
 """The most messages that wait to be heard; more are dropped."""
 LEASE = 2000

@@ -17,6 +17,8 @@ them, it replaces its own entry by minus the owner's, and adds the difference to
 - a node that joins, or returns without memory, starts without entries, as all nodes did;
 - parts that do depend on gradients need no ledger: the method itself corrects them.
 
+Such ledgers are those of flow updating (Jesus, Baquero, Almeida 2009); docs/loss.md names it and other forebears.
+
 The arithmetic works on NumPy and JAX arrays, for the rows of a simulation and for a single agent.
 """
 
