@@ -9,9 +9,9 @@ than ten times above it (rounding aside). A failure ends the program with 1. Gra
 
 In ``--apart`` more settings, single rounds do not connect the nodes: the links of a ring one a round or each for 20
 rounds, one random link a round, or a ring most of whose links fail. All methods run with `theory`, `unit` and `auto`.
-A run that ends above its own start (x = 0, or for a dual method its first iterate) must say so. `auto` must not end more
-than ten times above the safe step: gradient descent on the dual for ADOM, DNM and MSDA, no step at all for OPAPC, and
-`theory` for the others, or no step at all if that is better.
+A run that ends above its own start (x = 0, or for a dual method its first iterate) must say so. `auto` must not end
+more than ten times above the safe step: gradient descent on the dual for ADOM, DNM and MSDA, no step at all for OPAPC,
+and `theory` for the others, or no step at all if that is better.
 """
 
 import argparse
