@@ -112,6 +112,8 @@ class CanaryPilot(Pilot):
         self._ends = self._curvatures(np.asarray(self.session.carry.x))
         self._policy.agreement = rounds = self._agreement()
         self._stop = self._clock + rounds
+        if self._policy.grown:  # at once, lest the budget end in a bad state; after the agreement once more
+            self._go_back()
         slow = rounds > self._policy.block.rounds
         if (slow or self._policy.grown) and self._policy.power < self._policy.careful:
             self._waiting = True

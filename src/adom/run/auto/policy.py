@@ -7,7 +7,7 @@ the worst rate of its canaries, at most the rate on a perfect network. The chi w
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from math import ceil, log, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ...algorithms import Constants, Method
 from ...algorithms.base import made
 from .rates import fails_where_flat, perfect_rates
-from .trials import BOLDER, LONGEST_TRIAL, Trials
+from .trials import BOLDER, LONGEST_TRIAL, WORSE, Trials
 
 Array = np.ndarray
 RATIO = 1.5
@@ -126,7 +126,7 @@ class Policy:
         Whether the run itself tries bolder assumptions than its canaries suggest.
     apart : int
         Rounds in which all nodes hear of each other, if single rounds do not connect them; else 0. Every quarter of a
-        block then has as many rounds, and a run without plain descent assumes as great a chi at first.
+        block then has as many rounds, and every run is careful at first.
     """
 
     def __init__(
@@ -136,8 +136,7 @@ class Policy:
         self.constants = constants
         self._flat = fails_where_flat(cls, constants)
         self._plain = [MOST] if plain else []
-        first = max(START, ceil(log(max(1, apart), RATIO)))
-        self.power, self.centre = self.careful if plain else first, START
+        self.power, self.centre = self.careful if plain or apart else START, START
         self.window = [*FIRST, *self._plain]
         self._apart, self._shortest = apart > 0, max(FIRST_BLOCK, 4 * apart)
         self.grown = False  # where nodes are apart: whether a glance has ended the block, since the run grows
@@ -145,6 +144,7 @@ class Policy:
         self.agreement = 0  # rounds of the agreement after the last block
         self._caution = 0
         self._least_step = self._good_step = np.inf
+        self._high_step = 0.0  # where nodes are apart: of the block before, if it lay well above the last good state's
         self._returned = False  # whether the block began at the last good state
         self._rested = 0  # the round of the last restart of momentum
         self._progress = 0  # the round of the last progress
@@ -191,7 +191,7 @@ class Policy:
             "first": [self._begun, self._perfect],
             "returned": self._returned,
             "agreement": self.agreement,
-            "grown": self.grown,
+            "grown": [self.grown, self._high_step],
             "trials": asdict(self._trials),
         }
 
@@ -206,7 +206,7 @@ class Policy:
         self._begun, self._perfect = facts["first"]
         self._returned = bool(facts.get("returned", False))
         self.agreement = int(facts.get("agreement", 0))
-        self.grown = bool(facts.get("grown", False))
+        self.grown, self._high_step = facts.get("grown", (False, 0.0))
         self._trials = Trials(**facts["trials"])
 
     def rests(self, step: float, size: float, eps: float) -> bool:
@@ -285,7 +285,10 @@ class Policy:
         grew = not step <= most_growth(steepest / flattest) * self._good_step or (
             own < 0 and step > RISEN * block.steps[0]
         )
-        back = worse or bool(grew) or self.grown
+        high = self._apart and step > WORSE * self._good_step
+        slowly = high and step > self._high_step > 0  # two blocks in a row, the second one higher
+        back = worse or bool(grew) or self.grown or slowly
+        self._high_step = step if high and not back else 0.0
         if back:
             known = power if len(block.tops) > 1 else self._trials.suggested  # after one look canaries show nothing
             power = known if worse else max(power, self.centre + (BOLDER if self.grown else 1))
@@ -308,6 +311,8 @@ class Policy:
             if self._trials.trying:
                 good = True
                 why = "a trial: a smaller chi than the canaries suggest"
+        if self._apart and back and left <= self.block.rounds + self.agreement:
+            self.power = self.careful  # growth could not be undone in time
         self._good_step = step if good else self._good_step
         self._rested = clock if rest else self._rested
         self._returned = back
