@@ -77,7 +77,7 @@ bench-apart: $(READY)  ## 2 GB of shards over four ranks: memory of each, and th
 bench-auto: $(READY)  ## cost of the auto oracle against every fixed number of inner steps (five minutes)
 	@$(BIN)/python benchmarks/auto.py
 
-bench-battery: $(READY)  ## the default oracle against the exact one on 500 random settings; fails if it does worse (half an hour)
+bench-battery: $(READY)  ## the default oracle against the exact one on 500 random settings, all methods on 40 networks whose rounds connect few; fails if one does worse (an hour)
 	@$(BIN)/python benchmarks/battery.py
 
 bench-constants: $(READY)  ## parameters auto against theory, unit and the best chi on 300 random settings (an hour on two cores)

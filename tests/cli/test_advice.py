@@ -1,10 +1,11 @@
 """Advice fits how a run ended, and never names what is set already."""
 
+import numpy as np
 import pytest
 
 from adom.cli.exit_codes import Exit, of_run
 from adom.cli.solve import advice
-from adom.run.endings import FINISHED
+from adom.run.endings import FINISHED, judge
 from support.drawn import made
 
 FLOOR = "at the floor of rounding since round 3"
@@ -72,3 +73,20 @@ def test_the_codes_of_runs():
     assert [of_run(status, 1e-8) for status in FINISHED] == [0, 0, 1, 1, 1]
     assert [of_run(status, None) for status in FINISHED] == [0, 0, 1, 0, 1]
     assert of_run("interrupted", None) == Exit.INTERRUPTED
+
+
+@pytest.mark.parametrize("status", ["growing", "stalled", "diverged"])
+def test_theory_is_no_advice_where_it_proves_nothing(status):
+    run = made([1.0, 0.5], status=status, oracle="exact", outside="proved for networks that do not change")
+    assert "theory" not in advice(run)
+    assert "--method adom" in advice(run)
+    connected = made(
+        [1.0, 0.5], status=status, oracle="exact", outside="proved for graphs that are connected in every round"
+    )
+    assert "--parameters theory" in advice(connected)  # in windows its proof holds
+
+
+def test_a_run_that_falls_but_stays_above_its_start_may_take_more_rounds():
+    message = judge(np.arange(1, 1001), 1e6 * np.exp(-1e-3 * np.arange(1000)), 1.0).message
+    told = advice(made([1.0], status="stalled", message=message))
+    assert told.startswith("raise --rounds; take")

@@ -42,6 +42,9 @@ CURVES = {
     "noisy plateau": (0.9**ROUNDS + 1e-3 * noise(0.1), "stalled"),
     "nothing happens": (np.ones(1000), "stalled"),
     "above the start": (30 + 20 * np.sin(ROUNDS / 7.0), "stalled"),
+    "a rise at first, and far to go": (1e6 * np.exp(-1e-3 * ROUNDS), "stalled"),
+    "high and falling in the end": (1e24 * np.where(ROUNDS < 800, 1.0, 0.5), "stalled"),
+    "up and down above the start": (10 ** (1.0 + 30 * np.sin(ROUNDS / 60) ** 2), "stalled"),
     "lost": (np.append(1.1 ** ROUNDS[:-1], np.nan), "diverged"),
     "overflow": (np.append(1.1 ** ROUNDS[:-1], np.inf), "diverged"),
 }
@@ -141,3 +144,50 @@ def test_a_run_that_grows_by_less_than_a_divergence_says_so(runs):
     assert f"it ended at {grown:.3g} times its start" in bold.message
     assert bold.status in repr(bold)
     assert (runs["calm"].status, runs["calm"].message) == ("max_rounds", "")
+
+
+def apart(nodes=6):
+    rng = np.random.default_rng(1)
+    return adom.Quadratic(np.stack([np.diag([1.0, 30.0])] * nodes), 100 * rng.standard_normal((nodes, 2)))
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_dual_method_starts_at_its_first_iterate(every):
+    """It ends far above the error at 0, and far below where it began, and still falls: it has not stalled."""
+    rng, H = np.random.default_rng(0), []
+    for _ in range(8):
+        q, values = np.linalg.qr(rng.standard_normal((3, 3)))[0], 1e4 ** rng.uniform(0, 1, 3)
+        H.append((q * values) @ q.T)
+    H[0], H[-1] = np.eye(3), 1e4 * np.eye(3)
+    problem, network = adom.Quadratic(np.stack(H), rng.standard_normal((8, 3))), adom.networks.ring(8)
+    result = adom.solve(problem, network, "adom", "unit", rounds=399, record_every=every)
+    first = adom.solve(problem, network, "adom", "unit", rounds=1).last["error"]
+    errors, start = result.history["error"].to_numpy(), result.provenance["start_error"]
+    assert 10 * start < errors[-1] < 0.5 * errors[len(errors) // 2] < 1e-3 * first
+    assert (result.status, result.message) == ("max_rounds", "")
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_dual_method_that_ends_above_its_first_iterate_says_so(every):
+    """Even where that is far below the error at 0."""
+    problem = apart()
+    network = adom.networks.ring(6)
+    bold = adom.DNM(theta=1.02 * problem.mu / network.lambda_max * 2, beta=0.0)
+    first = adom.solve(problem, network, bold, rounds=1).last["error"]
+    result = adom.solve(problem, network, bold, rounds=210, record_every=every)
+    assert first < result.last["error"]
+    assert result.status == "growing"
+    assert f"it ended at {result.last['error'] / first:.3g} times its start" in result.message
+
+
+def test_a_pilot_that_ends_far_above_its_start_has_diverged(monkeypatch):
+    """Up to 1e200 a run may still go back; at its end it cannot."""
+    from adom.run.auto.mixing_pilot import MixingPilot
+
+    monkeypatch.setattr(MixingPilot, "_go_back", lambda self: None)
+    network = adom.networks.alternate([adom.networks.ring(8), adom.networks.star(8)], every=1)
+    problem = adom.Quadratic(np.stack([np.eye(3)] + [100 * np.eye(3)] * 7), np.ones((8, 3)) * np.arange(8)[:, None])
+    result = adom.solve(problem, network, "opapc", rounds=400)
+    assert 1e12 < result.last["error"] / result.provenance["start_error"] < 1e200
+    assert result.status == "diverged"
+    assert "when the rounds ended" in result.message

@@ -223,3 +223,13 @@ def test_nodes_that_keep_their_data_agree_over_windows_when_to_stop(network, tmp
     whole = shards.whole()
     error = float(((result.x - whole.solution()) ** 2).sum())
     assert error <= result.provenance["error_bound"] <= tol
+
+
+@pytest.mark.parametrize("name", ["dnm", "opapc"])
+def test_windows_of_their_own_choice_are_the_same_on_ranks(problem, network, name):
+    alone = adom.solve(problem, network, name, rounds=800)
+    ranks = on_one_rank(problem, network, name, "auto", Request(rounds=800))
+    np.testing.assert_allclose(ranks.x, alone.x, rtol=1e-9, atol=1e-12)
+    assert ranks.provenance["settings"] == alone.provenance["settings"]
+    assert ranks.history["round"].tolist() == alone.history["round"].tolist()
+    assert np.ptp(np.diff(alone.history["round"])) > 0  # windows change in length

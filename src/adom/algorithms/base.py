@@ -220,6 +220,7 @@ class Method:
     directed: ClassVar[bool] = False  # whether it runs on directed graphs
     needs: ClassVar[Literal["fixed", "connected", "windows", "complete"] | None] = None  # see `NEEDS`; None: no proof
     plain: ClassVar[bool] = False  # whether it becomes plain gradient descent as the chi it assumes grows
+    windowed: ClassVar[bool] = False  # whether `auto` takes windows of rounds where a greater chi makes it no safer
     latest: ClassVar[int | None] = None  # mean delay of messages, in rounds, must be below this; None: no bound
     complexity: ClassVar[str]
     reference: ClassVar[str]

@@ -51,6 +51,7 @@ class DNM(Method):
     oracle = "dual"
     vectors_per_round = 1
     needs = "fixed"
+    windowed = True
     complexity = "chi^(1/2) kappa^(1/2) log(1/eps)  (few changes only)"
     reference = "Rogozin et al. 2019, arXiv:1805.06045"
 

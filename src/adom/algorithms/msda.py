@@ -56,6 +56,7 @@ class MSDA(Method):
     vectors_per_round = 1
     rounds_per_step = None
     needs = "fixed"
+    windowed = True
     complexity = "chi^(1/2) kappa^(1/2) log(1/eps)"
     reference = "Scaman et al. 2017, arXiv:1702.08704"
 

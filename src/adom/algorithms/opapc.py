@@ -59,6 +59,7 @@ class OPAPC(Method):
     vectors_per_round = 1
     rounds_per_step = None
     needs = "fixed"
+    windowed = True
     complexity = "chi^(1/2) kappa^(1/2) log(1/eps)"
     reference = "Kovalev, Salim and Richtarik 2020, arXiv:2006.11773"
 

@@ -15,7 +15,7 @@ from .settings import USUAL, Config, Tables
 if TYPE_CHECKING:
     from ..run.result import Result
 
-FLOOR = "at the floor of rounding"
+FLOOR, LATELY = "at the floor of rounding", "has fallen lately"
 COMPARE = "`adom compare` shows which methods suit this problem and network"
 
 
@@ -271,7 +271,8 @@ def advice(result: "Result", tol_flag: str = "--rtol") -> str:
         if FLOOR in result.message:
             finer = [f"take {option}" for option in careful if option == "--dtype float64"]
             return " or ".join([*finer, f"ask for less by a larger {tol_flag}"])
-        return "more rounds do not help; " + (f"take {_listed(careful, 'or')}" if careful else COMPARE)
+        rounds = "raise --rounds" if LATELY in result.message else "more rounds do not help"
+        return f"{rounds}; " + (f"take {_listed(careful, 'or')}" if careful else COMPARE)
     if status == "max_rounds":
         if not result.measure:
             return "leave out --no-monitor to see it"
@@ -300,7 +301,8 @@ def _more_careful(result: "Result") -> list[str]:
     """Return the options that are more careful than the run's own."""
     provenance = result.provenance
     careful = {
-        "--parameters theory": result.protocol != "theory",
+        "a method that is proved for networks that change, e.g. --method adom": result.unproved,
+        "--parameters theory": result.protocol != "theory" and not result.unproved,
         "--oracle exact": provenance.get("oracle") not in (None, "exact"),
         "--dtype float64": provenance.get("dtype", "float64") != "float64",
     }

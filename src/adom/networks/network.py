@@ -139,7 +139,7 @@ class Network(GraphSequence):
 
         This is the smallest B such that any B consecutive rounds together connect all nodes (1 if every graph is
         connected), or the number given to `windowed`. With `parameters="auto"` a step takes one round whatever the
-        window, except for methods without chi in their formulas.
+        window, except for methods without chi in their formulas; DNM, MSDA and OPAPC take windows of their own choice.
         """
         if self._window is not None:
             return self._window

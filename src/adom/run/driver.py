@@ -67,9 +67,9 @@ class RecordingBackend(Backend, Protocol):
         """Finish a chunk: write a checkpoint, drop members that have ended."""
 
 
-def chunks(backend: Backend, plan: Plan, least: int = 1) -> Iterator[Chunk]:
-    """Advance a backend until its rounds are spent, a fraction of a second at a time."""
-    pace = max(FIRST_CHUNK, least)
+def chunks(backend: Backend, plan: Plan, least: int = 1, first: int = FIRST_CHUNK) -> Iterator[Chunk]:
+    """Advance a backend until its rounds are spent, a fraction of a second at a time; `first` are the first steps."""
+    pace = max(first, least)
     while backend.fits(plan):
         chunk = backend.advance(plan, pace)
         yield chunk
@@ -101,7 +101,7 @@ def drive(
 ) -> None:
     """Advance a backend until all members have ended or Ctrl-C stops it; `journal` takes the first one's records."""
     with progress:
-        for chunk in chunks(backend, plan):
+        for chunk in chunks(backend, plan, first=1):  # its error is the start of a dual method (`History.start`)
             asked = backend.anyone(interrupt.asked)
             tables = backend.measure(chunk, recorder.members)
             taken = None

@@ -29,6 +29,8 @@ HIGH = log(10.0)
 FAST = log(1.5)
 """Drop between quarters that is too large for rounding."""
 LEAST = 1e-300
+LATELY = "has fallen lately"
+"""Of a run that falls, but not fast enough to come below its start soon."""
 
 
 def rounding(dtype: str, kappa: float) -> float:
@@ -64,7 +66,7 @@ def judge(
     rounds, errors : arrays
         Round and error of each record, in order.
     start_error : float
-        Error before the first round; 0 if unknown, in which case the first record is used instead.
+        Error at which the method starts; 0 if unknown, in which case the first record is used instead.
     tol : float, optional
         Target error.
     floor : float
@@ -78,9 +80,10 @@ def judge(
         "converged": the last error is at most tol. "diverged": it is not finite. "growing": the run ends at its highest
         and more than tenfold above the start; or the last eighth lies above the best one, nothing in between is higher,
         the run has not recovered from such a rise before, and the rise is hundredfold or ends above the start.
-        "stalled": over the last half the error did not change or stayed above the start; or it is at the floor, and tol
-        is lower. "max_rounds": anything else, such as an error that still falls, an error at the floor without a tol,
-        or too few records.
+        "stalled": over the last half the error did not change or stayed above the start; or it ends above the start,
+        and does not fall so fast that it would be below after as many rounds again; or it is at the floor, and tol is
+        lower. "max_rounds": anything else, such as an error that still falls, an error at the floor without a tol, or
+        too few records.
 
     Examples
     --------
@@ -101,7 +104,8 @@ def judge(
     if len(errors) < FEW:
         return Ending("max_rounds", above)
     since = curve.below(floor)
-    if curve.falls and (since is None or curve.fell > FAST):
+    falls = curve.falls
+    if falls and (since is None or curve.fell > FAST) and (not above or curve.returns):
         ahead = f"at this pace about {curve.rounds_to(tol):,} more rounds to {tol:.3g}" if tol else ""
         return Ending("max_rounds", "; ".join(filter(None, (ahead, above))))
     if since is not None:
@@ -109,8 +113,9 @@ def judge(
         return Ending("max_rounds", words) if tol is None else Ending("stalled", f"{words}, above {tol:.3g}")
     if curve.grows:
         return Ending("growing", "; ".join(filter(None, (curve.risen(measure), above))))
-    if words := curve.rests:
-        return Ending("stalled", f"the {measure} {words}")
+    words = f"the {measure} {LATELY if falls else curve.rests}" if falls or curve.rests else ""
+    if words or (above and (len(curve.logs) > MANY or curve.multiple > exp(HIGH))):
+        return Ending("stalled", "; ".join(filter(None, (words, above))))
     return Ending("max_rounds", "; ".join(filter(None, (curve.risen(measure) if curve.rises else "", above))))
 
 
@@ -155,6 +160,12 @@ class Curve:
         fell = -np.diff(self.middles)
         apart = self.tops[-1] <= self.lows[-2] and fell[-1] > NOTHING
         return bool(apart and fell[-1] >= fell[-2] / 2)  # a curve that levels off falls less and less
+
+    @property
+    def returns(self) -> bool:
+        """True if a falling curve is near the start, and would be below it after as many rounds again."""
+        near = self.logs[-1] <= self.logs[0] + HIGH
+        return bool(near and self.rounds_to(exp(self.logs[0])) <= self.rounds[-1])
 
     def rounds_to(self, tol: float) -> int:
         """Estimate the rounds still needed to reach `tol` at the present pace, to two digits."""

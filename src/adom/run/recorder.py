@@ -31,7 +31,7 @@ class Plan:
     record_every: int = 1
     tol: float | None = None
     dtype: str = "float64"
-    start_error: float = 0.0  # error of rows of zeros; growth is judged against it
+    start_error: float = 0.0  # error of rows of zeros, where primal methods start
     floor: float = 0.0  # part of the start error that rounding may leave
 
     def next_chunk(self, iteration: int, pace: int, slots: int) -> tuple[int, int]:
@@ -63,6 +63,7 @@ class History:
     tables: list[Array] = field(default_factory=list)
     status: str = ""
     message: str = ""
+    first: float | None = None  # error of the first step's iterate
     rows: Array | None = None  # at the last record
     outgrown: float = DIVERGED  # growth from the start at which a run has diverged
     settled: int = 0  # rounds after which no node leaves or joins; before that, no tolerance ends a run
@@ -87,6 +88,8 @@ class History:
         if self.status:
             return None
         iteration, clock, error = table[:, ITERATION], table[:, CLOCK], table[:, ERROR]
+        if iteration[0] == 1:
+            self.first = float(error[0])
         takes = self.takes or self.method.rounds_of_step
         over = (iteration == iteration[-1]) & (clock + takes(iteration) > self.plan.rounds)  # no further step fits
         wanted = over | (iteration % self.plan.record_every == 0)
@@ -125,12 +128,27 @@ class History:
         nodes that drift apart.
         """
         plan, table = self.plan, self.table
-        clock, apart = table[:, CLOCK], table[:, CONSENSUS]
-        self.status, self.message = judge(clock, table[:, ERROR], plan.start_error, plan.tol, plan.floor, self.measure)
+        clock, errors, apart = table[:, CLOCK], table[:, ERROR], table[:, CONSENSUS]
+        start = self.start
+        floor = plan.floor * plan.start_error / start if start > 0 else plan.floor
+        self.status, self.message = judge(clock, errors, start, plan.tol, floor, self.measure)
+        if self.status != "converged" and start > 0 and errors[-1] > DIVERGED * max(start, plan.start_error):
+            self.status = "diverged"  # a pilot could have mended it, but the rounds are used up
+            self.message = f"the {self.measure} was {errors[-1]:.3g} at round {int(clock[-1])}, when the rounds ended"
         if self.measure == "gradient norm" and apart[-1] > APART * apart[0] > 0:
             ending = judge(clock, apart, measure="disagreement of the nodes")
             if ending.status in LOST:
                 self.status, self.message = ending
+
+    @property
+    def start(self) -> float:
+        """The error at which the method starts; 0 if unknown.
+
+        A primal method starts at 0. A dual method starts at the minimisers of the f_i, its first iterate.
+        """
+        if plain(self.method).oracle == "dual" and self.plan.start_error > 0 and self.first is not None:
+            return self.first if np.isfinite(self.first) else self.plan.start_error
+        return self.plan.start_error
 
     def columns(self, table: Array) -> dict[str, Array]:
         """Return the columns of a table of records by their names in a result."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..algorithms import NEEDS
 from ..errors import InputError, InputTypeError, shown
 from ..problems.weighting import weighting_text
 from ..util.cards import card, curve
@@ -49,10 +50,12 @@ class Result:
         consensus (sum over nodes of the squared distance to the mean row). If x* is unknown, gradient_norm (of the
         mean of the f_i at the mean row) takes the place of error.
     status : str
-        "converged": the tolerance was met. "diverged": the error grew by 1e12 (1e200 with auto parameters) or is not
-        finite. "interrupted": by Ctrl-C. The others mean that the rounds are used up. "growing": the error rises.
-        "stalled": the error made no progress over the last half of the rounds, or rounding keeps it above the
-        tolerance. "max_rounds": more rounds may help, or the error is limited by rounding and no tolerance was given.
+        "converged": the tolerance was met. "diverged": the error is not finite or grew by 1e12 (with auto parameters,
+        which may mend it, by 1e200, or by 1e12 at the end). "interrupted": by Ctrl-C. The others mean that the rounds
+        are used up. "growing": the error rises. "stalled": the error made no progress over the last half of the rounds,
+        or ended above its start, or rounding keeps it above the tolerance. "max_rounds": more rounds may help, or the
+        error is limited by rounding and no tolerance was given. The start is x = 0; for a dual method, the minimisers
+        of the f_i.
     provenance : dict
         Method and parameters, problem, network, oracle, versions, commit and the other settings of the run.
     """
@@ -124,6 +127,11 @@ class Result:
     def outside(self) -> str:
         """The assumptions of the method's proof that the network violates, in words; "" if there are none."""
         return str(self.provenance.get("outside", ""))
+
+    @property
+    def unproved(self) -> bool:
+        """Whether the method is proved only for networks that do not change, and this one does."""
+        return NEEDS["fixed"] in self.outside
 
     def model(self, features: Sequence[str] | None = None) -> "Model":
         """Return the fitted model: the mean of the nodes' rows, with the names, scales and classes of the data.

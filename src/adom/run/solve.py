@@ -20,6 +20,7 @@ from .result import Result
 from .tolerance import check_rtol, tolerance
 from .tuning import tune
 from .user_code import explained
+from .windows import plain
 
 if TYPE_CHECKING:
     from ..data.node_data import NodeData
@@ -133,7 +134,7 @@ def _solve(
         return run_settings([chosen], [whole], network, "given", request)[0]
     if parameters == AUTO:
         pilot = pilot_for(whole, network, type(chosen))
-        chosen = pilot.assumed if pilot else chosen
+        chosen = plain(pilot.assumed) if pilot else chosen
         return run_settings([chosen], [whole], network, parameters, request, pilot=pilot)[0]
     if parameters != TUNED:
         return run_settings([chosen], [whole], network, parameters, request)[0]

@@ -141,7 +141,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 def remedies(fit: Fit) -> list[str]:
     """Return remedies for a fit that missed its tolerance, except those that its last run already applied."""
     provenance, options = fit.last.provenance, ["scale the features", "regularise more"]
-    if fit.status in LOST and provenance["protocol"] != "theory":
+    if fit.status in LOST and provenance["protocol"] != "theory" and not fit.last.unproved:
         options.append("take parameters='theory', which is proved to converge")
     if fit.status in {*LOST, "stalled"} and provenance["oracle"] not in {None, "exact"}:
         options.append("take oracle='exact'")

@@ -28,7 +28,7 @@ class CanaryPilot(Pilot):
 
     def __init__(self, run: Steered) -> None:
         super().__init__(run)
-        self._policy = Policy(run.cls, run.constants, run.cls.plain, tries=run.cls.plain)
+        self._policy = Policy(run.cls, run.constants, run.cls.plain, tries=run.cls.plain, apart=self.apart)
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
         self._waiting = False  # whether the run is careful because agreement takes longer than the block
@@ -112,10 +112,14 @@ class CanaryPilot(Pilot):
         self._ends = self._curvatures(np.asarray(self.session.carry.x))
         self._policy.agreement = rounds = self._agreement()
         self._stop = self._clock + rounds
-        if rounds > self._policy.block.rounds and self._policy.power < self._policy.careful:
+        if self._policy.grown:  # at once, lest the budget end in a bad state; after the agreement once more
+            self._go_back()
+        slow = rounds > self._policy.block.rounds
+        if (slow or self._policy.grown) and self._policy.power < self._policy.careful:
             self._waiting = True
             self.session.method = place(self.method, self.session.dtype)
-            self._tell("careful: the nodes take longer to agree than the block lasted")
+            takes = "the nodes take longer to agree than the block lasted"
+            self._tell(f"careful: {takes if slow else 'the run grew'}")
 
     def _seen(self) -> tuple[Array, float, bool, bool]:
         """Collect what the nodes saw since the last look, and reset it.

@@ -27,7 +27,8 @@ def pilot_for(
         return None
     check_findable(cls, network)
     run = Steered(problem, network, cls, constants, first, greatest)
-    if cls.rounds_per_step == 1:
+    in_windows = cls.windowed and not network.connected and not isinstance(network, LossyNetwork)
+    if cls.rounds_per_step == 1 and not in_windows:
         from .canary_pilot import CanaryPilot
 
         return CanaryPilot(run)

@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
-from ...algorithms.base import made
+from ...algorithms.base import halving, made
 from ..bare import bare
 from ..contract import Averaging, Turn
-from ..local.placing import place
+from ..local.placing import place, register
+from ..windows import InWindows
 from .pilot import Pilot, Steered
 from .policy import RATIO, most_growth
 
@@ -101,8 +102,10 @@ class MixingPilot(Pilot):
 
     def __init__(self, run: Steered) -> None:
         super().__init__(run)
-        self._assumed, self._before, self._caution = START, 0.0, 1.0
+        self._assumed, self._before, self._caution = max(START, self.apart), 0.0, 1.0
         self._good_step, self._returned = np.inf, False  # the last good state's longest step; began the block there?
+        self._windows = run.cls.windowed and self.apart > 0
+        register(InWindows)
         self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the finished block: rounds; spreads, longest step
 
     @property
@@ -112,8 +115,11 @@ class MixingPilot(Pilot):
     @property
     def assumed(self) -> Method:
         """The method with the present parameters."""
-        top = self._constants.lambda_max
-        return made(self._cls, "unit", replace(self._constants, lambda_min_plus=top / self._chi))
+        constants = replace(self._constants, lambda_min_plus=self._constants.lambda_max / self._chi)
+        if not self._windows:
+            return made(self._cls, "unit", constants)
+        easier, rounds = halving(constants)
+        return InWindows(made(self._cls, "unit", easier), rounds)
 
     @property
     def method(self) -> Method:
@@ -132,12 +138,17 @@ class MixingPilot(Pilot):
     def facts(self) -> dict[str, Any]:
         """The pilot's plain data in a checkpoint."""
         numbers = [self._assumed, self._before, self._caution, self._good_step, self._returned]
-        return {**super().facts, "numbers": numbers, "block": [self._started, self._stop, self._span, self._seen]}
+        return {
+            **super().facts,
+            "numbers": numbers,
+            "windows": self._windows,
+            "block": [self._started, self._stop, self._span, self._seen],
+        }
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
         """Resume from a checkpoint."""
         self._assumed, self._before, self._caution, self._good_step, *returned = facts["numbers"]
-        self._returned = returned == [True]
+        self._returned, self._windows = returned == [True], bool(facts.get("windows", False))
         self._started, self._stop, self._span, self._seen = facts["block"]
         super().recall(arrays, facts)
 
@@ -183,6 +194,7 @@ class MixingPilot(Pilot):
         self._returned = not step <= most_growth(self._constants.kappa) * self._good_step
         if self._returned:
             self._go_back()
+            self._windows |= self._cls.windowed and self._caution > 1 and not self._network.fixed  # not the first time
             self._caution, why = self._caution * RATIO, "the run grew: back to the last good state"
         elif step < self._good_step:
             self._good_step = step

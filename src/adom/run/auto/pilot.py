@@ -56,6 +56,8 @@ class Pilot:
         self.settings: list[dict[str, Any]] = []
         """One row for each decision: round, chi (None for plain descent), why."""
         register(run.cls)
+        self.apart = 0 if run.network.connected else flood_estimate(run.network, 0)
+        """Rounds in which all nodes hear of each other, where single rounds do not connect them; else 0."""
 
     @property
     def assumed(self) -> Method:

@@ -15,7 +15,7 @@ import numpy as np
 from ...algorithms import Constants, Method
 from ...algorithms.base import made
 from .rates import fails_where_flat, perfect_rates
-from .trials import LONGEST_TRIAL, Trials
+from .trials import BOLDER, LONGEST_TRIAL, WORSE, Trials
 
 Array = np.ndarray
 RATIO = 1.5
@@ -67,6 +67,8 @@ PATIENCE = 3.0
 """Time without progress before a power is added; its unit is the time of an e-fold decrease on a perfect network."""
 LASTS = 1.0
 """Time between routine restarts of momentum, in the same unit: more of them would lose more than they gain."""
+GLANCES = 8
+"""Glances in a quarter where single rounds do not connect the nodes."""
 GLANCE = 16
 """Rounds between glances at a trial."""
 FULLY = 1000.0
@@ -122,19 +124,27 @@ class Policy:
         Whether plain descent is among the assumptions.
     tries : bool
         Whether the run itself tries bolder assumptions than its canaries suggest.
+    apart : int
+        Rounds in which all nodes hear of each other, if single rounds do not connect them; else 0. Every quarter of a
+        block then has as many rounds, and every run is careful at first.
     """
 
-    def __init__(self, cls: type[Method], constants: Constants, plain: bool = False, tries: bool = False) -> None:
+    def __init__(
+        self, cls: type[Method], constants: Constants, plain: bool = False, tries: bool = False, apart: int = 0
+    ) -> None:
         self._cls = cls
         self.constants = constants
         self._flat = fails_where_flat(cls, constants)
         self._plain = [MOST] if plain else []
-        self.power, self.centre = self.careful if plain else START, START
+        self.power, self.centre = self.careful if plain or apart else START, START
         self.window = [*FIRST, *self._plain]
-        self.block = _Block(FIRST_BLOCK, [], [])
+        self._apart, self._shortest = apart > 0, max(FIRST_BLOCK, 4 * apart)
+        self.grown = False  # where nodes are apart: whether a glance has ended the block, since the run grows
+        self.block = _Block(self._shortest, [], [])
         self.agreement = 0  # rounds of the agreement after the last block
         self._caution = 0
         self._least_step = self._good_step = np.inf
+        self._high_step = 0.0  # where nodes are apart: of the block before, if it lay well above the last good state's
         self._returned = False  # whether the block began at the last good state
         self._rested = 0  # the round of the last restart of momentum
         self._progress = 0  # the round of the last progress
@@ -181,6 +191,7 @@ class Policy:
             "first": [self._begun, self._perfect],
             "returned": self._returned,
             "agreement": self.agreement,
+            "grown": [self.grown, self._high_step],
             "trials": asdict(self._trials),
         }
 
@@ -195,6 +206,7 @@ class Policy:
         self._begun, self._perfect = facts["first"]
         self._returned = bool(facts.get("returned", False))
         self.agreement = int(facts.get("agreement", 0))
+        self.grown, self._high_step = facts.get("grown", (False, 0.0))
         self._trials = Trials(**facts["trials"])
 
     def rests(self, step: float, size: float, eps: float) -> bool:
@@ -209,12 +221,22 @@ class Policy:
 
     @property
     def glance(self) -> int:
-        """Rounds until the next glance: at most `GLANCE` in a trial, else a quarter."""
-        return min(self.quarter, GLANCE) if self._trials.trying else self.quarter
+        """Rounds until the next glance: at most `GLANCE` in a trial; else a quarter, or a part of it where apart."""
+        if self._trials.trying:
+            return min(self.quarter, GLANCE)
+        return max(2, self.quarter // GLANCES) if self._apart else self.quarter
 
     def wild(self, step: float) -> bool:
-        """Return whether a trial must end at once, given the run's longest step since the last look."""
+        """Return whether a block must end at once, given the run's longest step since the last look.
+
+        A trial must, and any block where single rounds do not connect the nodes: there it is long, and canaries that
+        start from one round's few links show too little at first.
+        """
         trials = self._trials
+        if self._apart and self.block.steps and not trials.trying:
+            known = max(self.block.steps[0], self._good_step if np.isfinite(self._good_step) else 0.0)
+            self.grown = not step <= most_growth(self.constants.kappa) * known
+            return self.grown
         if trials.trying:
             expected = max(trials.step, trials.jump) if trials.jump else most_growth(self.constants.kappa) * trials.step
             trials.jump, trials.wild = trials.jump or step, not step <= GROWN * expected
@@ -233,7 +255,7 @@ class Policy:
         if len(block.tops) == 1 and not self._begun:
             self._begun, self._perfect = True, fully
             return self._perfect
-        if self._trials.worse(block.steps):
+        if self.grown or self._trials.worse(block.steps):
             return True
         if len(block.tops) == 1 or self._trials.own_way or self.power not in self.window:
             return len(block.tops) == 4
@@ -258,15 +280,21 @@ class Policy:
         worse = self._trials.worse(block.steps)
         if self._returned:  # the last good state needs steps this long, even if its last ones were shorter
             self._good_step = max(self._good_step, block.steps[0])
+        if self._apart and self._good_step == np.inf and (self.power in self.window or self._cls.oracle == "dual"):
+            self._good_step = block.steps[0]  # the start is a good state; a dual method's first step is long
         grew = not step <= most_growth(steepest / flattest) * self._good_step or (
             own < 0 and step > RISEN * block.steps[0]
         )
-        back = worse or bool(grew)
+        high = self._apart and step > WORSE * self._good_step
+        slowly = high and step > self._high_step > 0  # two blocks in a row, the second one higher
+        back = worse or bool(grew) or self.grown or slowly
+        self._high_step = step if high and not back else 0.0
         if back:
             known = power if len(block.tops) > 1 else self._trials.suggested  # after one look canaries show nothing
-            power = known if worse else max(power, self.centre + 1)
+            power = known if worse else max(power, self.centre + (BOLDER if self.grown else 1))
             why = "the run grew: back to the last good state"
-        good = not back and bool(own > 0) and step < self._good_step
+        early = self._apart and self.power not in self.window  # the steps of a far greater chi tell nothing
+        good = not back and bool(own > 0) and step < self._good_step and not early
         old = not self._perfect and (clock - self._rested) * seen.perfect.get(self.power, 0.0) >= LASTS
         rest = back or self.power == MOST or old
         alarmed = len(block.tops) < 4 and not self._perfect
@@ -283,6 +311,8 @@ class Policy:
             if self._trials.trying:
                 good = True
                 why = "a trial: a smaller chi than the canaries suggest"
+        if self._apart and back and left <= self.block.rounds + self.agreement:
+            self.power = self.careful  # growth could not be undone in time
         self._good_step = step if good else self._good_step
         self._rested = clock if rest else self._rested
         self._returned = back
@@ -356,10 +386,11 @@ class Policy:
 
     def begin(self, power: int, rounds: int) -> None:
         """Begin a block of about `rounds` rounds that assumes chi = RATIO^power."""
-        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power)
+        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**power, self._shortest)
         self.power = self.centre = power
+        self.grown = False
         self.window = [*(max(0, power + offset) for offset in AROUND), *self._plain]
-        self.block = _Block(int(min(max(FIRST_BLOCK, rounds), longest)), [], [])
+        self.block = _Block(int(min(max(self._shortest, rounds), longest)), [], [])
 
 
 def most_growth(kappa: float) -> float:

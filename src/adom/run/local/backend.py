@@ -65,7 +65,7 @@ def run_settings(
     histories, provenances, presences = [], [], [presence_on(network, problem, request.rounds) for problem in problems]
     each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), presences, strict=True)
     for method, problem, solution, tol, presence in each:
-        check_budget(method, request.rounds)
+        check_budget(pilot.assumed if pilot else method, request.rounds)
         request = replace(request, tol=tol)  # checks tol
         if tol is not None:
             problem.warn_of_tol(tol)

@@ -35,6 +35,8 @@ def save(run: "RankBackend", seconds: float) -> None:
         arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
     if world.rank == 0:
         arrays["one/table"] = run.history.table
+        if run.history.first is not None:
+            arrays["one/first"] = np.asarray(run.history.first)
     about = {
         "settings": run.task.settings,
         "clock": run.clock,
@@ -91,10 +93,12 @@ def restore(run: "RankBackend", generation: Path) -> float:
     if task.stop is not None and about["look"] is not None:
         task.stop.next = about["look"]
     if world.rank == 0:
-        table = checkpoints.of_rank_0(generation).get("one/table", np.empty(0))
+        known = checkpoints.of_rank_0(generation)
+        table = known.get("one/table", np.empty(0))
         if table.ndim != 2 or table.shape[1] != len(COLUMNS) or table.dtype != np.float64:
             raise RankError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
         run.history.tables = [table] if len(table) else []
+        run.history.first = float(known["one/first"]) if "one/first" in known else None  # earlier versions lack it
     return float(about["seconds"])
 
 

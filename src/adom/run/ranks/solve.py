@@ -29,6 +29,7 @@ from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe
 from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code
+from ..windows import plain
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task
@@ -107,7 +108,7 @@ def run(
         if parameters == AUTO and not isinstance(method, Method):
             first, _ = world.partition.of(world.rank)
             pilot = pilot_for(block.problem, network, cls, first, partial(greatest_of_ranks, world))
-            method = pilot.assumed if pilot else method
+            method = plain(pilot.assumed) if pilot else method
         task = _task(world, problem, network, method, parameters, request, kept, block, (began, gossip.clock), pilot)
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
@@ -164,7 +165,7 @@ def _task(
     """
     chosen = method_from(method, parameters, lambda: block.constants)
     running = chosen if pilot else as_run(chosen, network, problem.dim, *world.partition.of(world.rank))
-    check_budget(running, request.rounds, clocks[1])
+    check_budget(pilot.assumed if pilot else running, request.rounds, clocks[1])
     known = block.solution is not None
     if not known and request.tol is not None and chosen.directed:
         raise InputError(
