@@ -36,7 +36,7 @@ def test_truncated_oracles_follow_their_recursions(setting, kind, steps):
         by_hand = gd_oracle(gradient, problem.L, steps, (5, 3))
     else:
         by_hand = agd_oracle(gradient, problem.mu, problem.L, steps, (5, 3))
-    memory = oracles.start(np.zeros((5, 3)), OracleSpec(kind, steps))
+    memory = oracles.start(problem, np.zeros((5, 3)), OracleSpec(kind, steps))
     for count, z in enumerate(zs, start=1):
         memory = answer(OracleSpec(kind, steps), problem, memory, z)
         np.testing.assert_allclose(memory.x, by_hand(z), rtol=1e-11, atol=1e-13)
@@ -46,7 +46,7 @@ def test_truncated_oracles_follow_their_recursions(setting, kind, steps):
 def test_exact_oracle_solves_to_rounding_from_anywhere(setting):
     problem, gradient, zs = setting
     for start in (0.0, 1e3, -1e4):
-        memory = oracles.start(np.full((5, 3), start), OracleSpec("exact"))
+        memory = oracles.start(problem, np.full((5, 3), start), OracleSpec("exact"))
         memory = answer(OracleSpec("exact"), problem, memory, zs[-1])
         residual = np.linalg.norm(gradient(np.asarray(memory.x)) - zs[-1], axis=1)
         assert residual.max() < 1e-14 * (1 + np.linalg.norm(zs[-1]))
@@ -102,7 +102,7 @@ def test_auto_leaves_a_hundredth_of_how_far_z_moved(setting, monkeypatch, larges
     jax.clear_caches()
     problem, _, _ = setting
     zs = pace * np.cumsum(np.random.default_rng(1).standard_normal((40, 5, 3)), axis=0)
-    _, left = spent_and_left(problem, oracles.start(np.zeros((5, 3)), OracleSpec("auto")), zs)
+    _, left = spent_and_left(problem, oracles.start(problem, np.zeros((5, 3)), OracleSpec("auto")), zs)
     assert left.max() <= 10 * ACCURACY
     assert np.mean(left > ACCURACY) <= 0.05
 
@@ -111,7 +111,7 @@ def test_auto_takes_one_gradient_a_round_once_it_has_settled(setting):
     problem, _, _ = setting
     step = 0.1 * np.random.default_rng(2).standard_normal((5, 3))
     zs = np.stack([(1 - 0.9**k) * step for k in range(120)])
-    spent, left = spent_and_left(problem, oracles.start(np.zeros((5, 3)), OracleSpec("auto")), zs)
+    spent, left = spent_and_left(problem, oracles.start(problem, np.zeros((5, 3)), OracleSpec("auto")), zs)
     assert (spent[60:] == 1).all()
     assert left.max() <= 2 * ACCURACY
     assert spent[:5].mean() > 1
@@ -119,7 +119,7 @@ def test_auto_takes_one_gradient_a_round_once_it_has_settled(setting):
 
 def test_auto_is_as_exact_as_rounding_allows_where_z_stands_still(setting):
     problem, gradient, zs = setting
-    memory = oracles.start(np.zeros((5, 3)), OracleSpec("auto"))
+    memory = oracles.start(problem, np.zeros((5, 3)), OracleSpec("auto"))
     for _ in range(3):
         memory = answer(OracleSpec("auto"), problem, memory, zs[-1])
     residual = np.linalg.norm(gradient(np.asarray(memory.x)) - zs[-1], axis=1)
@@ -133,7 +133,7 @@ def test_auto_shortens_steps_that_overshoot(monkeypatch):
     problem = adom.from_loss(
         lambda x, data: (jnp.sqrt(1 + x**2) + mu / 2 * x**2).sum() + 0 * data.sum(), np.zeros((3, 1)), mu=mu, L=1 + mu
     )
-    spec, memory = OracleSpec("auto"), oracles.start(np.zeros((3, 1)), OracleSpec("auto"))
+    spec, memory = OracleSpec("auto"), oracles.start(problem, np.zeros((3, 1)), OracleSpec("auto"))
     z = x / np.sqrt(1 + x**2) + mu * x
 
     plain, turns = jax.lax.while_loop, []
@@ -154,7 +154,7 @@ def test_auto_shortens_steps_that_overshoot(monkeypatch):
 
 def test_auto_uses_a_closed_form_where_there_is_one():
     problem = adom.Quadratic(*quadratics(5, 3, 1e6))
-    memory = oracles.start(np.zeros((5, 3)), OracleSpec("auto"))
+    memory = oracles.start(problem, np.zeros((5, 3)), OracleSpec("auto"))
     z = np.random.default_rng(3).standard_normal((5, 3))
     memory = answer(OracleSpec("auto"), problem, memory, z)
     assert (np.asarray(memory.gradients) == 1).all()
