@@ -8,8 +8,8 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.problems import base, oracles
-from adom.problems.newton import conjugate_gradients
+from adom.problems import inverses, oracles
+from adom.problems.newton import conjugate_gradients, newton
 from adom.problems.oracle_spec import OracleSpec, parse_oracle
 from adom.problems.oracles import ACCURACY
 from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
@@ -64,12 +64,13 @@ def test_exact_oracle_is_exact_for_many_features_of_unlike_scales():
 
 
 def test_exact_oracle_solves_wide_problems_without_hessians(monkeypatch):
-    monkeypatch.setattr(base, "AT_ONCE", 0)
+    monkeypatch.setattr(inverses, "HELD", 0)
     wide = adom.LogisticRegression.from_nodes(
         [(np.random.default_rng(i).standard_normal((6, 300)), [0, 1] * 3) for i in range(2)], kappa=50.0
     )
     z = 0.01 * np.random.default_rng(9).standard_normal((2, 300))
-    x, _ = wide.exact_dual_gradient_rows(z, np.zeros((2, 300)))
+    x, spent = wide.exact_dual_gradient_rows(z, np.zeros((2, 300)))
+    assert (np.asarray(spent) > 20).all()  # every product of conjugate gradients counts
     assert np.abs(np.asarray(wide.gradient_rows(x)) - z).max() < 1e-15
 
 
@@ -94,11 +95,11 @@ def spent_and_left(problem, memory, zs):
     return np.array(spent), np.array(left)
 
 
-@pytest.mark.parametrize("largest", [oracles.INVERSE_SIZE, 0], ids=["with Hessians", "by conjugate gradients"])
+@pytest.mark.parametrize("largest", [inverses.HELD, 0], ids=["matrices", "pairs"])
 @pytest.mark.parametrize("pace", [0.1, 30.0, 1e4])
 def test_auto_leaves_a_hundredth_of_how_far_z_moved(setting, monkeypatch, largest, pace):
     """Whether z creeps or leaps, and however far it gets: steps that are predicted to suffice nearly always do."""
-    monkeypatch.setattr(oracles, "INVERSE_SIZE", largest)
+    monkeypatch.setattr(inverses, "HELD", largest)
     jax.clear_caches()
     problem, _, _ = setting
     zs = pace * np.cumsum(np.random.default_rng(1).standard_normal((40, 5, 3)), axis=0)
@@ -150,6 +151,91 @@ def test_auto_shortens_steps_that_overshoot(monkeypatch):
     jax.effects_barrier()
     assert 3 < max(turns) < 60  # it ends, and not at once
     assert (abs(problem.gradient_rows(memory.x)) <= 2 * ACCURACY * z).all()
+
+
+def wide(dim):
+    """Return a problem with many features, and points that move less and less as the dual variables of a run do."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3 * 60, dim))
+    b = np.where(A @ rng.standard_normal(dim) + rng.standard_normal(len(A)) > 0, 1, -1)
+    zs = np.cumsum([0.02 * 0.95**k * rng.standard_normal((3, dim)) / np.sqrt(dim) for k in range(90)], axis=0)
+    return adom.LogisticRegression(A, b, nodes=3, kappa=1000.0), zs + np.linspace(0, 0.02, 90)[:, None, None]
+
+
+def test_auto_costs_a_few_gradients_a_round_with_many_features_as_with_few():
+    """Without a cliff: where conjugate gradients take tens of products, what was learned takes their place."""
+    rounds = {}
+    for dim in (120, 150, 300):
+        problem, zs = wide(dim)
+        spent, left = spent_and_left(problem, oracles.start(problem, np.zeros(zs.shape[1:]), OracleSpec("auto")), zs)
+        rounds[dim] = spent.mean(axis=1)
+        assert np.mean(left > ACCURACY) <= 0.05
+        assert rounds[dim][:5].mean() > 10  # nothing is learned for nothing
+        assert rounds[dim][60:].mean() <= 4
+    assert rounds[150].mean() <= 1.5 * rounds[120].mean()
+    assert rounds[300].mean() <= 3 * rounds[120].mean()
+
+
+def test_pairs_save_products_where_matrices_take_too_much_memory(monkeypatch):
+    problem, zs = wide(150)
+    cost = {}
+    for name, curved in (("learned", inverses.CURVED), ("nothing learned", 2.0)):  # no cosine is 2
+        monkeypatch.setattr(inverses, "HELD", 0)
+        monkeypatch.setattr(inverses, "FEWEST", 64)
+        monkeypatch.setattr(inverses, "CURVED", curved)
+        monkeypatch.setitem(oracles.RULES, "curved", curved)
+        jax.clear_caches()
+        memory = oracles.start(problem, np.zeros(zs.shape[1:]), OracleSpec("auto"))
+        cost[name] = spent_and_left(problem, memory, zs)[0].mean()
+    assert cost["learned"] < 0.7 * cost["nothing learned"]
+
+
+def test_what_is_kept_depends_on_the_whole_network_not_on_the_nodes_at_hand(monkeypatch):
+    monkeypatch.setattr(inverses, "HELD", 6 * 10**2)
+    problem, spec = adom.Quadratic(*quadratics(3, 10, 10.0)), OracleSpec("auto")
+    monkeypatch.setattr(type(problem), "closed_form", False)
+    for nodes, shape in ((6, (10, 10)), (7, (8, 2, 10)), (3, (10, 10))):
+        inverse = oracles.start(problem, np.zeros((3, 10)), spec, nodes).newton.inverse
+        assert inverse.kept.shape == (3, *shape)
+    assert oracles.start(problem.block(0, 1), np.zeros((1, 10)), spec, 7).newton.inverse.kept.shape == (1, 8, 2, 10)
+
+
+def test_a_learned_pair_is_mapped_back(monkeypatch):
+    rng = np.random.default_rng(5)
+    H, s = quadratics(3, 6, 50.0)[0], rng.standard_normal((4, 3, 6))
+    for held in (inverses.HELD, 0):
+        monkeypatch.setattr(inverses, "HELD", held)
+        inverse = inverses.nothing_learned(jnp.zeros((3, 6)), 50.0, 3)
+        np.testing.assert_allclose(inverses.apply(inverse, s[0], 50.0), s[0] / 50.0, rtol=1e-12)
+        for each in s:
+            y = np.einsum("nde,ne->nd", H, each)
+            inverse = inverses.learn(inverse, each, y, np.array([True, True, False]))
+            found = np.asarray(inverses.apply(inverse, y, 50.0))
+            np.testing.assert_allclose(found[:2], each[:2], rtol=1e-9, atol=1e-11)
+            assert np.asarray(inverse.learned)[2] == 0
+        unlearned = inverses.learn(inverse, -each, y, np.ones(3, bool))  # no curvature: nothing to learn
+        assert np.array_equal(unlearned.kept, inverse.kept)
+
+
+@pytest.mark.parametrize("dim", [4, 9])
+def test_a_hessian_counts_as_many_gradients_as_it_has_columns(dim):
+    H, b = map(jnp.asarray, quadratics(3, dim, 10.0))
+
+    def gradient(x):
+        return jnp.einsum("nde,ne->nd", H, x) - b
+
+    _, spent = newton(gradient, None, lambda x: H, jnp.zeros((3, dim)), scale=jnp.ones(3), stiffness=10.0)
+    steps, rest = np.divmod(np.asarray(spent) - 1, dim + 1)  # each a Hessian, and a gradient to check it
+    assert (steps >= 1).all() and (rest == 0).all()
+    A, b = logistic_data(5, 8, dim)
+    problem = adom.LogisticRegression(A.reshape(-1, dim), b.ravel(), nodes=5, kappa=200.0)
+    memory = answer(
+        OracleSpec("exact"),
+        problem,
+        oracles.start(problem, np.zeros((5, dim)), OracleSpec("exact")),
+        np.full((5, dim), 0.01),
+    )
+    assert (np.asarray(memory.gradients) > 2 * dim).all()
 
 
 def test_auto_uses_a_closed_form_where_there_is_one():

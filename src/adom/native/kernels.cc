@@ -416,9 +416,9 @@ void DenseStream(const T* rows, const T* weights, const T* x, T* out, int64_t no
   }
 }
 
-// out = sum over the samples of weight * -1/(1 + e^margin) * row.
-template <typename T>
-void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool from_afar) {
+// out = sum over the samples of slope(sample, samples left, margin) * row, in vectors.
+template <typename T, typename Slope>
+void DenseSums(const T* rows, const T* x, T* out, int64_t m, int64_t d, bool from_afar, const Slope& slope_of) {
   constexpr int w = kWidth<T>;
   std::fill(out, out + d, T(0));
   const int64_t fit = kBlockBytes / (static_cast<int64_t>(sizeof(T)) * d) / w * w;
@@ -436,10 +436,7 @@ void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, i
           Tile<T, N>::template AddMargins<false>(block + c, x + c, slope, count, d, rest);
       });
     });
-    for (int j = 0; j < count; j += w) {
-      const Vec<T> weight = LoadFirst(weights + first + j, std::min(w, count - j));
-      Store(slope + j, -weight * Complement(Load(slope + j)));
-    }
+    for (int j = 0; j < count; j += w) Store(slope + j, slope_of(first + j, std::min(w, count - j), Load(slope + j)));
     Tiles<T>(d, [&](int width, int64_t c, int rest) {
       WithWidth(width, [&](auto N) {
         if (rest == w)
@@ -449,6 +446,14 @@ void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, i
       });
     });
   }
+}
+
+// out = sum over the samples of weight * -1/(1 + e^margin) * row.
+template <typename T>
+void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool from_afar) {
+  DenseSums<T>(rows, x, out, m, d, from_afar, [&](int64_t j, int left, Vec<T> margin) {
+    return -LoadFirst(weights + j, left) * Complement(margin);
+  });
 }
 
 // The gradients of some nodes; `from_afar` where their rows have not been read just before.
@@ -724,15 +729,17 @@ struct DenseSamples {
   }
   int64_t Most() const { return m; }  // samples of a node
   void Bends(int64_t i, const T* x, T* out) const {
-    for (int64_t j = 0; j < m; ++j) out[j] = weights[i * m + j] * Bend(Dot(rows + (i * m + j) * d, x, d));
+    constexpr int w = kWidth<T>;
+    for (int64_t j = 0; j < m; ++j) out[j] = std::abs(Dot(rows + (i * m + j) * d, x, d));
+    for (int64_t j = 0; j < m; j += w) {
+      const int left = static_cast<int>(std::min<int64_t>(w, m - j));
+      const Vec<T> s = Complement(LoadFirst(out + j, left));
+      StoreFirst(out + j, LoadFirst(weights + i * m + j, left) * s * (1 - s), left);
+    }
   }
   void Product(int64_t i, const T* bends, const T* v, T* out) const {
-    std::fill(out, out + d, T(0));
-    for (int64_t j = 0; j < m; ++j) {
-      const T* row = rows + (i * m + j) * d;
-      const T scale = bends[j] * Dot(row, v, d);
-      for (int64_t c = 0; c < d; ++c) out[c] += scale * row[c];
-    }
+    DenseSums<T>(rows + i * m * d, v, out, m, d, false,
+                 [&](int64_t j, int left, Vec<T> margin) { return LoadFirst(bends + j, left) * margin; });
   }
 };
 

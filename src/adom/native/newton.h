@@ -239,7 +239,7 @@ struct NewtonNode {
     T contraction = std::max(measured, T(rules.decay) * past.contraction);
     T longest = std::max(known ? Norm(past.p, d) : T(0), T(rules.decay) * past.longest);
     const auto learn = [&](const T* s, const T* y) { inverse.Learn(rules.curved, s, y, rest); };
-    if (known && measured > accuracy) {
+    if (known && measured > T(rules.system)) {
       for (int64_t i = 0; i < d; ++i) trial[i] = -past.p[i];
       for (int64_t i = 0; i < d; ++i) other[i] -= past.e[i];
       learn(trial, other);
@@ -267,7 +267,7 @@ struct NewtonNode {
       ++gradients;
       measured = size_trial / size;
       stale = !(measured <= slow) && (better || !fresh);
-      if (measured > accuracy && (better || !fresh)) {
+      if (measured > T(rules.system) && (better || !fresh)) {
         T *s = rest + d, *y = rest + 2 * d;
         for (int64_t i = 0; i < d; ++i) s[i] = trial[i] - x[i];
         for (int64_t i = 0; i < d; ++i) y[i] = e_trial[i] - e[i];

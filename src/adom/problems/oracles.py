@@ -127,7 +127,7 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     needs is taken anyway, in the next round at the latest. From past contractions a node predicts the residual after a
     step, so it takes no gradient just to check the last step. Once x has settled, a round costs one gradient.
 
-    A step that leaves more than a hundredth of e is a pair from which P learns. If a step leaves more than half of e,
+    P learns from every step that leaves more than a four-hundredth of e. If a step leaves more than half of e,
     conjugate gradients solve the Newton system at the next point, preconditioned by P, which learns from them too. Each
     of their products with the Hessian counts as a gradient; the Hessian itself is never computed. If a step fails that
     solves the Newton system of its point, it is halved until e falls. This is the damped Newton method, which converges
@@ -149,7 +149,7 @@ def newton_steps(problem: Problem, memory: Memory, z: Array) -> Memory:
     known = before > 0
     ratio = jnp.where(known, _norm(left) / jnp.where(known, before, 1.0), SLOW / 2)
     measured = jnp.where(_norm(left) <= rounding, 0.0, ratio)
-    inverse = learn(past.inverse, -past.p, left - past.e, known & (measured > ACCURACY))
+    inverse = learn(past.inverse, -past.p, left - past.e, known & (measured > SYSTEM))
     none = jnp.zeros_like(size, dtype=bool)
     s = _Iterate(
         x=memory.x,
@@ -192,7 +192,7 @@ def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _I
     worst = jnp.where(fresh, measured, jnp.maximum(measured, s.contraction))
     contraction = jnp.where(better, worst, s.contraction)
     longest = jnp.where(better, jnp.maximum(_norm(tried), s.longest), s.longest)
-    inverse = learn(inverse, x - s.x, e - s.e, s.active & (measured > ACCURACY) & (better | ~fresh))
+    inverse = learn(inverse, x - s.x, e - s.e, s.active & (measured > SYSTEM) & (better | ~fresh))
     x, e = (jnp.where(better[:, None], new, old) for new, old in ((x, s.x), (e, s.e)))
     size = jnp.where(better, size, s.size)
     t = jnp.where(better | ~fresh, 1.0, jnp.where(s.size <= NEAR_ROUNDING * rounding, 0.0, s.t / 2))
