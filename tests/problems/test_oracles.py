@@ -153,41 +153,34 @@ def test_auto_shortens_steps_that_overshoot(monkeypatch):
     assert (abs(problem.gradient_rows(memory.x)) <= 2 * ACCURACY * z).all()
 
 
-def wide(dim):
-    """Return a problem with many features, and points that move less and less as the dual variables of a run do."""
+def gradients_a_round(dim, rounds=120):
+    """Return what each round of a run of ADOM costs, for a problem with many features."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((3 * 60, dim))
+    A = rng.standard_normal((5 * 60, dim))
     b = np.where(A @ rng.standard_normal(dim) + rng.standard_normal(len(A)) > 0, 1, -1)
-    zs = np.cumsum([0.02 * 0.95**k * rng.standard_normal((3, dim)) / np.sqrt(dim) for k in range(90)], axis=0)
-    return adom.LogisticRegression(A, b, nodes=3, kappa=1000.0), zs + np.linspace(0, 0.02, 90)[:, None, None]
+    problem = adom.LogisticRegression(A, b, nodes=5, kappa=1000.0)
+    jax.clear_caches()  # limits are no part of a program's key
+    run = adom.solve(problem, adom.networks.ring(5), "adom", "unit", rounds=rounds, record_every=1, progress=False)
+    return np.diff(run.history["gradients"])
 
 
 def test_auto_costs_a_few_gradients_a_round_with_many_features_as_with_few():
-    """Without a cliff: where conjugate gradients take tens of products, what was learned takes their place."""
-    rounds = {}
-    for dim in (120, 150, 300):
-        problem, zs = wide(dim)
-        spent, left = spent_and_left(problem, oracles.start(problem, np.zeros(zs.shape[1:]), OracleSpec("auto")), zs)
-        rounds[dim] = spent.mean(axis=1)
-        assert np.mean(left > ACCURACY) <= 0.05
-        assert rounds[dim][:5].mean() > 10  # nothing is learned for nothing
-        assert rounds[dim][60:].mean() <= 4
+    """Without a cliff: where conjugate gradients took tens of products, what was learned takes their place."""
+    rounds = {dim: gradients_a_round(dim) for dim in (120, 150, 300)}
+    for dim, each in rounds.items():
+        assert each[0] > 10, dim  # nothing is known at the start, and every product counts
+        assert each[80:].mean() <= 7, dim
+        assert each.mean() <= 12, dim
     assert rounds[150].mean() <= 1.5 * rounds[120].mean()
-    assert rounds[300].mean() <= 3 * rounds[120].mean()
 
 
 def test_pairs_save_products_where_matrices_take_too_much_memory(monkeypatch):
-    problem, zs = wide(150)
-    cost = {}
-    for name, curved in (("learned", inverses.CURVED), ("nothing learned", 2.0)):  # no cosine is 2
-        monkeypatch.setattr(inverses, "HELD", 0)
-        monkeypatch.setattr(inverses, "FEWEST", 64)
-        monkeypatch.setattr(inverses, "CURVED", curved)
-        monkeypatch.setitem(oracles.RULES, "curved", curved)
-        jax.clear_caches()
-        memory = oracles.start(problem, np.zeros(zs.shape[1:]), OracleSpec("auto"))
-        cost[name] = spent_and_left(problem, memory, zs)[0].mean()
-    assert cost["learned"] < 0.7 * cost["nothing learned"]
+    monkeypatch.setattr(inverses, "HELD", 0)
+    monkeypatch.setattr(inverses, "FEWEST", 64)
+    learned = gradients_a_round(150, 60).mean()
+    monkeypatch.setitem(oracles.RULES, "curved", 2.0)  # no cosine is 2: nothing is learned
+    monkeypatch.setattr(inverses, "CURVED", 2.0)
+    assert learned < 0.7 * gradients_a_round(150, 60).mean()
 
 
 def test_what_is_kept_depends_on_the_whole_network_not_on_the_nodes_at_hand(monkeypatch):
@@ -226,7 +219,8 @@ def test_a_hessian_counts_as_many_gradients_as_it_has_columns(dim):
 
     _, spent = newton(gradient, None, lambda x: H, jnp.zeros((3, dim)), scale=jnp.ones(3), stiffness=10.0)
     steps, rest = np.divmod(np.asarray(spent) - 1, dim + 1)  # each a Hessian, and a gradient to check it
-    assert (steps >= 1).all() and (rest == 0).all()
+    assert (steps >= 1).all()
+    assert (rest == 0).all()
     A, b = logistic_data(5, 8, dim)
     problem = adom.LogisticRegression(A.reshape(-1, dim), b.ravel(), nodes=5, kappa=200.0)
     memory = answer(

@@ -274,7 +274,7 @@ struct NewtonNode {
         learn(s, y);
       }
       if (better) {
-        contraction = fresh ? measured : std::max(measured, contraction);
+        contraction = fresh ? slow : std::max(measured, contraction);
         longest = std::max(length, longest);
         std::copy(trial, trial + d, x);
         std::copy(e_trial, e_trial + d, e);

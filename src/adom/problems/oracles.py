@@ -189,7 +189,7 @@ def _iteration(problem: Problem, z: Array, enough: Array, rounding: Array, s: _I
     better = s.active & (size <= (1 - s.t / 4) * s.size)
     measured = size / s.size
     slow = s.active & ~(measured <= SLOW)
-    worst = jnp.where(fresh, measured, jnp.maximum(measured, s.contraction))
+    worst = jnp.where(fresh, SLOW, jnp.maximum(measured, s.contraction))
     contraction = jnp.where(better, worst, s.contraction)
     longest = jnp.where(better, jnp.maximum(_norm(tried), s.longest), s.longest)
     inverse = learn(inverse, x - s.x, e - s.e, s.active & (measured > SYSTEM) & (better | ~fresh))
