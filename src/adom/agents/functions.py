@@ -22,6 +22,12 @@ NEAR_ROUNDING = 1e3
 ACCURACY = 0.01
 """Residual at which the iteration ends, relative to how far z moved; the error is small beside the round's step."""
 
+Spend = Callable[[int], None]
+
+
+def free(_: int) -> None:
+    """Count nothing."""
+
 
 class Function(ABC):
     """A smooth, strongly convex function of `dim` numbers.
@@ -44,8 +50,12 @@ class Function(ABC):
     def hessian(self, x: Array) -> Array:
         """Return the Hessian at x, (dim, dim)."""
 
-    def inverse(self, x: Array) -> Callable[[Array], Array]:
-        """Return e -> H^-1 e for the Hessian H at x."""
+    def inverse(self, x: Array, spend: Spend = free) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e for the Hessian H at x.
+
+        `spend` is told what it costs in gradients: a matrix its columns, and a product with the Hessian one.
+        """
+        spend(self.dim)
         inverse = np.linalg.inv(self.hessian(x))
         return lambda e: np.asarray(inverse @ e)
 
@@ -99,9 +109,9 @@ class Tilted(Function):
         """Return the Hessian of f."""
         return self._inner.hessian(x)
 
-    def inverse(self, x: Array) -> Callable[[Array], Array]:
+    def inverse(self, x: Array, spend: Spend = free) -> Callable[[Array], Array]:
         """Return e -> H^-1 e for the Hessian H of f."""
-        return self._inner.inverse(x)
+        return self._inner.inverse(x, spend)
 
 
 class Sum(Function):
@@ -179,6 +189,9 @@ class Oracle:
         self.gradients += 1
         return self.function.gradient(x)
 
+    def _spend(self, gradients: int) -> None:
+        self.gradients += gradients
+
     def _solve(self, z: Array) -> Array:
         """Solve grad f(x) = z by Newton steps: keep a Hessian while it works, damp the steps where a new one fails."""
         f, x = self.function, self._x
@@ -191,7 +204,7 @@ class Oracle:
             if size <= enough or t < SHORTEST:
                 break
             if inverse is None:
-                inverse, fresh, t = f.inverse(x), True, 1.0
+                inverse, fresh, t = f.inverse(x, self._spend), True, 1.0
             trial = x - t * inverse(e)
             e_trial = self._gradient(trial) - z
             left = float(np.linalg.norm(e_trial))
