@@ -177,6 +177,7 @@ def test_auto_costs_a_few_gradients_a_round_with_many_features_as_with_few():
 def test_pairs_save_products_where_matrices_take_too_much_memory(monkeypatch):
     monkeypatch.setattr(inverses, "HELD", 0)
     monkeypatch.setattr(inverses, "FEWEST", 64)
+    monkeypatch.setattr(inverses, "MOST", 64)
     learned = gradients_a_round(150, 60).mean()
     monkeypatch.setitem(oracles.RULES, "curved", 2.0)  # no cosine is 2: nothing is learned
     monkeypatch.setattr(inverses, "CURVED", 2.0)

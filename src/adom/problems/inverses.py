@@ -14,7 +14,7 @@ import jax.numpy as jnp
 Array = Any
 HELD = 2**26
 """The most entries of all nodes' Hessians, or of what nodes keep in place of them, in memory at once: half a GiB."""
-FEWEST, MOST = 8, 64
+FEWEST, MOST = 8, 16
 """Pairs that a node keeps at least and at most. With more, applying them costs more time than they save."""
 CURVED = 1e-10
 """The least cosine between s and y for which a pair is learned; below it, y is rounding."""
