@@ -3,6 +3,10 @@
 Run: ``make bench-auto`` or ``python benchmarks/auto.py [--quick]``. For each setting, a problem, a network and
 parameters, every oracle runs ADOM until the error is 1e-8 of its start. Counted are the local gradients of a node,
 which do not depend on the machine. The last column is what `auto` cost over what the best fixed oracle cost.
+
+With ``--features 40,120,150,300`` it instead shows what a round costs with more features, on a geometric network:
+gradients a round of a node, of the whole run and of its last half, and the time over that of NIDS, which takes one
+gradient a round. Both are timed in turn, and the best of three counts. Then chi is not found: parameters are `unit`.
 """
 
 import argparse
@@ -14,6 +18,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 import adom
+from common import best_times, classification
 
 NODES, SAMPLES, DIM = 30, 30, 10
 FIXED = [("gd", T) for T in (1, 2, 3, 5)] + [("agd", T) for T in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)]
@@ -92,11 +97,38 @@ def measure(network_name, kappa, parameters, split, rounds):
     }
 
 
+def many_features(dims, nodes, samples, rounds):
+    """Print what rounds of ADOM cost by the default oracle, for each number of features."""
+    network = net.geometric(nodes, chi=10, graphs=50, seed=0)
+    print(f"{'d':>5} {'kappa':>6} {'gradients a round':>18} {'in the last half':>17} {'time / NIDS':>12}")
+    for dim in dims:
+        for kappa in (100, 1000):
+            f = adom.LogisticRegression(*classification(nodes, samples, dim), nodes=nodes, kappa=kappa)
+            given = {"adom": "unit", "nids": "theory"}
+
+            def run(name, f=f, given=given):
+                return adom.solve(
+                    f, network, name, given[name], rounds=rounds, record_every=rounds // 2, progress=False
+                )
+
+            spent = run("adom").history["gradients"].to_numpy()
+            times = best_times({name: (lambda name=name: run(name), rounds) for name in given}, repeats=3)
+            cost = f"{spent[-1] / rounds:18.2f} {(spent[-1] - spent[-2]) / (rounds - rounds // 2):17.2f}"
+            print(f"{dim:5} {kappa:6} {cost} {times['adom'] / times['nids']:12.1f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--features", metavar="D,D,...", help="show what a round costs with so many features instead")
+    parser.add_argument("--nodes", type=int, default=20, help="with --features")
+    parser.add_argument("--samples", type=int, default=100, help="of a node, with --features")
+    parser.add_argument("--rounds", type=int, default=1000, help="with --features")
     parser.add_argument("--quick", action="store_true", help="a third of the settings")
     parser.add_argument("--json", metavar="FILE", help="also write everything there")
     options = parser.parse_args()
+    if options.features:
+        dims = [int(dim) for dim in options.features.split(",")]
+        return many_features(dims, options.nodes, options.samples, options.rounds)
     rows = []
     heads = f"{'network':30} {'chi':>6} {'kappa':>6} {'param.':7} {'split':9} {'gd:1':>10}"
     print(f"{heads} {'best fixed':>17} {'auto':>9} ratio")

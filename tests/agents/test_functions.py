@@ -52,6 +52,13 @@ def test_the_conjugate_gradient_solves_its_equation(exact):
     assert oracle.gradients < 30 * (12 if exact else 4)
 
 
+def test_a_hessian_counts_as_many_gradients_as_it_has_columns():
+    oracle = Oracle(QuadraticFunction(np.diag([1.0, 4.0, 9.0]), np.ones(3)))
+    oracle.new_round()
+    oracle.dual_gradient(np.ones((1, 3)))
+    assert oracle.gradients == 1 + 3 + 1  # at the start, the Hessian, and after the step
+
+
 def test_a_question_is_answered_once_a_round():
     oracle = Oracle(QuadraticFunction(np.eye(2), np.ones(2)))
     oracle.new_round()

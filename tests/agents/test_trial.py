@@ -165,66 +165,86 @@ def small_disk(folder):
     return mounted.returncode == 0
 
 
-def test_no_trouble_makes_a_published_model_worse_than_it_says(trial, tmp_path):
-    disk = tmp_path / "out-south"
+def join(trial):
+    for name in NAMES[:FIRST]:
+        trial.start(name)
+    trial.wait_for(NAMES[:FIRST])
+    trial.start("west")
+    trial.wait_for(NAMES)
+
+
+def die_and_return(trial):
+    trial.end("south", signal.SIGKILL)
+    trial.pause(1.0)
+    trial.start("south")
+    trial.pause(2.0)
+    trial.wait_for(NAMES)
+
+
+def hang(trial):
+    trial.processes["east"].send_signal(signal.SIGSTOP)  # the smallest site, for longer than `gone`
+    trial.pause(3.0)
+    trial.processes["east"].send_signal(signal.SIGCONT)
+    trial.pause(2.0)
+    trial.wait_for(NAMES)
+
+
+def restart_in_turn(trial):
+    for name in NAMES:
+        assert trial.end(name) == 0
+        trial.start(name)
+        trial.pause(1.5)
+    trial.wait_for(NAMES)
+
+
+def change_data(trial):
+    new = trial.tables["north"][0].iloc[40:].reset_index(drop=True)
+    trial.tables["north"].append(new)
+    new.to_csv(trial.home / "north.csv", index=False)
+    home = trial.home / "north" / "shards"
+    write_shard(trial.home / "north.csv", "north", home, target="target", overwrite=True)
+    trial.wait_for(NAMES, version=1)
+
+
+def fill_the_disk(trial):
+    filler = trial.home / "out-south" / "filler"
+    with suppress(OSError), filler.open("wb") as file:
+        file.write(bytes(10**6))
+    trial.pause(1.5)
+    filler.unlink()
+    assert any(event["event"] == "not written" for event in trial.events("south"))
+    trial.pause(1.0)
+
+
+def lose_sites(trial):
+    assert trial.end("west") == 0  # the quorum is three
+    trial.wait_for(NAMES[:FIRST])
+    assert trial.end("south") == 0  # two are too few
+    end = time.monotonic() + 30
+    while not any(event["event"] == "quorum lost" for event in trial.events("east")[-20:]):
+        assert time.monotonic() < end, trial.logs()
+        trial.pause(0.2)
+    before = [trial.seen[name] for name in ("east", "north")]
+    trial.pause(1.5)
+    assert [trial.seen[name] for name in ("east", "north")] == before
+    assert (trial.home / "out-east" / "model.candidate.json").exists()
+
+
+def test_no_trouble_makes_a_published_model_worse_than_it_says(trial):
+    disk = trial.home / "out-south"
     small = small_disk(disk)
     try:
-        for name in NAMES[:FIRST]:
-            trial.start(name)
-        trial.wait_for(NAMES[:FIRST])
-
-        trial.start("west")  # a join
-        trial.wait_for(NAMES)
-
-        trial.end("south", signal.SIGKILL)  # a death and a return
-        trial.pause(1.0)
-        trial.start("south")
-        trial.pause(2.0)
-        trial.wait_for(NAMES)
-
-        trial.processes["east"].send_signal(signal.SIGSTOP)  # the smallest site hangs for longer than `gone`
-        trial.pause(3.0)
-        trial.processes["east"].send_signal(signal.SIGCONT)
-        trial.pause(2.0)
-        trial.wait_for(NAMES)
-
-        for name in NAMES:  # a rolling restart
-            assert trial.end(name) == 0
-            trial.start(name)
-            trial.pause(1.5)
-        trial.wait_for(NAMES)
-
-        new = trial.tables["north"][0].iloc[40:].reset_index(drop=True)  # other data at one site
-        trial.tables["north"].append(new)
-        new.to_csv(tmp_path / "north.csv", index=False)
-        write_shard(tmp_path / "north.csv", "north", tmp_path / "north" / "shards", target="target", overwrite=True)
-        trial.wait_for(NAMES, version=1)
-
-        if small:  # a disk that is full for a moment
-            with suppress(OSError), (disk / "filler").open("wb") as filler:
-                filler.write(bytes(10**6))
-            trial.pause(1.5)
-            (disk / "filler").unlink()
-            assert any(event["event"] == "not written" for event in trial.events("south"))
-            trial.pause(1.0)
-
-        assert trial.end("west") == 0  # one site out: the quorum is three
-        trial.wait_for(NAMES[:FIRST])
-        assert trial.end("south") == 0  # two are too few
-        end = time.monotonic() + 30
-        while not any(event["event"] == "quorum lost" for event in trial.events("east")[-20:]):
-            assert time.monotonic() < end, trial.logs()
-            trial.pause(0.2)
-        before = dict(trial.seen)
-        trial.pause(1.5)
-        assert {name: trial.seen[name] for name in ("east", "north")} == {n: before[n] for n in ("east", "north")}
-        assert (tmp_path / "out-east" / "model.candidate.json").exists()
+        for deed in (join, die_and_return, hang, restart_in_turn, change_data):
+            deed(trial)
+        if small:
+            fill_the_disk(trial)
+        lose_sites(trial)
     finally:
         for name in list(trial.processes):
             trial.end(name)
+        trial.ended.set()
+        trial.watcher.join(30)
         if small:
-            trial.ended.set()
-            trial.watcher.join(30)
             subprocess.run(["umount", str(disk)], check=False, capture_output=True)
     assert not trial.wrong, trial.wrong[:5]
     assert len(trial.worst) > 200  # it was watched all along

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import adom
 from adom import native
-from adom.problems import oracles
+from adom.problems import inverses, oracles
 from adom.problems.base import Problem
 from adom.problems.logistic import LogisticRegression
 from adom.problems.oracle_spec import OracleSpec
@@ -25,22 +25,28 @@ def step(kernels):
     return jax.jit(partial(oracles.newton_steps))
 
 
-def rounds(problem, dtype, points, kernels=True):
-    """Return the memory after each of some rounds, the z of which are given."""
+def rounds(problem, dtype, points, kernels=True, begun=None):
+    """Return the memory after each of some rounds, the z of which are given, and the memories they began with."""
     with jax.enable_x64(True):
         placed = place(problem, dtype)
-        memory = oracles.start(jnp.zeros((problem.nodes, problem.dim), dtype), OracleSpec("auto"))
-        memories = []
-        for z in points:
-            memory = step(kernels)(placed, memory, np.asarray(z, dtype))
-            memories.append(jax.tree.map(np.asarray, memory))
-    return memories
+        memory = oracles.start(problem, jnp.zeros((problem.nodes, problem.dim), dtype), OracleSpec("auto"))
+        memories, before = [], []
+        for number, z in enumerate(points):
+            before.append(memory if begun is None else begun[number])
+            memory = jax.tree.map(np.asarray, step(kernels)(placed, before[-1], np.asarray(z, dtype)))
+            memories.append(memory)
+    return memories, before
 
 
 def both(monkeypatch, problem, dtype, points):
-    ours = rounds(problem, dtype, points)
-    monkeypatch.setattr(LogisticRegression, "newton_kernel", lambda self, dtype: None)
-    return ours, rounds(problem, dtype, points, kernels=False)
+    """Return the memories after each round by JAX, and by kernels from the memory that JAX's round began with.
+
+    Rounding decides which products conjugate gradients take, so that rounds one after the other would drift apart.
+    """
+    with monkeypatch.context() as without:
+        without.setattr(LogisticRegression, "newton_kernel", lambda self, dtype: None)
+        theirs, before = rounds(problem, dtype, points, kernels=False)
+    return rounds(problem, dtype, points, begun=before)[0], theirs
 
 
 def logistic(nodes, samples, dim, scale=1.0, seed=0, sparse=False):
@@ -65,29 +71,32 @@ def path(shape, steps, decay, size, seed=1):
 @pytest.mark.parametrize(("steps", "decay", "size"), [(25, 0.9, 0.1), (25, 1.0, 0.01), (12, 0.5, 0.2)])
 def test_every_round_is_the_same(monkeypatch, shape, sparse, steps, decay, size):
     problem = logistic(*shape, sparse=sparse)
+    if shape[2] > 40:  # else conjugate gradients take so many products that rounding is all that counts
+        problem = problem.with_kappa(10.0)
     ours, theirs = both(monkeypatch, problem, "float64", path((shape[0], shape[2]), steps, decay, size))
     for mine, other in zip(ours, theirs, strict=True):
         assert np.array_equal(mine.gradients, other.gradients)
-        assert np.allclose(mine.x, other.x, rtol=1e-9, atol=1e-10)
-        for field in ("residual", "length", "longest", "inverse"):
-            a, b = getattr(mine.newton, field), getattr(other.newton, field)
-            assert np.allclose(a, b, rtol=1e-6, atol=1e-9 * np.abs(b).max()), field
+        assert np.allclose(mine.x, other.x, rtol=0, atol=1e-6 * np.abs(other.x).max())
+        for field in ("e", "p", "longest", "inverse"):
+            for a, b in zip(*(jax.tree.leaves(getattr(memory.newton, field)) for memory in (mine, other)), strict=True):
+                assert np.allclose(a, b, rtol=0, atol=1e-4 * np.abs(b).max()), field
         assert np.allclose(mine.newton.contraction, other.newton.contraction, rtol=1e-3, atol=1e-6)
     spent = ours[-1].gradients
     assert spent.max() > len(ours)  # some rounds took more than one gradient
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_systems_too_large_for_an_inverse_are_solved_as_well(monkeypatch, sparse):
-    monkeypatch.setattr(oracles, "DIRECT_DIM", 12)
+def test_nodes_that_keep_pairs_do_the_same(monkeypatch, sparse):
+    monkeypatch.setattr(inverses, "HELD", 0)
     problem = logistic(3, 33, 13, sparse=sparse)
     points = path((3, 13), 25, 0.9, 0.01)
     points[7] = points[6]  # nothing to do in this round
     ours, theirs = both(monkeypatch, problem, "float64", points)
     for mine, other in zip(ours, theirs, strict=True):
-        assert mine.newton.inverse is None
+        assert mine.newton.inverse.kept.shape == (3, 8, 2, 13)
         assert (np.abs(mine.gradients - other.gradients) <= 2).all()  # a product more or less by rounding
-        assert np.allclose(mine.x, other.x, rtol=0, atol=1e-7 * np.abs(other.x).max())
+        assert np.allclose(mine.x, other.x, rtol=0, atol=1e-6 * np.abs(other.x).max())
+    assert ours[-1].newton.inverse.learned.min() > 8
     assert ours[-1].gradients.min() > 3 * len(ours)  # products of conjugate gradients are counted
 
 

@@ -24,6 +24,12 @@ EPS = float(np.finfo(float).eps)
 ACCURACY = 0.01
 """Residual at which the iteration ends, relative to how far z moved; the error is small beside the round's step."""
 
+Spend = Callable[[int], None]
+
+
+def unpaid(_: int) -> None:
+    """Count nothing."""
+
 
 class Function(ABC):
     """A smooth, strongly convex function of `dim` numbers.
@@ -67,8 +73,12 @@ class Function(ABC):
         """Return some columns of the Hessian at x, (dim, number of columns)."""
         return self.hessian(x)[:, which]
 
-    def inverse(self, x: Array) -> Callable[[Array], Array]:
-        """Return e -> H^-1 e for the Hessian H at x."""
+    def inverse(self, x: Array, spend: Spend = unpaid) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e for the Hessian H at x.
+
+        `spend` is told what it costs in gradients: a matrix its columns, and a product with the Hessian one.
+        """
+        spend(self.dim)
         inverse = np.linalg.inv(self.hessian(x))
         return lambda e: np.asarray(inverse @ e)
 
@@ -230,6 +240,9 @@ class Oracle:
         self.gradients += 1
         return self.function.gradient(x)
 
+    def _spend(self, gradients: int) -> None:
+        self.gradients += gradients
+
     def _solve(self, z: Array) -> Array:
         """Solve grad f(x) = z by Newton steps: keep a Hessian while it works, damp the steps where a new one fails."""
         f, x = self.function, self._x
@@ -242,7 +255,7 @@ class Oracle:
             if size <= enough or t < SHORTEST:
                 break
             if inverse is None:
-                inverse, fresh, t = f.inverse(x), True, 1.0
+                inverse, fresh, t = f.inverse(x, self._spend), True, 1.0
             trial = x - t * inverse(e)
             e_trial = self._gradient(trial) - z
             left = float(np.linalg.norm(e_trial))

@@ -15,7 +15,7 @@ from ..data.preparing import Agreed
 from ..errors import InputError, nearest
 from ..problems.checks import is_sparse
 from ..problems.curvature import dense, largest_curvature, scaled_rows
-from .functions import EPS, Function
+from .functions import EPS, Function, Spend, unpaid
 
 Array = np.ndarray
 HELD = 2048
@@ -80,12 +80,13 @@ class SampleFunction(Function):
         gram = dense(self._a.T @ scaled_rows(self._a, self._curvatures(self._a @ x)))
         return np.asarray(self._weight * (gram / self.samples + self._l2 * np.eye(self.dim)))
 
-    def inverse(self, x: Array) -> Callable[[Array], Array]:
+    def inverse(self, x: Array, spend: Spend = unpaid) -> Callable[[Array], Array]:
         """Return e -> H^-1 e, from the smaller of A'A and A A', or by conjugate gradients if both are large."""
         if self.dim <= min(self.samples, HELD):
-            return super().inverse(x)
+            return super().inverse(x, spend)
         if self.samples > HELD:
-            return conjugate_gradients(self._product(x))
+            return conjugate_gradients(self._product(x), spend)
+        spend(self.samples)
         s = scaled_rows(self._a, np.sqrt(self._curvatures(self._a @ x) / self.samples))
         inverse = np.linalg.inv(dense(s @ s.T) + self._l2 * np.eye(self.samples))
         return lambda e: np.asarray((e - s.T @ (inverse @ (s @ e))) / (self._weight * self._l2))
@@ -169,9 +170,9 @@ class Softmax(SampleFunction):
             hessian[place] += dense(self._a.T @ scaled_rows(self._a, bends))
         return np.asarray(self._weight * hessian)
 
-    def inverse(self, x: Array) -> Callable[[Array], Array]:
+    def inverse(self, x: Array, spend: Spend = unpaid) -> Callable[[Array], Array]:
         """Return e -> H^-1 e."""
-        return Function.inverse(self, x) if self.dim <= HELD else conjugate_gradients(self._product(x))
+        return Function.inverse(self, x, spend) if self.dim <= HELD else conjugate_gradients(self._product(x), spend)
 
     def _product(self, x: Array) -> Callable[[Array], Array]:
         p, width = self._probabilities(x), self._a.shape[1]
@@ -189,12 +190,16 @@ class Softmax(SampleFunction):
     _curvatures = _slopes
 
 
-def conjugate_gradients(product: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return e -> d with H d = e approximately, by conjugate gradients."""
+def conjugate_gradients(product: Callable[[Array], Array], spend: Spend) -> Callable[[Array], Array]:
+    """Return e -> d with H d = e approximately, by conjugate gradients, each product of which counts as a gradient."""
     from scipy.sparse.linalg import LinearOperator, cg
 
+    def counted(v: Array) -> Array:
+        spend(1)
+        return product(v)
+
     def solve(e: Array) -> Array:
-        H = LinearOperator((e.size, e.size), matvec=product, dtype=float)
+        H = LinearOperator((e.size, e.size), matvec=counted, dtype=float)
         return np.asarray(cg(H, e, rtol=CG_ACCURACY, maxiter=CG_STEPS)[0])
 
     return solve

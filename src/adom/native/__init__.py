@@ -116,11 +116,10 @@ def logistic_newton(
     L: Array,
     z: Array,
     z_past: Array,
-    due: Array,
     memory: Sequence[Array],
     **rules: float,
 ) -> Sequence[Array]:
-    """Return the next memory of the oracle `auto`: x, residual, length, contraction, longest, gradients, inverse.
+    """Return the next memory of the oracle `auto`: x, e, p, contraction, longest, gradients, and the inverse's parts.
 
     `samples` are those of `logistic_dense` or `logistic_sparse`.
     """
@@ -128,7 +127,7 @@ def logistic_newton(
     import jax.numpy as jnp
 
     scalars = [jnp.asarray(scalar, z.dtype) for scalar in (l2, L)]
-    operands = (*scalars, z, z_past, due.astype(jnp.int32))
+    operands = (*scalars, z, z_past)
     out = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in memory]
     aliases = {len(operands) + index: index for index in range(len(memory))}
     call = jax.ffi.ffi_call(

@@ -416,9 +416,9 @@ void DenseStream(const T* rows, const T* weights, const T* x, T* out, int64_t no
   }
 }
 
-// out = sum over the samples of weight * -1/(1 + e^margin) * row.
-template <typename T>
-void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool from_afar) {
+// out = sum over the samples of slope(sample, samples left, margin) * row, in vectors.
+template <typename T, typename Slope>
+void DenseSums(const T* rows, const T* x, T* out, int64_t m, int64_t d, bool from_afar, const Slope& slope_of) {
   constexpr int w = kWidth<T>;
   std::fill(out, out + d, T(0));
   const int64_t fit = kBlockBytes / (static_cast<int64_t>(sizeof(T)) * d) / w * w;
@@ -436,10 +436,7 @@ void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, i
           Tile<T, N>::template AddMargins<false>(block + c, x + c, slope, count, d, rest);
       });
     });
-    for (int j = 0; j < count; j += w) {
-      const Vec<T> weight = LoadFirst(weights + first + j, std::min(w, count - j));
-      Store(slope + j, -weight * Complement(Load(slope + j)));
-    }
+    for (int j = 0; j < count; j += w) Store(slope + j, slope_of(first + j, std::min(w, count - j), Load(slope + j)));
     Tiles<T>(d, [&](int width, int64_t c, int rest) {
       WithWidth(width, [&](auto N) {
         if (rest == w)
@@ -449,6 +446,14 @@ void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, i
       });
     });
   }
+}
+
+// out = sum over the samples of weight * -1/(1 + e^margin) * row.
+template <typename T>
+void DenseNode(const T* rows, const T* weights, const T* x, T* out, int64_t m, int64_t d, bool from_afar) {
+  DenseSums<T>(rows, x, out, m, d, from_afar, [&](int64_t j, int left, Vec<T> margin) {
+    return -LoadFirst(weights + j, left) * Complement(margin);
+  });
 }
 
 // The gradients of some nodes; `from_afar` where their rows have not been read just before.
@@ -724,15 +729,17 @@ struct DenseSamples {
   }
   int64_t Most() const { return m; }  // samples of a node
   void Bends(int64_t i, const T* x, T* out) const {
-    for (int64_t j = 0; j < m; ++j) out[j] = weights[i * m + j] * Bend(Dot(rows + (i * m + j) * d, x, d));
+    constexpr int w = kWidth<T>;
+    for (int64_t j = 0; j < m; ++j) out[j] = std::abs(Dot(rows + (i * m + j) * d, x, d));
+    for (int64_t j = 0; j < m; j += w) {
+      const int left = static_cast<int>(std::min<int64_t>(w, m - j));
+      const Vec<T> s = Complement(LoadFirst(out + j, left));
+      StoreFirst(out + j, LoadFirst(weights + i * m + j, left) * s * (1 - s), left);
+    }
   }
   void Product(int64_t i, const T* bends, const T* v, T* out) const {
-    std::fill(out, out + d, T(0));
-    for (int64_t j = 0; j < m; ++j) {
-      const T* row = rows + (i * m + j) * d;
-      const T scale = bends[j] * Dot(row, v, d);
-      for (int64_t c = 0; c < d; ++c) out[c] += scale * row[c];
-    }
+    DenseSums<T>(rows + i * m * d, v, out, m, d, false,
+                 [&](int64_t j, int left, Vec<T> margin) { return LoadFirst(bends + j, left) * margin; });
   }
 };
 
@@ -790,38 +797,41 @@ ffi::Error WithSamples(const ffi::RemainingArgs& buffers, int64_t n, int64_t d, 
 
 // One round of the oracle `auto`; the memory of every node is replaced in place where XLA allows.
 struct NewtonBuffers {
-  ffi::AnyBuffer l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse;
+  ffi::AnyBuffer x, e, p, contraction, longest, gradients, kept, learned;
 };
 
 template <typename T, typename Samples>
-void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const Samples& samples, const NewtonBuffers& in, T* x,
-               ffi::AnyBuffer residual, ffi::AnyBuffer length, ffi::AnyBuffer contraction, ffi::AnyBuffer longest,
-               ffi::AnyBuffer gradients, ffi::AnyBuffer inverse) {
-  const int64_t n = Axis(in.x, 2), d = Axis(in.x, 1);
+void RunNewton(ffi::ThreadPool& pool, const NewtonRules& rules, const Samples& samples, ffi::AnyBuffer l2,
+               ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer z_past, const NewtonBuffers& in,
+               const NewtonBuffers& out) {
+  const int64_t n = Axis(z, 2), d = Axis(z, 1);
   const auto all = [](const ffi::AnyBuffer& buffer) { return reinterpret_cast<T*>(buffer.untyped_data()); };
-  const auto take = [](auto* to, const auto* from, int64_t count) {
-    if (to != from) std::copy(from, from + count, to);
+  const auto whole = [](const ffi::AnyBuffer& buffer) { return reinterpret_cast<int32_t*>(buffer.untyped_data()); };
+  const auto take = [&](const ffi::AnyBuffer& to, const ffi::AnyBuffer& from, int64_t first, int64_t last) {
+    const int64_t size = static_cast<int64_t>(to.size_bytes()) / n;
+    char *into = static_cast<char*>(to.untyped_data()), *at = static_cast<char*>(from.untyped_data());
+    if (into != at) std::memcpy(into + first * size, at + first * size, (last - first) * size);
   };
-  const bool due = *reinterpret_cast<const int32_t*>(in.due.untyped_data());
-  const int32_t* spent = reinterpret_cast<const int32_t*>(in.gradients.untyped_data());
-  const int64_t kept = inverse.element_count() > 0 ? d * d : 0;  // of each node's inverse; none beyond some dim
+  const bool matrices = in.kept.dimensions().size() == 3;
+  const int64_t pairs = matrices ? 0 : Axis(in.kept, 3), kept = matrices ? d * d : 2 * pairs * d;
   const int64_t most = samples.Most();
   Share(pool, n, n * samples.Work(), [&](int64_t first, int64_t last) {
-    std::vector<T> e((last - first) * d), room(7 * d + most);
-    take(x + first * d, all(in.x) + first * d, (last - first) * d);
-    take(all(inverse) + first * kept, all(in.inverse) + first * kept, (last - first) * kept);
+    std::vector<T> e((last - first) * d), room(9 * d + pairs + most), frozen(2 * pairs * d);
+    take(out.x, in.x, first, last), take(out.e, in.e, first, last), take(out.p, in.p, first, last);
+    take(out.kept, in.kept, first, last);
+    T* x = all(out.x);
     for (int64_t i = first; i < last; ++i) samples.Gradient(i, x + i * d, e.data() + (i - first) * d, true);
     for (int64_t i = first; i < last; ++i) {
-      NewtonMemory<T> memory{all(in.residual)[i], all(in.length)[i], all(in.contraction)[i], all(in.longest)[i],
-                             spent[i]};
-      const NewtonNode<T, Samples> node{samples, i, *all(in.l2), *all(in.L), d};
-      node.Solve(rules, due, all(in.z) + i * d, all(in.z_past) + i * d, x + i * d, e.data() + (i - first) * d,
-                 kept ? all(inverse) + i * kept : nullptr, memory, room.data());
-      all(residual)[i] = memory.residual;
-      all(length)[i] = memory.length;
-      all(contraction)[i] = memory.contraction;
-      all(longest)[i] = memory.longest;
-      reinterpret_cast<int32_t*>(gradients.untyped_data())[i] = memory.gradients;
+      NewtonMemory<T> memory{all(out.e) + i * d, all(out.p) + i * d, all(in.contraction)[i], all(in.longest)[i],
+                             whole(in.gradients)[i]};
+      Inverse<T> inverse{all(out.kept) + i * kept, pairs, d, *all(L), whole(in.learned)[i]};
+      const NewtonNode<T, Samples> node{samples, i, *all(l2), *all(L), d};
+      node.Solve(rules, all(z) + i * d, all(z_past) + i * d, x + i * d, e.data() + (i - first) * d, inverse, memory,
+                 frozen.data(), room.data());
+      all(out.contraction)[i] = memory.contraction;
+      all(out.longest)[i] = memory.longest;
+      whole(out.gradients)[i] = memory.gradients;
+      whole(out.learned)[i] = inverse.learned;
     }
   });
 }
@@ -877,24 +887,24 @@ ffi::Error Gossip(ffi::ThreadPool pool, ffi::AnyBuffer graph, ffi::AnyBuffer sta
 }
 
 ffi::Error LogisticNewton(ffi::ThreadPool pool, double accuracy, double decay, double slow, double shortest,
-                          double near_rounding, double system, ffi::AnyBuffer l2, ffi::AnyBuffer L, ffi::AnyBuffer z,
-                          ffi::AnyBuffer z_past, ffi::AnyBuffer due, ffi::AnyBuffer x, ffi::AnyBuffer residual,
-                          ffi::AnyBuffer length, ffi::AnyBuffer contraction, ffi::AnyBuffer longest,
-                          ffi::AnyBuffer gradients, ffi::AnyBuffer inverse, ffi::RemainingArgs buffers,
-                          ffi::Result<ffi::AnyBuffer> x_next, ffi::Result<ffi::AnyBuffer> residual_next,
-                          ffi::Result<ffi::AnyBuffer> length_next, ffi::Result<ffi::AnyBuffer> contraction_next,
+                          double near_rounding, double system, double first, double curved, ffi::AnyBuffer l2,
+                          ffi::AnyBuffer L, ffi::AnyBuffer z, ffi::AnyBuffer z_past, ffi::AnyBuffer x, ffi::AnyBuffer e,
+                          ffi::AnyBuffer p, ffi::AnyBuffer contraction, ffi::AnyBuffer longest, ffi::AnyBuffer gradients,
+                          ffi::AnyBuffer kept, ffi::AnyBuffer learned, ffi::RemainingArgs buffers,
+                          ffi::Result<ffi::AnyBuffer> x_next, ffi::Result<ffi::AnyBuffer> e_next,
+                          ffi::Result<ffi::AnyBuffer> p_next, ffi::Result<ffi::AnyBuffer> contraction_next,
                           ffi::Result<ffi::AnyBuffer> longest_next, ffi::Result<ffi::AnyBuffer> gradients_next,
-                          ffi::Result<ffi::AnyBuffer> inverse_next) {
-  const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding, system};
-  const NewtonBuffers in{l2, L, z, z_past, due, x, residual, length, contraction, longest, gradients, inverse};
+                          ffi::Result<ffi::AnyBuffer> kept_next, ffi::Result<ffi::AnyBuffer> learned_next) {
+  const NewtonRules rules{accuracy, decay, slow, shortest, near_rounding, system, first, curved};
+  const NewtonBuffers in{x, e, p, contraction, longest, gradients, kept, learned};
+  const NewtonBuffers out{*x_next,       *e_next,         *p_next,    *contraction_next,
+                          *longest_next, *gradients_next, *kept_next, *learned_next};
   ffi::Error outcome = ffi::Error::Success();
   const ffi::Error types = Checked(
-      {l2, L, z, z_past, x, residual, length, contraction, longest, inverse}, {due, gradients}, x_next, [&](Number* to) {
-        outcome = WithSamples<Number>(
-            buffers, Axis(x, 2), Axis(x, 1), [&](const auto& samples) {
-              RunNewton(pool, rules, samples, in, to, *residual_next, *length_next, *contraction_next, *longest_next,
-                        *gradients_next, *inverse_next);
-            });
+      {l2, L, z, z_past, x, e, p, contraction, longest, kept}, {gradients, learned}, x_next, [&](Number*) {
+        outcome = WithSamples<Number>(buffers, Axis(x, 2), Axis(x, 1), [&](const auto& samples) {
+          RunNewton<Number>(pool, rules, samples, l2, L, z, z_past, in, out);
+        });
       });
   return types.failure() ? types : outcome;
 }
@@ -1041,6 +1051,8 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_newton, LogisticNewton,
                                   .Attr<double>("shortest")
                                   .Attr<double>("near_rounding")
                                   .Attr<double>("system")
+                                  .Attr<double>("first")
+                                  .Attr<double>("curved")
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
@@ -1054,6 +1066,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(adom_logistic_newton, LogisticNewton,
                                   .Arg<ffi::AnyBuffer>()
                                   .Arg<ffi::AnyBuffer>()
                                   .RemainingArgs()
+                                  .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()
                                   .Ret<ffi::AnyBuffer>()

@@ -72,27 +72,6 @@ void SparseHessian(const T* value, const int32_t* feature, const int32_t* start,
   for (int64_t i = 0; i < d; ++i) out[i * d + i] += l2;
 }
 
-// a, a symmetric positive definite matrix of which the upper half is given, becomes its inverse, both halves. Sweeping
-// every row once makes the negative inverse; without pivots, as for Cholesky's factor. `column` has room for d numbers.
-template <typename T>
-void Invert(T* __restrict a, int64_t d, T* __restrict column) {
-  for (int64_t k = 0; k < d; ++k) {
-    for (int64_t i = 0; i < k; ++i) column[i] = a[i * d + k];
-    for (int64_t j = k; j < d; ++j) column[j] = a[k * d + j];
-    const T scale = 1 / column[k];
-    for (int64_t i = 0; i < d; ++i) {
-      const T factor = column[i] * scale;
-      T* __restrict row = a + i * d;
-      for (int64_t j = i / kLanes * kLanes; j < d; ++j) row[j] -= factor * column[j];
-    }
-    for (int64_t i = 0; i < k; ++i) a[i * d + k] = column[i] * scale;
-    for (int64_t j = k; j < d; ++j) a[k * d + j] = column[j] * scale;
-    a[k * d + k] = -scale;
-  }
-  for (int64_t i = 0; i < d; ++i)
-    for (int64_t j = i; j < d; ++j) a[i * d + j] = a[j * d + i] = -a[i * d + j];
-}
-
 // a, of which the upper half is given, becomes Cholesky's factor U, a = U'U; then p = a^{-1} e.
 template <typename T>
 void CholeskySolve(T* __restrict a, const T* __restrict e, T* __restrict p, int64_t d) {
@@ -115,13 +94,14 @@ void CholeskySolve(T* __restrict a, const T* __restrict e, T* __restrict p, int6
 
 // The rules of the iteration, constants of oracles.py.
 struct NewtonRules {
-  double accuracy, decay, slow, shortest, near_rounding, system;
+  double accuracy, decay, slow, shortest, near_rounding, system, first, curved;
 };
 
-// What a node remembers from round to round, besides x, the last z and the inverse Hessian.
+// What a node remembers from round to round, besides x, the last z, and what it knows of its inverse Hessian.
 template <typename T>
 struct NewtonMemory {
-  T residual, length, contraction, longest;
+  T *e, *p;
+  T contraction, longest;
   int32_t gradients;
 };
 
@@ -129,6 +109,69 @@ template <typename T>
 T Norm(const T* v, int64_t d) {
   return std::sqrt(Dot(v, v, d));
 }
+
+// What a node knows of its inverse Hessian: a matrix, or else its latest `pairs`, (s, y) one after the other, scaled to
+// s'y = 1 and followed by the next older one. adom/problems/inverses.py says more.
+template <typename T>
+struct Inverse {
+  T* kept;
+  int64_t pairs, d;  // 0 pairs: a matrix
+  T L;
+  int32_t learned;
+
+  // out = P v; `room` has one number a pair.
+  void Apply(const T* __restrict v, T* __restrict out, T* room) const {
+    if (pairs > 0) return ApplyPairs(v, out, room);
+    constexpr int kTogether = 4;  // columns added at a time: out is read and written once for all of them
+    std::fill(out, out + d, T(0));
+    int64_t i = 0;
+    for (; i + kTogether <= d; i += kTogether) {
+      const T *a = kept + i * d, *b = a + d, *c = b + d, *e = c + d;  // by columns: the matrix is symmetric
+      const T p = v[i], q = v[i + 1], r = v[i + 2], s = v[i + 3];
+      for (int64_t j = 0; j < d; ++j) out[j] += p * a[j] + q * b[j] + r * c[j] + s * e[j];
+    }
+    for (; i < d; ++i)
+      for (int64_t j = 0; j < d; ++j) out[j] += v[i] * kept[i * d + j];
+  }
+
+  void ApplyPairs(const T* __restrict v, T* __restrict out, T* shares) const {
+    std::copy(v, v + d, out);
+    const int64_t filled = std::min<int64_t>(learned, pairs);
+    const auto pair = [&](int64_t age) { return kept + (learned - 1 - age) % pairs * 2 * d; };
+    for (int64_t age = 0; age < filled; ++age) {
+      const T *s = pair(age), *y = s + d;
+      shares[age] = Dot(s, out, d);
+      for (int64_t i = 0; i < d; ++i) out[i] -= shares[age] * y[i];
+    }
+    const T scale = filled > 0 ? 1 / Dot(pair(0) + d, pair(0) + d, d) : 1 / L;
+    for (int64_t i = 0; i < d; ++i) out[i] *= scale;
+    for (int64_t age = filled - 1; age >= 0; --age) {
+      const T *s = pair(age), *y = s + d;
+      const T share = shares[age] - Dot(y, out, d);
+      for (int64_t i = 0; i < d; ++i) out[i] += share * s[i];
+    }
+  }
+
+  // Learns from a step s and the change y of the gradient along it; `u` has room for d numbers.
+  void Learn(T curved, const T* __restrict s, const T* __restrict y, T* __restrict u) {
+    const T curvature = Dot(s, y, d);
+    if (!(curvature > curved * std::sqrt(Dot(s, s, d)) * std::sqrt(Dot(y, y, d)))) return;
+    ++learned;
+    if (pairs > 0) {
+      T *to = kept + (learned - 1) % pairs * 2 * d, root = std::sqrt(curvature);
+      for (int64_t i = 0; i < d; ++i) to[i] = s[i] / root, to[d + i] = y[i] / root;
+      return;
+    }
+    Apply(y, u, nullptr);
+    const T per = 1 / curvature, half = (1 + per * Dot(y, u, d)) / 2;
+    for (int64_t i = 0; i < d; ++i) u[i] = per * (half * s[i] - u[i]);
+    for (int64_t i = 0; i < d; ++i) {
+      T* __restrict row = kept + i * d;
+      const T a = u[i], b = s[i];
+      for (int64_t j = 0; j < d; ++j) row[j] += a * s[j] + b * u[j];
+    }
+  }
+};
 
 // One node's equation. Samples has Gradient(node, x, out), that of the mean loss without the penalty;
 // Hessian(node, x, l2, out), the upper half with it; Bends(node, x, out), a number a sample, with which
@@ -146,79 +189,74 @@ struct NewtonNode {
     return Norm(e, d);
   }
 
-  void Step(const T* inverse, const T* e, T* p) const {
-    std::fill(p, p + d, T(0));
-    for (int64_t i = 0; i < d; ++i)  // by columns: the inverse is symmetric
-      for (int64_t j = 0; j < d; ++j) p[j] += e[i] * inverse[i * d + j];
-  }
-
-  // p = H^{-1} e for the Hessian H at x, to `accuracy` by conjugate gradients, from p = 0; returns the products taken.
-  // `room` has 3 d numbers and one a sample.
-  int32_t ConjugateGradients(T accuracy, const T* x, const T* e, T* p, T* room) const {
-    T *r = room, *q = room + d, *Hq = room + 2 * d, *bends = room + 3 * d;
+  // p = H^{-1} e for the Hessian H at x, until `target` is left of e, by conjugate gradients that `inverse` preconditions
+  // and learns from; returns the products taken. `frozen` has room for all pairs, `room` for 5 d numbers, one a pair and
+  // one a sample.
+  int32_t ConjugateGradients(const NewtonRules& rules, T target, const T* x, const T* e, T* p, Inverse<T>& inverse,
+                             T* frozen, T* room) const {
+    T *r = room, *q = room + d, *h = room + 2 * d, *y = room + 3 * d, *u = room + 4 * d, *shares = room + 5 * d;
+    T* bends = shares + inverse.pairs;
     samples.Bends(node, x, bends);
     std::fill(p, p + d, T(0));
     std::copy(e, e + d, r);
-    std::copy(e, e + d, q);
-    T rr = Dot(r, r, d);
-    const T length = accuracy * std::sqrt(rr), target = length * length;
+    Inverse<T> before = inverse;
+    if (inverse.pairs > 0) {
+      std::copy(inverse.kept, inverse.kept + 2 * inverse.pairs * d, frozen);
+      before.kept = frozen;
+    }
+    inverse.Apply(r, q, shares);
     int32_t products = 0;
-    for (; products < 10 * d + 100 && rr > target; ++products) {
-      samples.Product(node, bends, q, Hq);
-      for (int64_t i = 0; i < d; ++i) Hq[i] += l2 * q[i];
-      const T alpha = rr / Dot(q, Hq, d);
+    for (; products < 10 * d + 100 && Norm(r, d) > target; ++products) {
+      samples.Product(node, bends, q, h);
+      for (int64_t i = 0; i < d; ++i) h[i] += l2 * q[i];
+      const T curvature = Dot(q, h, d), alpha = Dot(r, q, d) / curvature;
       for (int64_t i = 0; i < d; ++i) p[i] += alpha * q[i];
-      for (int64_t i = 0; i < d; ++i) r[i] -= alpha * Hq[i];
-      const T next = Dot(r, r, d), beta = next / rr;
-      for (int64_t i = 0; i < d; ++i) q[i] = r[i] + beta * q[i];
-      rr = next;
+      for (int64_t i = 0; i < d; ++i) r[i] -= alpha * h[i];
+      if (inverse.pairs == 0 || products < rules.first) inverse.Learn(rules.curved, q, h, u);
+      (inverse.pairs > 0 ? before : inverse).Apply(r, y, shares);
+      const T beta = Dot(y, h, d) / curvature;
+      for (int64_t i = 0; i < d; ++i) q[i] = y[i] - beta * q[i];
     }
     return products;
   }
 
-  // Moves x towards the solution of grad f(x) = z; e holds the gradient of the loss at x. Without an `inverse` to keep,
-  // conjugate gradients solve the systems. `room` has 7 d numbers and one a sample.
-  void Solve(const NewtonRules& rules, bool due, const T* z, const T* z_past, T* x, T* e, T* inverse,
-             NewtonMemory<T>& past, T* room) const {
+  // Moves x towards the solution of grad f(x) = z; e holds the gradient of the loss at x. `room` has 9 d numbers, one a
+  // pair and one a sample; `frozen` those of all pairs.
+  void Solve(const NewtonRules& rules, const T* z, const T* z_past, T* x, T* e, Inverse<T>& inverse,
+             NewtonMemory<T>& past, T* frozen, T* room) const {
     T *p = room, *trial = room + d, *e_trial = room + 2 * d, *other = room + 3 * d, *rest = room + 4 * d;
-    const bool direct = inverse != nullptr;
-    const T slow = rules.slow;
+    T* shares = rest + 5 * d;
+    const T slow = rules.slow, accuracy = rules.accuracy;
     T size = Residual(x, z, e);
     for (int64_t i = 0; i < d; ++i) other[i] = z[i] - z_past[i];
     const T rounding = 4 * std::numeric_limits<T>::epsilon() * (size + Norm(z, d) + L * Norm(x, d));
-    const T enough = std::max(T(rules.accuracy) * Norm(other, d), rounding);
+    const T enough = std::max(accuracy * Norm(other, d), rounding);
 
     for (int64_t i = 0; i < d; ++i) other[i] += e[i];
-    const T left = Norm(other, d);  // by the last round's last step, whose gradient is known only now
-    const bool known = past.residual > 0;
-    T measured = left <= rounding ? T(0) : known ? left / past.residual : slow / 2;
+    const T left = Norm(other, d), before = Norm(past.e, d);  // by the last step, whose gradient is known only now
+    const bool known = before > 0;
+    T measured = left <= rounding ? T(0) : known ? left / before : slow / 2;
     T contraction = std::max(measured, T(rules.decay) * past.contraction);
-    T longest = std::max(known ? past.length : T(0), T(rules.decay) * past.longest);
+    T longest = std::max(known ? Norm(past.p, d) : T(0), T(rules.decay) * past.longest);
+    const auto learn = [&](const T* s, const T* y) { inverse.Learn(rules.curved, s, y, rest); };
+    if (known && measured > T(rules.system)) {
+      for (int64_t i = 0; i < d; ++i) trial[i] = -past.p[i];
+      for (int64_t i = 0; i < d; ++i) other[i] -= past.e[i];
+      learn(trial, other);
+    }
 
     int32_t gradients = past.gradients + 1;
-    const auto direction = [&] {
-      if (direct)
-        Step(inverse, e, p);
-      else
-        gradients += ConjugateGradients(rules.system, x, e, p, rest);
-    };
-    if (direct || size > rounding)
-      direction();
-    else
-      std::fill(p, p + d, T(0));
+    inverse.Apply(e, p, shares);
     T length = Norm(p, d), t = 1;
     const auto expected = [&] {
       if (!(longest > 0)) return 2 * slow * size;
       return 2 * std::min(contraction * std::max(T(1), length / longest), slow) * size;
     };
-    bool active = expected() > enough, fresh = !direct, stale = direct && active && (measured > slow || due);
+    bool active = expected() > enough, fresh = false, stale = active && measured > slow;
     while (active) {
       if (stale) {
-        samples.Hessian(node, x, l2, inverse);
-        Invert<T>(inverse, d, other);
-        for (int64_t i = 0; i < d * d; ++i)
-          if (!std::isfinite(inverse[i])) inverse[i] = i % (d + 1) == 0 ? 1 / L : T(0);
-        Step(inverse, e, p);
+        const T target = std::max(T(rules.system) * size, enough / 4);
+        gradients += ConjugateGradients(rules, target, x, e, p, inverse, frozen, rest);
         length = Norm(p, d);
         fresh = true;
       }
@@ -226,20 +264,27 @@ struct NewtonNode {
       samples.Gradient(node, trial, e_trial);
       const T size_trial = Residual(trial, z, e_trial);
       const bool better = size_trial <= (1 - t / 4) * size;
-      gradients += 1 + stale;
+      ++gradients;
       measured = size_trial / size;
-      stale = direct && !(measured <= slow) && (better || !fresh);
+      stale = !(measured <= slow) && (better || !fresh);
+      if (measured > T(rules.system) && (better || !fresh)) {
+        T *s = rest + d, *y = rest + 2 * d;
+        for (int64_t i = 0; i < d; ++i) s[i] = trial[i] - x[i];
+        for (int64_t i = 0; i < d; ++i) y[i] = e_trial[i] - e[i];
+        learn(s, y);
+      }
       if (better) {
-        contraction = std::max(measured, contraction);
+        contraction = fresh ? slow : std::max(measured, contraction);
         longest = std::max(length, longest);
         std::copy(trial, trial + d, x);
         std::copy(e_trial, e_trial + d, e);
         size = size_trial;
-        direction();
+        inverse.Apply(e, p, shares);
         length = Norm(p, d);
         t = 1;
-        fresh = !direct;
+        fresh = false;
         active = expected() > enough;
+        stale = stale && active;
       } else {
         t = !fresh ? T(1) : size <= T(rules.near_rounding) * rounding ? T(0) : t / 2;
         active = t > T(rules.shortest);
@@ -249,7 +294,9 @@ struct NewtonNode {
     const bool safe = contraction <= slow && size > rounding;
     if (safe)
       for (int64_t i = 0; i < d; ++i) x[i] -= p[i];
-    past = {safe ? size : T(0), length, contraction, longest, gradients};
+    for (int64_t i = 0; i < d; ++i) past.e[i] = safe ? e[i] : T(0);
+    std::copy(p, p + d, past.p);
+    past.contraction = contraction, past.longest = longest, past.gradients = gradients;
   }
 
   // Solves grad f(x) = z to rounding, starting at x, and returns the gradients that this took; e holds the gradient of
@@ -266,7 +313,7 @@ struct NewtonNode {
     for (int64_t k = 0; k < iterations && !done; ++k) {
       samples.Hessian(node, x, l2, matrix);
       CholeskySolve<T>(matrix, e, p, d);
-      ++gradients;
+      gradients += d;  // a Hessian, column by column
       const T length = Norm(p, d), size = Norm(x, d) + cancelling;
       // If such a short step, or one from such a small gradient, does not help, rounding is why: none will.
       const bool hopeless = length <= std::sqrt(ulp) * size || before <= ulp * L * size;

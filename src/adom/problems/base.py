@@ -21,6 +21,7 @@ from ..util.compile_cache import double_precision, kept_programs
 from ..util.programs import Program, program
 from .checks import EXTREME
 from .claims import contradiction, contradiction_around
+from .inverses import HELD, held
 from .minimiser import DENSE, Minimum, minimum
 from .newton import newton
 from .weighting import weighting_text
@@ -31,8 +32,6 @@ INEXACT = 1e-8
 """The relative error of x* above which a warning is given."""
 ROUGH = 1e-12
 """The relative error of x* below which it counts as exact to float64."""
-AT_ONCE = 2**26
-"""The most entries of all nodes' Hessians, or of a batch of their columns, in memory at once."""
 
 
 class Problem(ABC):
@@ -171,7 +170,7 @@ class Problem(ABC):
     def _columns_at_once(self) -> int:
         """Return how many columns of the Hessians to compute at once; each needs as much memory as the data."""
         data = self.nodes * self.dim + sum(np.size(leaf) for leaf in jax.tree.leaves(self))
-        return min(self.dim, max(1, AT_ONCE // data))
+        return min(self.dim, max(1, HELD // data))
 
     def mean_gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the mean over nodes of the gradients of the f_i at one common x of shape (dim,), in float64."""
@@ -206,12 +205,12 @@ class Problem(ABC):
         If the Hessians of all nodes have more than 2^26 entries, conjugate gradients solve the Newton systems. This is
         as accurate only if the f_i are not too ill conditioned.
 
-        Return the solution and the number of gradients that each row took, where a Newton direction counts as one.
+        Return the solution and the number of gradients that each row took, where a Hessian counts as `dim`.
         """
         return newton(
             lambda y: self.gradient_rows(y) - z,
             self.hessian_product_rows,
-            self.hessian_rows if self.nodes * self.dim**2 <= AT_ONCE else None,
+            self.hessian_rows if held(self.nodes, self.dim) else None,
             x,
             scale=jnp.linalg.norm(z, axis=-1) + jnp.linalg.norm(self.gradient_rows(x * 0), axis=-1),
             stiffness=self.L,

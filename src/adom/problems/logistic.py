@@ -13,8 +13,9 @@ from ..errors import InputError
 from ..util.checks import check_whole
 from .base import Array
 from .checks import LARGEST_DIM
+from .inverses import held
 from .linear_model import LinearModel, regulariser
-from .newton import DIRECT_DIM, HALVINGS, MAX_ITERATIONS
+from .newton import HALVINGS, MAX_ITERATIONS
 from .nodes import Stacked, as_labels, check_features, stack
 from .weighting import sample_weight
 
@@ -160,7 +161,7 @@ class LogisticRegression(LinearModel):
 
     def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
         """Solve grad f_i(x_i) = z_i for every row as the base class does, by a compiled kernel if there is one."""
-        kernel = self._kernel(native.logistic_exact, z.dtype) if self.dim <= DIRECT_DIM else None
+        kernel = self._kernel(native.logistic_exact, z.dtype) if held(self.nodes, self.dim) else None
         if kernel is None:
             return super().exact_dual_gradient_rows(z, x)
         solution, gradients = kernel(z, x, iterations=MAX_ITERATIONS, halvings=HALVINGS)

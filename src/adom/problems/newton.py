@@ -17,8 +17,6 @@ import numpy as np
 Array = Any
 MAX_ITERATIONS = 500  # far away, where the curvature is nearly 0, hundreds of shortened steps may be needed
 HALVINGS = 30  # of a step; no strongly convex function should need one shorter than 2^-30
-DIRECT_DIM = 128
-"""The largest dim for which kernels and the oracle `auto` factorise Hessians, at cubic cost."""
 
 
 class _Carry(NamedTuple):
@@ -40,19 +38,20 @@ def newton(
 ) -> tuple[Array, Array]:
     """Solve gradient(x) = 0 row by row, starting at x; return the solution and the gradients that each row took.
 
-    Without `hessian`, conjugate gradients solve the Newton systems. The rounding of x is one ulp of
+    A Hessian counts as dim gradients, as many as its columns cost. Without `hessian`, conjugate gradients solve the
+    Newton systems, and each of their products counts as one. The rounding of x is one ulp of
     `norm(x) + scale / stiffness`, where `scale` is the size of the terms that cancel in the gradient at 0.
     """
     ulp = float(np.finfo(x.dtype).eps)
 
-    def direction(x: Array, g: Array) -> Array:
+    def direction(x: Array, g: Array) -> tuple[Array, Array]:
         if hessian is not None:
             factor = jax.scipy.linalg.cho_factor(hessian(x), lower=True)
-            return jax.scipy.linalg.cho_solve(factor, g[..., None])[..., 0]
-        return conjugate_gradients(lambda v: hessian_product(x, v), g)[0]
+            return jax.scipy.linalg.cho_solve(factor, g[..., None])[..., 0], jnp.asarray(x.shape[-1], jnp.int32)
+        return conjugate_gradients(lambda v: hessian_product(x, v), g)
 
     def body(carry: _Carry) -> _Carry:
-        p = direction(carry.x, carry.g)
+        p, price = direction(carry.x, carry.g)
         before = jnp.linalg.norm(carry.g, axis=-1)
         length = jnp.linalg.norm(p, axis=-1)
         size = jnp.linalg.norm(carry.x, axis=-1) + scale / stiffness
@@ -74,7 +73,7 @@ def newton(
         start = (jnp.ones_like(before), 0, carry.x, carry.g, none, carry.done, jnp.zeros_like(carry.gradients))
         _, _, x, g, accepted, _, spent = jax.lax.while_loop(unsatisfied, attempt, start)
         # A row without a better point keeps its x.
-        gradients = carry.gradients + spent + ~carry.done
+        gradients = carry.gradients + spent + jnp.where(carry.done, 0, price)
         done = carry.done | ~accepted | (length <= ulp * size)
         return _Carry(carry.iteration + 1, x, g, done, gradients)
 

@@ -95,8 +95,8 @@ class Shifted(Problem):
         if kernel is None:
             return None
 
-        def shifted(z: Array, z_past: Array, due: Array, memory: Sequence[Array], **rules: float) -> Sequence[Array]:
-            x, *rest = kernel(z + self.tilt, z_past + self.tilt, due, (memory[0] + self.centre, *memory[1:]), **rules)
+        def shifted(z: Array, z_past: Array, memory: Sequence[Array], **rules: float) -> Sequence[Array]:
+            x, *rest = kernel(z + self.tilt, z_past + self.tilt, (memory[0] + self.centre, *memory[1:]), **rules)
             return (x - self.centre, *rest)
 
         return shifted

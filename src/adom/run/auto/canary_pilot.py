@@ -8,8 +8,7 @@ import numpy as np
 
 from ...algorithms import Method
 from ...networks import LossyNetwork
-from ...problems.newton import DIRECT_DIM
-from ...problems.oracles import INVERSE_SIZE
+from ...problems.inverses import held
 from ...util.compiling import forget_many
 from ..bare import bare
 from ..local.placing import place
@@ -19,6 +18,8 @@ from .pilot import Pilot, Steered
 from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 
 Array = np.ndarray
+EIGEN_DIM = 128
+"""The largest dim for which canaries take their curvatures from eigenvalues of the present Hessians, at cubic cost."""
 MIXED = 1e-6
 """An averaged column that changes less than this in a block restarts from random numbers."""
 
@@ -139,7 +140,7 @@ class CanaryPilot(Pilot):
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
         problem = self._problem
         lowest, highest = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
-        if problem.dim <= DIRECT_DIM and problem.nodes * problem.dim**2 <= INVERSE_SIZE and np.isfinite(x).all():
+        if problem.dim <= EIGEN_DIM and held(self._network.nodes, problem.dim) and np.isfinite(x).all():
             values = np.linalg.eigvalsh(problem.own_hessians(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))

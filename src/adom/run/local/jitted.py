@@ -75,6 +75,7 @@ class Kind(NamedTuple):
     """Key of a compiled program, besides the shapes of its arguments."""
 
     spec: OracleSpec
+    nodes: int  # of the whole network, of which this process may have only some
     slots: int
     observe: Callable[[Carry], Any]
     batched: bool = False
@@ -91,8 +92,8 @@ def _memory(oracle: CountingOracle) -> oracles.Memory:
     return oracle.memory._replace(gradients=oracle.gradients) if oracle.calls else oracle.memory
 
 
-def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec) -> Carry:
-    oracle = _oracle(problem, spec, oracles.start(zeros, spec))
+def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec, nodes: int) -> Carry:
+    oracle = _oracle(problem, spec, oracles.start(problem, zeros, spec, nodes))
     state = method.init(zeros, oracle)
     zero = jnp.zeros((), dtype=jnp.int64)
     return Carry(state, _memory(oracle), zeros, zero, zero, zero)
@@ -130,7 +131,7 @@ def _problem_axes(problem: Problem, kind: Kind) -> Any:
 
 
 def _start(method: Method, problem: Problem, zeros: Array, *, kind: Kind) -> Carry:
-    begin = partial(_begin, zeros=zeros, spec=kind.spec)
+    begin = partial(_begin, zeros=zeros, spec=kind.spec, nodes=kind.nodes)
     if not kind.batched:
         return begin(method, problem)
     in_axes = (0, _problem_axes(problem, kind))
@@ -248,7 +249,7 @@ class Session:
         self.problem, self.method = place(stacked, dtype), stack(methods, dtype, self.batched)
         axis = BATCH_AXIS.get(jax.default_backend(), 1)
         code = user_code(methods[0], each[0].nodes, each[0].dim, dtype).digest
-        self.kind = Kind(spec, slots, observe, self.batched, axis, shared, code)
+        self.kind = Kind(spec, network.nodes, slots, observe, self.batched, axis, shared, code)
         zeros = np.zeros((each[0].nodes, each[0].dim), dtype=dtype)
         quick = not self.batched and network.nodes * each[0].dim <= SMALL  # the same on any number of ranks
         start, self._advance = _programs(quick)
