@@ -4,6 +4,15 @@ The caller passes in messages and the time, and sends the messages returned. In 
 the vectors of the method's step, and waits until it has heard all neighbours that it counts as linked, or has lost
 patience with them. An edge counts in a round if both ends count and hear each other. Its weight is
 1 / (2 max of both degrees), so lambda_max is at most 1. An agent that hears of a round two or more ahead catches up.
+
+Neighbours may say false things, by a fault or on purpose, for a moment or for long. No message ends an agent, and what
+is false leaves nothing behind once it is no longer said:
+
+- Rounds are only numbers to meet at. An agent follows one at once if that many rounds can have passed since its last
+  linked one, else after it has been told so for `gone` seconds. After the last round comes round 0.
+- Vectors beside which all digits of this agent's own state would be lost do not count. Smaller false ones are as good
+  as lost messages: the ledgers make up for them.
+- Where an entry has become so large beside the answer that its rounding matters, the link's owner starts it anew.
 """
 
 from collections.abc import Collection
@@ -16,10 +25,24 @@ from .agreement import distance_bound
 from .auto import Auto
 from .functions import Function
 from .intercepts import Intercepts
-from .members import LEFT, Members
+from .members import EPS, LEFT, Members
 from .rows import Rows
 from .settings import Settings
-from .wire import ASIDE, COUNTED, HEARS, STRANGER, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
+from .wire import (
+    ASIDE,
+    COUNTED,
+    HEARS,
+    LAST_ROUND,
+    STRANGER,
+    WAITING,
+    Form,
+    Member,
+    Message,
+    RefusedError,
+    check_name,
+    pack,
+    parse,
+)
 
 Array = np.ndarray
 CHECK_EVERY = 16
@@ -36,6 +59,16 @@ MOST_ALONE = 20_000
 """The most missed steps that an agent makes up for."""
 ALONE = 0.1
 """Length of a round without links, in units of patience."""
+PACE = 4
+"""How many times as fast as this agent others may have been, if their rounds are to be followed at once."""
+AHEAD = 64
+"""Rounds that others may be ahead in any case."""
+SETTLE = 16
+"""Rounds after which the conserved part of the state is set to the sum of the entries."""
+LARGE = 1e6
+"""An entry this much larger than the answer's gradients starts anew: its rounding would cost as many digits."""
+CANARY = 1e200
+"""The largest number that counts in columns of canaries, which are ended at 1e100, and in any other."""
 LONGEST = 4
 """The most patience with a neighbour that says that it is waiting too, in units of the usual patience."""
 
@@ -49,7 +82,8 @@ class Neighbour:
     heard: float = -np.inf  # when it was last heard
     agreed: float = -np.inf  # when the edge last counted
     hears: bool = False  # whether it says that it hears us
-    round: int = -1  # the last round that it spoke of
+    round: int = -1  # the last round that it spoke of, if that can be
+    claim: tuple[float, int, float] = (np.inf, 0, 0.0)  # one that cannot be: told since when; the last, and when
     digest: int = 0  # checksum of our entry of the link, before this round
     mend: bool = False  # whether that entry must be sent
     told: float = -np.inf  # when it was last sent the list of members
@@ -70,6 +104,7 @@ class Counters:
     lost: int = 0  # waits that ended without a message
     repaired: int = 0  # entries that were made opposite again
     forgotten: int = 0  # edges given up
+    renewed: int = 0  # entries that had become too large
     jumps: int = 0
     restarts: int = 0  # from nothing, after numbers that were not finite
     refused: dict[str, int] = field(default_factory=dict)  # by kind
@@ -114,6 +149,11 @@ class Agent:
         self.round = 0
         self.x = np.zeros(form.dim)
         self.counters = Counters()
+        self._linked = (0, 0.0)  # the last round with a link, and its end
+        self._length = 0.0  # seconds that such rounds take; 0 before the first
+        self._slope = _largest(function.gradient(self.x))
+        self._most = np.full(form.width, CANARY)
+        self._measure()
         self.refusals: list[str] = []  # lines for the log
         self._sent = np.zeros((form.vectors, form.width))
         self._ahead = 0  # a round that others have reached
@@ -123,6 +163,7 @@ class Agent:
     def replace(self, function: Function) -> None:
         """Continue with another function, after the data have changed; conserved sums stay the same."""
         self.function = function
+        self._slope = _largest(function.gradient(np.zeros(self.form.dim)))
         self.rows.oracle.replace(function)
         self.settings.excuse()
         own = self.members.own
@@ -161,6 +202,8 @@ class Agent:
         """Begin a round; return the messages to send."""
         self.members.beat(now)
         self._give_up(now)
+        self._renew_large()
+        self._measure()
         self.settings.begin(self.round, self.rows)
         self.rows.method = self.settings.method(*self.members.extremes(now))
         self.rows.renew(self.round)
@@ -236,29 +279,81 @@ class Agent:
     def hear(self, sender: str, data: bytes, now: float) -> bool:
         """Take in a message; return False if it was refused."""
         try:
-            message = parse(data, self.form)
             n = self._neighbour(sender)
+            message = parse(data, self.form)
+            self._check_constants(sender, message)
         except RefusedError as error:
-            counts = self.counters.refused
-            counts[error.kind] = counts.get(error.kind, 0) + 1
-            if counts[error.kind] == 1:
-                self.refusals.append(f"{sender}: {error}")
+            self._refuse(sender, error)
             return False
         self.counters.received += 1
-        self.members.learn(message.members, now)
+        if self.members.learn(message.members, now, sender):
+            self._refuse(sender, RefusedError("hearsay", "told of other agents with constants that cannot be"))
         if not self.members.here(sender, now):
             return True  # it has left, or has yet to say who it is
-        n.heard, n.round, n.hears = now, message.round, bool(message.flags & HEARS)
+        n.heard, n.hears = now, bool(message.flags & HEARS)
+        n.round = message.round if self._believes(n, message.round, now) else -1
+        if n.round < 0:
+            self._refuse(sender, RefusedError("round", f"told of round {message.round} in round {self.round}"))
+            return False
         if message.flags & WAITING:
             n.until = min(now + self.patience, self._began + LONGEST * self.patience)
             return True
         if message.round >= self.round and not message.flags & ASIDE:
+            self._weigh(sender, message)
             n.inbox[message.round] = message
             if len(n.inbox) > MOST_AHEAD:
                 del n.inbox[min(n.inbox)]
         if message.round >= self.round + 2:
             self._ahead = max(self._ahead, message.round)
         return True
+
+    def _refuse(self, sender: str, error: RefusedError) -> None:
+        """Count a message as refused; the first of a kind gets a line in the log."""
+        counts = self.counters.refused
+        counts[error.kind] = counts.get(error.kind, 0) + 1
+        if counts[error.kind] == 1:
+            self.refusals.append(f"{sender}: {error}")
+
+    def _check_constants(self, sender: str, message: Message) -> None:
+        """Refuse a neighbour whose constants and this agent's are beyond double precision."""
+        own = self.members.own
+        for entry in message.members:
+            if entry.name == sender and not self.members.fits(entry):
+                raise RefusedError(
+                    "constants",
+                    f"a neighbour with mu = {entry.mu:g} and L = {entry.L:g}, but this agent has {own.mu:g} and "
+                    f"{own.L:g}: no computation in double precision gets across; scale the data",
+                )
+
+    def _reach(self, now: float) -> float:
+        """Return the last round that others can be in, judged by the rounds of this agent; any before the first."""
+        number, end = self._linked
+        return number + AHEAD + PACE * max(now - end, 0.0) / self._length if self._length else LAST_ROUND
+
+    def _believes(self, n: Neighbour, number: int, now: float) -> bool:
+        """Return whether a neighbour can be in a round, or has said so steadily for `gone` seconds."""
+        if number <= max(self._reach(now), self.round + 1):
+            n.claim = (np.inf, 0, 0.0)
+            return True
+        since, last, at = n.claim
+        steady = last <= number <= last + AHEAD + PACE * (now - at) / self._length and since < np.inf
+        n.claim = (since if steady else now, number, now)
+        return now - n.claim[0] > self.gone
+
+    def _weigh(self, sender: str, message: Message) -> None:
+        """Take numbers out of a message if they are too large to count; the link then does not count in its round."""
+        for array in (message.vectors, message.edge):
+            if array is not None and not (np.abs(array) <= self._most).all():
+                text = f"numbers of up to {_largest(array):.1e}, beside which all of this agent's would be lost"
+                self._refuse(sender, RefusedError("magnitude", text))
+                message.vectors = message.edge = None
+                return
+
+    def _measure(self) -> None:
+        """Find the largest numbers that count: beyond them, the state of this agent would be lost in rounding."""
+        own, dim = self.members.own, self.form.dim
+        usual = max(1.0, own.L, self._slope, self._slope / own.mu, self.rows.largest(dim))
+        self._most[:dim] = min(usual / EPS, CANARY)
 
     def _neighbour(self, name: str) -> Neighbour:
         if name == self.name:
@@ -296,6 +391,11 @@ class Agent:
     def finish(self, now: float) -> None:
         """End the round with what was heard; make up for rounds that others have finished meanwhile."""
         heard, repairs = self._applied(now)
+        if heard:
+            length = now - self._began
+            usual = self._length or length
+            self._length = max(usual + 0.1 * (min(length, PACE * usual) - usual), 1e-9)
+            self._linked = (self.round, now)
         with np.errstate(over="ignore", invalid="ignore"):
             wide = self.rows.answer(self._sent, heard, repairs)
         for n in self._missing():
@@ -303,7 +403,7 @@ class Agent:
             self.counters.lost += 1
         self.counters.repaired += len(repairs)
         self._note(wide)
-        self._catch_up()
+        self._catch_up(now)
         self._relink(now)
         self._follow(now)
 
@@ -312,16 +412,21 @@ class Agent:
         self.settings.look(wide, self.round)
         self.counters.rounds += 1
         self.round += 1
+        if self.round > LAST_ROUND:
+            self.round = 0
+            for n in self.neighbours.values():
+                n.inbox.clear()
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, now: float) -> None:
         """Run the rounds that neighbours have finished already, without links.
 
-        An agent that has just come skips them; any other runs the last `MOST_ALONE` at most.
+        An agent that has just come skips them; any other runs the last `MOST_ALONE` at most, if they can have passed.
         """
         gap, fresh = self._ahead - self.round, self.counters.rounds <= 1
         if gap > 0:
             self.counters.jumps += 1
-            self.round += gap - (0 if fresh else min(gap, MOST_ALONE))
+            made = gap <= max(self._reach(now) - self.round, 1) and not fresh
+            self.round += gap - (min(gap, MOST_ALONE) if made else 0)
             with np.errstate(over="ignore", invalid="ignore"):
                 while self.round < self._ahead:
                     self._note(self.rows.alone(self.round))
@@ -369,3 +474,21 @@ class Agent:
                 n.counted = n.mend = False
                 self.counters.forgotten += 1
         self.members.tidy(now)
+
+    def _renew_large(self) -> None:
+        """From time to time, drop rounding from the state, and start large entries anew; the other ends follow."""
+        if self.round % SETTLE:
+            return
+        dim, own = self.form.dim, [name for name in self.rows.entries if self.name < name]
+        self.rows.settle()
+        usual = max(self._slope, self.members.own.L * _largest(self.x), self.rows.conserved(dim))
+        for name in own:
+            if not _largest(self.rows.entries[name][:, :dim]) <= LARGE * usual:
+                self.rows.forget(name)
+                self.counters.renewed += 1
+
+
+def _largest(array: Array) -> float:
+    """Return the largest absolute value; infinity if one is not a number."""
+    value = float(np.abs(array).max(initial=0.0))
+    return value if value >= 0 else np.inf
