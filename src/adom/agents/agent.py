@@ -10,8 +10,8 @@ is false leaves nothing behind once it is no longer said:
 
 - Rounds are only numbers to meet at. An agent follows one at once if that many rounds can have passed since its last
   linked one, else after it has been told so for `gone` seconds. After the last round comes round 0.
-- Vectors beside which all digits of this agent's own state would be lost do not count. Smaller false ones are as good
-  as lost messages: the ledgers make up for them.
+- Vectors beside which all that this agent knows would be lost in rounding do not count, and a state as large restarts
+  from nothing. Smaller false vectors are as good as lost messages: the ledgers make up for them.
 - Where an entry has become so large beside the answer that its rounding matters, the link's owner starts it anew.
 """
 
@@ -106,7 +106,7 @@ class Counters:
     forgotten: int = 0  # edges given up
     renewed: int = 0  # entries that had become too large
     jumps: int = 0
-    restarts: int = 0  # from nothing, after numbers that were not finite
+    restarts: int = 0  # from nothing, after numbers that were not finite, or beside which all else was lost
     refused: dict[str, int] = field(default_factory=dict)  # by kind
 
 
@@ -151,7 +151,7 @@ class Agent:
         self.counters = Counters()
         self._linked = (0, 0.0)  # the last round with a link, and its end
         self._length = 0.0  # seconds that such rounds take; 0 before the first
-        self._slope = _largest(function.gradient(self.x))
+        self._slope = 0.0  # of the function at 0
         self._most = np.full(form.width, CANARY)
         self._measure()
         self.refusals: list[str] = []  # lines for the log
@@ -163,7 +163,7 @@ class Agent:
     def replace(self, function: Function) -> None:
         """Continue with another function, after the data have changed; conserved sums stay the same."""
         self.function = function
-        self._slope = _largest(function.gradient(np.zeros(self.form.dim)))
+        self._measure()
         self.rows.oracle.replace(function)
         self.settings.excuse()
         own = self.members.own
@@ -203,14 +203,14 @@ class Agent:
         self.members.beat(now)
         self._give_up(now)
         self._renew_large()
-        self._measure()
         self.settings.begin(self.round, self.rows)
         self.rows.method = self.settings.method(*self.members.extremes(now))
         self.rows.renew(self.round)
         self.settings.plant(self.rows, self.function)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
-            if not np.isfinite(self._sent).all():
+            lost = self.rows.largest(self.form.dim) > self._most[0]
+            if lost or not np.isfinite(self._sent).all():
                 self.rows.restart()
                 self.counters.restarts += 1
                 self._sent = self.rows.ask()
@@ -350,10 +350,10 @@ class Agent:
                 return
 
     def _measure(self) -> None:
-        """Find the largest numbers that count: beyond them, the state of this agent would be lost in rounding."""
-        own, dim = self.members.own, self.form.dim
-        usual = max(1.0, own.L, self._slope, self._slope / own.mu, self.rows.largest(dim))
-        self._most[:dim] = min(usual / EPS, CANARY)
+        """Find the largest numbers that count: beside them, all that this agent knows would be lost in rounding."""
+        f = self.function
+        self._slope = _largest(f.gradient(np.zeros(f.dim)))
+        self._most[: f.dim] = min(max(1.0, f.L, self._slope, self._slope / f.mu) / EPS, CANARY)
 
     def _neighbour(self, name: str) -> Neighbour:
         if name == self.name:
@@ -402,18 +402,18 @@ class Agent:
             n.counted = False
             self.counters.lost += 1
         self.counters.repaired += len(repairs)
-        self._note(wide)
+        self._note(wide, now)
         self._catch_up(now)
         self._relink(now)
         self._follow(now)
 
-    def _note(self, wide: Array) -> None:
+    def _note(self, wide: Array, now: float) -> None:
         self.x = wide[: self.form.dim]
         self.settings.look(wide, self.round)
         self.counters.rounds += 1
         self.round += 1
         if self.round > LAST_ROUND:
-            self.round = 0
+            self.round, self._linked = 0, (0, now)
             for n in self.neighbours.values():
                 n.inbox.clear()
 
@@ -429,7 +429,8 @@ class Agent:
             self.round += gap - (min(gap, MOST_ALONE) if made else 0)
             with np.errstate(over="ignore", invalid="ignore"):
                 while self.round < self._ahead:
-                    self._note(self.rows.alone(self.round))
+                    self._note(self.rows.alone(self.round), now)
+            self._linked = (self.round, now)
         self._ahead = 0
 
     def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
