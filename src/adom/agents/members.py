@@ -84,8 +84,8 @@ class Members:
                 newest = max(self._rumours.pop(name, entry), known or entry, key=_age)
                 if _age(newest) > _age(entry):
                     self._rumours[name] = newest
-            elif known is not None and _age(entry) <= _age(known):
-                continue
+            elif entry.level >= LEFT or (known is not None and _age(entry) <= _age(known)):
+                continue  # only an agent itself says goodbye; those far away see it stand still
             elif now - self._direct.get(name, -np.inf) <= self.gone:
                 self._rumours[name] = max(entry, self._rumours.get(name, entry), key=_age)
                 continue
