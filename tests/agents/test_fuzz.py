@@ -23,6 +23,7 @@ from adom.agents.wire import (
     pack,
     parse,
 )
+from adom.util.checked_json import Damaged
 from support.agents_made import World, exact, make_agent, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(5)]
@@ -260,6 +261,36 @@ def test_after_the_last_round_comes_the_first():
         world.run(300)
         assert all(agent.round < 1000 for agent in world.agents.values())
         run_until_well(world)
+
+
+@pytest.mark.parametrize("place", ["state", "entries", "x"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, -1e100])
+def test_a_checkpoint_with_impossible_numbers_is_refused(place, value):
+    agent = converged().agents["n1"]
+    agent.check_state()
+    where = {"state": agent.rows.state[0], "entries": agent.rows.entries["n2"], "x": agent.x[None]}[place]
+    where[0, 1] = value
+    with pytest.raises(Damaged, match="larger than any"):
+        agent.check_state()
+
+
+def test_a_checkpoint_with_an_impossible_round_is_refused():
+    agent = converged().agents["n1"]
+    for number in (-1, LAST_ROUND + 1, 2**64):
+        agent.round = number
+        with pytest.raises(Damaged, match="round"):
+            agent.check_state()
+
+
+@pytest.mark.parametrize("number", [0, 2**40, LAST_ROUND - 5, LAST_ROUND])
+def test_a_checkpoint_with_a_false_round_or_false_numbers_heals(number):
+    world = converged()
+    agent = world.agents["n1"]
+    agent.round, agent.counters.rounds = number, 2
+    agent.rows.state[0][:] += 1e9
+    agent.rows.entries["n2"][:] -= 1e7
+    agent.check_state()
+    run_until_well(world)
 
 
 # The settings of `auto`

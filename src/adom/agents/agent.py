@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..util.checked_json import Damaged
 from .agreement import distance_bound
 from .auto import Auto
 from .functions import Function
@@ -475,6 +476,19 @@ class Agent:
                 n.counted = n.mend = False
                 self.counters.forgotten += 1
         self.members.tidy(now)
+
+    def check_state(self) -> None:
+        """Refuse a state from a file that no agent can have written; make up for small damage."""
+        dim, rows = self.form.dim, self.rows
+        parts = [part for part in rows.state if np.ndim(part) == 2]
+        numbers = [self.x[None], *(part[:, :dim] for part in parts), *(e[:, :dim] for e in rows.entries.values())]
+        others = [*(part[:, dim:] for part in parts), *(entry[:, dim:] for entry in rows.entries.values())]
+        if not 0 <= self.round <= LAST_ROUND:
+            raise Damaged(f"round {self.round} is not one of 0 to {LAST_ROUND}")
+        largest = max(map(_largest, numbers))
+        if largest > self._most[0] or max(map(_largest, others)) > CANARY:
+            raise Damaged(f"numbers of up to {largest:.1e}, larger than any of an agent with these data")
+        rows.settle()
 
     def _renew_large(self) -> None:
         """From time to time, drop rounding from the state, and start large entries anew; the other ends follow."""
