@@ -76,7 +76,7 @@ class Members:
             if name == self.own.name:
                 self._hear_of_itself(entry)
                 continue
-            if not self.fits(entry) or (known is None and not self._room(now, name == sender)):
+            if not self.fits(entry) or (known is None and not self._room(name == sender)):
                 refused += 1
                 continue
             if name == sender:
@@ -94,16 +94,17 @@ class Members:
                 self._known[name], self._moved[name] = entry, now
         return refused
 
-    def _room(self, now: float, direct: bool) -> bool:
-        """Make room for one more entry: an agent that is gone gives way, and for a neighbour the latest hearsay."""
-        if len(self._known) < MOST_MEMBERS - 1:
-            return True
-        oldest = min(self._moved, key=self._moved.__getitem__)
+    def _room(self, direct: bool) -> bool:
+        """Return whether one more entry fits; a neighbour takes the place of the latest hearsay.
+
+        Agents that are gone keep theirs for a while: forgotten too soon, they would be learned anew from others.
+        """
+        full = len(self._known) >= MOST_MEMBERS - 1
         latest = next((name for name in reversed(self._known) if name not in self._direct), None)
-        out = oldest if now - self._moved[oldest] > self.gone else latest if direct else None
-        if out is not None:
-            self._forget(out)
-        return out is not None
+        if full and direct and latest is not None:
+            self._forget(latest)
+            return True
+        return not full
 
     def _forget(self, name: str) -> None:
         for table in (self._known, self._moved, self._direct, self._rumours):
