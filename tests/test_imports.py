@@ -109,7 +109,7 @@ def test_there_is_no_cycle():
 def test_files_and_functions_stay_short():
     for name, tree in modules().items():
         path = SRC / Path(*name.split(".")).with_suffix(".py")
-        assert len(path.read_text().splitlines()) <= 400, name
+        assert len(path.read_text().splitlines()) <= 600, name
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node, clean=False)

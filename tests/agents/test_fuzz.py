@@ -252,7 +252,7 @@ def test_numbers_that_grow_step_by_step_are_forgotten():
 
 def test_old_messages_said_again_change_nothing():
     world, old = converged(), {}
-    world.liars[LIAR] = lambda to, data: old.setdefault(to, data)
+    world.liars[LIAR] = old.setdefault
     world.run(LONG)
     world.liars.clear()
     run_until_well(world)
@@ -298,6 +298,16 @@ def test_a_checkpoint_with_a_false_round_or_false_numbers_heals(number):
     run_until_well(world)
 
 
+def test_a_limit_on_rounds_is_not_reached_by_hearsay():
+    world = converged()
+    tell(world, LIES["round 2^40"])
+    world.run(2 * LONG)
+    for agent in world.agents.values():
+        agent.round = 2**40
+        assert agent.has_made(agent.counters.rounds)
+        assert not agent.has_made(agent.counters.rounds + 100)
+
+
 # The settings of `auto`
 
 HEADS = {
@@ -338,11 +348,9 @@ def test_false_settings_hold_nobody_up_for_long(what, ticks):
     def change(message, world):
         for place, value in HEADS[what].items():
             if message.seen.size:
-                message.seen, place = (
-                    message.seen.copy(),
-                    {"numbers": slice(8, None), "all": slice(None)}.get(place, place),
-                )
-                message.seen[place] = value(message.seen[place]) if callable(value) else value
+                where = {"numbers": slice(8, None), "all": slice(None)}.get(place, place)
+                message.seen = message.seen.copy()
+                message.seen[where] = value(message.seen[where]) if callable(value) else value
 
     tell(world, change)
     world.run(ticks + 1)

@@ -55,15 +55,15 @@ class World:
         self.cut, self.stopped, self.one_way = set(), set(), set()
         self.loss, self.rng = loss, np.random.default_rng(seed)
         self.now, self.mail, self.running = 0.0, deque(), set()
-        self.liars = {}  # by name, what becomes of a message: (to, data) -> data, or None to send none
+        self.liars = {}  # by name, what becomes of a message: (to, data) -> data
 
     def send(self, sender, messages):
         for to, data in messages:
-            data = self.liars[sender](to, data) if sender in self.liars else data
             link = frozenset((sender, to))
             lost = link in self.cut or (sender, to) in self.one_way or self.rng.random() < self.loss
             if link in self.links and not lost:
-                self.mail.append((self.now + self.TICK, sender, to, data))
+                said = self.liars[sender](to, data) if sender in self.liars else data
+                self.mail.append((self.now + self.TICK, sender, to, said))
 
     def tick(self, gather=True):
         self.now += self.TICK

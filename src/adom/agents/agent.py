@@ -150,6 +150,7 @@ class Agent:
         self.round = 0
         self.x = np.zeros(form.dim)
         self.counters = Counters()
+        self._first: int | None = None  # the number of its first round: 0, or that of the checkpoint
         self._linked = (0, 0.0)  # the last round with a link, and its end
         self._length = 0.0  # seconds that such rounds take; 0 before the first
         self._slope = 0.0  # of the function at 0
@@ -201,6 +202,7 @@ class Agent:
 
     def begin(self, now: float) -> list[tuple[str, bytes]]:
         """Begin a round; return the messages to send."""
+        self._first = self.round if self._first is None else self._first
         self.members.beat(now)
         self._give_up(now)
         self._renew_large()
@@ -362,6 +364,10 @@ class Agent:
         if name not in self.neighbours:
             raise RefusedError("stranger", STRANGER)
         return self.neighbours[name]
+
+    def has_made(self, rounds: int) -> bool:
+        """Return whether a number of rounds is reached, and not only because another agent has said so."""
+        return self.round >= rounds and (self._first or 0) + self.counters.rounds >= rounds - AHEAD
 
     def met(self, now: float, names: Collection[str] = ()) -> bool:
         """Return whether all neighbours, or those in `names`, were heard lately and hear this agent."""

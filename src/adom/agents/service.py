@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -30,13 +31,13 @@ from .config import Config
 from .functions import Function
 from .kept import restore, save, write_model
 from .links import Links
-from .making import make_agent, read_function
+from .making import largest_message, make_agent, read_function
 from .preparation import prepare, restore_agreement, save_agreement
 from .sample_functions import from_prepared
 from .wire import Member, most_bytes
 
-LARGEST = 2**28
-"""The most bytes of a message between agents with shards, whose dimension is agreed on later."""
+STRICT = "ADOM_STRICT"
+"""A variable of the environment, for tests: if set, an error while a message is heard is raised, not logged."""
 LINGER = 5
 """How often an agent sends its last messages, since nobody confirms them."""
 GREETING = 0.02
@@ -66,11 +67,11 @@ class Service:
         self._shard = None if config.shard is None else open_shard(config.shard)
         own = Member(config.name, time.time_ns(), 0, 1.0, 1.0)
         self.board = Board(own, config.neighbours, config.problem, config.gone)
-        largest = LARGEST
         if self._shard is None:
             self._start_with(read_function(config))
             largest = 2 * most_bytes(self.agent.form)
         else:
+            largest = largest_message(config.kind, self._shard)
             restore_agreement(self.board, self._file("agreement.npz"))
         self.links = Links(config.name, config.listen, config.neighbours, config.keys, config.loss, largest)
         self.began = time.monotonic()
@@ -187,6 +188,20 @@ class Service:
             heard = self.links.receive(0.0)
 
     def _hear(self, sender: str, data: bytes) -> None:
+        """Take in a message; log what goes wrong, once for each kind, and go on: no message ends an agent."""
+        try:
+            self._take_in(sender, data)
+        except Exception as error:
+            if STRICT in os.environ:
+                raise
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            kind = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+            counts = self.agent.counters.refused if self._ready else self.board.refused
+            counts[kind] = counts.get(kind, 0) + 1
+            if counts[kind] == 1:
+                self.tell("fault", why=f"{sender}: {kind}: {error}; this is a bug of adom: please report it")
+
+    def _take_in(self, sender: str, data: bytes) -> None:
         if data.startswith(BOARD):
             self._send(self.board.hear(sender, data, time.monotonic()))
             refusals = self.board.refusals
@@ -234,7 +249,7 @@ class Service:
         """Do what is due after a round; return why to end, or "" to go on."""
         agent, config = self.agent, self.config
         self._obey()
-        if config.rounds is not None and agent.round >= config.rounds:
+        if config.rounds is not None and agent.has_made(config.rounds):
             return "rounds"
         if config.seconds is not None and now - self.began >= config.seconds:
             return "seconds"
