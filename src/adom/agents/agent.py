@@ -107,6 +107,7 @@ class Counters:
     forgotten: int = 0  # edges given up
     renewed: int = 0  # entries that had become too large
     jumps: int = 0
+    doubted: int = 0  # messages of a round in which the neighbour cannot be
     restarts: int = 0  # from nothing, after numbers that were not finite, or beside which all else was lost
     refused: dict[str, int] = field(default_factory=dict)  # by kind
 
@@ -151,8 +152,9 @@ class Agent:
         self.x = np.zeros(form.dim)
         self.counters = Counters()
         self._first: int | None = None  # the number of its first round: 0, or that of the checkpoint
-        self._linked = (0, 0.0)  # the last round with a link, and its end
+        self._linked = -np.inf  # when the first round with a link ended
         self._length = 0.0  # seconds that such rounds take; 0 before the first
+        self._leaps = False  # whether others may be in a round that they cannot have reached since they were linked
         self._slope = 0.0  # of the function at 0
         self._most = np.full(form.width, CANARY)
         self._measure()
@@ -296,8 +298,7 @@ class Agent:
         n.heard, n.hears = now, bool(message.flags & HEARS)
         n.round = message.round if self._believes(n, message.round, now) else -1
         if n.round < 0:
-            self._refuse(sender, RefusedError("round", f"told of round {message.round} in round {self.round}"))
-            return False
+            return True
         if message.flags & WAITING:
             n.until = min(now + self.patience, self._began + LONGEST * self.patience)
             return True
@@ -328,20 +329,23 @@ class Agent:
                     f"{own.L:g}: no computation in double precision gets across; scale the data",
                 )
 
-    def _reach(self, now: float) -> float:
-        """Return the last round that others can be in, judged by the rounds of this agent; any before the first."""
-        number, end = self._linked
-        return number + AHEAD + PACE * max(now - end, 0.0) / self._length if self._length else LAST_ROUND
-
     def _believes(self, n: Neighbour, number: int, now: float) -> bool:
         """Return whether a neighbour can be in a round, or has said so steadily for `gone` seconds."""
-        if number <= max(self._reach(now), self.round + 1):
+        apart = now - max(n.agreed, self._linked)  # seconds in which it may have gone its own way
+        if not self._length or number <= self.round + self._rounds_in(apart):
             n.claim = (np.inf, 0, 0.0)
             return True
         since, last, at = n.claim
-        steady = last <= number <= last + AHEAD + PACE * (now - at) / self._length and since < np.inf
+        steady = since < np.inf and last <= number <= last + self._rounds_in(now - at)
         n.claim = (since if steady else now, number, now)
-        return now - n.claim[0] > self.gone
+        self.counters.doubted += 1
+        believed = now - n.claim[0] > self.gone
+        self._leaps |= believed
+        return believed
+
+    def _rounds_in(self, seconds: float) -> float:
+        """Return the most rounds that others can have made in some time, judged by this agent's own."""
+        return AHEAD + PACE * max(seconds, 0.0) / self._length
 
     def _weigh(self, sender: str, message: Message) -> None:
         """Take numbers out of a message if they are too large to count; the link then does not count in its round."""
@@ -402,43 +406,41 @@ class Agent:
             length = now - self._began
             usual = self._length or length
             self._length = max(usual + 0.1 * (min(length, PACE * usual) - usual), 1e-9)
-            self._linked = (self.round, now)
+            self._linked = self._linked if self._linked > -np.inf else now
         with np.errstate(over="ignore", invalid="ignore"):
             wide = self.rows.answer(self._sent, heard, repairs)
         for n in self._missing():
             n.counted = False
             self.counters.lost += 1
         self.counters.repaired += len(repairs)
-        self._note(wide, now)
-        self._catch_up(now)
+        self._note(wide)
+        self._catch_up()
         self._relink(now)
         self._follow(now)
 
-    def _note(self, wide: Array, now: float) -> None:
+    def _note(self, wide: Array) -> None:
         self.x = wide[: self.form.dim]
         self.settings.look(wide, self.round)
         self.counters.rounds += 1
         self.round += 1
         if self.round > LAST_ROUND:
-            self.round, self._linked = 0, (0, now)
+            self.round = 0
             for n in self.neighbours.values():
                 n.inbox.clear()
 
-    def _catch_up(self, now: float) -> None:
+    def _catch_up(self) -> None:
         """Run the rounds that neighbours have finished already, without links.
 
-        An agent that has just come skips them; any other runs the last `MOST_ALONE` at most, if they can have passed.
+        An agent that has just come skips them, as does one that leaps; any other runs the last `MOST_ALONE` at most.
         """
         gap, fresh = self._ahead - self.round, self.counters.rounds <= 1
         if gap > 0:
             self.counters.jumps += 1
-            made = gap <= max(self._reach(now) - self.round, 1) and not fresh
-            self.round += gap - (min(gap, MOST_ALONE) if made else 0)
+            self.round += gap - (0 if fresh or self._leaps else min(gap, MOST_ALONE))
             with np.errstate(over="ignore", invalid="ignore"):
                 while self.round < self._ahead:
-                    self._note(self.rows.alone(self.round), now)
-            self._linked = (self.round, now)
-        self._ahead = 0
+                    self._note(self.rows.alone(self.round))
+        self._ahead, self._leaps = 0, False
 
     def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
         """Return weights and vectors of the edges that count in this round, and the entries sent to repair links."""
