@@ -28,7 +28,7 @@ from support.agents_made import World, exact, make_agent, quadratics, ring
 NAMES = [f"n{i}" for i in range(5)]
 LIAR, FAR = "n0", "n2"  # n4 hears of n2 from n0, which is not its neighbour, and from n3
 FUNCTIONS = dict(zip(NAMES, quadratics(5, 3, kappa=3.0), strict=True))
-GONE = 0.5
+GONE = 0.3
 LONG = 3 * round(GONE / World.TICK)
 """Ticks of a lasting lie."""
 AFTER = 1600
@@ -51,7 +51,7 @@ def _converged(method, auto):
         for i, n in enumerate(NAMES)
     ]
     world = World(agents, links)
-    world.run(900 if auto or method == "diging" else 400)
+    world.run(700 if auto or method == "diging" else 300)
     assert well(world)
     return world
 
@@ -76,7 +76,7 @@ def run_until_well(world, names=NAMES, most=AFTER):
     for _ in range(0, most, 10):
         world.run(10)
         since = since + 1 if well(world, names) else 0
-        if since == 4:
+        if since == 3:
             return
     agents = [world.agents[name] for name in names]
     raise AssertionError(
