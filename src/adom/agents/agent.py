@@ -12,7 +12,7 @@ is false leaves nothing behind once it is no longer said:
   linked one, else after it has been told so for `gone` seconds. After the last round comes round 0.
 - Vectors beside which all that this agent knows would be lost in rounding do not count, and a state as large restarts
   from nothing. Smaller false vectors are as good as lost messages: the ledgers make up for them.
-- Where an entry has become so large beside the answer that its rounding matters, the link's owner starts it anew.
+- Where an entry has become so large beside the answer that its rounding matters, both ends of the link start it anew.
 """
 
 from collections.abc import Collection
@@ -87,6 +87,7 @@ class Neighbour:
     claim: tuple[float, int, float] = (np.inf, 0, 0.0)  # one that cannot be: told since when; the last, and when
     digest: int = 0  # checksum of our entry of the link, before this round
     mend: bool = False  # whether that entry must be sent
+    anew: bool = False  # whether it is zero from the end of this round on
     told: float = -np.inf  # when it was last sent the list of members
     knows: Any = None  # the news in that list
     greeted: float = -np.inf
@@ -231,7 +232,7 @@ class Agent:
         """Return the message of this round to a neighbour."""
         if not n.counted:
             return Message(self.round, degree)
-        owner = self.name < n.name
+        owner, entry = self.name < n.name, self.rows.entry(n.name)
         n.digest = self.rows.digest(n.name, 1 if owner else -1)
         return Message(
             self.round,
@@ -239,7 +240,7 @@ class Agent:
             COUNTED,
             n.digest,
             self._sent,
-            edge=self.rows.entry(n.name) if owner and n.mend else None,
+            edge=(np.zeros_like(entry) if n.anew else entry) if owner and (n.mend or n.anew) else None,
             answer=self.x if self._compares else None,
             seen=self.settings.seen(),
         )
@@ -292,7 +293,7 @@ class Agent:
             return False
         self.counters.received += 1
         if self.members.learn(message.members, now, sender):
-            self._refuse(sender, RefusedError("hearsay", "told of other agents with constants that cannot be"))
+            self._refuse(sender, RefusedError("hearsay", "told of agents that cannot be, or of more than can be kept"))
         if not self.members.here(sender, now):
             return True  # it has left, or has yet to say who it is
         n.heard, n.hears = now, bool(message.flags & HEARS)
@@ -444,7 +445,8 @@ class Agent:
 
     def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
         """Return weights and vectors of the edges that count in this round, and the entries sent to repair links."""
-        heard, repairs, apart = {}, {}, []
+        heard, apart = {}, []
+        repairs = {n.name: np.zeros_like(self.rows.entry(n.name)) for n in self.neighbours.values() if n.anew}
         linked = [n for n in self.neighbours.values() if n.counted]
         for n in linked:
             message = n.inbox.get(self.round)
@@ -499,16 +501,18 @@ class Agent:
         rows.settle()
 
     def _renew_large(self) -> None:
-        """From time to time, drop rounding from the state, and start large entries anew; the other ends follow."""
+        """From time to time, drop rounding from the state, and start large entries anew; the other ends hear of it."""
+        for n in self.neighbours.values():
+            n.anew = False
         if self.round % SETTLE:
             return
-        dim, own = self.form.dim, [name for name in self.rows.entries if self.name < name]
+        dim = self.form.dim
         self.rows.settle()
         usual = max(self._slope, self.members.own.L * _largest(self.x), self.rows.conserved(dim))
-        for name in own:
-            if not _largest(self.rows.entries[name][:, :dim]) <= LARGE * usual:
-                self.rows.forget(name)
-                self.counters.renewed += 1
+        for n in self.neighbours.values():
+            own = n.counted and self.name < n.name
+            n.anew = own and not _largest(self.rows.entry(n.name)[:, :dim]) <= LARGE * usual
+            self.counters.renewed += n.anew
 
 
 def _largest(array: Array) -> float:
