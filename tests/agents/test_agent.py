@@ -233,8 +233,8 @@ def test_entries_that_only_go_round_in_circles_start_anew_when_their_rounding_wo
         w.agents[a].rows.entries[b] += 1e13
         w.agents[b].rows.entries[a] -= 1e13
     w.run(500)
-    assert sum(agent.counters.renewed for agent in w.agents.values()) >= len(circle)
     assert w.error(answer(NAMES)) < 1e-12
+    assert sum(agent.counters.renewed for agent in w.agents.values()) >= len(circle)
 
 
 def test_a_round_that_cannot_be_is_believed_when_it_is_told_steadily():

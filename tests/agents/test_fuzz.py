@@ -246,7 +246,7 @@ def test_numbers_that_grow_step_by_step_are_forgotten():
     tell(world, grow)
     world.run(LONG)
     world.liars.clear()
-    assert all(np.isfinite(agent.rows.largest(3)) for agent in world.agents.values())
+    assert all(np.abs(agent.x).max() < 1e20 for agent in world.agents.values())
     run_until_well(world)
 
 

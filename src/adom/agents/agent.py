@@ -8,10 +8,10 @@ patience with them. An edge counts in a round if both ends count and hear each o
 Neighbours may say false things, by a fault or on purpose, for a moment or for long. No message ends an agent, and what
 is false leaves nothing behind once it is no longer said:
 
-- Rounds are only numbers to meet at. An agent follows one at once if that many rounds can have passed since its last
-  linked one, else after it has been told so for `gone` seconds. After the last round comes round 0.
-- Vectors beside which all that this agent knows would be lost in rounding do not count, and a state as large restarts
-  from nothing. Smaller false vectors are as good as lost messages: the ledgers make up for them.
+- Rounds are only numbers to meet at. An agent follows one at once if that many rounds can have passed since the
+  neighbour was last linked, else after it has been told so for `gone` seconds. After the last round comes round 0.
+- Vectors beside which all that this agent knows would be lost in rounding do not count; an agent that would send such
+  vectors restarts from nothing. Smaller false vectors are as good as lost messages: the ledgers make up for them.
 - Where an entry has become so large beside the answer that its rounding matters, both ends of the link start it anew.
 """
 
@@ -215,8 +215,7 @@ class Agent:
         self.settings.plant(self.rows, self.function)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
-            lost = self.rows.largest(self.form.dim) > self._most[0]
-            if lost or not np.isfinite(self._sent).all():
+            if not (np.abs(self._sent) <= self._most).all():
                 self.rows.restart()
                 self.counters.restarts += 1
                 self._sent = self.rows.ask()

@@ -184,10 +184,6 @@ class Rows:
         """Return the largest number in the conserved part of the state, in the first `dim` columns."""
         return float(np.abs(self.rule.of(self.state)[..., :dim]).max(initial=0.0))
 
-    def largest(self, dim: int) -> float:
-        """Return the largest number in the state, in the first `dim` columns."""
-        return max(float(np.abs(part[:, :dim]).max()) for part in self.state if np.ndim(part) == 2)
-
     def _change(self, difference: Array) -> None:
         self.state = self.rule.change(self.state, difference[None])
 
