@@ -1,4 +1,5 @@
 import gc
+import math
 import os
 import signal
 import sys
@@ -34,6 +35,14 @@ BITS = {"data", "problems/test_logistic.py"}
 BITS |= {f"run/test_{name}.py" for name in ("auto", "checkpoints", "drift", "engines", "fit", "mpi", "solve", "ssh")}
 UNOPTIMISED = "jax_disable_most_optimizations"
 os.environ[UNOPTIMISED.upper()] = "true"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_lines_of_progress():
+    """However slow the machine, a run says nothing on stderr, where tests look for errors."""
+    from adom.run import progress
+
+    progress.FIRST = math.inf
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from support.documents import ROOT, blocks
 NEEDED = ("sphinx", "myst_parser", "furo", "numpydoc", "sphinx_gallery", "sphinx_copybutton")
 MISSING = [name for name in NEEDED if find_spec(name) is None]
 PUBLIC = ("adom", "adom.algorithms", "adom.data", "adom.networks", "adom.sklearn")
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: pip install 'adom-opt[docs]'")
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: pip install '.[docs]'")
 
 
 @pytest.fixture(scope="session")

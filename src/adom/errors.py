@@ -88,5 +88,16 @@ def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:
     return (f"did you mean {close!r}? " if close else "") + f"{title} {', '.join(names)}"
 
 
-NEEDS_MPI = "engine 'mpi' needs mpi4py and an MPI: pip install 'adom-opt[mpi]'"
+def how_to_install(extra: str) -> str:
+    """Return how to install what an extra of the package brings; nothing is published yet, so from a clone.
+
+    Examples
+    --------
+    >>> how_to_install("mpi")
+    "in a clone of adom, pip install '.[mpi]'"
+    """
+    return f"in a clone of adom, pip install '.[{extra}]'"
+
+
+NEEDS_MPI = f"engine 'mpi' needs mpi4py and an MPI: {how_to_install('mpi')}"
 """Error shown when MPI is unavailable."""

@@ -60,7 +60,7 @@ def test_without_the_ledger_the_answer_is_wrong():
     w = world(0.2, chi=24.0)
     for agent in w.agents.values():
         answered = agent.rows.answer
-        agent.rows.answer = lambda sent, heard, repairs, answered=answered: answered(sent, heard, {})
+        agent.rows.answer = lambda sent, heard, repairs, jumps=(), answered=answered: answered(sent, heard, {})
     w.run(800)
     assert w.error(answer(NAMES)) > 1e-4
 
@@ -157,7 +157,7 @@ def test_they_stop_together_and_within_the_tolerance():
             if name not in stopped and agree(
                 agent.members.own, agent.members.present(w.now), agent.distance(w.now), tol
             ):
-                stopped[name] = agent.x.copy()
+                stopped[name] = agent.certificate.answer
     assert set(stopped) == set(NAMES)
     assert sum(np.linalg.norm(x - answer(NAMES)) ** 2 for x in stopped.values()) < tol
 
@@ -191,9 +191,9 @@ def test_weights_are_the_same_at_both_ends_and_lambda_max_is_at_most_one():
     for agent in w.agents.values():
         answered = agent.rows.answer
 
-        def watched(sent, heard, repairs, answered=answered):
+        def watched(sent, heard, repairs, jumps=(), answered=answered):
             sums.append(sum(weight for weight, _ in heard.values()))
-            return answered(sent, heard, repairs)
+            return answered(sent, heard, repairs, jumps)
 
         agent.rows.answer = watched
     w.run(50)

@@ -236,10 +236,15 @@ def test_data_that_change_while_agents_run(tmp_path):
     samples = sum(map(len, tables.values()))
     expected = pooled([tables["a"], new], list(tables.values()), 1 / (0.3 * samples))  # scales and l2 stay
     wait_for(lambda: all(np.abs(s.agreed.model_rows(s.agent.x[None])[0] - expected).max() < 1e-7 for s in made))
+
+    def published():
+        return numbers(adom.load_model(tmp_path / "out-a" / "model.json"))
+
+    wait_for(lambda: np.abs(published() - expected).max() < 1e-7)
     for service, thread in zip(made, threads, strict=True):
         service.ask_to_stop("asked to")
         thread.join(60)
-    np.testing.assert_allclose(numbers(adom.load_model(tmp_path / "out-a" / "model.json")), expected, atol=1e-7)
+    assert np.abs(published() - expected).max() < 1e-7  # what the last one writes alone is a candidate
 
 
 def test_settings_of_shards_are_checked(tmp_path):

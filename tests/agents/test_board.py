@@ -3,15 +3,15 @@
 from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adom.agents import certificate
 from adom.agents.board import HEADER, Board, Words, mark_of, pack, parse, topic_of
+from adom.agents.certificate import Place
+from adom.agents.checks import Checks
 from adom.agents.preparation import choose
 from adom.agents.wire import LAST_COUNT, Member, RefusedError
 
@@ -133,11 +133,12 @@ def test_topics_that_only_look_like_checks_stop_nobody():
     assert board.rows == {}
     board.hear("b", said("check/3", "b"), 0.0)
     two = [Member(name, 1, 1, mu=1.0, L=1.0) for name in "ab"]
-    agent = SimpleNamespace(name="a", x=np.ones(1), round=0, form=SimpleNamespace(dim=1), certify=Mock())
-    agent.function = SimpleNamespace(gradient=lambda x: 0 * x)
+    agent = SimpleNamespace(name="a", x=np.ones(1), round=0, place=Place(1), about=lambda y: np.ones(Place(1).size))
+    agent.counters = SimpleNamespace(rounds=0)
     agent.members = SimpleNamespace(present=lambda now: two)
-    certificate.Checks(agent, board).step(0.0)
-    agent.certify.assert_called_once()  # of the check that b has opened
+    checks = Checks(agent, board)
+    checks.step(0.0)
+    assert "a" in board.rows["check/3"]  # a takes part in the check that b has opened
     board.last_check = 5
     for number in range(4, 9):
         board.hear("b", said(f"check/{number}", "b"), 0.0)

@@ -66,10 +66,10 @@ def test_plain_text_beyond_this_machine_must_be_asked_for():
 
 def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "zenoh", None)
-    with pytest.raises(InputError, match=r"pip install 'adom-opt\[agents\]'"):
+    with pytest.raises(InputError, match=r"in a clone of adom, pip install '\.\[agents\]'"):
         Links("a", "tcp/127.0.0.1:7447", {})
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(InputError, match=r"pip install 'adom-opt\[agents\]'"):
+    with pytest.raises(InputError, match=r"in a clone of adom, pip install '\.\[agents\]'"):
         make_keys(tmp_path, ["a"])
 
 

@@ -268,33 +268,28 @@ def test_after_the_last_round_comes_the_first():
         run_until_well(world)
 
 
-@pytest.mark.parametrize("place", ["state", "entries", "x"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, -1e100])
-def test_a_checkpoint_with_impossible_numbers_is_refused(place, value):
+def test_a_checkpoint_with_impossible_numbers_is_refused(value):
     agent = converged().agents["n1"]
-    agent.check_state()
-    where = {"state": agent.rows.state[0], "entries": agent.rows.entries["n2"], "x": agent.x[None]}[place]
-    where[0, 1] = value
+    agent.check(agent.round, agent.x, np.zeros(3))
     with pytest.raises(Damaged, match="larger than any"):
-        agent.check_state()
+        agent.check(agent.round, agent.x, np.array([0.0, value, 0.0]))
 
 
 def test_a_checkpoint_with_an_impossible_round_is_refused():
     agent = converged().agents["n1"]
     for number in (-1, LAST_ROUND + 1, 2**64):
-        agent.round = number
         with pytest.raises(Damaged, match="round"):
-            agent.check_state()
+            agent.check(number, agent.x)
 
 
 @pytest.mark.parametrize("number", [0, 2**40, LAST_ROUND - 5, LAST_ROUND])
 def test_a_checkpoint_with_a_false_round_or_false_numbers_heals(number):
     world = converged()
     agent = world.agents["n1"]
-    agent.round, agent.counters.rounds = number, 2
-    agent.rows.state[0][:] += 1e9
-    agent.rows.entries["n2"][:] -= 1e7
-    agent.check_state()
+    agent.check(number, agent.x + 1e9)
+    agent.round = number
+    agent.start(agent.x + 1e9)
     run_until_well(world)
 
 

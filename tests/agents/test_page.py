@@ -45,7 +45,7 @@ def test_counters_are_as_prometheus_reads_them():
     lines = metrics(PICTURE).splitlines()
     assert 'adom_rounds_total{agent="n1"} 9' in lines
     assert 'adom_refused_total{agent="n1",kind="not_finite"} 2' in lines
-    assert not any(line.startswith("adom_bound") for line in lines)  # unknown to all
+    assert [line for line in lines if line.startswith("adom_bound")] == ['adom_bound{agent="n2"} +Inf']
     families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(families) == len(set(families))
 

@@ -33,7 +33,7 @@ def test_an_agent_alone_runs_and_ends(adom: Any) -> None:
     assert outcome.code == 0
     events = [json.loads(line) for line in outcome.out.splitlines()]
     assert [events[0]["event"], events[-1]["event"], events[-1]["why"]] == ["start", "end", "seconds"]
-    assert {path.name for path in Path("kept").iterdir()} == {"model.json", "checkpoint.npz"}
+    assert {path.name for path in Path("kept").iterdir()} == {".lock", "model.json", "checkpoint.npz"}
 
 
 def test_keys_are_written_once(adom: Any, refused: Any) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+import adom as package
 from adom.cli import main, output, ranks
-from adom.cli.exit_codes import MEANING, Exit
+from adom.cli.exit_codes import MEANING, Ending, Exit
 from adom.cli.main import app
 
 HOME = str(Path(main.__file__).parents[2])
@@ -142,7 +143,9 @@ print(os.environ["TERM"], os.getsid(0) == os.getpid(), flush=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "getsid"), reason="signals and sessions as POSIX has them")
-@pytest.mark.parametrize(("name", "said", "code"), [("SIGINT", "asked\n", 130), ("", "dumb True\n", 1)])
+@pytest.mark.parametrize(
+    ("name", "said", "code"), [("SIGINT", "asked\n", 130), ("SIGTERM", "asked\n", 130), ("", "dumb True\n", 1)]
+)
 def test_ctrl_c_asks_the_ranks_to_stop_and_their_code_is_handed_on(
     name: str, said: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
@@ -152,11 +155,53 @@ def test_ctrl_c_asks_the_ranks_to_stop_and_their_code_is_handed_on(
     monkeypatch.setattr(ranks, "_launcher", lambda: str(launcher))
     monkeypatch.setattr(ranks, "find_spec", lambda name: name)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    ended = signal.getsignal(signal.SIGTERM)
+    ending = Ending()
     try:
+        ending.listen()
         assert ranks.start(2, ["solve"], tmp_path) == code
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, ended)
+    assert ending.code(code) == (Exit.ENDED if name == "SIGTERM" else code)
     assert capfd.readouterr().out == said
+
+
+ENDING = """
+import os, signal
+from adom.run.progress import Progress
+def update(self, done, note=""):
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGTERM)
+Progress.update = update
+"""
+
+
+def test_sigterm_is_ctrl_c_that_may_come_twice(tmp_path: Path, adom: Any) -> None:
+    table = [f"{x},{x % 3},{2 * x + x % 5}" for x in range(24)]
+    for node in range(3):
+        own = tmp_path / f"{node}.csv"
+        own.write_text("\n".join(["a,b,y", *table[node::3]]))
+        assert adom("shard", own, "--node", str(node), "--target", "y", "--out", tmp_path / "shards").code == 0
+    words = ("--shards", "shards", "--model", "ridge", "--network", "ring", "--rounds", "1000000")
+    process = start("solve", *words, "--tol", "1e-30", before=ENDING, cwd=tmp_path)
+    out, err = process.communicate()
+    assert process.returncode == Exit.ENDED, err
+    assert "what was done so far is saved, and the model is unfinished" in err
+    assert "interrupted" in out
+    assert package.load_model(tmp_path / "out" / "model.json").provenance["status"] == "interrupted"
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n")
+    predicted = adom("predict", tmp_path / "out" / "model.json", tmp_path / "new.csv")
+    assert predicted.code == 0
+    assert "model.json is unfinished: its fit was interrupted" in predicted.err
+
+
+def test_sigterm_before_the_run_and_where_ctrl_c_is_ignored(tmp_path: Path) -> None:
+    before = "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    before += "import adom.cli.output as o\no.table = lambda *a, **k: os.kill(os.getpid(), signal.SIGTERM)"
+    process = start("methods", before=before)
+    assert process.communicate() == ("", "interrupted\n")
+    assert process.returncode == Exit.ENDED
 
 
 def test_a_launcher_keeps_its_files_where_no_other_ones_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,5 +120,5 @@ def test_refusals(refused: Any, done: Any, monkeypatch: pytest.MonkeyPatch) -> N
     Path("blocked").touch()
     assert "cannot make the folder blocked: it is a file" in refused("report", done.folder, "-o", "blocked/page.html")
     monkeypatch.setattr(page, "find_spec", lambda name: None)
-    assert "pip install 'adom-opt[report]'" in refused("report", done.folder)
+    assert "pip install '.[report]'" in refused("report", done.folder)
     assert not Path("report.html").exists()

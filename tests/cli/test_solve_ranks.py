@@ -80,7 +80,7 @@ def test_shards_have_their_own_data_and_nodes(refused, shards):
 
 def test_without_mpi4py_the_extra_is_named(refused, monkeypatch):
     monkeypatch.setattr(starting, "find_spec", lambda name: None)
-    assert "pip install 'adom-opt[mpi]'" in refused("solve", "--engine", "mpi", "--ranks", 2, "--nodes", 6)
+    assert "pip install '.[mpi]'" in refused("solve", "--engine", "mpi", "--ranks", 2, "--nodes", 6)
 
 
 def test_without_mpirun_the_remedy_is_named(refused, monkeypatch, tmp_path):

@@ -77,7 +77,7 @@ def test_a_parquet_file(tmp_path):
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "own.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"needs pyarrow; pip install 'adom-opt\[parquet\]'"):
+    with pytest.raises(InputError, match=r"needs pyarrow: in a clone of adom, pip install '\.\[parquet\]'"):
         write_shard(tmp_path / "own.parquet", "n", tmp_path / "shards")
 
 

@@ -128,7 +128,10 @@ REFUSALS = {
         ({"every": 0}, "every must be a whole number of at least 1, got 0"),
         ({"network": networks.redraw(RING), "every": 10**6}, "slowed would repeat .* 10000000000 rounds.*; take"),
     ],
-    "bounded": [({"chi": 0.5}, "chi must be a finite number at least 1, got 0.5; ")],
+    "bounded": [
+        ({"chi": 0.5}, r"chi must be a finite number at least 1 and at most 1e\+15, got 0.5; "),
+        ({"chi": 1e300}, r"at most 1e\+15, got 1e\+300; "),
+    ],
     "windowed": [({"window": 0}, "window must be a whole number of at least 1, got 0; ")],
     "failing": [
         ({"probability": 1.2}, "probability must be .* at most 1, got 1.2"),

@@ -1,5 +1,7 @@
 """Geometric graphs: the paper's recipe (section 5), the search for chi, nodes in motion."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -108,10 +110,16 @@ def test_chi_1_is_the_complete_graph():
 
 
 def test_unreachable_chi_names_the_nearest():
-    with pytest.raises(InputError, match=r"chi=1e\+06 cannot be reached.*nearest is chi=\d+.*ask for that") as caught:
-        geometric(30, chi=1e6)
+    with pytest.raises(InputError, match=r"chi=6000 cannot be reached.*nearest is chi=\d+.*ask for that") as caught:
+        geometric(30, chi=6000)
     nearest = float(str(caught.value).split("nearest is chi=")[1].split()[0])
     assert geometric(30, chi=nearest).chi == pytest.approx(nearest, rel=0.1)
+
+
+def test_a_chi_that_no_graph_has_is_refused_before_any_is_drawn(monkeypatch):
+    monkeypatch.setattr(sys.modules["adom.networks.geometric"], "uniform_points", None)
+    with pytest.raises(InputError, match=r"chi must be at most 6750, which no graph of 30 nodes exceeds, got 1e\+300"):
+        geometric(30, chi=1e300)
 
 
 @pytest.mark.parametrize("pause", [0, 3])

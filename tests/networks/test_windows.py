@@ -7,7 +7,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from adom.errors import InputError
-from adom.networks import bounded, cyclic, failing, from_graphs, lazy, ring, slowed, spectra, waypoint, windowed
+from adom.networks import (
+    alternate,
+    bounded,
+    cyclic,
+    failing,
+    from_digraphs,
+    from_graphs,
+    lazy,
+    ring,
+    slowed,
+    spectra,
+    waypoint,
+    windowed,
+    windows,
+)
 
 
 def graph_of(nodes, pairs):
@@ -105,6 +119,72 @@ def test_a_given_window_is_checked_and_kept():
     trusted = bounded(longer, chi=9)
     assert (trusted.window, trusted.chi, trusted.chi_known, longer.chi_known) == (longer.window, 9, True, True)
     assert windowed(ring(6), 2).chi == pytest.approx(1 / (1 - (1 - 1 / ring(6).chi) ** 2))
+
+
+def test_windows_of_one_way_links_are_the_least_too():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rounds = [graph_of(5, rng.integers(0, 5, (4, 2)).tolist()) for _ in range(9)]
+        arcs = [nx.DiGraph() for _ in rounds]
+        for one, links in zip(arcs, rounds, strict=True):
+            one.add_nodes_from(range(5))
+            one.add_edges_from((u, v) if rng.random() < 0.5 else (v, u) for u, v in links.edges)
+        if not nx.is_strongly_connected(nx.compose_all(arcs)):
+            continue
+        least = next(
+            b
+            for b in range(1, 10)
+            if all(nx.is_strongly_connected(nx.compose_all([arcs[(k + i) % 9] for i in range(b)])) for k in range(9))
+        )
+        assert from_digraphs(arcs).window == least
+
+
+@settings(max_examples=30, deadline=None)
+@given(pools=st.lists(st.lists(PAIRS, min_size=1, max_size=5), min_size=2, max_size=3), every=st.integers(1, 4))
+def test_pools_in_turn_have_the_windows_that_a_walk_through_all_rounds_finds(pools, every):
+    graphs = [[graph_of(5, pairs) for pairs in pool] for pool in pools]
+    assume(all(nx.is_connected(nx.compose_all(pool)) for pool in graphs))
+    network = alternate([from_graphs(pool) for pool in graphs], every=every)
+    assume(network.period <= 200)
+    least = next(b for b in range(1, 200) if all(joined(network, k, b) for k in range(network.period)))
+    assert network.window == least
+    starts = np.arange(network.period)
+    rounds = network.order[(starts[:, None] + np.arange(least)) % network.period]
+    first, names = windows.distinct_windows(network.order, least)
+    assert (rounds[first][names] == rounds).all(), "each round's window is the one it was named after"
+    assert len(first) == len(np.unique(rounds, axis=0))
+
+
+def test_a_period_of_a_million_rounds_looks_at_few_graphs(monkeypatch):
+    """Pools of 60 and 41 graphs in turn repeat only after their least common multiple, in few distinct windows."""
+    rng = np.random.default_rng(0)
+    one, other = (from_graphs([graph_of(6, rng.integers(0, 6, (3, 2)).tolist()) for _ in range(k)]) for k in (60, 41))
+    network = alternate([one, other], every=1024)
+    assert network.period == 1_259_520
+    looked, products = [], []
+    components, averaging = windows.component_labels, windows._averaging
+
+    def counted(nodes, pairs, strong=False):
+        looked.append(nodes / 6)
+        return components(nodes, pairs, strong)
+
+    def stepping(*arguments):
+        step = averaging(*arguments)
+        return lambda v: products.append(1) or step(v)
+
+    monkeypatch.setattr(windows, "component_labels", counted)
+    monkeypatch.setattr(windows, "_averaging", stepping)
+    window = network.window
+    assert sum(looked) < 20_000, "graphs of six nodes, however many at once"
+    assert all(joined(network, k, window) for k in range(0, network.period, 5_003))
+    assert not all(joined(network, k, window - 1) for k in range(20_000))
+    assert network.chi >= max(windowed(one, window).chi, windowed(other, window).chi) * (1 - 1e-9)
+    assert len(products) < network.period / 5
+
+
+def test_a_step_of_absurdly_many_rounds_is_refused():
+    with pytest.raises(InputError, match="window must be at most 100000, got 20000000; it counts the rounds of a step"):
+        windowed(ring(6), 20_000_000)
 
 
 def test_graphs_that_are_not_held_need_a_given_window(monkeypatch):

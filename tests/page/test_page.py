@@ -265,7 +265,7 @@ def test_refusals(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"suffix must be \.html"):
         page.write(content(), tmp_path / "page.pdf")
     monkeypatch.setattr(page, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"needs bokeh.*adom-opt\[report\]"):
+    with pytest.raises(InputError, match=r"needs bokeh.*'\.\[report\]'"):
         page.render(content())
     assert not list(tmp_path.iterdir())
 

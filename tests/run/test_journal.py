@@ -62,16 +62,3 @@ def test_events_for_tensorboard(at_once, tmp_path):
     events = EventAccumulator(str(tmp_path / "events")).Reload().Scalars("error")
     assert [event.step for event in events] == result.history["round"].tolist()
     np.testing.assert_allclose([event.value for event in events], result.history["error"], 1e-6)
-
-
-def test_lines_of_progress_are_plain(capsys, monkeypatch):
-    monkeypatch.setattr(journal, "FIRST", 0.0)
-    lines = journal.Lines(5000, "ADOM")
-    with lines:
-        lines.update(1200, "gradient norm 3.25e-05")
-        lines._next = 1000.0
-        lines.update(1300)
-    assert capsys.readouterr().err == "ADOM: round 1,200 of 5,000, gradient norm 3.25e-05, after 0 s\n"
-    silent = journal.Lines(5000, "ADOM", show=False)
-    silent.update(1200)
-    assert capsys.readouterr().err == ""

@@ -8,6 +8,8 @@ import numpy as np
 
 from adom.agents.agent import Agent
 from adom.agents.auto import Auto, WideOracle
+from adom.agents.board import MAGIC, Board
+from adom.agents.checks import Checks
 from adom.agents.functions import Oracle, QuadraticFunction
 from adom.agents.rows import Rows
 from adom.agents.settings import Settings
@@ -55,21 +57,34 @@ class World:
         self.cut, self.stopped, self.one_way = set(), set(), set()
         self.loss, self.rng = loss, np.random.default_rng(seed)
         self.now, self.mail, self.running = 0.0, deque(), set()
-        self.liars = {}  # by name, what becomes of a message: (to, data) -> data
+        self.liars = {}  # by name, what becomes of a message of a round: (to, data) -> data
+        self.checks = {}
+        for agent in agents:
+            self.equip(agent)
+
+    def equip(self, agent):
+        """Give an agent a board and checks."""
+        board = Board(Member(agent.name, agent.members.own.boot, 0, 1.0, 1.0), agent.neighbours, "test", agent.gone)
+        self.checks[agent.name] = board, Checks(agent, board)
 
     def send(self, sender, messages):
         for to, data in messages:
             link = frozenset((sender, to))
             lost = link in self.cut or (sender, to) in self.one_way or self.rng.random() < self.loss
             if link in self.links and not lost:
-                said = self.liars[sender](to, data) if sender in self.liars else data
+                lies = sender in self.liars and not data.startswith(MAGIC)
+                said = self.liars[sender](to, data) if lies else data
                 self.mail.append((self.now + self.TICK, sender, to, said))
 
     def tick(self, gather=True):
         self.now += self.TICK
         while self.mail and self.mail[0][0] <= self.now:
             _, sender, to, data = self.mail.popleft()
-            if to in self.agents and to not in self.stopped:
+            if to not in self.agents or to in self.stopped:
+                continue
+            if data.startswith(MAGIC):
+                self.send(to, self.checks[to][0].hear(sender, data, self.now))
+            else:
                 self.agents[to].hear(sender, data, self.now)
         for name, agent in self.agents.items():
             if name in self.stopped:
@@ -82,6 +97,7 @@ class World:
                     self.send(name, agent.begin(self.now))
             elif agent.ready(self.now):
                 agent.finish(self.now)
+                self.send(name, self.checks[name][1].step(self.now))
                 self.send(name, agent.begin(self.now))
             else:
                 self.send(name, agent.still_waiting(self.now))
@@ -92,8 +108,12 @@ class World:
             self.running.add(agent.name)
             self.send(agent.name, agent.begin(self.now))
 
-    def add(self, agent):
+    def add(self, agent, x=None):
+        """Let an agent come, at the others' answer if that is given."""
         self.agents[agent.name] = agent
+        self.equip(agent)
+        if x is not None:
+            agent.start(x)
         self.running.add(agent.name)
         self.send(agent.name, agent.begin(self.now))
 

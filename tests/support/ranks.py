@@ -32,9 +32,9 @@ def mpirun():
 def why_not():
     """Return why there is no MPI here, "" where there is."""
     if find_spec("mpi4py") is None:
-        return "mpi4py is not installed: pip install 'adom-opt[mpi]'"
+        return "mpi4py is not installed: pip install '.[mpi]'"
     if mpirun() is None:
-        return "there is no mpirun: pip install 'adom-opt[mpi]'"
+        return "there is no mpirun: pip install '.[mpi]'"
     done = subprocess.run(
         [mpirun(), "-n", "1", sys.executable, "-c", "from mpi4py import MPI"],
         env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=120, check=False,

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from ..util.checked_json import Damaged
-from .agreement import distance_bound
 from .auto import Auto
+from .certificate import Certificate, Place
 from .functions import Function
 from .intercepts import Intercepts
 from .members import EPS, LEFT, Members
-from .rows import Rows
+from .rows import LONGEST, SHORTEST, Rows
 from .settings import Settings
 from .wire import (
     ASIDE,
@@ -46,8 +46,10 @@ from .wire import (
 )
 
 Array = np.ndarray
-CHECK_EVERY = 16
-"""Rounds from one comparison of answers with the neighbours to the next."""
+TILTED = 8
+"""Rounds in which an agent lets go of a tilt, beyond the fewest and in units of the square root of L / mu."""
+NEWCOMING = 3
+"""Rounds in which one that joins others listens to them first."""
 FORGET = 10
 """An edge unused for this many times `gone` is forgotten, even if its other end lives."""
 LONGEST_SILENCE = 0.1
@@ -70,8 +72,13 @@ LARGE = 1e6
 """An entry this much larger than the answer's gradients starts anew: its rounding would cost as many digits."""
 CANARY = 1e200
 """The largest number that counts in columns of canaries, which are ended at 1e100, and in any other."""
-LONGEST = 4
+MOST_PATIENCE = 4
 """The most patience with a neighbour that says that it is waiting too, in units of the usual patience."""
+
+
+def span(mu: float, L: float) -> int:
+    """Return the rounds in which an agent lets go of a tilt: a multiple of the method's own time."""
+    return int(min(SHORTEST + TILTED * np.sqrt(L / mu), LONGEST))
 
 
 @dataclass
@@ -82,6 +89,7 @@ class Neighbour:
     counted: bool = False  # whether it is a link of the present round
     heard: float = -np.inf  # when it was last heard
     agreed: float = -np.inf  # when the edge last counted
+    boot: int = 0  # of the process at its other end, when it last counted
     hears: bool = False  # whether it says that it hears us
     round: int = -1  # the last round that it spoke of, if that can be
     claim: tuple[float, int, float] = (np.inf, 0, 0.0)  # one that cannot be: told since when; the last, and when
@@ -147,13 +155,17 @@ class Agent:
     ) -> None:
         self.name, self.rows, self.form, self.settings = check_name(own.name), rows, form, settings
         self.function, self.members, self.intercepts = function, Members(own, gone), intercepts
+        i = intercepts
+        self.place = Place(form.dim) if i is None else Place(form.dim, i.free, i.idle, i.l2)
+        self.certificate: Certificate | None = None
+        own.data = self.aim.data
         self.patience, self.gone = patience, gone
         self.neighbours = {name: Neighbour(check_name(name)) for name in neighbours if name != own.name}
         self.round = 0
         self.x = np.zeros(form.dim)
         self.counters = Counters()
         self._first: int | None = None  # the number of its first round: 0, or that of the checkpoint
-        self._linked = -np.inf  # when the first round with a link ended
+        self._joined = -np.inf  # when the first round with a link ended
         self._length = 0.0  # seconds that such rounds take; 0 before the first
         self._leaps = False  # whether others may be in a round that they cannot have reached since they were linked
         self._slope = 0.0  # of the function at 0
@@ -163,36 +175,55 @@ class Agent:
         self._sent = np.zeros((form.vectors, form.width))
         self._ahead = 0  # a round that others have reached
         self._began, self._waited = 0.0, False
-        self._certified: tuple[float, list[str]] = (np.inf, [])
+        self._linked: float | None = None  # when a link last counted, or when this agent began
+        self._new = True  # until a link has counted
+        self._listens = 0  # rounds for which this agent only listens
+
+    # Its function, and the answer
+
+    @property
+    def aim(self) -> Function:
+        """The function whose sum over all agents is to be least: without the penalty on intercepts."""
+        return self.function if self.intercepts is None else self.intercepts.without(self.function)
 
     def replace(self, function: Function) -> None:
-        """Continue with another function, after the data have changed; conserved sums stay the same."""
+        """Continue with another function, after the data have changed; conserved sums and the answer stay the same."""
         self.function = function
         self._measure()
-        self.rows.oracle.replace(function)
+        self.rows.replace(function, self.x)
         self.settings.excuse()
         own = self.members.own
-        own.mu, own.L, own.level, own.beat = function.mu, function.L, 0, own.beat + 1
-        self.certify(np.inf, [])
-        own.apart = np.inf if self.neighbours else 0.0  # until answers are compared anew
+        own.mu, own.L, own.data, own.level, own.beat = function.mu, function.L, self.aim.data, 0, own.beat + 1
+
+    def start(self, x: Array) -> None:
+        """Begin anew at an answer, without links."""
+        self.x = np.array(x)
+        self.rows.span = span(self.function.mu, self.function.L)
+        self.rows.lean = np.zeros(self.form.dim) if self.intercepts is None else self.intercepts.lean
+        self.rows.start(self.x)
+        self.settings.excuse()
+
+    def about(self, y: Array) -> Array:
+        """Return what a check asks of this agent about a point."""
+        return self.place.row(y, self.aim, self.function, self.rows.lean)
+
+    def certify(self, certificate: Certificate, now: float) -> None:
+        """Take in a bound; move the centre of the intercepts if it is due."""
+        self.certificate = certificate
+        intercepts, level = self.intercepts, self.members.own.level
+        if intercepts is not None and not level and intercepts.follow(certificate.answer, certificate.held):
+            self.rows.lean = intercepts.lean
+
+    def certain(self, now: float) -> Certificate | None:
+        """Return the bound, if it is about the agents present and their present data."""
+        known = self.certificate
+        present = {member.name: member.data for member in self.members.present(now)}
+        return known if known is not None and known.data == present else None
 
     def distance(self, now: float) -> float:
-        """Return a bound on the distance of every answer from the exact one for the functions of all agents present."""
-        present = self.members.present(now)
-        if self.rows.method.oracle == "dual":
-            return distance_bound(present)
-        alone = len(present) == 1 and self.neighbours  # nobody was heard: there is no bound
-        return np.inf if alone or [m.name for m in present] != self._certified[1] else self._certified[0]
-
-    def certify(self, distance: float, names: list[str]) -> None:
-        """Store a bound for all answers of the agents named: see `adom.agents.certificate`."""
-        self._certified = distance, names
-
-    def _follow(self, now: float) -> None:
-        """Move the centre of the intercepts to the answer, if all answers are near enough."""
-        intercepts, level = self.intercepts, self.members.own.level
-        if intercepts is not None and not level and intercepts.follow(self.x, self.distance(now)):
-            self.replace(intercepts.function)
+        """Return a bound on how far the certified answer is from the exact one of all agents present."""
+        known = self.certain(now)
+        return np.inf if known is None else known.distance
 
     # Speaking
 
@@ -210,18 +241,22 @@ class Agent:
         self._give_up(now)
         self._renew_large()
         self.settings.begin(self.round, self.rows)
-        self.rows.method = self.settings.method(*self.members.extremes(now))
+        mu, L, nodes = self.members.extremes(now)
+        self.rows.method = self.settings.method(mu, L, nodes)
+        self.rows.span = span(mu, L)
         self.rows.renew(self.round)
         self.settings.plant(self.rows, self.function)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
-            if not (np.abs(self._sent) <= self._most).all():
-                self.rows.restart()
+            fine = np.abs(self._sent) <= self._most
+            if not fine.all():
+                self.rows.start(self.x if fine[:, : self.form.dim].all() else np.zeros(self.form.dim))
                 self.counters.restarts += 1
                 self._sent = self.rows.ask()
         linked = [n for n in self.neighbours.values() if n.counted]
         self.members.own.degree = len(linked)
         self._began, self._waited = now, False
+        self._linked = now if self._linked is None else self._linked
         for n in linked:
             n.until = now + self.patience
         recent = [n for n in self.neighbours.values() if n.counted or now - n.heard <= 2 * self.patience]
@@ -231,6 +266,8 @@ class Agent:
         """Return the message of this round to a neighbour."""
         if not n.counted:
             return Message(self.round, degree)
+        if self._listens:
+            return Message(self.round, degree, seen=self.settings.seen())
         owner, entry = self.name < n.name, self.rows.entry(n.name)
         n.digest = self.rows.digest(n.name, 1 if owner else -1)
         return Message(
@@ -240,20 +277,14 @@ class Agent:
             n.digest,
             self._sent,
             edge=(np.zeros_like(entry) if n.anew else entry) if owner and (n.mend or n.anew) else None,
-            answer=self.x if self._compares else None,
             seen=self.settings.seen(),
         )
-
-    @property
-    def _compares(self) -> bool:
-        """Whether answers are compared in this round; before the first there are none."""
-        return self.round % CHECK_EVERY == 0 and self.counters.rounds > 0
 
     def _say(self, n: Neighbour, message: Message, now: float) -> tuple[str, bytes]:
         n.greeted = now
         message.flags |= HEARS if now - n.heard <= 2 * self.patience else 0
         own = self.members.own
-        novelties = (self.members.novelties, own.level, own.mu, own.apart < np.inf)
+        novelties = (self.members.novelties, own.level, own.mu, own.data)
         if novelties != n.knows or now - n.told >= TABLE_EVERY * self.gone or message.vectors is None:
             n.told, n.knows, message.members = now, novelties, self.members.news(now, n.name)
         data = pack(message, self.form)
@@ -300,7 +331,7 @@ class Agent:
         if n.round < 0:
             return True
         if message.flags & WAITING:
-            n.until = min(now + self.patience, self._began + LONGEST * self.patience)
+            n.until = min(now + self.patience, self._began + MOST_PATIENCE * self.patience)
             return True
         if message.round >= self.round and not message.flags & ASIDE:
             self._weigh(sender, message)
@@ -331,7 +362,7 @@ class Agent:
 
     def _believes(self, n: Neighbour, number: int, now: float) -> bool:
         """Return whether a neighbour can be in a round, or has said so steadily for `gone` seconds."""
-        apart = now - max(n.agreed, self._linked)  # seconds in which it may have gone its own way
+        apart = now - max(n.agreed, self._joined)  # seconds in which it may have gone its own way
         if not self._length or number <= self.round + self._rounds_in(apart):
             n.claim = (np.inf, 0, 0.0)
             return True
@@ -401,22 +432,40 @@ class Agent:
 
     def finish(self, now: float) -> None:
         """End the round with what was heard; make up for rounds that others have finished meanwhile."""
-        heard, repairs = self._applied(now)
+        heard, repairs, jumps = self._applied(now)
         if heard:
             length = now - self._began
             usual = self._length or length
             self._length = max(usual + 0.1 * (min(length, PACE * usual) - usual), 1e-9)
-            self._linked = self._linked if self._linked > -np.inf else now
+            self._joined = self._joined if self._joined > -np.inf else now
+        if self._listens:
+            self._listen(heard)
+            heard, repairs = {}, {}
+        elif heard:
+            self._linked, self._new = now, False
         with np.errstate(over="ignore", invalid="ignore"):
-            wide = self.rows.answer(self._sent, heard, repairs)
+            wide = self.rows.answer(self._sent, heard, repairs, jumps)
         for n in self._missing():
             n.counted = False
             self.counters.lost += 1
         self.counters.repaired += len(repairs)
         self._note(wide)
-        self._catch_up()
+        if heard or (not self._listens and self._alone(now)):
+            self.rows.let_go()
+        self._catch_up(now)
         self._relink(now)
-        self._follow(now)
+
+    def _alone(self, now: float) -> bool:
+        """Return whether no link has counted for so long that the others have given this agent up."""
+        return self._linked is None or now - self._linked > self.gone
+
+    def _listen(self, heard: dict[str, tuple[float, Array]]) -> None:
+        """Take over from the others what does not change the answer, such as momentum; then take part."""
+        self._listens -= 1
+        if heard:
+            others = np.mean([vectors for _, vectors in heard.values()], axis=0)
+            self.rows.match(others, self._sent)
+            self._listens = 0
 
     def _note(self, wide: Array) -> None:
         self.x = wide[: self.form.dim]
@@ -428,23 +477,31 @@ class Agent:
             for n in self.neighbours.values():
                 n.inbox.clear()
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, now: float) -> None:
         """Run the rounds that neighbours have finished already, without links.
 
-        An agent that has just come skips them, as does one that leaps; any other runs the last `MOST_ALONE` at most.
+        An agent that has just come, or comes back after the others have given it up, skips them and begins anew at its
+        answer; one that leaps skips them, too; any other runs the last `MOST_ALONE` at most.
         """
-        gap, fresh = self._ahead - self.round, self.counters.rounds <= 1
+        gap, fresh = self._ahead - self.round, self._new or self._alone(now)
         if gap > 0:
             self.counters.jumps += 1
+            if fresh:
+                if self.counters.rounds > 1:
+                    self.start(self.x)
+                self._listens = NEWCOMING
             self.round += gap - (0 if fresh or self._leaps else min(gap, MOST_ALONE))
             with np.errstate(over="ignore", invalid="ignore"):
                 while self.round < self._ahead:
                     self._note(self.rows.alone(self.round))
         self._ahead, self._leaps = 0, False
 
-    def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array]]:
-        """Return weights and vectors of the edges that count in this round, and the entries sent to repair links."""
-        heard, apart = {}, []
+    def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array], set[str]]:
+        """Return weights and vectors of the edges that count in this round, entries sent to repair links, and jumps.
+
+        Jumps are the links that have not counted for long, or not since the other end was restarted.
+        """
+        heard, jumps = {}, set()
         repairs = {n.name: np.zeros_like(self.rows.entry(n.name)) for n in self.neighbours.values() if n.anew}
         linked = [n for n in self.neighbours.values() if n.counted]
         for n in linked:
@@ -452,17 +509,16 @@ class Agent:
             if message is None or not message.flags & COUNTED or message.vectors is None:
                 continue
             heard[n.name] = (1 / (2 * max(len(linked), message.degree)), message.vectors)
-            n.agreed = now
+            boot = self.members.boot(n.name)
+            if n.boot != boot or now - n.agreed > 2 * self.patience:
+                jumps.add(n.name)
+            n.agreed, n.boot = now, boot
             if self.name < n.name:
                 n.mend = message.digest != n.digest
             elif message.edge is not None:
                 repairs[n.name] = message.edge
-            if message.answer is not None:
-                apart.append(float(np.linalg.norm(message.answer - self.x)))
             self.settings.hear(message.seen)
-        if self._compares and linked:
-            self.members.own.apart = max(apart) if len(apart) == len(linked) else np.inf
-        return heard, repairs
+        return heard, repairs, jumps
 
     def _relink(self, now: float) -> None:
         """Count as links the neighbours heard lately in about this round; drop messages of earlier rounds."""
@@ -486,18 +542,13 @@ class Agent:
                 self.counters.forgotten += 1
         self.members.tidy(now)
 
-    def check_state(self) -> None:
-        """Refuse a state from a file that no agent can have written; make up for small damage."""
-        dim, rows = self.form.dim, self.rows
-        parts = [part for part in rows.state if np.ndim(part) == 2]
-        numbers = [self.x[None], *(part[:, :dim] for part in parts), *(e[:, :dim] for e in rows.entries.values())]
-        others = [*(part[:, dim:] for part in parts), *(entry[:, dim:] for entry in rows.entries.values())]
-        if not 0 <= self.round <= LAST_ROUND:
-            raise Damaged(f"round {self.round} is not one of 0 to {LAST_ROUND}")
-        largest = max(map(_largest, numbers))
-        if largest > self._most[0] or max(map(_largest, others)) > CANARY:
+    def check(self, number: int, *vectors: Array) -> None:
+        """Refuse a round, an answer and a centre from a file if no agent can have written them."""
+        if not 0 <= number <= LAST_ROUND:
+            raise Damaged(f"round {number} is not one of 0 to {LAST_ROUND}")
+        largest = max(map(_largest, vectors))
+        if largest > self._most[0]:
             raise Damaged(f"numbers of up to {largest:.1e}, larger than any of an agent with these data")
-        rows.settle()
 
     def _renew_large(self) -> None:
         """From time to time, drop rounding from the state, and start large entries anew; the other ends hear of it."""
@@ -509,7 +560,7 @@ class Agent:
         self.rows.settle()
         usual = max(self._slope, self.members.own.L * _largest(self.x), self.rows.conserved(dim))
         for n in self.neighbours.values():
-            own = n.counted and self.name < n.name
+            own = n.counted and self.name < n.name and not self._listens
             n.anew = own and not _largest(self.rows.entry(n.name)[:, :dim]) <= LARGE * usual
             self.counters.renewed += n.anew
 

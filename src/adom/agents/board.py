@@ -28,8 +28,8 @@ Group = tuple[tuple[str, int], ...]
 MAGIC = b"ADOB"
 VERSION = 1
 HEADER = struct.Struct("<4sH8sI")
-CHECK = re.compile("check/(0|[1-9][0-9]{0,14})")
-"""The topic of a check."""
+CHECK = re.compile("check/(0|[1-9][0-9]{0,14})(/at)?")
+"""The topics of a check."""
 MOST_TOPICS = 64
 """The most topics in one list of what a board has."""
 MOST_CHECKS = 4
@@ -172,9 +172,10 @@ class Board:
             raise RefusedError("memory", f"more than {MOST_HELD / 2**20:.0f} MiB of rows from one neighbour")
         self._held[sender] = held
         self.post(topic, name, row)
-        checks = sorted((int(found[1]), t) for t in self.rows if (found := CHECK.fullmatch(t)))
-        for _, old in checks[:-MOST_CHECKS]:
-            if self.name not in self.rows[old]:
+        checks = {t: int(found[1]) for t in self.rows if (found := CHECK.fullmatch(t))}
+        latest = sorted(set(checks.values()))[-MOST_CHECKS:]
+        for old, number in checks.items():
+            if number < latest[0] and self.name not in self.rows[old]:
                 del self.rows[old]
 
     def _can_be(self, words: Words) -> bool:

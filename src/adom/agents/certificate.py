@@ -1,90 +1,179 @@
-"""A bound on the error for any method: all post an answer and its gradient, and add up what they hear.
+"""How far an answer is from the exact one: a bound that holds for any method, whatever went wrong before.
 
-Let x_i be an answer of agent i, g_i the gradient of its f_i there, and y the mean of the x_i. At y the gradient of the
-sum of all f_i is the sum of the g_i, up to L_i |x_i - y| for each i, and the sum is strongly convex with constant
-sum mu_i. So |y - x*| is at most (|sum g_i| + sum L_i |x_i - y|) / sum mu_i, for any method, even with posts of
-different rounds. A dual method has a bound without posts (`adom.agents.agreement`). With any other, agents post on the
-board whenever the number of rounds has grown by an eighth, and whoever hears of a new check joins it.
+In a check (`adom.agents.checks`), all agents present first post their answers. The mean of these is a point y that all
+know. Then each posts the gradient of its function at y, and facts about its curvature there. With g the sum of the
+gradients, H that of the Hessians, and d = x* - y the way to the exact answer of these agents:
+
+- if the sum of the f_i is strongly convex with constant mu, then |d| <= |g| / mu;
+- a Hessian changes along d by at most a factor exp(bend |d|), where bend is the greatest length of a sample (for
+  logistic regression; 0 for least squares). So -g'd >= d'Hd (1 - exp(-bend |d|)) / (bend |d|). With u^2 = d'Hd, the
+  Newton decrement s^2 = g' H^-1 g, and m the least eigenvalue of H this gives, if bend s < sqrt(m):
+  u <= -log(1 - bend s / sqrt(m)) sqrt(m) / bend, and |d| <= u / sqrt(m). This needs no mu, and so no penalty, and it
+  does not lose a factor of kappa.
+
+Everything is measured at y: how it came about, and what the agents' states have been through, does not matter. The
+gradients' own rounding is added to |g|. Each agent posts what its data are, so a bound is about data that all know of.
+
+With more than `MOST_DIM` coordinates no Hessian is posted. If there are coordinates without a penalty, the intercepts,
+their columns of the Hessian are: for the rest, what they leave of a positive semidefinite matrix is known.
 """
 
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import fsum
 
 import numpy as np
 
-from .agent import Agent
-from .board import Board, Message
-from .wire import Member
+from .functions import EPS, Function
 
 Array = np.ndarray
-FIRST = 64
-"""Rounds before the first check, and the fewest between two checks."""
-CHECK = re.compile("check/([0-9]{1,15})")
-"""The topic of a check."""
-SHARE = 8
-"""The rounds between two checks are at least the rounds so far divided by this."""
+MOST_DIM = 128
+"""The most coordinates for which agents post their Hessians."""
+HEAD = ("mark", "data", "samples", "mu", "bend", "reach", "unit", "noise")
+"""Numbers at the beginning of a row about y."""
 
 
-def certified(rows: Sequence[Array], present: Sequence[Member]) -> float:
-    """Return a bound on |x_i - x*| for every agent; a row is an answer and its gradient.
+@dataclass(frozen=True)
+class Certificate:
+    """A bound on the distance of an answer from the exact one of some agents."""
+
+    answer: Array
+    distance: float  # |answer - x*| is at most this
+    held: float  # the same for the answer that the centres of the intercepts lead to
+    reach: float  # scores of samples are off by at most this times the distance
+    unit: float  # in which scores are measured
+    samples: dict[str, int]  # of each agent
+    data: dict[str, int]  # fingerprints of their data
+
+
+class Place:
+    """What is the same at all agents: the coordinates without a penalty, and directions in which nothing changes."""
+
+    def __init__(self, dim: int, free: Array | None = None, idle: Array | None = None, l2: float = 0.0) -> None:
+        self.dim, self.l2 = dim, l2
+        """`l2` is the penalty that holds the free coordinates near their centre, for each agent."""
+        self.free = np.flatnonzero(np.zeros(dim) if free is None else free)
+        self.idle = np.zeros((0, dim)) if idle is None else idle
+        self.whole = dim <= MOST_DIM
+        self.curvature = dim * (dim + 1) // 2 if self.whole else dim * len(self.free)
+        self.size = len(HEAD) + 2 * dim + self.curvature
+        """Length of a row about y."""
+
+    def row(self, y: Array, aim: Function, held: Function, tilt: Array) -> Array:
+        """Return what an agent posts about y.
+
+        `aim` is its function; `held` includes a penalty on the intercepts, and `tilt` moves the centre of that.
+        """
+        facts = (aim.data, aim.samples, held.mu, aim.bend, aim.reach, aim.unit, aim.noise(y))
+        H = aim.hessian(y)[np.triu_indices(self.dim)] if self.whole else aim.columns(y, self.free).ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [np.array([mark(y), *facts]), aim.gradient(y), held.gradient(y) - tilt, H]
+            row: Array = np.nan_to_num(np.concatenate(parts), nan=HUGE, posinf=HUGE, neginf=-HUGE)
+            return row
+
+    def least(self, curvatures: Array, penalty: float, held: float) -> tuple[Array, Array]:
+        """Return lower bounds on the eigenvalues of the sum of Hessians, and its eigenvectors if they are known.
+
+        `penalty` is on all but the free coordinates, `held` is added on the free ones.
+        """
+        if self.whole:
+            H = np.zeros((self.dim, self.dim))
+            H[np.triu_indices(self.dim)] = curvatures.sum(axis=0)
+            H = H + np.triu(H, 1).T
+            H[self.free, self.free] += held
+            H = H + max(1.0, np.abs(H).max()) * self.idle.T @ self.idle
+            values, vectors = np.linalg.eigh(H)
+            return values - 32 * EPS * self.dim * np.abs(values).max(), vectors
+        columns = curvatures.sum(axis=0).reshape(self.dim, len(self.free)).copy()
+        columns[self.free, range(len(self.free))] += held
+        columns = columns + np.abs(columns).max(initial=1.0) * self.idle.T @ self.idle[:, self.free]
+        return np.array([least_of(columns, self.free, penalty)]), np.zeros((0, self.dim))
+
+
+HUGE = 1e200
+"""What is posted in place of numbers that are not finite; no bound follows from it."""
+
+
+def least_of(columns: Array, free: Array, penalty: float) -> float:
+    """Return a lower bound on the eigenvalues of H, which is G + penalty on all but the free coordinates.
+
+    G is positive semidefinite. So it is at least C S^-1 C', where C are its free columns, and S their free rows.
 
     Examples
     --------
-    >>> two = [Member(name, 1, 1, mu=1.0, L=1.0) for name in "ab"]  # f_i = (x - i)^2 / 2 of i = 0, 1
-    >>> round(certified([np.array([0.4, 0.4]), np.array([0.4, -0.6])], two), 9)  # the minimiser is 0.5
-    0.1
+    >>> H = np.array([[2.0, 1.0], [1.0, 3.0]])  # the second coordinate is free; the penalty is 0.5
+    >>> round(least_of(H[:, 1:], np.array([1]), 0.5), 3), round(np.linalg.eigvalsh(H)[0], 3)
+    (0.453, 1.382)
     """
-    x, g = np.split(np.stack(rows), 2, axis=1)
-    away = np.linalg.norm(x - x.mean(axis=0), axis=1)
-    slope = float(np.linalg.norm(g.sum(axis=0))) + sum(m.L * each for m, each in zip(present, away, strict=True))
-    return float(slope / sum(m.mu for m in present) + away.max())
+    if not free.size:
+        return penalty
+    others = np.delete(columns, free, axis=0)
+    S = columns[free]
+    c = np.linalg.qr(others, mode="r")
+    values, vectors = np.linalg.eigh((S + S.T) / 2)
+    if not values[0] > 0:
+        return 0.0
+    root = vectors / np.sqrt(values)
+    tall = np.vstack([c, S]) @ root
+    known = tall @ tall.T + np.diag([penalty] * len(c) + [0.0] * len(S))
+    found = float(np.linalg.eigvalsh(known)[0]) - 32 * EPS * len(known) * float(np.abs(known).max())
+    return max(0.0, min(found, penalty))
 
 
-class Checks:
-    """The checks of one agent.
+def within(g: Array, noise: float, bend: float, values: Array, vectors: Array) -> float:
+    """Return a bound on |x* - y| from the gradient at y, lower bounds on the Hessian's eigenvalues, and its vectors.
 
-    Parameters
-    ----------
-    agent : Agent
-    board : Board
+    Examples
+    --------
+    >>> within(np.array([0.3, 0.4]), 0.0, 0.0, np.array([1.0, 1.0]), np.eye(2))  # a quadratic: exact
+    0.5
+    >>> within(np.array([0.3, 0.4]), 0.0, 2.0, np.array([1.0, 1.0]), np.eye(2))  # far away, as far as is known
+    inf
     """
+    least = float(values.min())
+    if not 0 < least < np.inf:
+        return np.inf
+    along = np.abs(vectors.T @ g) if vectors.size else np.array([np.linalg.norm(g)])
+    step = float(np.linalg.norm(along / np.sqrt(values)) + noise / np.sqrt(least))
+    if not np.isfinite(step):
+        return np.inf
+    if bend == 0:
+        return step / np.sqrt(least)
+    bent = bend * step / np.sqrt(least)
+    return float(-np.log1p(-bent)) / bend if bent < 1 else float("inf")
 
-    def __init__(self, agent: Agent, board: Board) -> None:
-        self._agent, self._board = agent, board
-        self._number, self._due = 0, FIRST
-        self._posted, self._function = agent.x, agent.function
-        self.answer = agent.x  # the last answer with a bound
 
-    def step(self, now: float) -> list[Message]:
-        """Take part in an open or due check, pass a new bound to the agent, and return the messages to send."""
-        agent, board = self._agent, self._board
-        newest = max(self._open, default=-1)
-        self._close(newest)
-        topic = f"check/{self._number}"
-        if agent.name not in board.rows.get(topic, {}):
-            if newest < self._number and agent.round < self._due:
-                return []
-            self._posted, self._function = agent.x.copy(), agent.function
-            board.post(topic, agent.name, np.append(agent.x, agent.function.gradient(agent.x)))
-        present = agent.members.present(now)
-        rows = [board.rows[topic].get(member.name) for member in present]
-        known = [row for row in rows if row is not None and row.size == 2 * agent.form.dim]
-        if len(known) == len(present):
-            if self._function is agent.function:
-                agent.certify(certified(known, present), [member.name for member in present])
-                self.answer = self._posted
-            self._due = agent.round + max(FIRST, agent.round // SHARE)
-            self._close(self._number + 1)
-        return board.greet(now)
+def certified(answers: dict[str, Array], rows: dict[str, Array], place: Place) -> Certificate | None:
+    """Return the bound that follows from what agents posted; None if they have not all looked at the same point."""
+    y, dim = middle(list(answers.values())), place.dim
+    table = np.stack([rows[name] for name in answers])
+    head = dict(zip(HEAD, table.T, strict=False))
+    if (head["mark"] != mark(y)).any() or min(head["mu"].min(), head["bend"].min(), head["noise"].min()) < 0:
+        return None
+    g, p = table[:, len(HEAD) :][:, : 2 * dim].sum(axis=0).reshape(2, dim)
+    noise = float(head["noise"].sum() + EPS * np.abs(table[:, len(HEAD) : len(HEAD) + 2 * dim]).sum())
+    mu, bend = float(head["mu"].sum()), float(head["bend"].max())
+    curvatures = table[:, len(HEAD) + 2 * dim :]
+    values, vectors = place.least(curvatures, mu, len(rows) * place.l2)
+    held = (float(np.linalg.norm(p)) + noise) / mu if mu > 0 else np.inf
+    distance = held = min(held, within(p, noise, bend, np.maximum(values, mu), vectors))
+    if place.free.size:
+        distance = within(g, noise, bend, *place.least(curvatures, mu, 0.0))
+    names = list(answers)
+    samples, data = ([int(value) for value in head[key]] for key in ("samples", "data"))
+    return Certificate(
+        *(y, distance, held, float(head["reach"].max()), float(head["unit"].max())),
+        dict(zip(names, samples, strict=True)),
+        dict(zip(names, data, strict=True)),
+    )
 
-    def _close(self, number: int) -> None:
-        """Move on to check `number`; drop earlier ones except the last, which others may still ask for."""
-        self._number = max(self._number, number)
-        for old in self._open:
-            if old < self._number - 1:
-                self._board.drop(f"check/{old}")
 
-    @property
-    def _open(self) -> list[int]:
-        """The numbers of the checks on the board; other topics are skipped."""
-        return [int(found[1]) for topic in self._board.rows if (found := CHECK.fullmatch(topic))]
+def middle(answers: Sequence[Array]) -> Array:
+    """Return the mean of some answers, to the same bits on every machine."""
+    return np.array([fsum(column) / len(answers) for column in np.stack(answers).T.tolist()])
+
+
+def mark(y: Array) -> float:
+    """Return a fingerprint of a point, as a number."""
+    return float(int.from_bytes(blake2b(y.tobytes(), digest_size=6).digest(), "little"))

@@ -14,8 +14,9 @@ from ..errors import InputError, nearest, shown
 from ..problems.weighting import COUNTS
 from ..util import files
 from .links import Keys
+from .publishing import Quorum
 from .sample_functions import KINDS
-from .wire import check_name
+from .wire import MOST_MEMBERS, check_name
 
 Tables = dict[str, dict[str, Any]]
 USUAL_L2 = 0.01
@@ -52,6 +53,8 @@ class Config:
     L: float | None = None
     exact: bool = False
     tol: float | None = None
+    require: int | tuple[str, ...] | None = None
+    publish: float = 1e-3
     rounds: int | None = None
     seconds: float | None = None
     out: Path = Path("out")
@@ -98,6 +101,16 @@ class Config:
         )
 
     @property
+    def quorum(self) -> Quorum:
+        """Who must be in before agents end as agreed or publish a model."""
+        if isinstance(self.require, int):
+            return Quorum(self.require)
+        if self.require is None and self.nodes is not None:
+            return Quorum(self.nodes)
+        named = sorted({self.name, *(self.neighbours if self.require is None else self.require)})
+        return Quorum(len(named), tuple(named))
+
+    @property
     def problem(self) -> str:
         """The settings of the problem that all agents must share, as text."""
         if self.shard is None:
@@ -113,7 +126,7 @@ OF_FILES = ("classes", "dim")
 TABLES = {
     "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss", "control"),
     "problem": ("kind", "data", "l2", "count", *OF_SHARDS, *OF_FILES),
-    "run": ("method", "chi", "mu", "L", "exact", "tol", "rounds", "seconds"),
+    "run": ("method", "chi", "mu", "L", "exact", "tol", "require", "publish", "rounds", "seconds"),
     "files": ("out", "every", "report", "watch", "page"),
 }
 """The tables of the file and their keys, without [neighbours]."""
@@ -133,6 +146,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "mu": (1e-100, 1e100),
     "L": (1e-100, 1e100),
     "tol": (1e-300, 1e300),
+    "publish": (1e-15, 1e300),
     "rounds": (1, 2**53),
     "seconds": (0, 1e9),
     "every": (0.01, 1e9),
@@ -223,6 +237,8 @@ def _checked(key: str, value: Any) -> Any:
         )
     if key in ("scale", "intercept", "exact", "control") and not isinstance(value, bool):
         raise InputError(f"{key} must be true or false, got {shown(value)}; e.g. {key} = true")
+    if key == "require":
+        return _required(value)
     if key == "classes":
         if not (isinstance(value, list | tuple) and len(value) == 2 and all(_is_number(v) for v in value)):
             raise InputError(
@@ -236,6 +252,18 @@ def _checked(key: str, value: Any) -> Any:
             kind = "a whole number" if whole else "a number"
             raise InputError(f"{key} must be {kind} from {low:g} to {high:g}, got {shown(value)}; correct it")
         return int(value) if whole else float(value)
+    return value
+
+
+def _required(value: Any) -> int | tuple[str, ...]:
+    """Return how many agents must be in, or which."""
+    if isinstance(value, list | tuple) and value:
+        return tuple(check_name(name) for name in value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_MEMBERS:
+        raise InputError(
+            f"require must be how many agents must be in, from 1 to {MOST_MEMBERS}, or a list of their names, got "
+            f'{shown(value)}; e.g. require = 4 or require = ["north", "south"]'
+        )
     return value
 
 

@@ -6,6 +6,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -19,6 +20,7 @@ SLOW = 0.1
 SHORTEST = 2.0**-30
 NEAR_ROUNDING = 1e3
 """Below this multiple of rounding, the first step that does not reduce the residual ends the iteration."""
+EPS = float(np.finfo(float).eps)
 ACCURACY = 0.01
 """Residual at which the iteration ends, relative to how far z moved; the error is small beside the round's step."""
 
@@ -30,11 +32,24 @@ class Function(ABC):
     ----------
     mu, L : float
         Constants of strong convexity and smoothness.
+    bend : float
+        Along any direction k, the Hessian changes by at most `bend` |k| times itself: 0 for a quadratic.
+    samples : int
+    reach, unit : float
+        The greatest length of a sample's features, and the size of its target: scores are off by at most `reach` times
+        the distance to the right answer, and that is much or little in this unit.
+    data : int
+        A fingerprint of the data, of 32 bits.
     """
 
     dim: int
     mu: float
     L: float
+    bend: float = 0.0
+    samples: int = 1
+    reach: float = 1.0
+    unit: float = 1.0
+    data: int = 0
 
     @abstractmethod
     def gradient(self, x: Array) -> Array:
@@ -43,6 +58,14 @@ class Function(ABC):
     @abstractmethod
     def hessian(self, x: Array) -> Array:
         """Return the Hessian at x, (dim, dim)."""
+
+    @abstractmethod
+    def noise(self, x: Array) -> float:
+        """Return how far rounding may move the computed gradient at x."""
+
+    def columns(self, x: Array, which: Array) -> Array:
+        """Return some columns of the Hessian at x, (dim, number of columns)."""
+        return self.hessian(x)[:, which]
 
     def inverse(self, x: Array) -> Callable[[Array], Array]:
         """Return e -> H^-1 e for the Hessian H at x."""
@@ -68,6 +91,7 @@ class QuadraticFunction(Function):
             raise InputError(
                 f"H must be positive definite, got a smallest eigenvalue of {self.mu:.3g}; add a multiple of I"
             )
+        self.data = crc32(self._h.tobytes() + self._c.tobytes())
 
     def gradient(self, x: Array) -> Array:
         """Return H x - c."""
@@ -77,31 +101,48 @@ class QuadraticFunction(Function):
         """Return H."""
         return self._h
 
+    def noise(self, x: Array) -> float:
+        """Return how far rounding may move the gradient."""
+        terms = np.abs(self._h) @ np.abs(x) + np.abs(self._c)
+        return float(2 * np.sqrt(self.dim + 1) * EPS * np.linalg.norm(terms))
 
-class Tilted(Function):
-    """f(x) - t'x.
+
+class Free(Function):
+    """f(x) - l2 |x_free|^2 / 2: a function without its penalty on some coordinates, the intercepts.
+
+    Parameters
+    ----------
+    inner : Function
+    l2 : float
+    free : array of shape (dim,)
+        1 for the coordinates without a penalty, else 0.
 
     Examples
     --------
-    >>> Tilted(QuadraticFunction(np.eye(1), np.zeros(1)), np.ones(1)).gradient(np.ones(1)).tolist()
-    [0.0]
+    >>> Free(QuadraticFunction(np.eye(2), np.zeros(2)), 1.0, np.array([0.0, 1.0])).hessian(np.zeros(2)).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
     """
 
-    def __init__(self, inner: Function, tilt: Array) -> None:
-        self._inner, self._tilt = inner, tilt
-        self.dim, self.mu, self.L = inner.dim, inner.mu, inner.L
+    def __init__(self, inner: Function, l2: float, free: Array) -> None:
+        self._inner, self._taken = inner, l2 * free
+        self.dim, self.mu, self.L, self.bend = inner.dim, 0.0, inner.L, inner.bend
+        self.samples, self.reach, self.unit, self.data = inner.samples, inner.reach, inner.unit, inner.data
 
     def gradient(self, x: Array) -> Array:
-        """Return grad f(x) - t."""
-        return np.asarray(self._inner.gradient(x) - self._tilt)
+        """Return the gradient without that of the penalty."""
+        return np.asarray(self._inner.gradient(x) - self._taken * x)
 
     def hessian(self, x: Array) -> Array:
-        """Return the Hessian of f."""
-        return self._inner.hessian(x)
+        """Return the Hessian without that of the penalty."""
+        return np.asarray(self._inner.hessian(x) - np.diag(self._taken))
 
-    def inverse(self, x: Array) -> Callable[[Array], Array]:
-        """Return e -> H^-1 e for the Hessian H of f."""
-        return self._inner.inverse(x)
+    def columns(self, x: Array, which: Array) -> Array:
+        """Return some columns of the Hessian."""
+        return np.asarray(self._inner.columns(x, which) - np.diag(self._taken)[:, which])
+
+    def noise(self, x: Array) -> float:
+        """Return how far rounding may move the gradient."""
+        return self._inner.noise(x) + float(EPS * np.linalg.norm(self._taken * x))
 
 
 class Sum(Function):
@@ -120,6 +161,10 @@ class Sum(Function):
         """Return the sum of the Hessians."""
         return np.asarray(sum(f.hessian(x) for f in self._each))
 
+    def noise(self, x: Array) -> float:
+        """Return the sum of the bounds."""
+        return sum(f.noise(x) for f in self._each)
+
     def minimiser(self) -> Array:
         """Return the minimiser of the sum, up to rounding."""
         return np.asarray(Oracle(self, exact=True).dual_gradient(np.zeros((1, self.dim)))[0])
@@ -136,11 +181,17 @@ class Oracle:
     function : Function
     exact : bool
         Whether to solve for the conjugate's gradient down to rounding, not just to a hundredth of how far z moved.
+
+    Attributes
+    ----------
+    tilt : array
+        The method sees f(x) - tilt'x instead of f.
     """
 
     def __init__(self, function: Function, exact: bool = False) -> None:
         self.function, self.exact = function, exact
         self.gradients = 0
+        self.tilt = np.zeros(function.dim)
         self._x = np.zeros(function.dim)
         self._z = np.zeros(function.dim)
         self._inverse: Callable[[Array], Array] | None = None
@@ -162,12 +213,12 @@ class Oracle:
         self._asked = 0
 
     def gradient(self, x: Array) -> Array:
-        """Return grad f(x) for a single row."""
-        return self._once(lambda: self._gradient(x[0])[None])
+        """Return grad f(x) - tilt for a single row."""
+        return self._once(lambda: (self._gradient(x[0]) - self.tilt)[None])
 
     def dual_gradient(self, z: Array) -> Array:
-        """Return the x with grad f(x) = z, for a single row."""
-        return self._once(lambda: self._solve(z[0])[None])
+        """Return the x with grad f(x) = z + tilt, for a single row."""
+        return self._once(lambda: self._solve(z[0] + self.tilt)[None])
 
     def _once(self, compute: Any) -> Array:
         if self._asked == len(self._answers):

@@ -2,20 +2,18 @@
 
 As in `adom.run.ranks.fit`, a term r / 2 (v - c)^2 holds the intercepts v near a centre c, and c follows v. Each time c
 moves to v, the distance to the minimiser without a penalty on v shrinks by r / (r + b), where b, the curvature along
-the intercepts, is 100 r or more. Agents need not move their centres in the same round or to the same point: only the
-mean of all centres counts. An agent moves its own when all answers are near the one that the present centres lead to.
+the intercepts, is 100 r or more. At every check (`adom.agents.certificate`) all agents look at the same point: they
+move their centres to its intercepts if it is near the answer that the present centres lead to.
 """
 
 import numpy as np
 
 from ..data.preparing import Agreed
-from .functions import Function, Tilted
+from .functions import Free, Function
 
 Array = np.ndarray
 ROUGH = 0.1
-"""A centre moves once the answers' error is at most this part of the way that it would move."""
-UNKNOWN, LEAST, MOST = 0.5, 0.02, 0.95
-"""The shrinking factor before one is measured, and the limits on a measured one."""
+"""A centre moves once the error of the point is at most this part of the way that the centre would move."""
 
 
 class Intercepts:
@@ -23,36 +21,34 @@ class Intercepts:
 
     Parameters
     ----------
-    function : Function
-        Includes a penalty l2 / 2 |x|^2.
     agreed : Agreed
+        The functions of all agents include its penalty l2 / 2 |x|^2.
     """
 
-    def __init__(self, function: Function, agreed: Agreed) -> None:
-        self.inner = function
-        self.centre = np.zeros(function.dim)
-        self._free = agreed.free > 0
-        self._l2, self._size = agreed.l2, max(1.0, agreed.column)
-        self._before, self._factor = np.inf, UNKNOWN
+    def __init__(self, agreed: Agreed) -> None:
+        self.free = agreed.free
+        self.l2 = agreed.l2
+        self.centre = np.zeros(len(self.free))
+        together = self.free / np.linalg.norm(self.free)
+        self.idle = together[None] if agreed.kind == "softmax" else together[:0].reshape(0, len(self.free))
+        """Directions along which nothing changes: the intercepts of all classes together."""
+
+    def without(self, function: Function) -> Function:
+        """Return a function without its penalty on the intercepts."""
+        return Free(function, self.l2, self.free)
 
     @property
-    def function(self) -> Function:
-        """The function, with the penalty on intercepts around their centre instead of 0."""
-        return Tilted(self.inner, self._l2 * self.centre)
-
-    def _way(self, x: Array) -> float:
-        return self._size * float(np.linalg.norm((x - self.centre)[self._free]))
-
-    def left(self, x: Array) -> float:
-        """Return an estimate of the distance from the answer x to the one without a penalty on intercepts."""
-        return self._way(x) * self._factor / (1 - self._factor)
+    def lean(self) -> Array:
+        """The tilt that moves the centre of the penalty from 0."""
+        return self.l2 * self.centre
 
     def follow(self, x: Array, distance: float) -> bool:
-        """Move the centre to the answer x if `distance`, a bound on the error, is small; return whether it moved."""
-        way = self._way(x)
+        """Move the centre to the intercepts of x if `distance` is small; return whether it moved.
+
+        It is a bound on how far x is from the answer that the present centres lead to.
+        """
+        way = float(np.linalg.norm((x - self.centre)[self.free > 0]))
         if way == 0 or not distance <= ROUGH * way:
             return False
-        self._factor = min(max(way / self._before, LEAST), MOST) if self._before < np.inf else UNKNOWN
-        self._before = way
-        self.centre = np.where(self._free, x, 0.0)
+        self.centre = np.where(self.free > 0, x, 0.0)
         return True

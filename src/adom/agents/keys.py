@@ -13,14 +13,19 @@ from .wire import check_name
 
 DAYS = 3650
 AUTHORITY = "adom authority"
+Dates = tuple[datetime, datetime]
+"""The first and the last moment of a certificate."""
 
 
-def make_keys(folder: Path, names: Sequence[str], days: int = DAYS) -> list[Path]:
+def make_keys(folder: Path, names: Sequence[str], days: float = DAYS, begin: datetime | None = None) -> list[Path]:
     """Make certificates for agents, and an authority to sign them if the folder has none; return the new files.
 
-    The authority's private key, ca.key, signs further agents; no machine that runs an agent needs it. Only the owner
-    can read the files of private keys.
+    They are valid for some `days` from `begin` on, which is now by default, and for a day before. The authority's
+    private key, ca.key, signs further agents; no machine that runs an agent needs it. Only the owner can read the
+    files of private keys.
     """
+    begin = begin or datetime.now(UTC)
+    dates = begin - timedelta(days=1), begin + timedelta(days=days)  # a day before, since clocks differ
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -32,7 +37,7 @@ def make_keys(folder: Path, names: Sequence[str], days: int = DAYS) -> list[Path
             raise InputError(f"{folder / name}.key exists already; take another name, or remove it to make a new one")
     made: list[Path] = []
     if kind(folder / "ca.key") == "nothing":
-        key, certificate = _authority(days)
+        key, certificate = _authority(dates)
         made += _write(folder, "ca", key, certificate)
     try:
         key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
@@ -40,7 +45,7 @@ def make_keys(folder: Path, names: Sequence[str], days: int = DAYS) -> list[Path
     except (OSError, ValueError) as error:
         raise InputError(f"cannot use ca.key and ca.pem in {folder}: {error}; copy them there again") from None
     for name in names:
-        made += _write(folder, name, *_signed(name, key, certificate, days))
+        made += _write(folder, name, *_signed(name, key, certificate, dates))
     return made
 
 
@@ -50,22 +55,21 @@ def _name(text: str) -> Any:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
 
 
-def _builder(subject: str, issuer: Any, key: Any, days: int) -> Any:
+def _builder(subject: str, issuer: Any, key: Any, dates: Dates) -> Any:
     from cryptography import x509
 
-    now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))  # clocks differ
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_before(dates[0])
+        .not_valid_after(dates[1])
     )
 
 
-def _authority(days: int) -> tuple[Any, Any]:
+def _authority(dates: Dates) -> tuple[Any, Any]:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -82,12 +86,12 @@ def _authority(days: int) -> tuple[Any, Any]:
         encipher_only=False,
         decipher_only=False,
     )
-    builder = _builder(AUTHORITY, _name(AUTHORITY), key, days)
+    builder = _builder(AUTHORITY, _name(AUTHORITY), key, dates)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     return key, builder.add_extension(usage, critical=True).sign(key, hashes.SHA256())
 
 
-def _signed(name: str, authority: Any, certificate: Any, days: int) -> tuple[Any, Any]:
+def _signed(name: str, authority: Any, certificate: Any, dates: Dates) -> tuple[Any, Any]:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -95,7 +99,7 @@ def _signed(name: str, authority: Any, certificate: Any, days: int) -> tuple[Any
 
     key = ec.generate_private_key(ec.SECP256R1())
     roles = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    builder = _builder(name, certificate.subject, key, days)
+    builder = _builder(name, certificate.subject, key, dates)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     builder = builder.add_extension(x509.ExtendedKeyUsage(roles), critical=False)

@@ -14,9 +14,9 @@ from random import Random
 from threading import Lock
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, how_to_install
 
-NEEDS = "agents need Eclipse Zenoh; install it with: pip install 'adom-opt[agents]'"
+NEEDS = f"agents need Eclipse Zenoh: {how_to_install('agents')}"
 MOST_WAITING = 4096
 """The most messages that wait to be heard; more are dropped."""
 MOST_BYTES = 2**26
@@ -69,7 +69,7 @@ class Links:
         self.dropped = 0
         self.deaf: set[str] = set()  # names whose messages are dropped, as if the link were cut
         self._random = Random(name)
-        self._heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
+        self._heard: SimpleQueue[tuple[str, bytes] | None] = SimpleQueue()
         self._waiting = dict.fromkeys((*neighbours, ""), 0)  # bytes that wait, of each neighbour and of all strangers
         self._share = max(2 * largest, MOST_BYTES // max(1, len(neighbours)))
         self._lock = Lock()  # several threads of Zenoh take messages
@@ -79,16 +79,20 @@ class Links:
         except zenoh.ZError as error:
             raise InputError(f"cannot listen on {listen} ({_first(error)}); choose another port or address") from None
         remote = zenoh.Locality.REMOTE
-        self._publishers = {
-            to: self._session.declare_publisher(
-                f"adom/{name}/{to}",
-                congestion_control=zenoh.CongestionControl.DROP,
-                express=True,
-                allowed_destination=remote,
-            )
-            for to in neighbours
-        }
-        self._subscriber = self._session.declare_subscriber(f"adom/*/{name}", self._take, allowed_origin=remote)
+        try:
+            self._publishers = {
+                to: self._session.declare_publisher(
+                    f"adom/{name}/{to}",
+                    congestion_control=zenoh.CongestionControl.DROP,
+                    express=True,
+                    allowed_destination=remote,
+                )
+                for to in neighbours
+            }
+            self._subscriber = self._session.declare_subscriber(f"adom/*/{name}", self._take, allowed_origin=remote)
+        except BaseException:
+            self._session.close()  # its threads would keep the process alive
+            raise
 
     def _take(self, sample: Any) -> None:
         """Queue a message; a thread of Zenoh calls this and must not block."""
@@ -108,25 +112,32 @@ class Links:
         self._publishers[to].put(data)
 
     def receive(self, seconds: float) -> tuple[str, bytes] | None:
-        """Return the next message and its sender; None if none comes in time."""
+        """Return the next message and its sender; None if none comes in time, or after `wake`."""
         try:
-            sender, data = self._heard.get(timeout=seconds) if seconds > 0 else self._heard.get_nowait()
+            heard = self._heard.get(timeout=seconds) if seconds > 0 else self._heard.get_nowait()
         except Empty:
             return None
-        with self._lock:
-            self._waiting[sender if sender in self._waiting else ""] -= len(data)
-        return sender, data
+        if heard is not None:
+            sender, data = heard
+            with self._lock:
+                self._waiting[sender if sender in self._waiting else ""] -= len(data)
+        return heard
+
+    def wake(self) -> None:
+        """End the present wait for a message, or else the next; a signal handler may call this."""
+        self._heard.put(None)
 
     def connected(self) -> int:
         """Return the number of agents that this one is connected to."""
         return len(self._session.info.peers_zid())
 
     def close(self) -> None:
-        """End all connections."""
+        """End all connections; until then the threads of Zenoh keep the process alive."""
         with suppress(Exception):  # some of it may be closed already
             self._subscriber.undeclare()
             for publisher in self._publishers.values():
                 publisher.undeclare()
+        with suppress(Exception):
             self._session.close()
 
 
@@ -146,7 +157,10 @@ def zenoh_config(
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "open": {"return_conditions": {"connect_scouted": False}},  # else it waits half a second for scouting
         "transport": {
-            "link": {"tx": {"lease": LEASE, "keep_alive": 4}, "rx": {"max_message_size": largest}},
+            "link": {
+                "tx": {"lease": LEASE, "keep_alive": 4, "queue": {"size": {"data": 16}}},
+                "rx": {"max_message_size": largest},
+            },
             "shared_memory": {"enabled": False},
             "unicast": {"open_timeout": 2000, "accept_timeout": 2000},
         },

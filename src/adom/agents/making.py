@@ -54,9 +54,7 @@ def make_agent(config: Config, function: Function, agreed: Agreed | None = None,
         problem += f" agreed by {', '.join(agreed.names)} ({mark_of(repr(group)).hex()})"
     form = Form(problem, config.method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(config.name, time.time_ns(), 0, function.mu, function.L)
-    if not config.neighbours:
-        own.apart = 0.0  # there is no other answer
-    intercepts = Intercepts(function, agreed) if agreed is not None and agreed.column else None
+    intercepts = Intercepts(agreed) if agreed is not None and agreed.column else None
     given = (config.neighbours, config.patience, config.gone, intercepts)
     return Agent(own, rows, form, settings, function, *given)
 

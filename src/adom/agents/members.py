@@ -28,7 +28,7 @@ EPS = float(np.finfo(float).eps)
 
 def _gist(member: Member) -> tuple[float, ...]:
     """Return the facts about a member whose changes all should hear soon."""
-    return member.level, member.mu, member.L, member.apart < float("inf")
+    return member.level, member.mu, member.L, member.data
 
 
 def _age(member: Member) -> tuple[int, int]:
@@ -134,6 +134,10 @@ class Members:
         """Return whether a member is known and not gone."""
         known = self._known.get(name)
         return known is not None and known.level < LEFT and now - self._moved[name] <= self.gone
+
+    def boot(self, name: str) -> int:
+        """Return when the process of a member began, as it says; 0 if it is not known."""
+        return self._known[name].boot if name in self._known else 0
 
     def left(self, name: str) -> bool:
         """Return whether a member has said goodbye."""

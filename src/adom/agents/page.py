@@ -25,18 +25,26 @@ COUNTED = {
     "lost": "Waits that ended without the message.",
     "repaired": "Link entries made opposite again.",
     "forgotten": "Links given up.",
+    "unwritten": "Attempts to write a file that failed.",
+    "unlogged": "Lines of the log that could not be written.",
 }
 MEASURED = {
     "round": "Round.",
     "rounds_per_second": "Rounds a second.",
-    "apart": "Greatest distance between the answer and a neighbour's.",
-    "bound": "Bound on the squared error.",
+    "bound": "Bound on the squared error of all answers together; +Inf while none is known.",
+    "model_bound": "How far a model of the certified answer may be off; +Inf while no bound is known.",
+    "published": "How far the published model may be off; +Inf while there is none.",
+    "required": "Agents that must be in before agents end as agreed or publish a model.",
+    "lacking": "Of these, those that are missing.",
     "chi": "Assumed condition number of the network.",
+    "certificate_days": "Days until the certificate expires.",
 }
 
 
 def metrics(picture: Picture) -> str:
     """Return counters in the text form that Prometheus reads.
+
+    A number that an agent does not tell is left out; one that it tells as None is infinite or unknown, and is +Inf.
 
     Examples
     --------
@@ -61,16 +69,19 @@ def metrics(picture: Picture) -> str:
 
     for table, kind, end in ((COUNTED, "counter", "_total"), (MEASURED, "gauge", "")):
         for key, text in table.items():
-            found = [(f'agent="{a["name"]}"', a[key]) for a in agents if a.get(key) is not None]
+            found = [(f'agent="{a["name"]}"', "+Inf" if a[key] is None else a[key]) for a in agents if key in a]
             family(key + end, kind, text, found)
-    family("links", "gauge", "Links at present.", [(f'agent="{a["name"]}"', len(a.get("links", []))) for a in agents])
+    linked = [(f'agent="{a["name"]}"', len(a["links"])) for a in agents if "links" in a]
+    family("links", "gauge", "Links at present.", linked)
     refused = [(f'agent="{a["name"]}",kind="{k}"', v) for a in agents for k, v in a.get("refused", {}).items()]
     family("refused_total", "counter", "Messages refused.", [(labels.replace(" ", "_"), v) for labels, v in refused])
     return "\n".join(lines) + "\n"
 
 
 class Server:
-    """A page served on loopback by a thread; a context manager.
+    """A page served on loopback by a thread; a context manager that serves while it is open.
+
+    The port is taken at once, so that a port in use is refused before anything else happens.
 
     Parameters
     ----------
@@ -84,23 +95,25 @@ class Server:
         try:
             self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(picture))
         except OSError as error:
-            raise InputError(f"cannot serve a page on port {port}: {error.strerror}; choose another --page") from None
+            why = f"cannot serve a page on port {port}: {error.strerror}"
+            raise InputError(f"{why}; choose another (page), or end what uses it") from None
         self._http.daemon_threads = True
         self.port = int(self._http.server_address[1])
         self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Stop serving."""
-        self._http.shutdown()
+        """Stop serving, and free the port."""
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._thread.join()
         self._http.server_close()
-        self._thread.join()
 
 
 def _handler(picture: Callable[[], Picture]) -> type[BaseHTTPRequestHandler]:

@@ -4,18 +4,32 @@
 entries of the ledger. While two ends of a link hear each other in every round, their entries are opposite to the last
 bit. If they are not opposite, the end with the smaller name sends its entry; the other end takes the opposite and adds
 the difference to its state. An end that gives up a link takes its entry out of its state.
+
+Such a jump of the state, and any change of the function, would throw the answer about: by 1 / mu times the jump. So the
+agent holds its answer where it is: it tilts its function by a linear term that makes up for the jump, and lets go of
+the tilt little by little (`adom.run.healing.Holding`). The network follows, and never sees a jump. What a message that
+was lost in the last rounds brings late is no jump: it is part of what the method does.
 """
 
 import zlib
+from collections.abc import Collection
 from typing import Any, cast
 
 import numpy as np
 
 from ..algorithms import Method
-from ..run.healing import Healing, healing
+from ..run.healing import Healing, Holding, healing, holding
 
 Array = np.ndarray
 PASSES = 3
+
+
+SHORTEST, LONGEST = 64, 4096
+"""The fewest and the most rounds in which an agent lets go of most of a tilt."""
+EASE = 8.0
+"""How many times e-fold it lets go of a tilt in that time."""
+NOTHING = 1e-30
+"""A tilt below this is over."""
 
 
 class _StopHereError(Exception):
@@ -61,6 +75,12 @@ class Rows:
 
     def __init__(self, method: Method, oracle: Any, width: int) -> None:
         self.oracle, self.width = oracle, width
+        self.run = getattr(oracle, "oracle", oracle)  # without the canaries
+        self.span = SHORTEST
+        """Rounds in which most of a tilt is let go."""
+        self.lean = np.zeros(self.run.function.dim)
+        """A tilt that stays, that of the intercepts' centre."""
+        self._held = self._lever = np.zeros(self.run.function.dim)
         self.method = method
         self.parts = self.rule.parts
         self.state: Any = None
@@ -82,10 +102,69 @@ class Rows:
     def method(self, method: Method) -> None:
         if method is not getattr(self, "_method", None):
             self._method, self.rule = method, _rule(method)
+            self._ways: Holding | None = None
 
     def renew(self, k: int) -> None:
         """Let the method drop parts that only gather rounding, before step k."""
         self.state = self.method.renewed(self.state, k)
+
+    # Holding the answer
+
+    @property
+    def _dim(self) -> int:
+        return int(self.run.function.dim)
+
+    @property
+    def _holding(self) -> Holding:
+        if self._ways is None:
+            self._ways = holding(_first(self.method))
+        return self._ways
+
+    def tilt(self, more: Array) -> None:
+        """Tilt the function by `more`, to be let go from the next round on."""
+        fine = np.isfinite(self._held + more).all()
+        self._held, self._lever = (self._held + more, self._lever + more) if fine else (0 * more, 0 * more)
+        self.run.tilt = self.lean + self._held
+
+    def let_go(self) -> None:
+        """Let go of some of the tilt, after a round: of a jump, (1 + t) exp(-t) is left, which begins gently."""
+        kept = np.exp(-EASE / self.span)
+        self._lever = kept * self._lever
+        self._held = kept * self._held + (1 - kept) * self._lever
+        if np.abs(self._held).max() < NOTHING and np.abs(self._lever).max() < NOTHING:
+            self._held = self._lever = 0 * self._held
+        self.run.tilt = self.lean + self._held
+
+    def start(self, x: Array) -> None:
+        """Begin anew at an answer, without links."""
+        self.tilt(self.run.function.gradient(x) - self.run.tilt)
+        self.restart()
+        if self.method.oracle == "dual":
+            return
+        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
+        self._set(fields, self._holding.rest[:, None] * x)
+
+    def match(self, vectors: Array, sent: Array) -> None:
+        """Move what neither the answer nor the ledger depends on, so that this agent sends the vectors of others."""
+        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
+        moved = self._holding.matched @ (vectors - sent)[:, : self._dim]
+        now = np.stack([np.broadcast_to(self.state[i], (1, self.width))[0, : self._dim] for i in fields])
+        self._set(fields, now + moved)
+
+    def replace(self, function: Any, x: Array) -> None:
+        """Replace the function; hold the answer x."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            more = function.gradient(x) - self.run.function.gradient(x)
+        self.oracle.replace(function)
+        self.tilt(more)
+
+    def _set(self, fields: list[int], values: Array) -> None:
+        """Set the run's columns of some fields, (fields, dim)."""
+        state = list(self.state)
+        for i, row in zip(fields, values, strict=True):
+            state[i] = np.array(np.broadcast_to(state[i], (1, self.width)))
+            state[i][0, : self._dim] = row
+        self.state = type(self.state)(*state)
 
     def ask(self) -> Array:
         """Run the first half of a step; return the vectors to send, (vectors, width)."""
@@ -96,7 +175,13 @@ class Rows:
             return np.concatenate(asked.vectors)
         raise AssertionError(f"{self.method.name} made a step without a message")
 
-    def answer(self, sent: Array, heard: dict[str, tuple[float, Array]], repairs: dict[str, Array]) -> Array:
+    def answer(
+        self,
+        sent: Array,
+        heard: dict[str, tuple[float, Array]],
+        repairs: dict[str, Array],
+        jumps: Collection[str] = (),
+    ) -> Array:
         """Run the second half of the step; return the answer of this agent.
 
         Parameters
@@ -107,10 +192,12 @@ class Rows:
             For each neighbour whose link counts in this round: its weight and its vectors.
         repairs : dict
             For each neighbour that sent it: its entry before this round.
+        jumps : collection of str
+            Neighbours whose repairs are not just late, such as those of one that was restarted.
         """
-        late = np.zeros((self.parts, self.width))
+        late, jump = np.zeros((2, self.parts, self.width))
         for name, part in repairs.items():
-            late += -part - self.entry(name)
+            (jump if name in jumps else late)[:] += -part - self.entry(name)
             self.entries[name] = -part
         for name in heard:
             self.entries.setdefault(name, np.zeros((self.parts, self.width)))
@@ -127,7 +214,10 @@ class Rows:
             entries = np.stack([self.entries[name] for name in names])
             self.entries = dict(zip(names, self.rule.after(entries, exchanges), strict=True))
         if repairs:
-            self._change(self.rule.after(late, np.zeros_like(sent)))
+            nothing = np.zeros_like(sent)
+            self.state = self.rule.change(self.state, self.rule.after(late, nothing)[None])
+            if jump.any():
+                self._jump(self.rule.after(jump, nothing))
         return np.array(x[0])
 
     def alone(self, k: int) -> Array:
@@ -178,14 +268,20 @@ class Rows:
             for _ in range(PASSES):  # a first difference may be too large to be added exactly
                 difference = total - self.rule.of(self.state)[0]
                 if difference.any() and np.isfinite(difference).all():
-                    self._change(difference)
+                    self.state = self.rule.change(self.state, difference[None])
 
     def conserved(self, dim: int) -> float:
         """Return the largest number in the conserved part of the state, in the first `dim` columns."""
         return float(np.abs(self.rule.of(self.state)[..., :dim]).max(initial=0.0))
 
-    def _change(self, difference: Array) -> None:
+    def _jump(self, difference: Array) -> None:
+        """Add to L state, (parts, width), and hold the answer."""
+        dim, held = self._dim, self._holding
+        self.tilt(held.tilt @ difference[:, :dim])
+        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
+        now = np.stack([np.broadcast_to(self.state[i], (1, self.width))[0, :dim] for i in fields])
         self.state = self.rule.change(self.state, difference[None])
+        self._set(fields, now + held.change @ difference[:, :dim])
 
     # The ledger
 
@@ -199,7 +295,12 @@ class Rows:
 
     def forget(self, name: str) -> None:
         """Take an entry out of the state, and forget the link."""
-        self._change(-self.entries.pop(name))
+        self._jump(-self.entries.pop(name))
+
+
+def _first(method: Method) -> Method:
+    """Return the method with the parameters of the first column, those of the run."""
+    return type(method)(**{name: np.ravel(value)[0] for name, value in method.parameters().items()})
 
 
 def _rule(method: Method) -> Healing:

@@ -6,6 +6,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..data.preparing import Agreed
 from ..errors import InputError, nearest
 from ..problems.checks import is_sparse
 from ..problems.curvature import dense, largest_curvature, scaled_rows
-from .functions import Function
+from .functions import EPS, Function
 
 Array = np.ndarray
 HELD = 2048
@@ -27,6 +28,7 @@ class SampleFunction(Function):
     """weight * (mean over samples of loss(a_j'x) + l2 |x|^2 / 2)."""
 
     steepest: float
+    twist: float  # bound on the loss's third derivative over its second
 
     def __init__(self, features: Any, targets: Array, l2: float, weight: float = 1.0, vectors: int = 1) -> None:
         if not 0 < l2 < np.inf:
@@ -45,11 +47,31 @@ class SampleFunction(Function):
         top = float(largest_curvature(self._a, np.array([self.samples]))[0])
         self.mu = self._weight * self._l2
         self.L = self._weight * (self._l2 + self.steepest * top)
+        squares: Any = self._a.multiply(self._a) if hasattr(self._a, "multiply") else self._a**2
+        self._lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        self.reach = float(self._lengths.max())
+        self.bend = self.twist * self.reach
+        self.data = crc32(repr((self._a.shape, l2, weight)).encode(), crc32(values.tobytes(), crc32(self._b.tobytes())))
 
     def gradient(self, x: Array) -> Array:
         """Return the gradient."""
         sums = self._a.T @ self._slopes(self._a @ x)
         return np.asarray(self._weight * (sums / self.samples + self._l2 * x))
+
+    def noise(self, x: Array) -> float:
+        """Return how far rounding may move the gradient, if errors add up as random ones do."""
+        slopes, margins = self._slopes(self._a @ x), self._lengths * np.linalg.norm(x)
+        return self._noise(np.abs(slopes), margins, x)
+
+    def _noise(self, slopes: Array, margins: Array, x: Array) -> float:
+        grown = 2 * (np.sqrt(self.samples) + np.sqrt(self.dim) + 4) * EPS
+        off = np.mean(self._lengths * (slopes + self.steepest * margins)) + self._l2 * np.linalg.norm(x)
+        return float(grown * self._weight * off)
+
+    def columns(self, x: Array, which: Array) -> Array:
+        """Return some columns of the Hessian, as products with unit vectors."""
+        product, units = self._product(x), np.eye(self.dim)[:, which]
+        return np.stack([product(unit) for unit in units.T], axis=1)
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian."""
@@ -83,7 +105,7 @@ class SampleFunction(Function):
 class Logistic(SampleFunction):
     """log(1 + exp(-b a'x)), labels b of -1 and 1."""
 
-    steepest = 0.25
+    steepest, twist = 0.25, 1.0
 
     def _sigmoid(self, margins: Array) -> Array:
         with np.errstate(over="ignore"):  # 1 / inf = 0 is right
@@ -100,7 +122,11 @@ class Logistic(SampleFunction):
 class LeastSquares(SampleFunction):
     """(a'x - b)^2 / 2."""
 
-    steepest = 1.0
+    steepest, twist = 1.0, 0.0
+
+    def __init__(self, features: Any, targets: Array, l2: float, weight: float = 1.0, vectors: int = 1) -> None:
+        super().__init__(features, targets, l2, weight, vectors)
+        self.unit = float(self._b.std()) or 1.0
 
     def _slopes(self, margins: Array) -> Array:
         return np.asarray(margins - self._b)
@@ -112,7 +138,7 @@ class LeastSquares(SampleFunction):
 class Softmax(SampleFunction):
     """log sum_k exp(a'x_k) - a'x_b, labels b from 0 on; x holds the x_k one after the other."""
 
-    steepest = 0.5
+    steepest, twist = 0.5, 2.0**0.5  # two scores differ by at most that times their vector's length
 
     def _probabilities(self, x: Array) -> Array:
         margins = self._a @ x.reshape(-1, self._a.shape[1]).T
@@ -126,6 +152,10 @@ class Softmax(SampleFunction):
         sums = (self._a.T @ slopes).T
         sums = sums - sums.mean(axis=0)  # the sum is 0 but for rounding, which only l2 would keep small
         return np.asarray(self._weight * (sums.ravel() / self.samples + self._l2 * x))
+
+    def noise(self, x: Array) -> float:
+        """Return how far rounding may move the gradient."""
+        return self._noise(np.full(self.samples, 2.0), self._lengths * np.linalg.norm(x), x)
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian, block by block."""

@@ -18,14 +18,14 @@ from ..errors import InputError
 
 Array = np.ndarray
 MAGIC = b"ADOM"
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<4sHBB8s8sIIQHBBIHH")
-ENTRY = struct.Struct("<QQdddBH")
+ENTRY = struct.Struct("<QQddIBH")
 FLOAT = np.dtype("<f8")
-COUNTED, REPAIR, CHECK, WAITING, ASIDE, HEARS = 1, 2, 4, 8, 16, 32
-"""Flags: the sender counts the receiver as a link; its entry of the link is included; its answer is included; it is
+COUNTED, REPAIR, WAITING, ASIDE, HEARS = 1, 2, 4, 8, 16
+"""Flags: the sender counts the receiver as a link; its entry of the link is included; it is
 waiting in this round too; the message belongs to no round; it has heard the receiver lately."""
-ALL_FLAGS = 63
+ALL_FLAGS = 31
 MOST_MEMBERS = 4096
 MOST_SEEN = 4096
 LAST_ROUND = 2**53
@@ -87,7 +87,7 @@ class Member:
     beat: int  # counts up while it lives
     mu: float
     L: float
-    apart: float = np.inf  # how far its answer was from its neighbours' at the last check
+    data: int = 0  # a fingerprint of its data
     level: int = 0  # how ready it is to stop: see `adom.agents.agreement`
     degree: int = 0
 
@@ -102,7 +102,6 @@ class Message:
     digest: int = 0  # checksum of the sender's entry of the link, before this round
     vectors: Array | None = None  # (vectors, width)
     edge: Array | None = None  # the sender's entry of the link, (parts, width)
-    answer: Array | None = None  # (dim,), with CHECK
     seen: Array = field(default_factory=lambda: np.zeros(0))
     members: list[Member] = field(default_factory=list)
 
@@ -112,26 +111,25 @@ def pack(message: Message, form: Form) -> bytes:
     problem, method = form.marks()
     vectors = 0 if message.vectors is None else form.vectors
     parts = 0 if message.edge is None else form.parts
-    flags = message.flags & ~(REPAIR | CHECK)
-    flags |= (REPAIR if parts else 0) | (CHECK if message.answer is not None else 0)
+    flags = message.flags & ~REPAIR | (REPAIR if parts else 0)
     head = HEADER.pack(
         *(MAGIC, VERSION, 0, flags, problem, method, form.dim, form.width, message.round, message.degree),
         *(vectors, parts, message.digest, len(message.members), len(message.seen)),
     )
-    arrays = [a for a in (message.vectors, message.edge, message.answer, message.seen) if a is not None]
+    arrays = [a for a in (message.vectors, message.edge, message.seen) if a is not None]
     entries = [_entry(member) for member in message.members]
     return b"".join([head, *(np.ascontiguousarray(a, dtype=FLOAT).tobytes() for a in arrays), *entries])
 
 
 def _entry(member: Member) -> bytes:
     name = member.name.encode()
-    rest = ENTRY.pack(member.boot, member.beat, member.mu, member.L, member.apart, member.level, member.degree)
+    rest = ENTRY.pack(member.boot, member.beat, member.mu, member.L, member.data, member.level, member.degree)
     return bytes([len(name)]) + name + rest
 
 
 def most_bytes(form: Form) -> int:
     """Return the size that no message of this form exceeds."""
-    numbers = (form.vectors + form.parts) * form.width + form.dim + MOST_SEEN
+    numbers = (form.vectors + form.parts) * form.width + MOST_SEEN
     return HEADER.size + 8 * numbers + MOST_MEMBERS * (1 + 48 + ENTRY.size)
 
 
@@ -166,19 +164,18 @@ def parse(data: bytes, form: Form) -> Message:
         raise RefusedError("shape", f"a message of shape {(width, vectors, parts)}; expected {form.width} columns")
     if members > MOST_MEMBERS or seen > MOST_SEEN or number > LAST_ROUND or (parts and not vectors):
         raise RefusedError("shape", "a message whose counts are out of range")
-    sizes = (vectors * width, parts * width, dim if flags & CHECK else 0, seen)
+    sizes = (vectors * width, parts * width, seen)
     total = HEADER.size + 8 * sum(sizes)
     if len(data) < total + members * (1 + 1 + ENTRY.size):
         raise RefusedError("truncated", f"a message of {len(data)} bytes; expected at least {total}")
     numbers = np.frombuffer(data, FLOAT, sum(sizes), HEADER.size).astype(np.float64)
     if not np.isfinite(numbers).all():
         raise RefusedError("not finite", "a message with numbers that are not finite")
-    rows, edge, answer, told = _pieces(numbers, sizes)
+    rows, edge, told = _pieces(numbers, sizes)
     return Message(
         *(number, degree, flags, digest),
         vectors=rows.reshape(vectors, width) if vectors else None,
         edge=edge.reshape(parts, width) if parts else None,
-        answer=answer if flags & CHECK else None,
         seen=told,
         members=_members(data, total, members),
     )
@@ -200,11 +197,11 @@ def _members(data: bytes, at: int, count: int) -> list[Member]:
         if not length or end > len(data):
             raise RefusedError("truncated", "a list of members that ends early")
         name = data[at + 1 : at + 1 + length].decode("ascii", "replace")
-        boot, beat, mu, L, apart, level, degree = ENTRY.unpack_from(data, at + 1 + length)
+        boot, beat, mu, L, own_data, level, degree = ENTRY.unpack_from(data, at + 1 + length)
         counts = max(boot, beat) < LAST_COUNT and level <= 3
-        if not NAME.fullmatch(name) or not SMALLEST <= mu <= L <= LARGEST or not apart >= 0 or not counts:
+        if not NAME.fullmatch(name) or not SMALLEST <= mu <= L <= LARGEST or not counts:
             raise RefusedError("members", "a list of members with an impossible entry")
-        found.append(Member(name, boot, beat, mu, L, apart, level, degree))
+        found.append(Member(name, boot, beat, mu, L, own_data, level, degree))
         at = end
     if at != len(data):
         raise RefusedError("trailing", f"a message with {len(data) - at} bytes too many")

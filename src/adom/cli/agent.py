@@ -77,15 +77,24 @@ def agent(
 
     from ..agents.config import read_config
     from ..agents.making import describe
-    from ..agents.service import run_agent
+    from ..agents.service import INCOMPLETE, NOT_WRITTEN, run_agent
+    from ..agents.tls import Certificate
+    from . import output
 
     config = read_config(Path(what), overrides)
     if check:
+        keys = config.keys
+        until = {} if keys is None else {"certificate_until": Certificate(config.name, keys).end.isoformat()}
         about = describe(config)
-        print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": config.keys is not None}))
+        print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": keys is not None, **until}))
         return Exit.DONE
     ending = run_agent(config)
-    return Exit.INTERRUPTED if ending == "interrupted" else Exit.DONE
+    try:
+        output.flush()
+    except OSError:  # the agent has said so already, and the exit code is about its work
+        output.mute()
+    failed = ending in (INCOMPLETE, NOT_WRITTEN)
+    return Exit.INTERRUPTED if ending == "interrupted" else Exit.FAILED if failed else Exit.DONE
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

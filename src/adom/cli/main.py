@@ -23,7 +23,7 @@ from .bench import bench
 from .compare import compare
 from .completion import INSTALL, SHOW
 from .data import data
-from .exit_codes import MEANING, Exit
+from .exit_codes import MEANING, Ending, Exit
 from .ledger import ledger
 from .methods import methods
 from .network import network
@@ -302,6 +302,8 @@ def run() -> None:
     gc.set_threshold(100_000)  # imports make many objects that stay
     atexit.register(gc.freeze)  # so that the collections at exit have nothing to traverse
     ranks.prepare()
+    ending = Ending()
+    ending.listen()
     output.prepare_streams()
     output.plain_warnings(quiet=bool(ranks.rank()))
     try:
@@ -315,7 +317,7 @@ def run() -> None:
         code = _bug(error)
     if code != Exit.DONE:
         output.mute()
-    sys.exit(code)
+    sys.exit(ending.code(code))
 
 
 def _bug(error: Exception) -> int:

@@ -71,7 +71,8 @@ def _draw(result: "Result", target: Path) -> None:
 
 def _serve(orders: int, answers: int) -> None:
     """Load matplotlib, wait for an order, carry it out and end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the run; this process ends with it
+    for asked in (signal.SIGINT, signal.SIGTERM):  # they end the run; this process ends with it
+        signal.signal(asked, signal.SIG_IGN)
     try:
         from matplotlib.backends import backend_agg  # noqa: F401  # loaded ahead
 

@@ -37,12 +37,11 @@ def predict(model: ModelFile, data: Rows, out: OutFile = None, json: AsJson = Fa
     """
     import sys
 
-    from ..data.model import load_model
     from ..data.tables import open_table
     from ..util.files import atomic
     from . import output
 
-    fitted = load_model(model)
+    fitted = _loaded(model)
     if out is not None:
         output.file(out, [".csv"], "--out")
     table = open_table(data, None, fitted.features)
@@ -58,6 +57,17 @@ def predict(model: ModelFile, data: Rows, out: OutFile = None, json: AsJson = Fa
     elif not json:
         _write(fitted, _predictions(fitted, table), sys.stdout)
     return Exit.DONE
+
+
+def _loaded(path: Path) -> "Model":
+    """Return a saved model; say on stderr if its fit did not come to its end."""
+    from ..data.model import load_model
+    from . import output, ranks
+
+    fitted = load_model(path)
+    if fitted.provenance.get("status") == "interrupted" and not ranks.rank():
+        output.note(f"warning: {path} is unfinished: its fit was interrupted; let the fit run to its end")
+    return fitted
 
 
 def _columns(model: "Model") -> list[str]:
@@ -94,11 +104,11 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
     scikit-learn counts them. Started by mpirun, every rank takes its own
     rows, and the score is that of all of them.
     """
-    from ..data.model import load_model, score_of
+    from ..data.model import score_of
     from . import output, ranks
 
     with ranks.watched(f"reading {data}"):
-        fitted = load_model(model)
+        fitted = _loaded(model)
         sums = _sums(fitted, data, target or fitted.target or None)
         if ranks.rank() is not None:
             from ..run.ranks.fit import sums_of_ranks

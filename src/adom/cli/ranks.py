@@ -116,25 +116,18 @@ def start(ranks: int, arguments: list[str], folder: Path) -> int:
 def _wait(command: list[str], environment: dict[str, str]) -> tuple[int, bool]:
     """Wait for the launcher; return its exit code, and whether Ctrl-C was pressed.
 
-    The launcher does not receive Ctrl-C: the first one asks the ranks to stop and save, the next ends them.
+    The launcher does not receive Ctrl-C or SIGTERM: the first one asks the ranks to stop and save, the next Ctrl-C ends
+    them.
     """
     ask = getattr(signal, "SIGUSR1", signal.SIGTERM)
     process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
-    try:
-        before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
-    except ValueError:  # not the main thread, which alone handles signals
-        before = None
     interrupted = False
-    try:
-        while True:
-            try:
-                return process.wait(), interrupted
-            except KeyboardInterrupt:
-                process.send_signal(signal.SIGTERM if interrupted else ask)
-                interrupted = True
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+    while True:
+        try:
+            return process.wait(), interrupted
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGTERM if interrupted else ask)
+            interrupted = True
 
 
 def _launcher() -> str:

@@ -60,7 +60,8 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     if result.status in {"diverged", "growing", "stalled"}:
         output.note(f"{result.status}: {result.message}; {summary['advice']}")
     elif result.status == "interrupted":
-        output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved")
+        model = ", and the model is unfinished" if "model" in files else ""
+        output.note(f"interrupted after {summary['rounds']} rounds; what was done so far is saved{model}")
     if result.outside:
         output.note(f"warning: outside of its proof: {result.label} is {result.outside}")
     return ranks.leave(code)

@@ -212,6 +212,12 @@ class Agreed:
             return np.asarray(w.reshape(len(x), -1))
         return np.concatenate([w, b[..., None]], axis=-1).reshape(len(x), -1)
 
+    @property
+    def stretch(self) -> float:
+        """The most that a step of length 1 in x moves a coefficient or an intercept of the model."""
+        shift = 0.0 if self.scaled or not self.intercept else float(np.linalg.norm(self.means))
+        return self.unit * max(1.0, float(np.hypot(self.column, shift)))
+
     def about(self) -> dict[str, Any]:
         """Return the description of the model without its coefficients."""
         centred = self.scaled and not self.sparse

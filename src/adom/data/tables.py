@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, nearest, shown
+from ..errors import InputError, how_to_install, nearest, shown
 from ..problems.checks import REAL, flaw
 from ..util.files import open_regular
 from ..util.text import format_exact
@@ -208,7 +208,7 @@ def _parquet(path: Path, target: str | None, features: Sequence[str] | None, wit
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise InputError(f"reading {path} needs pyarrow; pip install 'adom-opt[parquet]', or save it as CSV") from None
+        raise InputError(f"reading {path} needs pyarrow: {how_to_install('parquet')}; or save it as CSV") from None
     try:
         file = ParquetFile(path)
     except (ArrowException, OSError) as error:

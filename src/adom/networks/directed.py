@@ -33,7 +33,7 @@ from .near import spanning_tree
 from .random import random_pairs, random_stream
 from .recipes import generator
 from .sequence import QUICK, GraphSequence
-from .windows import require_joined, smallest_window
+from .windows import distinct_windows, require_joined, smallest_window
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
 WORK = 10**8
@@ -183,9 +183,8 @@ class DirectedNetwork(GraphSequence):
         """Return the graphs of each distinct window; with windows of one round, only the examined graphs."""
         if self.window == 1:
             return [[g] for g in self._examined.tolist()]
-        rounds = np.arange(self.period)[:, None] + np.arange(self.window)
-        windows: list[list[int]] = np.unique(self._order[rounds % self.period], axis=0).tolist()
-        return windows
+        first, _ = distinct_windows(self._order, self.window)
+        return [self._order[np.arange(k, k + self.window) % self.period].tolist() for k in first.tolist()]
 
     def _product(self, graphs: list[int], end: int) -> Any:
         """Return the product of the matrices of some graphs; the first graph is applied first."""

@@ -77,6 +77,11 @@ def geometric(
         raise InputError("chi needs graphs that are all connected, got repair=False; give a radius instead")
 
     recipe["chi"] = wanted = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
+    most = nodes**3 / 4  # lambda_max is at most n, and lambda_2 more than 4 / n^2 (Mohar 1991)
+    if wanted > most:
+        raise InputError(
+            f"chi must be at most {most:g}, which no graph of {nodes} nodes exceeds, got {wanted:g}; e.g. 30"
+        )
     _room(nodes, 1.5 / math.sqrt(wanted), graphs, graphs)
     clouds = Clouds(np.stack([uniform_points(nodes, seed, g) for g in range(graphs)]))
     search = radius_for(wanted, clouds, partial(uniform_points, nodes, seed))

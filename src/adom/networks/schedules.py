@@ -20,6 +20,12 @@ from .network import Network
 from .random import random_stream
 from .recipes import generator
 
+LONGEST_STEP = 100_000
+"""The most rounds of a window that is given: after chi rounds, more change little."""
+
+LARGEST_CHI = 1e15
+"""The largest chi that is given: float64 cannot tell 1 - 1 / chi from 1 beyond, and powers of it overflow."""
+
 AnyNetwork = TypeVar("AnyNetwork", Network, DirectedNetwork)
 
 
@@ -244,7 +250,7 @@ def windowed(network: Network, window: int) -> Network:
     16 41
     """
     network = _networks([network])[0]
-    window = check_whole("window", window, 1, "it counts the rounds of a step", LONGEST)
+    window = check_whole("window", window, 1, "it counts the rounds of a step: take fewer", LONGEST_STEP)
     least = Network(network._pool, network.order, {}).window if network.held else 1
     if window < least:
         raise InputError(
@@ -273,7 +279,7 @@ def bounded(network: AnyNetwork, chi: float) -> AnyNetwork:
     if not isinstance(network, Network | DirectedNetwork):
         raise InputTypeError(f"expected a network, got {type(network).__name__}; e.g. bounded(ring(5), chi=3)")
     _refuse_lossy(network)
-    chi = check_real("chi", chi, 1, math.inf, "the complete graph has chi=1")
+    chi = check_real("chi", chi, 1, LARGEST_CHI, "the complete graph has chi=1")
     recipe = {"generator": "bounded", "chi": chi, "network": network.recipe}
     return network._bounded(recipe, chi)
 

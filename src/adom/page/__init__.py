@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, how_to_install
 from ..util.files import atomic
 from .content import Content
 from .layout import data
@@ -38,7 +38,7 @@ def write(content: Content, path: str | os.PathLike[str]) -> Path:
 def check() -> None:
     """Raise InputError if bokeh is not installed."""
     if find_spec("bokeh") is None:
-        raise InputError("a report needs bokeh, which is not installed; pip install 'adom-opt[report]' brings it")
+        raise InputError(f"a report needs bokeh, which is not installed: {how_to_install('report')}")
 
 
 def render(content: Content) -> str:

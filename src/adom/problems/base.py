@@ -20,6 +20,7 @@ from ..util.cards import card
 from ..util.compile_cache import double_precision, kept_programs
 from ..util.programs import Program, program
 from .checks import EXTREME
+from .claims import contradiction, contradiction_around
 from .minimiser import DENSE, Minimum, minimum
 from .newton import newton
 from .weighting import weighting_text
@@ -126,6 +127,11 @@ class Problem(ABC):
         block = type(self)._unflatten(static, [part(value) for value in arrays])
         block.nodes = end - first
         return block
+
+    @property
+    def constants_claimed(self) -> bool:
+        """Whether mu and L are the user's word, to be checked, and not computed by adom."""
+        return True
 
     @property
     def kappa(self) -> float:
@@ -253,7 +259,11 @@ class Problem(ABC):
     def _minimum(self) -> Minimum:
         if self._solution is None or self._solution[1] != self.user_code():
             with kept_programs():
-                self._warn_of_inexact(self._remember(minimum(self)))
+                known = minimum(self)
+                if self.constants_claimed and (reason := contradiction(self, known.x, "at the solution")):
+                    raise InputError(reason)
+                self._warn_of_inexact(known)
+                self._remember(known)
         assert self._solution is not None
         return self._solution[0]
 
@@ -290,6 +300,8 @@ class Problem(ABC):
             move = float(np.linalg.norm(np.asarray(self.gradient_rows(zero)), axis=-1).mean()) / self.L
         if known.error <= INEXACT * max(length, move):
             return  # x* is 0, or negligible beside a single step
+        if self.constants_claimed and (reason := contradiction_around(self, known.x, "near the solution")):
+            raise InputError(reason)
         warnings.warn(
             f"x* of {self!r} is known to about {known.error:.1g} only, beside a length of {length:.3g}, so errors "
             f"below {self.nodes * known.error**2:.1g} mean nothing: float64 gives no more at this condition number; "

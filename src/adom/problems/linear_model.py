@@ -32,6 +32,11 @@ class LinearModel(Problem):
     l2: float
     labels: tuple[Any, ...] | None = None  # the classes, if known; not part of the pytree
 
+    @property
+    def constants_claimed(self) -> bool:
+        """False: mu and L are computed."""
+        return False
+
     def _build(
         self,
         data: Stacked,

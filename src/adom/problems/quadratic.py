@@ -76,6 +76,11 @@ class Quadratic(Problem):
         return np.asarray(self.H, dtype=np.float64)
 
     @property
+    def constants_claimed(self) -> bool:
+        """False: mu and L are computed."""
+        return False
+
+    @property
     def closed_form(self) -> bool:
         """True: grad F* has a formula."""
         return True

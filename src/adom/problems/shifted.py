@@ -61,6 +61,11 @@ class Shifted(Problem):
         if solution is not None:
             self._remember(Minimum(np.array(solution, dtype=np.float64), float(solution_error)))
 
+    @property
+    def constants_claimed(self) -> bool:
+        """Whether the inner problem's mu and L are the user's word."""
+        return self.inner.constants_claimed
+
     def user_code(self) -> Program:
         """Return the user's code in the inner problem."""
         return self.inner.user_code()

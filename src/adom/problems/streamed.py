@@ -66,6 +66,11 @@ class Streamed(Problem):
         self.work = HostWork(kind, sources, means, scales, column, vectors)
         self._set_constants(np.full(self.nodes, l2), l2 + curvature)
 
+    @property
+    def constants_claimed(self) -> bool:
+        """False: mu and L are computed."""
+        return False
+
     def trouble(self) -> BaseException | None:
         """Return the error met while reading, if any."""
         return self.work.error

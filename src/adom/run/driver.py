@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .journal import Journal, Lines
+from .journal import Journal
 from .progress import Interrupt, Progress
 from .recorder import CLOCK, SECONDS, Plan, Recorder
 
@@ -95,7 +95,7 @@ def drive(
     backend: RecordingBackend,
     plan: Plan,
     recorder: Recorder,
-    progress: Progress | Lines,
+    progress: Progress,
     interrupt: Interrupt,
     journal: Journal | None = None,
 ) -> None:

@@ -17,6 +17,8 @@ them, it replaces its own entry by minus the owner's, and adds the difference to
 - a node that joins, or returns without memory, starts without entries, as all nodes did;
 - parts that do depend on gradients need no ledger: the method itself corrects them.
 
+Such ledgers are those of flow updating (Jesus, Baquero, Almeida 2009); docs/loss.md names it and other forebears.
+
 The arithmetic works on NumPy and JAX arrays, for the rows of a simulation and for a single agent.
 """
 
@@ -98,8 +100,62 @@ def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> He
     return Healing(*(np.stack(arrays, axis=-1)[..., alike.reshape(-1)] for arrays in zip(*each, strict=True)))
 
 
+class Holding(NamedTuple):
+    """How a node's answer stays where it is while something jumps; for the first column of a method.
+
+    A node tilts its function: it takes f(x) - t'x for f(x), which changes the gradient at x by -t.
+    """
+
+    rest: Array  # (fields,): the state at rest at x = 1, with the gradient tilted to zero there
+    change: Array  # (fields, parts): of the state, for a change of L state
+    tilt: Array  # (parts,): of the function, for that change
+    matched: Array  # (fields, vectors): the change that moves the vectors sent, but neither the answer nor L state
+
+
+def holding(method: Method) -> Holding:
+    """Return how a node holds its answer while its conserved parts change, and how it joins others at their answer.
+
+    Examples
+    --------
+    >>> from adom.algorithms import Constants, method_class
+    >>> held = holding(method_class("diging").unit(Constants(mu=1.0, L=10.0, lambda_min_plus=0.1)))
+    >>> held.rest.round(9) + 0.0, held.tilt.round(9)  # of x, s, g: s - g grows by one if the gradient falls by one
+    (array([1., 0., 0.]), array([1.]))
+    """
+    probe, inputs, (fields, end) = _probed(method)
+    step, B = inputs[:, 0, :fields], inputs[:, 0, fields:end].sum(axis=1)
+    L = healing(method).kept[..., 0]
+    points, sent = (np.stack(each)[..., 0][:, :fields] for each in (probe.points, probe.sent))
+    primal = method.oracle != "dual"
+    seen = np.abs(np.vstack([step * (1 - np.eye(fields)), points, L])).max(axis=0) > 0
+    moves = (np.eye(fields) - step)[seen]  # a field that only others' exchanges see, such as ADOM's m, may drift
+    still = np.vstack([moves, points, L])
+    rest = np.linalg.lstsq(still, np.repeat([0.0, primal, 0.0], [len(moves), len(points), len(L)]), rcond=None)[0]
+    held = np.vstack(
+        [
+            np.column_stack([moves, primal * B[seen]]),
+            np.column_stack([points, np.full(len(points), float(not primal))]),
+            np.column_stack([L, np.zeros(len(L))]),
+        ]
+    )
+    jumps = np.vstack([np.zeros((len(held) - len(L), len(L))), np.eye(len(L))])
+    found = np.linalg.lstsq(held, jumps, rcond=None)[0]
+    change = found[:-1] + np.linalg.pinv(L) @ (np.eye(len(L)) - L @ found[:-1])
+    fixed = np.vstack([points, L])
+    loose = np.eye(fields) - np.linalg.pinv(fixed) @ fixed
+    shown, most = sent @ loose, max(np.abs(sent).max(initial=0.0), 1.0)
+    matched = loose @ np.linalg.pinv(np.where(np.abs(shown) > NEAR * most, shown, 0.0))
+    return Holding(rest, change, found[-1], matched)
+
+
 def _linear(method: Method, lambda_max: float = 1.0, remedy: str = "") -> tuple[Array, list[int]]:
     """Return a step as A, B and C side by side, (fields, columns, inputs), and where B and C begin."""
+    _, inputs, ends = _probed(method, lambda_max, remedy)
+    return inputs, ends
+
+
+def _probed(method: Method, lambda_max: float = 1.0, remedy: str = "") -> tuple["_Probe", Array, list[int]]:
+    """Return what a step from unit vectors asked and sent, and what `_linear` returns."""
     count = _Probe(lambda_max, title=method.title, remedy=remedy)
     state: Any = method.init(np.zeros((1, 1)), count)
     count.oracle = count.network = 0
@@ -109,7 +165,7 @@ def _linear(method: Method, lambda_max: float = 1.0, remedy: str = "") -> tuple[
     own, gradients, exchanges = np.split(units, [fields, fields + count.oracle])
     probe = _Probe(lambda_max, gradients, exchanges, method.title)
     after, _ = method.step(_filled(state, own), probe, probe)
-    return np.moveaxis(_stacked(after), 0, 2), [fields, fields + count.oracle]
+    return probe, np.moveaxis(_stacked(after), 0, 2), [fields, fields + count.oracle]
 
 
 @cache
@@ -148,15 +204,19 @@ class _Probe:
         self.lambda_max, self._gradients, self._exchanges = lambda_max, gradients, exchanges
         self._title, self._remedy = title, remedy
         self.oracle = self.network = 0  # answers so far
+        self.points: list[Array] = []
+        self.sent: list[Array] = []
 
     def gradient(self, x: Array) -> Array:
         self.oracle += 1
+        self.points.append(x)
         return 0 * x if self._gradients is None else self._gradients[self.oracle - 1]
 
     dual_gradient = gradient
 
     def _exchange(self, v: Array) -> Array:
         self.network += 1
+        self.sent.append(v)
         return 0 * v if self._exchanges is None else self._exchanges[self.network - 1]
 
     def __call__(self, *vectors: Array) -> Any:

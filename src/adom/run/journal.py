@@ -1,8 +1,7 @@
-"""Records of a run, written to files while it is running, and lines that show its progress."""
+"""Records of a run, written to files while it is running."""
 
 import json
 import math
-import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
@@ -11,7 +10,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from ..util.text import format_duration, json_ready
+from ..util.text import json_ready
 from .recorder import History
 
 BEGIN = 2.0
@@ -20,8 +19,6 @@ FLUSH = 1.0
 """Seconds between writes."""
 MOST = 200
 """Most records per write; from more, this many are chosen evenly, including the last."""
-FIRST, LAST, GROWTH = 5.0, 60.0, 1.5
-"""Seconds to the first line of progress, the most between two lines, and the factor by which they grow."""
 
 
 class Journal:
@@ -129,28 +126,3 @@ def following(folder: Any, journal: Journal | None = None) -> AbstractContextMan
     if journal is not None or folder is None:
         return nullcontext(journal)
     return Journal(Path(folder))
-
-
-class Lines:
-    """Progress as plain lines on stderr, for ranks, whose output is forwarded and may go to a file."""
-
-    def __init__(self, total: int, title: str, show: bool | None = None) -> None:
-        self.total, self.title, self.show = total, title, show is not False
-        self._began = time.monotonic()
-        self._next = FIRST
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, done: int, note: str = "") -> None:
-        """Print a line if it is time."""
-        passed = time.monotonic() - self._began
-        if not self.show or passed < self._next:
-            return
-        self._next = passed + min(GROWTH * self._next, LAST)
-        near = f", {note}" if note else ""
-        words = f"{self.title}: round {done:,} of {self.total:,}{near}, after {format_duration(passed)}"
-        print(words, file=sys.stderr, flush=True)

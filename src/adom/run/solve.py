@@ -79,7 +79,8 @@ def solve(
         "float64", or "float32" for speed if a squared error of about 1e-6 of the start is enough (ADOM+ with kappa
         of 1000 and more ends nearer to 1e-4).
     progress : bool, optional
-        Show progress; by default only on a terminal.
+        True: a bar. False: nothing. By default a bar on a terminal; elsewhere a line after five seconds, and then less
+        and less often.
     checkpoints : Checkpoints, optional
         Where and how often the ranks save their state for resuming (engine "mpi").
     patience : float

@@ -67,7 +67,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     random_state : int, numpy generator or None
         Seed of the split and of networks given by name; None draws a new one each time.
     verbose : bool
-        Show progress on a terminal.
+        Show progress: a bar on a terminal, a line now and then elsewhere.
 
     Attributes
     ----------

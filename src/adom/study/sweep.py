@@ -88,7 +88,7 @@ def sweep(
         Every member is saved there as soon as it has finished; members found there are not run again. A loss or method
         of your own counts as the same if it computes the same; one for which this cannot be decided is refused.
     progress : bool, optional
-        Show members done and time left; by default only on a terminal.
+        Show members done: True a bar, False nothing; by default a bar on a terminal, and a line now and then elsewhere.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def _run(
                     aims if len(aims) == len(group) else None,
                     request.record_every,
                     dtype=request.dtype,
-                    progress=False,
+                    progress=False if bar.bar else request.progress,  # there is room for one bar, and for many lines
                     finished=partial(lambda group, index, result: keep(group[index], result), group),
                 )
                 if any(result.status not in FINISHED for result in ended):

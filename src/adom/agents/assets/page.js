@@ -33,7 +33,7 @@ const drawTable = (picture) => {
   const rows = picture.agents.map((agent) => {
     const refused = Object.values(agent.refused || {}).reduce((sum, count) => sum + count, 0);
     const cells = [agent.name, agent.state, agent.round, agent.rounds_per_second, (agent.links || []).join(" "),
-      agent.apart, agent.error, agent.bound, agent.chi, agent.lost, agent.repaired, refused];
+      agent.error, agent.bound, agent.missing, agent.chi, agent.lost, agent.repaired, refused];
     const row = document.createElement("tr");
     row.replaceChildren(...cells.map((value) => {
       const cell = document.createElement("td");

@@ -20,7 +20,8 @@ from ...networks import DirectedNetwork, LossyNetwork, Network, complete, ring
 from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
-from ..journal import Journal, Lines, following
+from ..journal import Journal, following
+from ..progress import Interrupt, Progress
 from ..request import Request, method_type
 from ..result import Result
 from .agreement import greatest
@@ -98,9 +99,10 @@ def fit(
         own = agreed.problem(shards)
     tol = request.tol or data.nodes * NEAR**2
     request = replace(request, tol=tol)
-    with following(None if world.rank else request.follow) as journal:
+    with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
         request = replace(request, follow=None)
-        results, rows = _stages(world, own, agreed, network, method, parameters, request, links, journal, kept)
+        asked = (journal, interrupt, kept)
+        results, rows = _stages(world, own, agreed, network, method, parameters, request, links, *asked)
     return _joined(results, agreed.model_rows(rows), tol)
 
 
@@ -114,6 +116,7 @@ def _stages(
     request: Request,
     links: "GossipLinks",
     journal: Journal | None,
+    interrupt: Interrupt,
     kept: Checkpoints | None,
 ) -> tuple[list[Result], Array]:
     """Run stages until the intercepts have settled; return the stages' results and the final rows.
@@ -127,7 +130,7 @@ def _stages(
     centre, tilt = np.zeros(own.dim), np.zeros((own.nodes, own.dim))
     results: list[Result] = []
     shown = False if world.rank else request.progress
-    lines = Lines(request.rounds, method_type(method).title, shown) if world.ranks > 1 else None
+    progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
     before: tuple[Array, Array] | None = None
     rows, moved, slowest = np.zeros((nodes, own.dim)), np.inf, 0.5
     while len(results) < STAGES:
@@ -141,7 +144,8 @@ def _stages(
         if journal is not None:
             journal.next_stage()
         saved = None if kept is None else _of_stage(world, kept, len(results) + 1)
-        result = run(world, stage, network, method, parameters, rough, saved, links.gossip, journal, lines)
+        more = (links.gossip, journal, progress, interrupt)
+        result = run(world, stage, network, method, parameters, rough, saved, *more)
         links.gossip = RankGossip(links.gossip.travel, int(result.last["round"]), int(result.last["floats_sent"]))
         results.append(result)
         rows, step = centre + result.x, result.x.mean(axis=0)

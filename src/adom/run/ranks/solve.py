@@ -20,7 +20,7 @@ from ..auto.pilot import Pilot
 from ..constants import check_pair, constants, of_network
 from ..driver import drive
 from ..endings import rounding
-from ..journal import Journal, Lines, following
+from ..journal import Journal, following
 from ..lossy import as_run
 from ..presence import presence_on
 from ..progress import Interrupt, Progress
@@ -84,9 +84,14 @@ def run(
     kept: Checkpoints | None,
     gossip: RankGossip | None = None,
     journal: Journal | None = None,
-    lines: Lines | None = None,
+    progress: Progress | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Result:
-    """Solve as one of several ranks; `gossip` continues the counts of rounds that they have already spent."""
+    """Solve as one of several ranks.
+
+    `gossip` continues the counts of rounds that they have already spent. A fit of several runs has its own `journal`,
+    `progress` and `interrupt`.
+    """
     if parameters == TUNED:
         raise InputError("parameters='tuned' runs many settings, which engine 'mpi' does not; tune with engine='local'")
     if isinstance(network, LossyNetwork) and (kept is not None or not isinstance(problem, Problem)):
@@ -108,9 +113,10 @@ def run(
             recorder = Recorder([backend.history], lambda _: None)
             resumed = _resume(world, backend, recorder, kept)
             shown = False if world.rank else request.progress
-            progress = lines or (Lines if world.ranks > 1 else Progress)(task.plan.rounds, cls.title, shown)
-            with Interrupt() as interrupt, following(None if world.rank else request.follow, journal) as records:
-                drive(backend, task.plan, recorder, progress, interrupt, records)
+            progress = progress or Progress(task.plan.rounds, cls.title, shown, plain=world.ranks > 1)
+            asked = interrupt or Interrupt()
+            with asked, following(None if world.rank else request.follow, journal) as records:
+                drive(backend, task.plan, recorder, progress, asked, records)
             _end_if_spent(backend)
     start = task.presence.start_error if task.presence else block.start_error
     described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}

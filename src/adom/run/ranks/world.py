@@ -191,10 +191,9 @@ class World:
             self.__exit__(type(error), error, error.__traceback__)
             raise
         self.patience = self._watch.patience
-        try:
-            self._before = signal.signal(signal.SIGTERM, self._ended)
-        except ValueError:  # only the main thread can handle signals
-            self._before = None
+        with suppress(ValueError):  # only the main thread can handle signals
+            if self.ranks > 1:  # one rank alone ends as without MPI
+                self._before = signal.signal(signal.SIGTERM, self._ended)
         return self
 
     def _introduce(self) -> None:
