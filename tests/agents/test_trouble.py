@@ -360,7 +360,7 @@ def test_the_exit_code_is_about_the_work_not_about_the_log(config, tmp_path):
         )
     words = "adom: agent a cannot write its log (No space left on device) and goes on without\n"
     assert (done.returncode, done.stderr) == (0, words)
-    assert (tmp_path / "out" / "model.json").exists()
+    assert (tmp_path / "out" / "checkpoint.npz").exists()
 
 
 def test_data_that_cannot_be_read_again_are_told(config, tmp_path, monkeypatch):

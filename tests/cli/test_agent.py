@@ -28,11 +28,15 @@ def test_check_reads_settings_and_data_and_ends(adom: Any) -> None:
 
 
 def test_an_agent_alone_runs_and_ends(adom: Any) -> None:
-    words = ("--seconds", "0.3", "--set", "gather=0.05", "--set", "patience=0.2", "--set", "listen=tcp/127.0.0.1:17999")
-    outcome = adom("agent", "a.toml", "--out", "kept", *words)
+    words = ("--rounds", "60", "--set", "gather=0.05", "--set", "patience=0.05", "--set", "listen=tcp/127.0.0.1:17999")
+    outcome = adom("agent", "a.toml", "--out", "lacking", *words)
+    last = json.loads(outcome.out.splitlines()[-1])
+    assert (outcome.code, last["why"], last["missing"]) == (1, "rounds", "b")
+    assert {path.name for path in Path("lacking").iterdir()} == {".lock", "model.candidate.json", "checkpoint.npz"}
+    outcome = adom("agent", "a.toml", "--out", "kept", *words, "--set", "require=1")
     assert outcome.code == 0
     events = [json.loads(line) for line in outcome.out.splitlines()]
-    assert [events[0]["event"], events[-1]["event"], events[-1]["why"]] == ["start", "end", "seconds"]
+    assert [events[0]["event"], events[-1]["event"], events[-1]["why"]] == ["start", "end", "rounds"]
     assert {path.name for path in Path("kept").iterdir()} == {".lock", "model.json", "checkpoint.npz"}
 
 

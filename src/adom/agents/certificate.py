@@ -21,7 +21,7 @@ their columns of the Hessian are: for the rest, what they leave of a positive se
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import fsum
+from math import fsum, inf, log1p, sqrt
 
 import numpy as np
 
@@ -135,13 +135,13 @@ def within(g: Array, noise: float, bend: float, values: Array, vectors: Array) -
     if not 0 < least < np.inf:
         return np.inf
     along = np.abs(vectors.T @ g) if vectors.size else np.array([np.linalg.norm(g)])
-    step = float(np.linalg.norm(along / np.sqrt(values)) + noise / np.sqrt(least))
+    step = float(np.linalg.norm(along / np.sqrt(values)) + noise / sqrt(least))
     if not np.isfinite(step):
         return np.inf
     if bend == 0:
-        return step / np.sqrt(least)
-    bent = bend * step / np.sqrt(least)
-    return float(-np.log1p(-bent)) / bend if bent < 1 else float("inf")
+        return step / sqrt(least)
+    bent = bend * step / sqrt(least)
+    return -log1p(-bent) / bend if bent < 1 else inf
 
 
 def certified(answers: dict[str, Array], rows: dict[str, Array], place: Place) -> Certificate | None:

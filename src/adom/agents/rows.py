@@ -26,7 +26,7 @@ PASSES = 3
 
 SHORTEST, LONGEST = 64, 4096
 """The fewest and the most rounds in which an agent lets go of most of a tilt."""
-EASE = 8.0
+EASE = 5.0
 """How many times e-fold it lets go of a tilt in that time."""
 NOTHING = 1e-30
 """A tilt below this is over."""
