@@ -17,6 +17,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["ADOM_STRICT"] = "1"  # an agent raises what a message makes go wrong, and does not go on
 os.environ["TERM"] = "xterm"  # a dumb terminal gets no progress bar, whose tests look for it
 # XLA compiles a program in half the time if it emits fused loops in its older way and the program is one piece, and in
 # a seventh less than that if LLVM optimises a little only.

@@ -1,11 +1,13 @@
 """The agents' rules in one process, over a network that loses, cuts and delays as told, with a clock of its own."""
 
+import math
+
 import numpy as np
 import pytest
 
 from adom.agents.agreement import agree
 from adom.agents.settings import check_method
-from adom.agents.wire import Message, pack
+from adom.agents.wire import Message, pack, parse
 from adom.algorithms import METHODS, method_class
 from adom.errors import InputError
 from support.agents_made import World, exact, make_agent, quadratics, ring
@@ -208,3 +210,50 @@ def test_methods_that_need_more_than_a_round_are_refused():
             refused.append(name)
     several = {"apm", "mudag", "aug-dgm", "msda", "opapc", "adom+multi", "acc-gt-multi"}
     assert set(refused) == several | {"push-pull", "push-diging", "pngd"}
+
+
+def test_the_conserved_part_is_the_sum_of_the_entries_after_large_numbers():
+    """What rounding has left in the state beside numbers of 1e12 is gone once they are."""
+    rows = made("n0").rows
+    rng = np.random.default_rng(0)
+    small = {name: rng.standard_normal((rows.parts, rows.width)) for name in ("n1", "n3", "n5")}
+    large = 1e12 * rng.standard_normal((rows.parts, rows.width))
+    rows.entries = {**small, "n2": large, "n4": -large}
+    rows.state = rows.rule.change(rows.state, 1e15 * rng.standard_normal((1, rows.parts, rows.width)))
+    rows.settle()
+    exactly = [[math.fsum(e[i, j] for e in small.values()) for j in range(rows.width)] for i in range(rows.parts)]
+    np.testing.assert_array_max_ulp(rows.rule.of(rows.state)[0], np.array(exactly), 2)
+
+
+def test_entries_that_only_go_round_in_circles_start_anew_when_their_rounding_would_show():
+    w = world(chi=12.0)
+    w.run(300)
+    circle = ["n0", "n1", "n2", "n3", "n4", "n5"]
+    for a, b in zip(circle, [*circle[1:], circle[0]], strict=True):  # as after large numbers that have died out
+        w.agents[a].rows.entries[b] += 1e13
+        w.agents[b].rows.entries[a] -= 1e13
+    w.run(500)
+    assert w.error(answer(NAMES)) < 1e-12
+    assert sum(agent.counters.renewed for agent in w.agents.values()) >= len(circle)
+
+
+def test_a_round_that_cannot_be_is_believed_when_it_is_told_steadily():
+    w = world()
+    w.run(100)
+    agent, far = w.agents["n0"], 10**9
+
+    def ahead(to, data):
+        message = parse(data, agent.form)
+        message.round += far
+        return pack(message, agent.form)
+
+    w.liars["n1"] = ahead
+    w.run(60)
+    assert agent.round < 200
+    assert agent.counters.doubted > 10
+    w.run(100)
+    assert agent.round >= far
+    w.liars.clear()
+    w.run(300)
+    assert {a.round > far for a in w.agents.values()} == {True}  # a round is only a number to meet at
+    assert w.error(answer(NAMES)) < 1e-9

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -217,6 +218,49 @@ def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     assert len(lines(honest, "refused")) == len(bad)
     assert honest.agent.counters.received == 0
     assert honest.agent.rows.entries == {}
+
+
+def test_whatever_a_message_makes_go_wrong_is_logged_and_ends_nobody(data, tmp_path, monkeypatch):
+    service = services(data[0], tmp_path, NAMES[:1])[0]
+    service.links.close()
+
+    def fail(sender, message, now):
+        raise (ValueError if message.startswith(b"v") else KeyError)(message)
+
+    monkeypatch.setattr(service.agent, "hear", fail)
+    with pytest.raises(ValueError, match="v"):  # the tests see every bug
+        service._hear("n1", b"v")
+    monkeypatch.delenv("ADOM_STRICT")
+    for message in (b"v", b"v", b"k", b"k", b"v"):
+        service._hear("n1", message)
+    counted = service.agent.counters.refused
+    assert {kind.split()[0]: count for kind, count in counted.items()} == {"ValueError": 3, "KeyError": 2}
+    assert [line["why"].split()[1] for line in lines(service, "fault")] == ["ValueError", "KeyError"]
+
+
+def test_messages_wait_within_limits_for_each_neighbour():
+    where = f"tcp/127.0.0.1:{free_ports(1)[0]}"
+    links = Links("a", where, {"b": "", "c": ""}, largest=1000)
+    try:
+        links._share = 2000
+
+        def say(sender, size):
+            payload = SimpleNamespace(to_bytes=lambda: bytes(size))
+            links._take(SimpleNamespace(key_expr=f"adom/{sender}/a", payload=payload))
+
+        for _ in range(5):
+            say("b", 900)
+            for stranger in ("x", "y", "z"):
+                say(stranger, 900)
+        say("c", 900)
+        heard = [links.receive(0.0)[0] for _ in range(5)]
+        assert sorted(heard) == ["b", "b", "c", "x", "y"]
+        assert links.receive(0.0) is None
+        assert links.dropped == 16
+        say("b", 900)  # there is room again
+        assert links.receive(0.0)[0] == "b"
+    finally:
+        links.close()
 
 
 @pytest.mark.parametrize("method", ["diging", "adom+"])

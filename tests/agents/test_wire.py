@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adom.agents.wire import COUNTED, HEADER, Form, Member, Message, RefusedError, check_name, pack, parse
+from adom.agents.wire import COUNTED, HEADER, LAST_COUNT, Form, Member, Message, RefusedError, check_name, pack, parse
 from adom.errors import InputError
 
 FORM = Form("logistic l2=0.1", "adom", dim=3, width=5, vectors=2, parts=2)
@@ -105,7 +105,8 @@ def test_numbers_that_are_not_finite_are_refused():
 
 @pytest.mark.parametrize(
     "member", [Member("B", 1, 1, 1.0, 2.0), Member("b/c", 1, 1, 1.0, 2.0), Member("b", 1, 1, 2.0, 1.0),
-               Member("b", 1, 1, np.nan, 1.0), Member("b", 1, 1, 0.0, 1.0), Member("b", 1, 1, 1.0, 2.0, 0, 9)]
+               Member("b", 1, 1, np.nan, 1.0), Member("b", 1, 1, 0.0, 1.0), Member("b", 1, 1, 1.0, 2.0, 0, 9),
+               Member("b", LAST_COUNT, 1, 1.0, 2.0), Member("b", 1, LAST_COUNT, 1.0, 2.0)]
 )  # fmt: skip
 def test_impossible_members_are_refused(member):
     assert refusal(pack(Message(0, members=[member]), FORM)) == "members"

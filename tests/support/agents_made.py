@@ -57,6 +57,7 @@ class World:
         self.cut, self.stopped, self.one_way = set(), set(), set()
         self.loss, self.rng = loss, np.random.default_rng(seed)
         self.now, self.mail, self.running = 0.0, deque(), set()
+        self.liars = {}  # by name, what becomes of a message of a round: (to, data) -> data
         self.checks = {}
         for agent in agents:
             self.equip(agent)
@@ -71,7 +72,9 @@ class World:
             link = frozenset((sender, to))
             lost = link in self.cut or (sender, to) in self.one_way or self.rng.random() < self.loss
             if link in self.links and not lost:
-                self.mail.append((self.now + self.TICK, sender, to, data))
+                lies = sender in self.liars and not data.startswith(MAGIC)
+                said = self.liars[sender](to, data) if lies else data
+                self.mail.append((self.now + self.TICK, sender, to, said))
 
     def tick(self, gather=True):
         self.now += self.TICK

@@ -4,6 +4,15 @@ The caller passes in messages and the time, and sends the messages returned. In 
 the vectors of the method's step, and waits until it has heard all neighbours that it counts as linked, or has lost
 patience with them. An edge counts in a round if both ends count and hear each other. Its weight is
 1 / (2 max of both degrees), so lambda_max is at most 1. An agent that hears of a round two or more ahead catches up.
+
+Neighbours may say false things, by a fault or on purpose, for a moment or for long. No message ends an agent, and what
+is false leaves nothing behind once it is no longer said:
+
+- Rounds are only numbers to meet at. An agent follows one at once if that many rounds can have passed since the
+  neighbour was last linked, else after it has been told so for `gone` seconds. After the last round comes round 0.
+- Vectors beside which all that this agent knows would be lost in rounding do not count; an agent that would send such
+  vectors restarts from nothing. Smaller false vectors are as good as lost messages: the ledgers make up for them.
+- Where an entry has become so large beside the answer that its rounding matters, both ends of the link start it anew.
 """
 
 from collections.abc import Collection
@@ -12,14 +21,29 @@ from typing import Any
 
 import numpy as np
 
+from ..util.checked_json import Damaged
 from .auto import Auto
 from .certificate import Certificate, Place
 from .functions import Function
 from .intercepts import Intercepts
-from .members import LEFT, Members
+from .members import EPS, LEFT, Members
 from .rows import LONGEST, SHORTEST, Rows
 from .settings import Settings
-from .wire import ASIDE, COUNTED, HEARS, STRANGER, WAITING, Form, Member, Message, RefusedError, check_name, pack, parse
+from .wire import (
+    ASIDE,
+    COUNTED,
+    HEARS,
+    LAST_ROUND,
+    STRANGER,
+    WAITING,
+    Form,
+    Member,
+    Message,
+    RefusedError,
+    check_name,
+    pack,
+    parse,
+)
 
 Array = np.ndarray
 TILTED = 8
@@ -38,6 +62,16 @@ MOST_ALONE = 20_000
 """The most missed steps that an agent makes up for."""
 ALONE = 0.1
 """Length of a round without links, in units of patience."""
+PACE = 4
+"""How many times as fast as this agent others may have been, if their rounds are to be followed at once."""
+AHEAD = 64
+"""Rounds that others may be ahead in any case."""
+SETTLE = 16
+"""Rounds after which the conserved part of the state is set to the sum of the entries."""
+LARGE = 1e6
+"""An entry this much larger than the answer's gradients starts anew: its rounding would cost as many digits."""
+CANARY = 1e200
+"""The largest number that counts in columns of canaries, which are ended at 1e100, and in any other."""
 MOST_PATIENCE = 4
 """The most patience with a neighbour that says that it is waiting too, in units of the usual patience."""
 
@@ -57,9 +91,11 @@ class Neighbour:
     agreed: float = -np.inf  # when the edge last counted
     boot: int = 0  # of the process at its other end, when it last counted
     hears: bool = False  # whether it says that it hears us
-    round: int = -1  # the last round that it spoke of
+    round: int = -1  # the last round that it spoke of, if that can be
+    claim: tuple[float, int, float] = (np.inf, 0, 0.0)  # one that cannot be: told since when; the last, and when
     digest: int = 0  # checksum of our entry of the link, before this round
     mend: bool = False  # whether that entry must be sent
+    anew: bool = False  # whether it is zero from the end of this round on
     told: float = -np.inf  # when it was last sent the list of members
     knows: Any = None  # the news in that list
     greeted: float = -np.inf
@@ -78,8 +114,10 @@ class Counters:
     lost: int = 0  # waits that ended without a message
     repaired: int = 0  # entries that were made opposite again
     forgotten: int = 0  # edges given up
+    renewed: int = 0  # entries that had become too large
     jumps: int = 0
-    restarts: int = 0  # from nothing, after numbers that were not finite
+    doubted: int = 0  # messages of a round in which the neighbour cannot be
+    restarts: int = 0  # from nothing, after numbers that were not finite, or beside which all else was lost
     refused: dict[str, int] = field(default_factory=dict)  # by kind
 
 
@@ -126,6 +164,13 @@ class Agent:
         self.round = 0
         self.x = np.zeros(form.dim)
         self.counters = Counters()
+        self._first: int | None = None  # the number of its first round: 0, or that of the checkpoint
+        self._joined = -np.inf  # when the first round with a link ended
+        self._length = 0.0  # seconds that such rounds take; 0 before the first
+        self._leaps = False  # whether others may be in a round that they cannot have reached since they were linked
+        self._slope = 0.0  # of the function at 0
+        self._most = np.full(form.width, CANARY)
+        self._measure()
         self.refusals: list[str] = []  # lines for the log
         self._sent = np.zeros((form.vectors, form.width))
         self._ahead = 0  # a round that others have reached
@@ -144,6 +189,7 @@ class Agent:
     def replace(self, function: Function) -> None:
         """Continue with another function, after the data have changed; conserved sums and the answer stay the same."""
         self.function = function
+        self._measure()
         self.rows.replace(function, self.x)
         self.settings.excuse()
         own = self.members.own
@@ -190,8 +236,10 @@ class Agent:
 
     def begin(self, now: float) -> list[tuple[str, bytes]]:
         """Begin a round; return the messages to send."""
+        self._first = self.round if self._first is None else self._first
         self.members.beat(now)
         self._give_up(now)
+        self._renew_large()
         self.settings.begin(self.round, self.rows)
         mu, L, nodes = self.members.extremes(now)
         self.rows.method = self.settings.method(mu, L, nodes)
@@ -200,8 +248,9 @@ class Agent:
         self.settings.plant(self.rows, self.function)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
-            if not np.isfinite(self._sent).all():
-                self.rows.start(self.x if np.isfinite(self.x).all() else np.zeros(self.form.dim))
+            fine = np.abs(self._sent) <= self._most
+            if not fine.all():
+                self.rows.start(self.x if fine[:, : self.form.dim].all() else np.zeros(self.form.dim))
                 self.counters.restarts += 1
                 self._sent = self.rows.ask()
         linked = [n for n in self.neighbours.values() if n.counted]
@@ -219,7 +268,7 @@ class Agent:
             return Message(self.round, degree)
         if self._listens:
             return Message(self.round, degree, seen=self.settings.seen())
-        owner = self.name < n.name
+        owner, entry = self.name < n.name, self.rows.entry(n.name)
         n.digest = self.rows.digest(n.name, 1 if owner else -1)
         return Message(
             self.round,
@@ -227,7 +276,7 @@ class Agent:
             COUNTED,
             n.digest,
             self._sent,
-            edge=self.rows.entry(n.name) if owner and n.mend else None,
+            edge=(np.zeros_like(entry) if n.anew else entry) if owner and (n.mend or n.anew) else None,
             seen=self.settings.seen(),
         )
 
@@ -266,23 +315,26 @@ class Agent:
     def hear(self, sender: str, data: bytes, now: float) -> bool:
         """Take in a message; return False if it was refused."""
         try:
-            message = parse(data, self.form)
             n = self._neighbour(sender)
+            message = parse(data, self.form)
+            self._check_constants(sender, message)
         except RefusedError as error:
-            counts = self.counters.refused
-            counts[error.kind] = counts.get(error.kind, 0) + 1
-            if counts[error.kind] == 1:
-                self.refusals.append(f"{sender}: {error}")
+            self._refuse(sender, error)
             return False
         self.counters.received += 1
-        self.members.learn(message.members, now)
+        if self.members.learn(message.members, now, sender):
+            self._refuse(sender, RefusedError("hearsay", "told of agents that cannot be, or of more than can be kept"))
         if not self.members.here(sender, now):
             return True  # it has left, or has yet to say who it is
-        n.heard, n.round, n.hears = now, message.round, bool(message.flags & HEARS)
+        n.heard, n.hears = now, bool(message.flags & HEARS)
+        n.round = message.round if self._believes(n, message.round, now) else -1
+        if n.round < 0:
+            return True
         if message.flags & WAITING:
             n.until = min(now + self.patience, self._began + MOST_PATIENCE * self.patience)
             return True
         if message.round >= self.round and not message.flags & ASIDE:
+            self._weigh(sender, message)
             n.inbox[message.round] = message
             if len(n.inbox) > MOST_AHEAD:
                 del n.inbox[min(n.inbox)]
@@ -290,12 +342,67 @@ class Agent:
             self._ahead = max(self._ahead, message.round)
         return True
 
+    def _refuse(self, sender: str, error: RefusedError) -> None:
+        """Count a message as refused; the first of a kind gets a line in the log."""
+        counts = self.counters.refused
+        counts[error.kind] = counts.get(error.kind, 0) + 1
+        if counts[error.kind] == 1:
+            self.refusals.append(f"{sender}: {error}")
+
+    def _check_constants(self, sender: str, message: Message) -> None:
+        """Refuse a neighbour whose constants and this agent's are beyond double precision."""
+        own = self.members.own
+        for entry in message.members:
+            if entry.name == sender and not self.members.fits(entry):
+                raise RefusedError(
+                    "constants",
+                    f"a neighbour with mu = {entry.mu:g} and L = {entry.L:g}, but this agent has {own.mu:g} and "
+                    f"{own.L:g}: no computation in double precision gets across; scale the data",
+                )
+
+    def _believes(self, n: Neighbour, number: int, now: float) -> bool:
+        """Return whether a neighbour can be in a round, or has said so steadily for `gone` seconds."""
+        apart = now - max(n.agreed, self._joined)  # seconds in which it may have gone its own way
+        if not self._length or number <= self.round + self._rounds_in(apart):
+            n.claim = (np.inf, 0, 0.0)
+            return True
+        since, last, at = n.claim
+        steady = since < np.inf and last <= number <= last + self._rounds_in(now - at)
+        n.claim = (since if steady else now, number, now)
+        self.counters.doubted += 1
+        believed = now - n.claim[0] > self.gone
+        self._leaps |= believed
+        return believed
+
+    def _rounds_in(self, seconds: float) -> float:
+        """Return the most rounds that others can have made in some time, judged by this agent's own."""
+        return AHEAD + PACE * max(seconds, 0.0) / self._length
+
+    def _weigh(self, sender: str, message: Message) -> None:
+        """Take numbers out of a message if they are too large to count; the link then does not count in its round."""
+        for array in (message.vectors, message.edge):
+            if array is not None and not (np.abs(array) <= self._most).all():
+                text = f"numbers of up to {_largest(array):.1e}, beside which all of this agent's would be lost"
+                self._refuse(sender, RefusedError("magnitude", text))
+                message.vectors = message.edge = None
+                return
+
+    def _measure(self) -> None:
+        """Find the largest numbers that count: beside them, all that this agent knows would be lost in rounding."""
+        f = self.function
+        self._slope = _largest(f.gradient(np.zeros(f.dim)))
+        self._most[: f.dim] = min(max(1.0, f.L, self._slope, self._slope / f.mu) / EPS, CANARY)
+
     def _neighbour(self, name: str) -> Neighbour:
         if name == self.name:
             raise RefusedError("name", "another agent with the name of this one: rename one of them")
         if name not in self.neighbours:
             raise RefusedError("stranger", STRANGER)
         return self.neighbours[name]
+
+    def has_made(self, rounds: int) -> bool:
+        """Return whether a number of rounds is reached, and not only because another agent has said so."""
+        return self.round >= rounds and (self._first or 0) + self.counters.rounds >= rounds - AHEAD
 
     def met(self, now: float, names: Collection[str] = ()) -> bool:
         """Return whether all neighbours, or those in `names`, were heard lately and hear this agent."""
@@ -326,6 +433,11 @@ class Agent:
     def finish(self, now: float) -> None:
         """End the round with what was heard; make up for rounds that others have finished meanwhile."""
         heard, repairs, jumps = self._applied(now)
+        if heard:
+            length = now - self._began
+            usual = self._length or length
+            self._length = max(usual + 0.1 * (min(length, PACE * usual) - usual), 1e-9)
+            self._joined = self._joined if self._joined > -np.inf else now
         if self._listens:
             self._listen(heard)
             heard, repairs = {}, {}
@@ -360,12 +472,16 @@ class Agent:
         self.settings.look(wide, self.round)
         self.counters.rounds += 1
         self.round += 1
+        if self.round > LAST_ROUND:
+            self.round = 0
+            for n in self.neighbours.values():
+                n.inbox.clear()
 
     def _catch_up(self, now: float) -> None:
         """Run the rounds that neighbours have finished already, without links.
 
         An agent that has just come, or comes back after the others have given it up, skips them and begins anew at its
-        answer; any other runs the last `MOST_ALONE` at most.
+        answer; one that leaps skips them, too; any other runs the last `MOST_ALONE` at most.
         """
         gap, fresh = self._ahead - self.round, self._new or self._alone(now)
         if gap > 0:
@@ -374,18 +490,19 @@ class Agent:
                 if self.counters.rounds > 1:
                     self.start(self.x)
                 self._listens = NEWCOMING
-            self.round += gap - (0 if fresh else min(gap, MOST_ALONE))
+            self.round += gap - (0 if fresh or self._leaps else min(gap, MOST_ALONE))
             with np.errstate(over="ignore", invalid="ignore"):
                 while self.round < self._ahead:
                     self._note(self.rows.alone(self.round))
-        self._ahead = 0
+        self._ahead, self._leaps = 0, False
 
     def _applied(self, now: float) -> tuple[dict[str, tuple[float, Array]], dict[str, Array], set[str]]:
         """Return weights and vectors of the edges that count in this round, entries sent to repair links, and jumps.
 
         Jumps are the links that have not counted for long, or not since the other end was restarted.
         """
-        heard, repairs, jumps = {}, {}, set()
+        heard, jumps = {}, set()
+        repairs = {n.name: np.zeros_like(self.rows.entry(n.name)) for n in self.neighbours.values() if n.anew}
         linked = [n for n in self.neighbours.values() if n.counted]
         for n in linked:
             message = n.inbox.get(self.round)
@@ -424,3 +541,31 @@ class Agent:
                 n.counted = n.mend = False
                 self.counters.forgotten += 1
         self.members.tidy(now)
+
+    def check(self, number: int, *vectors: Array) -> None:
+        """Refuse a round, an answer and a centre from a file if no agent can have written them."""
+        if not 0 <= number <= LAST_ROUND:
+            raise Damaged(f"round {number} is not one of 0 to {LAST_ROUND}")
+        largest = max(map(_largest, vectors))
+        if largest > self._most[0]:
+            raise Damaged(f"numbers of up to {largest:.1e}, larger than any of an agent with these data")
+
+    def _renew_large(self) -> None:
+        """From time to time, drop rounding from the state, and start large entries anew; the other ends hear of it."""
+        for n in self.neighbours.values():
+            n.anew = False
+        if self.round % SETTLE:
+            return
+        dim = self.form.dim
+        self.rows.settle()
+        usual = max(self._slope, self.members.own.L * _largest(self.x), self.rows.conserved(dim))
+        for n in self.neighbours.values():
+            own = n.counted and self.name < n.name and not self._listens
+            n.anew = own and not _largest(self.rows.entry(n.name)[:, :dim]) <= LARGE * usual
+            self.counters.renewed += n.anew
+
+
+def _largest(array: Array) -> float:
+    """Return the largest absolute value; infinity if one is not a number."""
+    value = float(np.abs(array).max(initial=0.0))
+    return value if value >= 0 else np.inf

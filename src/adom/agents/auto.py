@@ -34,6 +34,7 @@ from ..run.auto.rates import Scalars
 from .functions import Function, Oracle
 from .rows import Rows
 from .settings import check_method, safe_chi
+from .wire import LAST_ROUND
 
 Array = np.ndarray
 QUARTERS = 4
@@ -56,8 +57,8 @@ TOO_LARGE = 1e100
 OUTGROWN = 1e300
 MUCH = 30.0
 """The run goes back to the last good state only if its steps have grown by more than this since."""
-FAR = 10**7
-"""A neighbour's settings are ignored if their block is longer than this, or begins further ahead, in rounds."""
+SOON = 64
+"""Rounds, and blocks, that a neighbour's settings may be ahead of any that this agent expects."""
 LATE = 4
 """Agreement times that an agent waits for missing numbers before it decides without them."""
 TIMES = 3
@@ -219,16 +220,29 @@ class Auto:
         """Take in what a neighbour tells."""
         if seen.size not in (HEAD, HEAD + self._numbers.size):
             return
-        told = tuple(seen[:HEAD].astype(np.int64).tolist())
-        fair = (
-            0 <= min(told[POWER], told[CENTRE]) <= max(told[POWER], told[CENTRE]) <= MOST
-            and 1 <= told[ROUNDS] <= FAR
-            and told[START] <= self._number + FAR
-        )
-        if fair and told > (self._next or self._now):
+        if (seen[:HEAD] != np.clip(np.rint(seen[:HEAD]), 0, LAST_ROUND)).any():
+            return
+        told = tuple(int(number) for number in seen[:HEAD])
+        if self._can_be(told) and told > (self._next or self._now):
             self._next, self.why = told, "taken over from another agent"
         if told == self._now and seen.size > HEAD:
-            np.maximum(self._numbers, seen[HEAD:], out=self._numbers)
+            np.maximum(self._numbers, np.minimum(seen[HEAD:], OUTGROWN), out=self._numbers)
+
+    def _can_be(self, told: tuple[int, ...]) -> bool:
+        """Return whether agents can have come to these settings; others would hold everybody up for long."""
+        return (
+            told[0] <= max(self._number, self._now[0]) + SOON
+            and max(told[POWER], told[CENTRE]) <= MOST
+            and 1 <= told[ROUNDS] <= self._longest
+            and told[START] <= self._number + QUARTERS * self._agreement + SOON
+            and told[KEEP] <= ANEW
+            and told[BACK] <= told[0]
+        )
+
+    @property
+    def _longest(self) -> int:
+        """The most rounds of a block: without a limit, a wild guess would last for minutes."""
+        return int(max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual))
 
     # Deciding
 
@@ -239,6 +253,9 @@ class Auto:
             self._now = (*self._now[:START], number, 0, 0, 0)
             self._restart()
             return
+        if (self._next or self._now)[START] > number + QUARTERS * self._agreement + SOON:  # rounds began again at 0
+            self._next = None
+            self._begin_anew(number)
         if self._changed and self._next is None and number >= self._now[START] + self._agreement:
             self._begin_anew(number)
         start, quarter = self._now[START], self._quarter
@@ -297,9 +314,10 @@ class Auto:
         if not self._numbers[:-2].any():
             self._begin_anew(number)
             return
-        flattest, steepest = -self._numbers[-2], self._numbers[-1]
+        constants = self._policy.constants
+        flattest, steepest = max(-self._numbers[-2], constants.mu), min(self._numbers[-1], constants.L)
         if not 0 < flattest <= steepest:
-            flattest, steepest = self._policy.constants.mu, self._policy.constants.L
+            flattest, steepest = constants.mu, constants.L
         if self._numbers[:-2].reshape(QUARTERS, -1)[:, -1].any():  # the function of some agent has changed
             self._policy.excuse(number)
             self._good, self._good_step = None, np.inf
@@ -319,8 +337,7 @@ class Auto:
             self._grew = max(0, self._grew - 1)
         power = decision.power if decision.power != centre else min(centre, most)
         rest = self.cls.plain and (decision.rest or self._waiting)
-        longest = max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual)  # else a wild guess would last for minutes
-        rounds = min(self._policy.block.rounds, int(longest))
+        rounds = min(self._policy.block.rounds, self._longest)
         about = (power, min(centre, most), rounds, number + self._agreement)
         self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why

@@ -3,17 +3,23 @@
 A posted row never changes. So two neighbours bring their copies in line by sending each other the rows that the other
 lacks, and later messages make up for lost ones. A message is a header, words in JSON and at most one row; all of it is
 checked before use.
+
+A topic is a step of the preparation of a group of agents, or a check. A board takes from a neighbour only rows of its
+own group, of the group that the neighbour counts, and of checks that can be, and not more of them than memory allows.
+Rows of groups that nobody counts any more are dropped, as is what a neighbour said last if it has been silent for long.
 """
 
+import re
 import struct
 from hashlib import blake2b
 from typing import Annotated, Any
+from zlib import crc32
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .members import Members
-from .wire import MOST_MEMBERS, NAME, STRANGER, Member, RefusedError
+from .wire import LAST_COUNT, MOST_MEMBERS, NAME, STRANGER, Member, RefusedError
 
 Array = np.ndarray
 Message = tuple[str, bytes]
@@ -22,7 +28,16 @@ Group = tuple[tuple[str, int], ...]
 MAGIC = b"ADOB"
 VERSION = 1
 HEADER = struct.Struct("<4sH8sI")
+CHECK = re.compile("check/(0|[1-9][0-9]{0,14})(/at)?")
+"""The topics of a check."""
 MOST_TOPICS = 64
+"""The most topics in one list of what a board has."""
+MOST_CHECKS = 4
+"""The most checks whose rows are kept from neighbours: the latest."""
+MOST_STEPS = 32
+"""Steps of a preparation are fewer than this."""
+MOST_HELD = 2**28
+"""The most bytes of rows that a board takes from one neighbour, counted anew when topics are dropped."""
 MOST_WORDS = 2**22
 """The most bytes of words in a message."""
 AT_ONCE = 2**22
@@ -32,7 +47,8 @@ EVERY = 0.03
 
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 Topic = Annotated[str, Field(max_length=40, pattern="^[0-9a-z/]*$")]
-Count = Annotated[int, Field(ge=0, lt=2**64)]
+Names = Annotated[list[Name], Field(max_length=MOST_MEMBERS)]
+Count = Annotated[int, Field(ge=0, lt=LAST_COUNT)]
 
 
 class Words(BaseModel):
@@ -55,7 +71,7 @@ class Words(BaseModel):
     present: Annotated[list[tuple[Name, Count, Count]], Field(max_length=MOST_MEMBERS)]
     group: Annotated[list[tuple[Name, Count]], Field(max_length=MOST_MEMBERS)]
     settled: bool
-    have: Annotated[dict[Topic, list[Name]], Field(max_length=MOST_TOPICS)] | None = None
+    have: Annotated[dict[Topic, Names], Field(max_length=MOST_TOPICS)] | None = None
     topic: Topic = ""
     name: Name | None = None
 
@@ -93,6 +109,16 @@ def parse(data: bytes, mark: bytes) -> tuple[Words, Array]:
     return words, row
 
 
+def topic_of(group: Group, step: int) -> str:
+    """Return the topic for a step of a group's preparation."""
+    return f"{crc32(repr(group).encode()):08x}/{step}"
+
+
+def _steps_of(group: Group) -> str:
+    """Return what the topics of a group's preparation begin with."""
+    return topic_of(group, 0).removesuffix("0")
+
+
 def mark_of(words: str) -> bytes:
     """Return a fingerprint of settings."""
     return blake2b(words.encode(), digest_size=8).digest()
@@ -118,8 +144,11 @@ class Board:
         self.group: Group = ()
         self.settled = False
         self.told: dict[str, tuple[Group, bool]] = {}  # the group of each neighbour, and whether it is settled
+        self.last_check = 2**40  # the greatest number of a check that can be; who makes checks knows better
+        self._heard: dict[str, float] = {}  # when neighbours were last heard
+        self._held: dict[str, int] = {}  # bytes of rows that came from each neighbour
         self._mark = mark_of(settings)
-        self._have: dict[str, tuple[float, dict[str, list[str]]]] = {}  # what each neighbour has, and when it said so
+        self._have: dict[str, tuple[float, dict[str, set[str]]]] = {}  # what each neighbour has, and when it said so
         self._due, self._dropped = -np.inf, set[str]()
         self.refused: dict[str, int] = {}  # number of messages by kind of refusal
         self.refusals: list[str] = []  # lines for the log
@@ -131,13 +160,54 @@ class Board:
 
     def post(self, topic: str, name: str, row: Array) -> None:
         """Post a row, unless the name has one or the topic was dropped."""
-        if topic not in self._dropped and (topic in self.rows or len(self.rows) < MOST_TOPICS):
+        if topic not in self._dropped:
             self.rows.setdefault(topic, {}).setdefault(name, np.array(row, dtype=float))
+
+    def _take(self, sender: str, words: Words, row: Array) -> None:
+        """Post a neighbour's row, if it can be one."""
+        topic, name, held = words.topic, words.name, self._held.get(sender, 0) + row.nbytes
+        if name is None or name in self.rows.get(topic, {}) or topic in self._dropped or not self._can_be(words):
+            return
+        if held > MOST_HELD:
+            raise RefusedError("memory", f"more than {MOST_HELD / 2**20:.0f} MiB of rows from one neighbour")
+        self._held[sender] = held
+        self.post(topic, name, row)
+        checks = {t: int(found[1]) for t in self.rows if (found := CHECK.fullmatch(t))}
+        latest = sorted(set(checks.values()))[-MOST_CHECKS:]
+        for old, number in checks.items():
+            if number < latest[0] and self.name not in self.rows[old]:
+                del self.rows[old]
+
+    def _can_be(self, words: Words) -> bool:
+        """Return whether there can be a row of such a topic and name."""
+        check = CHECK.fullmatch(words.topic)
+        if check is not None:
+            return int(check[1]) <= self.last_check and words.name != self.name
+        for group in (self.group, tuple(words.group)):
+            step = words.topic.removeprefix(_steps_of(group))
+            if step != words.topic and step.isdigit() and int(step) < MOST_STEPS:
+                return any(name == words.name for name, _ in group)
+        return False
+
+    def _tidy(self, now: float) -> None:
+        """Forget what neighbours said that have been silent for long, and the rows of groups that nobody counts."""
+        self.members.tidy(now)
+        for name, heard in list(self._heard.items()):
+            if now - heard > self.members.gone:
+                for table in (self._heard, self.told, self._have):
+                    table.pop(name, None)
+        counted = tuple(_steps_of(group) for group in (self.group, *(group for group, _ in self.told.values())))
+        old = [t for t in self.rows if not t.startswith(counted) and not CHECK.fullmatch(t)]
+        for topic in old:
+            del self.rows[topic]
+        if old:
+            self._held.clear()
 
     def drop(self, topic: str) -> None:
         """Remove a topic for good."""
         self.rows.pop(topic, None)
         self._dropped.add(topic)
+        self._held.clear()
 
     def greet(self, now: float) -> list[Message]:
         """Return greetings to all neighbours, if due: who is present, and which rows this board has."""
@@ -145,7 +215,10 @@ class Board:
             return []
         self._due = now + EVERY
         self.members.beat(now)
-        have = {topic: sorted(rows) for topic, rows in self.rows.items()}
+        self._tidy(now)
+        mine = _steps_of(self.group)
+        topics = sorted(self.rows, key=lambda topic: not topic.startswith(mine))[:MOST_TOPICS]
+        have = {topic: sorted(self.rows[topic]) for topic in topics}
         return [(to, pack(self._words(now, to, have=have), None, self._mark)) for to in self.neighbours]
 
     def hear(self, sender: str, data: bytes, now: float) -> list[Message]:
@@ -154,20 +227,19 @@ class Board:
             if sender not in self.neighbours:
                 raise RefusedError("stranger", STRANGER)
             words, row = parse(data, self._mark)
+            self._heard[sender], self.told[sender] = now, (tuple(words.group), words.settled)
+            self._take(sender, words, row)
         except RefusedError as error:
             self.refused[error.kind] = self.refused.get(error.kind, 0) + 1
             if self.refused[error.kind] == 1:
                 self.refusals.append(f"{sender}: {error}")
             return []
-        self.members.learn([Member(name, boot, beat, 1.0, 1.0) for name, boot, beat in words.present], now)
-        self.told[sender] = tuple(words.group), words.settled
-        if words.name is not None:
-            self.post(words.topic, words.name, row)
+        self.members.learn([Member(name, boot, beat, 1.0, 1.0) for name, boot, beat in words.present], now, sender)
         if words.have is None:
             return []
-        self._have[sender] = now, words.have
+        self._have[sender] = now, {topic: set(words.have.get(topic, ())) for topic in self.rows}
         answers, size = [], 0
-        for topic, name in self._lacking(words.have):
+        for topic, name in self._lacking(self._have[sender][1]):
             if size < AT_ONCE:
                 message = pack(self._words(now, sender, topic=topic, name=name), self.rows[topic][name], self._mark)
                 answers.append((sender, message))
@@ -178,7 +250,7 @@ class Board:
         present = [(m.name, m.boot, m.beat) for m in self.members.news(now, to)]
         return Words(present=present, group=list(self.group), settled=self.settled, **more)
 
-    def _lacking(self, have: dict[str, list[str]]) -> list[tuple[str, str]]:
+    def _lacking(self, have: dict[str, set[str]]) -> list[tuple[str, str]]:
         """Return topic and name of the rows that another board lacks."""
         return [(topic, name) for topic, rows in self.rows.items() for name in rows if name not in have.get(topic, ())]
 

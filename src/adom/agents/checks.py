@@ -4,12 +4,10 @@ They post on the board: first their answers, under the topic check/N, then what 
 Whoever hears of a new check joins it. Checks are frequent after a change of agents or data, and then rarer.
 """
 
-import re
-
 import numpy as np
 
 from .agent import Agent
-from .board import Array, Board, Message
+from .board import CHECK, Array, Board, Message
 from .certificate import certified, middle
 
 FIRST = 16
@@ -18,8 +16,6 @@ SHARE = 8
 """The rounds between two checks are at least those since the last change divided by this."""
 PAUSE = 0.1
 """The fewest seconds between two checks."""
-CHECK = re.compile("check/([0-9]{1,15})(/at)?")
-"""The topics of a check."""
 
 
 class Checks:
@@ -50,14 +46,16 @@ class Checks:
         """Take part in an open or due check, pass a new bound to the agent, and return the messages to send."""
         agent, board = self._agent, self._board
         present = {member.name: member.data for member in agent.members.present(now)}
+        made = agent.counters.rounds  # the number of the round may be any that others have named
         if present != self._known:  # whatever was known is about others
-            self._known, self._since, self._due = present, agent.round, min(self._due, agent.round + FIRST)
+            self._known, self._since, self._due = present, made, min(self._due, made + FIRST)
+        board.last_check = max(self._number, agent.round // FIRST) + 2  # rounds are followed, so check numbers can be
         newest = max(self._open, default=-1)
         self._close(newest)
         topic = f"check/{self._number}"
         answers = board.rows.get(topic, {})
         if agent.name not in answers:
-            if newest < self._number and (agent.round < self._due or now < self._at + PAUSE):
+            if newest < self._number and (made < self._due or now < self._at + PAUSE):
                 return []
             board.post(topic, agent.name, agent.x)
         self._look(topic, list(present), now)
@@ -80,7 +78,8 @@ class Checks:
             found = certified(answers, {name: rows[name] for name in present}, place)
         if found is not None:
             agent.certify(found, now)
-        self._due, self._at = agent.round + max(FIRST, (agent.round - self._since) // SHARE), now
+        made = agent.counters.rounds
+        self._due, self._at = made + max(FIRST, (made - self._since) // SHARE), now
         self._close(self._number + 1)
 
     def _close(self, number: int) -> None:

@@ -35,6 +35,7 @@ def restore(agent: Agent, path: Path) -> bool:
         vectors = [arrays["x"]] if agent.intercepts is None else [arrays["x"], arrays["centre"]]
         if any(vector.shape != (agent.form.dim,) or not np.isfinite(vector).all() for vector in vectors):
             raise Damaged("its arrays do not fit")
+        agent.check(int(about["round"]), *vectors)
         agent.round = int(about["round"])
         if agent.intercepts is not None:
             agent.intercepts.centre = vectors[1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import Random
+from threading import Lock
 from typing import Any
 
 from ..errors import InputError, how_to_install
@@ -18,6 +19,8 @@ from ..errors import InputError, how_to_install
 NEEDS = f"agents need Eclipse Zenoh: {how_to_install('agents')}"
 MOST_WAITING = 4096
 """The most messages that wait to be heard; more are dropped."""
+MOST_BYTES = 2**26
+"""The most bytes of them, which neighbours share equally; two messages of each may wait in any case."""
 LEASE = 2000
 """Milliseconds of silence after which a connection counts as lost."""
 
@@ -67,6 +70,9 @@ class Links:
         self.deaf: set[str] = set()  # names whose messages are dropped, as if the link were cut
         self._random = Random(name)
         self._heard: SimpleQueue[tuple[str, bytes] | None] = SimpleQueue()
+        self._waiting = dict.fromkeys((*neighbours, ""), 0)  # bytes that wait, of each neighbour and of all strangers
+        self._share = max(2 * largest, MOST_BYTES // max(1, len(neighbours)))
+        self._lock = Lock()  # several threads of Zenoh take messages
         config = zenoh.Config.from_json5(json.dumps(zenoh_config(name, listen, neighbours, keys, largest)))
         try:
             self._session = zenoh.open(config)
@@ -92,10 +98,14 @@ class Links:
         """Queue a message; a thread of Zenoh calls this and must not block."""
         sender = str(sample.key_expr).split("/")[1]
         lost = sender in self.deaf or (self.loss and self._random.random() < self.loss)
-        if lost or self._heard.qsize() >= MOST_WAITING:
-            self.dropped += 1
-            return
-        self._heard.put((sender, sample.payload.to_bytes()))
+        data, known = sample.payload.to_bytes(), sender if sender in self._waiting else ""
+        with self._lock:
+            waiting = self._waiting[known] + len(data)
+            if lost or self._heard.qsize() >= MOST_WAITING or waiting > self._share:
+                self.dropped += 1
+                return
+            self._waiting[known] = waiting
+        self._heard.put((sender, data))
 
     def send(self, to: str, data: bytes) -> None:
         """Send a message, which may be lost."""
@@ -104,9 +114,14 @@ class Links:
     def receive(self, seconds: float) -> tuple[str, bytes] | None:
         """Return the next message and its sender; None if none comes in time, or after `wake`."""
         try:
-            return self._heard.get(seconds > 0, max(seconds, 0.0)) if seconds > 0 else self._heard.get_nowait()
+            heard = self._heard.get(timeout=seconds) if seconds > 0 else self._heard.get_nowait()
         except Empty:
             return None
+        if heard is not None:
+            sender, data = heard
+            with self._lock:
+                self._waiting[sender if sender in self._waiting else ""] -= len(data)
+        return heard
 
     def wake(self) -> None:
         """End the present wait for a message, or else the next; a signal handler may call this."""

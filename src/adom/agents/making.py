@@ -1,23 +1,33 @@
 """Build an agent from its settings: data, function, method and the form of its messages."""
 
+import json
 import time
 import zlib
 from typing import Any
 
 from ..algorithms import method_class
-from ..data.node_shards import open_shard
+from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed
 from ..problems.curvature import dense
 from .agent import Agent
 from .auto import Auto, WideOracle
-from .board import Group, mark_of
+from .board import MOST_WORDS, Group, mark_of
 from .config import Config
 from .functions import Function, Oracle
 from .intercepts import Intercepts
 from .rows import Rows
 from .sample_functions import HELD, from_samples
 from .settings import Settings
-from .wire import Form, Member
+from .wire import Form, Member, most_bytes
+
+LARGEST = 2**28
+"""The most bytes of any message between agents with shards."""
+SHORT = 40
+"""Bytes that a label of another shard may have in any case."""
+MANY = 8
+"""All shards together may have this many times the classes of one."""
+VECTORS, WINDOW = 4, 64
+"""At least as many as any method sends in a round, and as there are canaries."""
 
 
 def read_function(config: Config) -> Function:
@@ -47,6 +57,17 @@ def make_agent(config: Config, function: Function, agreed: Agreed | None = None,
     intercepts = Intercepts(agreed) if agreed is not None and agreed.column else None
     given = (config.neighbours, config.patience, config.gone, intercepts)
     return Agent(own, rows, form, settings, function, *given)
+
+
+def largest_message(kind: str, shard: NodeShard) -> int:
+    """Return the most bytes of a message between agents with shards, before they know the classes of all."""
+    features, labels = len(shard.facts.features), [] if kind == "ridge" else shard.classes()
+    words = len(json.dumps([shard.facts.features, shard.facts.target]))
+    label = max((len(json.dumps(each)) for each in labels), default=0)
+    row = max(2 * words, features, (MOST_LABELS + 1) * max(SHORT, 2 * label))  # a letter of a text is a number, too
+    coefficients = (features + 1) * max(1, min(MOST_LABELS, MANY * len(labels)))
+    rounds = most_bytes(Form("", "", coefficients, coefficients + WINDOW, VECTORS, VECTORS))
+    return min(LARGEST, max(MOST_WORDS + 8 * row, 2 * rounds))
 
 
 def describe(config: Config) -> dict[str, Any]:

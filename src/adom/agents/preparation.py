@@ -10,7 +10,6 @@ agreed.
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from ..data.preparing import Agreed, agree
 from ..errors import InputError
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
-from .board import Array, Board, Group
+from .board import Array, Board, Group, topic_of
 
 FORMAT = "adom-agreement-1"
 Wait = Callable[[], object]
@@ -56,11 +55,6 @@ class _Posted:
         return np.stack(rows)
 
 
-def topic_of(group: Group, step: int) -> str:
-    """Return the topic for a step of a group's preparation."""
-    return f"{crc32(repr(group).encode()):08x}/{step}"
-
-
 def choose(board: Board, nodes: int, now: float) -> Group:
     """Return the group whose numbers count: a settled one, else one with all first numbers posted, else a new one.
 
@@ -68,15 +62,20 @@ def choose(board: Board, nodes: int, now: float) -> Group:
     """
     if board.settled:
         return board.group
-    settled = [group for group, done in board.told.values() if done and group]
+    settled = [group for group, done in board.told.values() if done and group and _begun(board, group)]
     if settled:
         return min(settled)
     present = {member.name: member.boot for member in board.members.present(now)}
     for group in sorted({board.group, *(group for group, _ in board.told.values())} - {()}):
-        begun = board.rows.get(topic_of(group, 0), {})
-        if all(present.get(name) == boot and name in begun for name, boot in group):
+        if _begun(board, group) and all(present.get(name) == boot for name, boot in group):
             return group
     return tuple(sorted(present.items())[:nodes]) if len(present) >= nodes else ()
+
+
+def _begun(board: Board, group: Group) -> bool:
+    """Return whether the board has the first numbers of all agents of a group."""
+    begun = board.rows.get(topic_of(group, 0), {})
+    return all(name in begun for name, _ in group)
 
 
 def prepare(

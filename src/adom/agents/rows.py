@@ -21,6 +21,7 @@ from ..algorithms import Method
 from ..run.healing import Healing, Holding, healing, holding
 
 Array = np.ndarray
+PASSES = 3
 
 
 SHORTEST, LONGEST = 64, 4096
@@ -250,6 +251,28 @@ class Rows:
             fields = self.rule.fields(np.stack(list(self.entries.values())))
             due = at_rest(type(self.state)(*(fields[:, i] for i in range(fields.shape[1]))))
             self.entries = dict(zip(self.entries, self.rule.of(due), strict=True))
+
+    def settle(self) -> None:
+        """Set the conserved part of the state to the sum of all entries, correct to the last bit or two.
+
+        Each round rounds both. After numbers much larger than usual, what that leaves would stay for ever.
+        """
+        total, lost = np.zeros((self.parts, self.width)), np.zeros((self.parts, self.width))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for entry in self.entries.values():  # a sum in twice the precision
+                grown = total + entry
+                part = grown - total
+                lost += (total - (grown - part)) + (entry - part)
+                total = grown
+            total += lost
+            for _ in range(PASSES):  # a first difference may be too large to be added exactly
+                difference = total - self.rule.of(self.state)[0]
+                if difference.any() and np.isfinite(difference).all():
+                    self.state = self.rule.change(self.state, difference[None])
+
+    def conserved(self, dim: int) -> float:
+        """Return the largest number in the conserved part of the state, in the first `dim` columns."""
+        return float(np.abs(self.rule.of(self.state)[..., :dim]).max(initial=0.0))
 
     def _jump(self, difference: Array) -> None:
         """Add to L state, (parts, width), and hold the answer."""

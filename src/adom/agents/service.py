@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
@@ -32,15 +33,15 @@ from .config import Config
 from .functions import Function
 from .kept import restore, save
 from .links import Links
-from .making import make_agent, read_function
+from .making import largest_message, make_agent, read_function
 from .preparation import prepare, restore_agreement, save_agreement
 from .publishing import Publisher, bound_of
 from .sample_functions import from_prepared
 from .tls import Certificate
 from .wire import Member, most_bytes
 
-LARGEST = 2**28
-"""The most bytes of a message between agents with shards, whose dimension is agreed on later."""
+STRICT = "ADOM_STRICT"
+"""A variable of the environment, for tests: if set, an error while a message is heard is raised, not logged."""
 BETTER = 0.1
 """A model is published before it is due if its bound is below this part of the last one's."""
 LINGER = 5
@@ -83,11 +84,11 @@ class Service:
         self._stamp = self._data_stamp()  # before they are read, so that later changes are seen
         own = Member(config.name, time.time_ns(), 0, 1.0, 1.0)
         self.board = Board(own, config.neighbours, config.problem, config.gone)
-        largest = LARGEST
         if self._shard is None:
             self._start_with(read_function(config))
             largest = 2 * most_bytes(self.agent.form)
         else:
+            largest = largest_message(config.kind, self._shard)
             restore_agreement(self.board, self._file("agreement.npz"))
         self.began = time.monotonic()
         self.status: dict[str, Any] = {}
@@ -231,6 +232,20 @@ class Service:
             heard = self.links.receive(0.0)
 
     def _hear(self, sender: str, data: bytes) -> None:
+        """Take in a message; log what goes wrong, once for each kind, and go on: no message ends an agent."""
+        try:
+            self._take_in(sender, data)
+        except Exception as error:
+            if STRICT in os.environ:
+                raise
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            kind = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+            counts = self.agent.counters.refused if self._ready else self.board.refused
+            counts[kind] = counts.get(kind, 0) + 1
+            if counts[kind] == 1:
+                self.tell("fault", why=f"{sender}: {kind}: {error}; this is a bug of adom: please report it")
+
+    def _take_in(self, sender: str, data: bytes) -> None:
         if data.startswith(BOARD):
             self._send(self.board.hear(sender, data, time.monotonic()))
             refusals = self.board.refusals
@@ -288,7 +303,7 @@ class Service:
         """Do what is due after a round; return why to end, or "" to go on."""
         agent, config = self.agent, self.config
         self._obey()
-        if config.rounds is not None and agent.round >= config.rounds:
+        if config.rounds is not None and agent.has_made(config.rounds):
             return "rounds"
         if config.seconds is not None and now - self.began >= config.seconds:
             return "seconds"

@@ -29,7 +29,9 @@ ALL_FLAGS = 31
 MOST_MEMBERS = 4096
 MOST_SEEN = 4096
 LAST_ROUND = 2**53
-"""Rounds beyond this are refused: no run gets there, and up to it a float holds them exactly."""
+"""The last round, after which rounds begin at 0 again; up to it a float holds them exactly."""
+LAST_COUNT = 2**62
+"""Starts and heartbeats from this on are refused: no clock gets there, and there is room to outbid every false one."""
 SMALLEST, LARGEST = 1e-150, 1e150
 """Limits on the constants mu and L of a member."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
@@ -196,7 +198,8 @@ def _members(data: bytes, at: int, count: int) -> list[Member]:
             raise RefusedError("truncated", "a list of members that ends early")
         name = data[at + 1 : at + 1 + length].decode("ascii", "replace")
         boot, beat, mu, L, own_data, level, degree = ENTRY.unpack_from(data, at + 1 + length)
-        if not NAME.fullmatch(name) or not SMALLEST <= mu <= L <= LARGEST or level > 3:
+        counts = max(boot, beat) < LAST_COUNT and level <= 3
+        if not NAME.fullmatch(name) or not SMALLEST <= mu <= L <= LARGEST or not counts:
             raise RefusedError("members", "a list of members with an impossible entry")
         found.append(Member(name, boot, beat, mu, L, own_data, level, degree))
         at = end
