@@ -119,7 +119,7 @@ class Fake:
 
     def __init__(self, name, function, world):
         self.name, self.function, self.world = name, function, world
-        self.x, self.round, self.place = np.zeros(2), 0, Place(2)
+        self.x, self.place, self.counters = np.zeros(2), Place(2), SimpleNamespace(rounds=0)
         self.view = {}
         self.members = SimpleNamespace(present=self.present)
         self.board = Board(Member(name, 1, 0, 1.0, 1.0), [], "", 1.0)
@@ -180,7 +180,7 @@ class History:
             agent.view = {name: a.function.data for name, a in self.agents.items() if rng.random() < 0.95}
         near = exact_of([a.function for a in self.agents.values()]).astype(float)
         agent.x = near + 10 ** rng.uniform(-18, 2) * rng.standard_normal(2)
-        agent.round += int(rng.integers(1, 20))
+        agent.counters.rounds += int(rng.integers(1, 20))
 
 
 def test_no_agent_ever_certified_what_was_not_true_of_the_agents_it_named():
