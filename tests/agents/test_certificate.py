@@ -120,6 +120,7 @@ class Fake:
     def __init__(self, name, function, world):
         self.name, self.function, self.world = name, function, world
         self.x, self.place, self.counters = np.zeros(2), Place(2), SimpleNamespace(rounds=0)
+        self.round = 0
         self.view = {}
         self.members = SimpleNamespace(present=self.present)
         self.board = Board(Member(name, 1, 0, 1.0, 1.0), [], "", 1.0)

@@ -149,7 +149,8 @@ class Board:
         self._held: dict[str, int] = {}  # bytes of rows that came from each neighbour
         self._mark = mark_of(settings)
         self._have: dict[str, tuple[float, dict[str, set[str]]]] = {}  # what each neighbour has, and when it said so
-        self._due, self._dropped = -np.inf, set[str]()
+        self._first_check = 0  # earlier ones are over
+        self._due = -np.inf
         self.refused: dict[str, int] = {}  # number of messages by kind of refusal
         self.refusals: list[str] = []  # lines for the log
 
@@ -160,13 +161,13 @@ class Board:
 
     def post(self, topic: str, name: str, row: Array) -> None:
         """Post a row, unless the name has one or the topic was dropped."""
-        if topic not in self._dropped:
+        if not self._over(topic):
             self.rows.setdefault(topic, {}).setdefault(name, np.array(row, dtype=float))
 
     def _take(self, sender: str, words: Words, row: Array) -> None:
         """Post a neighbour's row, if it can be one."""
         topic, name, held = words.topic, words.name, self._held.get(sender, 0) + row.nbytes
-        if name is None or name in self.rows.get(topic, {}) or topic in self._dropped or not self._can_be(words):
+        if name is None or name in self.rows.get(topic, {}) or self._over(topic) or not self._can_be(words):
             return
         if held > MOST_HELD:
             raise RefusedError("memory", f"more than {MOST_HELD / 2**20:.0f} MiB of rows from one neighbour")
@@ -203,11 +204,16 @@ class Board:
         if old:
             self._held.clear()
 
-    def drop(self, topic: str) -> None:
-        """Remove a topic for good."""
-        self.rows.pop(topic, None)
-        self._dropped.add(topic)
-        self._held.clear()
+    def _over(self, topic: str) -> bool:
+        found = CHECK.fullmatch(topic)
+        return found is not None and int(found[1]) < self._first_check
+
+    def drop_checks(self, before: int) -> None:
+        """Remove all checks before this one for good."""
+        self._first_check = max(self._first_check, before)
+        for topic in [topic for topic in self.rows if self._over(topic)]:
+            del self.rows[topic]
+            self._held.clear()
 
     def greet(self, now: float) -> list[Message]:
         """Return greetings to all neighbours, if due: who is present, and which rows this board has."""

@@ -85,10 +85,7 @@ class Checks:
     def _close(self, number: int) -> None:
         """Move on to check `number`; drop earlier ones except the last, which others may still ask for."""
         self._number = max(self._number, number)
-        for old in self._open:
-            if old < self._number - 1:
-                self._board.drop(f"check/{old}")
-                self._board.drop(f"check/{old}/at")
+        self._board.drop_checks(self._number - 1)
 
     @property
     def _open(self) -> list[int]:
