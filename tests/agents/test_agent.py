@@ -147,6 +147,40 @@ def test_an_agent_that_leaves_says_so():
     assert w.error(answer(rest), rest) < 1e-8
 
 
+@pytest.mark.parametrize("method", ["adom", "diging"])
+def test_nobody_is_thrown_about_by_a_join_or_a_death(method):
+    """Three agents at rest, a fourth joins at their answer, and later dies; beside it, one that begins from nothing."""
+    names, chi = [f"n{i}" for i in range(4)], 10.0 if method == "adom" else 2.5
+    functions, worst = quadratics(4, 6, 100.0 if method == "adom" else 10.0), {}
+    three, four = exact(functions[:3]), exact(functions)
+    way = np.linalg.norm(three - four)
+
+    def made(i):
+        others = [b if a == names[i] else a for a, b in ring(names) if names[i] in (a, b)]
+        return make_agent(names[i], functions[i], others, method, gone=2.0, patience=0.1, chi=chi)
+
+    def farthest(w, x, ticks):
+        """Return how far one of the three is ever from x, in units of the way."""
+        far = 0.0
+        for _ in range(ticks):
+            w.tick()
+            far = max(far, *(np.linalg.norm(w.agents[name].x - x) for name in names[:3]))
+        return far / way
+
+    for kind in ("held", "cold"):
+        w = World([made(i) for i in range(3)], ring(names))
+        w.start()
+        w.run(900)
+        assert farthest(w, three, 1) < 1e-3
+        w.add(made(3), w.agents["n0"].x if kind == "held" else None)
+        worst[kind] = farthest(w, four, 900)
+        assert np.linalg.norm(w.agents["n3"].x - four) < 1e-2 * way
+        w.stopped.add("n3")
+        assert farthest(w, three, 600) <= 1.1
+    assert worst["held"] <= 1.1
+    assert worst["cold"] > (2 if method == "adom" else 0)
+
+
 def test_they_stop_together_and_within_the_tolerance():
     w, stopped, tol = world(), {}, 1e-12
     for _ in range(2000):
