@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -104,6 +106,12 @@ def test_there_is_no_cycle():
     between = nx.DiGraph((room(a), room(b)) for a, b in graph.edges if room(a) != room(b) and room(a) and room(b))
     between.remove_node("__init__")
     assert not [sorted(part) for part in nx.strongly_connected_components(between) if len(part) > 1]
+
+
+def test_dynamics_need_no_jax():
+    names = ", ".join(name for name in modules() if room(name) == "dynamics").replace(".__init__", "")
+    code = f"import sys, {names}; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_files_and_functions_stay_short():

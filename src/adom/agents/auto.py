@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..run.auto.policy import (
+from ..dynamics.policy import (
     FIRST_BLOCK,
     LONGEST_BLOCK,
     MOST,
@@ -29,8 +29,8 @@ from ..run.auto.policy import (
     STIFFNESS,
     Policy,
 )
-from ..run.auto.policy import START as BOLD
-from ..run.auto.rates import Scalars
+from ..dynamics.policy import START as BOLD
+from ..dynamics.rates import Scalars
 from .functions import Function, Oracle
 from .rows import Rows
 from .settings import check_method, safe_chi

@@ -1,7 +1,7 @@
 """Methods on lossy networks: a run's state holds the ledgers of all links, and absent nodes are reset to the start.
 
-`adom.run.healing` explains the rule. Here all nodes' ledgers are one array. The method's own step runs on a network
-that only makes the exchanges of messages that arrived.
+`adom.dynamics.healing` explains the rule. Here all nodes' ledgers are one array. The method's own step runs on a
+network that only makes the exchanges of messages that arrived.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ import numpy as np
 
 from ..algorithms import Gossip, Method, Oracle
 from ..algorithms.nids import NIDS
+from ..dynamics.healing import Healing, healing
 from ..errors import InputError
 from ..networks import DirectedNetwork, LossyNetwork, Network
-from .healing import Healing, healing
 from .local.lossy_links import LossyLinks, own_pairs
 from .windows import in_windows, plain
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Method
+from ..dynamics.endings import LOST, judge
 from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
 from .constants import outside
-from .endings import LOST, judge
 from .provenance import describe_method, describe_run
 from .result import COUNTS, Result
 from .windows import plain

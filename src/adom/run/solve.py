@@ -9,6 +9,7 @@ import numpy as np
 
 from ..algorithms import Method
 from ..algorithms.base import check_numbers
+from ..dynamics.tolerance import check_rtol, tolerance
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -17,7 +18,6 @@ from .constants import check_pair, make_method
 from .local.backend import run_settings
 from .request import AUTO, TUNED, Request
 from .result import Result
-from .tolerance import check_rtol, tolerance
 from .tuning import tune
 from .user_code import explained
 from .windows import plain

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..algorithms import Method
 from ..algorithms.base import made
+from ..dynamics.endings import FINISHED
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
 from ..run.constants import assumed, make_method, unspectral
-from ..run.endings import FINISHED
 from ..run.local.backend import batches
 from ..run.request import AUTO, TUNED, Request
 from ..run.result import Result

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dynamics.endings import LOST
 from ..errors import InputError
-from ..run.endings import LOST
 from ..run.result import Result
 from ..util.files import atomic
 from ..util.text import format_count

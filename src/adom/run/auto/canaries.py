@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from ...algorithms import Gossip, Method, Oracle
+from ...dynamics.bare import bare
+from ...dynamics.rates import Scalars
 from ...util.compiling import compiled
-from ..bare import bare
 from ..local.gossip import Graphs
 from ..local.lossy import network_of
 from ..lossy import replanted
 from ..windows import plain
-from .rates import Scalars
 
 Array = Any
 

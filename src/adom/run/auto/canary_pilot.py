@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
+from ...dynamics.bare import bare
+from ...dynamics.policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 from ...networks import LossyNetwork
 from ...problems.inverses import held
 from ...util.compiling import forget_many
-from ..bare import bare
 from ..local.placing import place
 from ..lossy import rested, with_ledgers
 from .canaries import WithCanaries, planting
 from .pilot import Pilot, Steered
-from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 
 Array = np.ndarray
 EIGEN_DIM = 128

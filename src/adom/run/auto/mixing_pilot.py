@@ -13,12 +13,12 @@ import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
 from ...algorithms.base import halving, made
-from ..bare import bare
+from ...dynamics.bare import bare
+from ...dynamics.policy import RATIO, most_growth
 from ..contract import Averaging, Turn
 from ..local.placing import place, register
 from ..windows import InWindows
 from .pilot import Pilot, Steered
-from .policy import RATIO, most_growth
 
 Array = Any
 MARGIN = 1.2

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
+from ...dynamics.endings import FINISHED
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
-from ..endings import FINISHED
 from ..local.jitted import Carry, Session
 from ..presence import Presence
 from ..recorder import COLUMNS, CONSENSUS, DIVERGED, ERROR, MENDED, History, Plan, Recorder

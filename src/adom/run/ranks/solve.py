@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...dynamics.endings import rounding
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -19,7 +20,6 @@ from ..auto.choice import pilot_for
 from ..auto.pilot import Pilot
 from ..constants import check_pair, constants, of_network
 from ..driver import drive
-from ..endings import rounding
 from ..journal import Journal, following
 from ..lossy import as_run
 from ..presence import presence_on
