@@ -12,7 +12,7 @@ from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..run.auto.choice import check_findable
 from ..run.constants import check_pair, make_method
-from ..run.lossy import as_run
+from ..run.links.ledgers import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.solve import solve

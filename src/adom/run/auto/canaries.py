@@ -16,9 +16,9 @@ from ...algorithms import Gossip, Method, Oracle
 from ...dynamics.bare import bare
 from ...dynamics.rates import Scalars
 from ...util.compiling import compiled
+from ..links.ledgers import replanted
 from ..local.gossip import Graphs
-from ..local.lossy import network_of
-from ..lossy import replanted
+from ..local.lossy_gossip import network_of
 from ..windows import plain
 
 Array = Any

@@ -12,8 +12,8 @@ from ...dynamics.policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 from ...networks import LossyNetwork
 from ...problems.inverses import held
 from ...util.compiling import forget_many
+from ..links.ledgers import rested, with_ledgers
 from ..local.placing import place
-from ..lossy import rested, with_ledgers
 from .canaries import WithCanaries, planting
 from .pilot import Pilot, Steered
 

@@ -23,8 +23,8 @@ from ...util.threads import one_thread
 from ..constants import check_pair
 from ..driver import Chunk, drive, slots
 from ..journal import following
-from ..lossy import as_run
-from ..presence import Presence, presence_on
+from ..links.ledgers import as_run
+from ..links.presence import Presence, presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_problem
 from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe

@@ -16,8 +16,8 @@ from ...dynamics.floods import messages
 from ...native import graphs as compiled
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...util import arrays
+from ..links.lossy_links import lossy_links
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
-from .lossy_links import lossy_links
 
 Array = Any
 DENSE_NODES = 256

@@ -36,7 +36,7 @@ from ..user_code import user_code
 from ..windows import wrapped
 from .gossip import Graphs
 from .graph_layout import FOREVER, GraphLayout
-from .lossy import network_of
+from .lossy_gossip import network_of
 from .placing import place, register, stack, stack_problems
 from .records import Kept, Target, make_records, watch
 

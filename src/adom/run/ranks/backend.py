@@ -21,8 +21,8 @@ from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
+from ..links.presence import Presence
 from ..local.jitted import Carry, Session
-from ..presence import Presence
 from ..recorder import COLUMNS, CONSENSUS, DIVERGED, ERROR, MENDED, History, Plan, Recorder
 from .agreement import Stop
 from .checkpoints import Checkpoints

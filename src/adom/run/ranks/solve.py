@@ -21,8 +21,8 @@ from ..auto.pilot import Pilot
 from ..constants import check_pair, constants, of_network
 from ..driver import drive
 from ..journal import Journal, following
-from ..lossy import as_run
-from ..presence import presence_on
+from ..links.ledgers import as_run
+from ..links.presence import presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_method
 from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe

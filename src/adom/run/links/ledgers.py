@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms import Gossip, Method, Oracle
-from ..algorithms.nids import NIDS
-from ..dynamics.healing import Healing, healing
-from ..errors import InputError
-from ..networks import DirectedNetwork, LossyNetwork, Network
-from .local.lossy_links import LossyLinks, own_pairs
-from .windows import in_windows, plain
+from ...algorithms import Gossip, Method, Oracle
+from ...algorithms.nids import NIDS
+from ...dynamics.healing import Healing, healing
+from ...errors import InputError
+from ...networks import DirectedNetwork, LossyNetwork, Network
+from ..windows import in_windows, plain
+from .lossy_links import LossyLinks, own_pairs
 
 Array = Any
 LEDGER_BYTES = 2**31
