@@ -20,8 +20,8 @@ from ..dynamics.endings import FINISHED
 from ..errors import InputError
 from ..paper.runner import WorkUnit
 from ..paper.work import thinned
+from ..run.calls.solve import solve
 from ..run.result import Result, load
-from ..run.solve import solve
 from ..run.user_code import code_of_class, try_steps
 from ..study.metrics import COSTS, metrics
 from ..util.checked_json import read_checked, write_checked

@@ -15,11 +15,11 @@ from ..dynamics.tolerance import tolerance
 from ..errors import InputError
 from ..networks import Network
 from ..problems.logistic import LogisticRegression
+from ..run.calls.solve import solve
+from ..run.calls.theory import verify
+from ..run.calls.tuning import Stages, transferred, tune
 from ..run.constants import make_method
 from ..run.request import AUTO, Request
-from ..run.solve import solve
-from ..run.theory import verify
-from ..run.tuning import Stages, transferred, tune
 from ..util.checked_json import read_checked, write_checked
 from .runs import TUNE, VERIFY, Job
 

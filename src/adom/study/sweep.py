@@ -9,11 +9,11 @@ from typing import Any
 from ..dynamics.endings import FINISHED
 from ..dynamics.tolerance import check_rtol, tolerance
 from ..errors import InputError
+from ..run.calls.solve import solve_many
 from ..run.local.backend import batches
 from ..run.progress import Progress
 from ..run.request import Request
 from ..run.result import Result
-from ..run.solve import solve_many
 from ..util.checks import check_whole
 from .members import Member, SweepSpec, expand
 from .methods import under_its_title
