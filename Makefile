@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-estimators bench-links bench-loss bench-peers clean
+.PHONY: help setup run test check browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-estimators bench-links bench-loss bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -35,6 +35,10 @@ run: $(READY)  ## reproduce the paper in miniature (a minute; three with the dat
 # mypy works beside the tests, since it has one core only; either may fail.
 test: lint browser  ## check style and types, run all tests
 	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest; tests=$$?; wait $$types && exit $$tests
+
+# As `test`, without the tests that start processes, the site and the browser.
+check: lint  ## check style and types, run the tests that start no process (two minutes)
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -m "not process"; tests=$$?; wait $$types && exit $$tests
 
 # The report's page is tested in a browser; where none is and none may be installed, those tests are skipped.
 browser:

@@ -1,6 +1,7 @@
 import gc
 import math
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -43,6 +44,20 @@ def no_lines_of_progress():
     from adom.run import progress
 
     progress.FIRST = math.inf
+
+
+PROCESSES = re.compile(r"subprocess|mpirun|Popen|[Ss]warm\b|multiprocessing|import .*\b(ranks|machines|browser)\b")
+"""Words of files whose tests start processes."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of files that start processes: `make check` leaves them out."""
+    texts = {}
+    for item in items:
+        if item.path not in texts:
+            texts[item.path] = item.path.suffix == ".py" and PROCESSES.search(item.path.read_text(encoding="utf-8"))
+        if texts[item.path] and item.path.name.startswith("test_"):
+            item.add_marker("process")
 
 
 @pytest.fixture(autouse=True)

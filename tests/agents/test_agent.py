@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from adom.agents.agreement import agree
+from adom.agents.functions import QuadraticFunction
 from adom.agents.settings import check_method
 from adom.agents.wire import Message, pack, parse
 from adom.algorithms import METHODS, method_class
@@ -291,3 +292,19 @@ def test_a_round_that_cannot_be_is_believed_when_it_is_told_steadily():
     w.run(700)
     assert {a.round > far for a in w.agents.values()} == {True}  # a round is only a number to meet at
     assert w.error(answer(NAMES)) < 1e-9
+
+
+def test_data_that_were_far_too_large_for_a_while_leave_nothing_behind():
+    w = world(chi=24.0)
+    w.run(200)
+    agent, right = w.agents["n2"], w.agents["n2"].function
+    agent.replace(QuadraticFunction(right.hessian(agent.x), -1e9 * right.gradient(np.zeros(right.dim))))
+    w.run(200)
+    assert w.error(answer(NAMES)) > 1e3
+    agent.replace(right)
+    w.run(2500)
+    exact_one = answer(NAMES)
+    assert w.error(exact_one) < 1e-9
+    for each in w.agents.values():
+        found = each.certain(w.now)
+        assert np.linalg.norm(found.answer - exact_one) <= found.distance < 1e-8

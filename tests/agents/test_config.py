@@ -32,6 +32,7 @@ def test_a_file_is_read_with_paths_relative_to_it_and_overrides(tmp_path):
     [
         ("[agents]\n", "unknown table"),
         ("[agent]\nnmae = 3\n", "unknown key 'nmae'; did you mean 'name'"),
+        ("[agent]\nrequire = 3\n", "unknown key 'require'; it belongs to [run]"),
         ("[agent\n", "not a TOML file"),
         ("[agent]\nname = 'a'\n", "has no data"),
     ],
@@ -48,7 +49,8 @@ def test_a_wrong_file_is_refused(tmp_path, text, words):
     [
         {"name": "A"}, {"listen": "7447"}, {"listen": "udp/127.0.0.1:7447"}, {"listen": "tcp/127.0.0.1:99999"},
         {"l2": 0.0}, {"l2": "much"}, {"patience": True}, {"rounds": 1.5}, {"kind": "lasso"}, {"count": "all"},
-        {"classes": [1]}, {"loss": 1.5}, {"page": 0},
+        {"classes": [1]}, {"loss": 1.5}, {"page": 0}, {"require": 0}, {"require": []}, {"require": True},
+        {"require": ["A b"]}, {"publish": 0.0},
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(bad):

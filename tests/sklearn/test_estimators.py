@@ -158,7 +158,7 @@ def test_a_budget_that_ends_while_the_error_grows_is_not_advised_to_be_larger():
     ],
 )
 def test_remedies_are_none_that_were_tried(status, protocol, oracle, last):
-    run = SimpleNamespace(provenance={"protocol": protocol, "oracle": oracle})
+    run = SimpleNamespace(provenance={"protocol": protocol, "oracle": oracle}, unproved="")
     assert remedies(Fit(np.zeros((1, 1)), status, run))[-1] == last
 
 

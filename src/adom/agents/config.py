@@ -173,7 +173,9 @@ def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
             continue
         for key, value in values.items():
             if key not in TABLES[table]:
-                raise InputError(f"{file}, [{table}]: unknown key {shown(key)}; {nearest(key, TABLES[table])}")
+                home = next((name for name, keys in TABLES.items() if key in keys), None)
+                remedy = nearest(key, TABLES[table]) if home is None else f"it belongs to [{home}]"
+                raise InputError(f"{file}, [{table}]: unknown key {shown(key)}; {remedy}")
             given[key] = _path(file, value) if key in ("data", "keys", "out") else value
     neighbours = {name: where for name, where in tables.get("neighbours", {}).items() if name != overrides.get("name")}
     return make_config({**given, **overrides}, neighbours)

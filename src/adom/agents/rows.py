@@ -22,8 +22,7 @@ from ..dynamics.healing import Healing, Holding, healing, holding
 
 Array = np.ndarray
 PASSES = 3
-
-
+"""How often the state's conserved part is corrected: a first difference may be too large to be added exactly."""
 SHORTEST, LONGEST = 64, 4096
 """The fewest and the most rounds in which an agent lets go of most of a tilt."""
 EASE = 5.0
@@ -139,17 +138,12 @@ class Rows:
         """Begin anew at an answer, without links."""
         self.tilt(self.run.function.gradient(x) - self.run.tilt)
         self.restart()
-        if self.method.oracle == "dual":
-            return
-        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
-        self._set(fields, self._holding.rest[:, None] * x)
+        if self.method.oracle != "dual":
+            self._set(self._holding.rest[:, None] * x)
 
     def match(self, vectors: Array, sent: Array) -> None:
         """Move what neither the answer nor the ledger depends on, so that this agent sends the vectors of others."""
-        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
-        moved = self._holding.matched @ (vectors - sent)[:, : self._dim]
-        now = np.stack([np.broadcast_to(self.state[i], (1, self.width))[0, : self._dim] for i in fields])
-        self._set(fields, now + moved)
+        self._set(self._values() + self._holding.matched @ (vectors - sent)[:, : self._dim])
 
     def replace(self, function: Any, x: Array) -> None:
         """Replace the function; hold the answer x."""
@@ -158,13 +152,21 @@ class Rows:
         self.oracle.replace(function)
         self.tilt(more)
 
-    def _set(self, fields: list[int], values: Array) -> None:
-        """Set the run's columns of some fields, (fields, dim)."""
-        state = list(self.state)
-        for i, row in zip(fields, values, strict=True):
-            state[i] = np.array(np.broadcast_to(state[i], (1, self.width)))
-            state[i][0, : self._dim] = row
-        self.state = type(self.state)(*state)
+    def _wide(self) -> list[Array]:
+        """Return the fields of the state that are rows, (1, width) each."""
+        return [np.array(np.broadcast_to(part, (1, self.width))) for part in self.state if np.ndim(part) == 2]
+
+    def _values(self) -> Array:
+        """Return the run's columns of the fields, (fields, dim)."""
+        return np.concatenate(self._wide())[:, : self._dim]
+
+    def _set(self, values: Array) -> None:
+        """Set the run's columns of the fields, (fields, dim)."""
+        rows = self._wide()
+        for row, value in zip(rows, values, strict=True):
+            row[0, : self._dim] = value
+        rest = iter(rows)
+        self.state = type(self.state)(*(next(rest) if np.ndim(part) == 2 else part for part in self.state))
 
     def ask(self) -> Array:
         """Run the first half of a step; return the vectors to send, (vectors, width)."""
@@ -265,7 +267,7 @@ class Rows:
                 lost += (total - (grown - part)) + (entry - part)
                 total = grown
             total += lost
-            for _ in range(PASSES):  # a first difference may be too large to be added exactly
+            for _ in range(PASSES):
                 difference = total - self.rule.of(self.state)[0]
                 if difference.any() and np.isfinite(difference).all():
                     self.state = self.rule.change(self.state, difference[None])
@@ -278,10 +280,9 @@ class Rows:
         """Add to L state, (parts, width), and hold the answer."""
         dim, held = self._dim, self._holding
         self.tilt(held.tilt @ difference[:, :dim])
-        fields = [i for i, part in enumerate(self.state) if np.ndim(part) == 2]
-        now = np.stack([np.broadcast_to(self.state[i], (1, self.width))[0, :dim] for i in fields])
-        self.state = self.rule.change(self.state, difference[None])
-        self._set(fields, now + held.change @ difference[:, :dim])
+        values = self._values() + held.change @ difference[:, :dim]
+        self.state = self.rule.change(self.state, difference[None])  # for the canaries, which hold nothing
+        self._set(values)
 
     # The ledger
 
