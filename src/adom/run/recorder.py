@@ -8,12 +8,13 @@ import numpy as np
 
 from ..algorithms import Method
 from ..dynamics.endings import LOST, judge
+from ..dynamics.wrapping import plain
 from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
 from .constants import outside
 from .provenance import describe_method, describe_run
 from .result import COUNTS, Result
-from .windows import plain
+from .windows import window_of
 
 Array = np.ndarray
 COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
@@ -224,7 +225,7 @@ def describe(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the provenance of a member: method, problem, network, environment and plan."""
-    method, window = plain(history.method), getattr(history.method, "window", 1)
+    method, window = plain(history.method), window_of(history.method)
     return {
         "method": describe_method(method),
         "problem": problem,

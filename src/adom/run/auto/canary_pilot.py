@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
-from ...dynamics.bare import bare
 from ...dynamics.policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
+from ...dynamics.wrapping import bare
 from ...networks import LossyNetwork
 from ...problems.inverses import held
 from ...util.compiling import forget_many
@@ -59,8 +59,7 @@ class CanaryPilot(Pilot):
             for name in run
         }
         inner = with_ledgers(bare(self._cls, columns.items()), self._network, dim, self._rows.start, self._rows.stop)
-        values = [("inner", inner), ("curvature", self._curvature), ("directed", self._cls.directed)]
-        return bare(WithCanaries, values)
+        return WithCanaries(inner, self._curvature)
 
     @property
     def steps(self) -> int:

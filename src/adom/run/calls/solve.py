@@ -10,6 +10,7 @@ import numpy as np
 from ...algorithms import Method
 from ...algorithms.base import check_numbers
 from ...dynamics.tolerance import check_rtol, tolerance
+from ...dynamics.wrapping import plain
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
@@ -19,7 +20,6 @@ from ..local.backend import run_settings
 from ..request import AUTO, TUNED, Request
 from ..result import Result
 from ..user_code import explained
-from ..windows import plain
 from .tuning import tune
 
 if TYPE_CHECKING:

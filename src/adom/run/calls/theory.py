@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms.adom import ADOM, State
+from ...dynamics.wrapping import plain
 from ...errors import InputError
 from ...networks import LossyNetwork, Network
 from ...problems.base import Problem
@@ -44,7 +45,7 @@ from ..driver import chunks
 from ..local.jitted import Carry, Session
 from ..progress import Progress
 from ..recorder import Plan
-from ..windows import in_windows, plain
+from ..windows import in_windows
 from .rounding import START, Drift, noise
 
 Array = Any

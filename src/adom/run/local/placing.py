@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from ...algorithms import Method
-from ...dynamics.bare import bare
+from ...dynamics.wrapping import bare
 from ...problems.base import Problem
 
 _registered: set[type[Method]] = set()

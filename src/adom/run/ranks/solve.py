@@ -12,6 +12,7 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...dynamics.endings import rounding
+from ...dynamics.wrapping import plain
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -29,7 +30,6 @@ from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe
 from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code
-from ..windows import plain
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task
