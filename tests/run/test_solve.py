@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import adom
 from adom.algorithms import Method
 from adom.errors import InputError
+from adom.run.constants import check_pair
 from adom.run.progress import Progress
 from adom.run.ranks.solve import on_one_rank
 from adom.run.request import Request
@@ -300,3 +302,22 @@ def test_averaging_does_not_depend_on_the_scale_of_gossip_matrices(method):
     assert scaled.lambda_max == pytest.approx(3 * plain.lambda_max)
     np.testing.assert_allclose(local, expected, rtol=1e-9)
     np.testing.assert_allclose(on_rank, expected, rtol=1e-9)
+
+
+def test_a_solve_checks_the_pair_once_and_makes_no_method_that_it_throws_away():
+    watched = {check_pair.__code__: "check_pair", adom.ADOM.theory.__func__.__code__: "theory"}
+    called = []
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code in watched:
+            called.append(watched[frame.f_code])
+
+    problem, network = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]]), adom.networks.path(2)
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        for parameters in ("auto", "theory"):
+            adom.solve(problem, network, "adom", parameters, rounds=20)
+    finally:
+        sys.setprofile(before)
+    assert called == ["check_pair", "check_pair", "theory"]

@@ -20,7 +20,6 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
     """Return the method given by name, class or instance, with its parameters."""
-    check_pair(problem, network, directed=True)
     if parameters != AUTO or isinstance(method, Method):
         return method_from(method, parameters, lambda: constants(problem, network))
     return method_from(method, parameters, lambda: unspectral(problem, network))

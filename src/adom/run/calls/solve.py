@@ -17,7 +17,7 @@ from ...problems.base import Problem
 from ..auto.choice import pilot_for
 from ..constants import check_pair, make_method
 from ..local.backend import run_settings
-from ..request import AUTO, TUNED, Request
+from ..request import AUTO, TUNED, Request, method_type
 from ..result import Result
 from ..user_code import explained
 from .tuning import tune
@@ -111,6 +111,8 @@ def _solve(
     problem: Any, network: Any, method: Any, parameters: Any, request: Request, checkpoints: "Checkpoints | None"
 ) -> Result:
     """Solve; only the request has been checked yet."""
+    cls = method_type(method)
+    check_pair(problem, network, directed=cls.directed, title=cls.title)
     if request.engine == "mpi":
         if _lies_apart(problem):
             from ..ranks.fit import fit_on_ranks
@@ -123,22 +125,18 @@ def _solve(
         raise InputError(
             f"checkpoints are written by engine 'mpi' alone, got engine={request.engine!r}; leave them out"
         )
-    check_pair(problem, network, directed=True)
     if _lies_apart(problem):
         from ..ranks.fit import fit_here
 
         return fit_here(problem, network, method, parameters, request)
     whole = (problem if isinstance(problem, Problem) else problem.whole()).as_it_is()
-    chosen = make_method(whole, network, method, parameters)
-    if isinstance(method, Method):
-        return run_settings([chosen], [whole], network, "given", request)[0]
-    if parameters == AUTO:
-        pilot = pilot_for(whole, network, type(chosen))
-        chosen = plain(pilot.assumed) if pilot else chosen
-        return run_settings([chosen], [whole], network, parameters, request, pilot=pilot)[0]
-    if parameters != TUNED:
-        return run_settings([chosen], [whole], network, parameters, request)[0]
-    best, chosen_oracle, search = tune(whole, network, type(chosen), request)
+    given = isinstance(method, Method)
+    if parameters == AUTO and not given and (pilot := pilot_for(whole, network, cls)):
+        return run_settings([plain(pilot.assumed)], [whole], network, parameters, request, pilot=pilot)[0]
+    if given or parameters != TUNED:
+        chosen = make_method(whole, network, method, parameters)
+        return run_settings([chosen], [whole], network, "given" if given else parameters, request)[0]
+    best, chosen_oracle, search = tune(whole, network, cls, request)
     result = run_settings([best], [whole], network, TUNED, replace(request, oracle=chosen_oracle))[0]
     return replace(result, provenance={**result.provenance, "tuning": search})
 
@@ -202,6 +200,8 @@ def solve_many(
             raise InputError(
                 f"solve_many got {len(values)} values of {name} for {len(methods)} settings; give one, or one each"
             )
+    for one in problems:
+        check_pair(one, network, directed=methods[0].directed, title=methods[0].title)
     request = Request(oracle, rounds, None, record_every, "local", dtype, progress)
     with explained(methods[0], problems[0], dtype):
         return run_settings(methods, problems, network, "given", request, tols, finished)

@@ -20,7 +20,6 @@ from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
 from ...util.threads import one_thread
-from ..constants import check_pair
 from ..driver import Chunk, drive, slots
 from ..journal import following
 from ..links.ledgers import as_run
@@ -53,11 +52,10 @@ def run_settings(
 ) -> list[Result]:
     """Run one or several settings of one method, each on its problem; pass each result to `finished` once it exists.
 
+    The callers have checked that problems, network and method fit together (`check_pair`).
     A pilot changes the parameters of a single setting during the run. Only without one can rounds become windows.
     """
     cls = type(methods[0])
-    for problem in problems:
-        check_pair(problem, network, directed=cls.directed, title=cls.title)
     problems = as_they_are(problems)
     if pilot is None:
         methods = [as_run(method, network, problems[0].dim) for method in methods]

@@ -19,7 +19,7 @@ from ...problems.base import Problem
 from ...util.compile_cache import double_precision
 from ..auto.choice import pilot_for
 from ..auto.pilot import Pilot
-from ..constants import check_pair, constants, of_network
+from ..constants import constants, of_network
 from ..driver import drive
 from ..journal import Journal, following
 from ..links.ledgers import as_run
@@ -70,7 +70,6 @@ def solve_on_ranks(
     """Solve as one of the ranks that mpirun has started; return the same result on each of them."""
     from .world import World
 
-    check_pair(problem, network, directed=True)
     with double_precision(), World(problem.nodes, request.patience) as world:
         return run(world, problem, network, method, parameters, request, kept)
 
@@ -98,7 +97,6 @@ def run(
     if isinstance(network, LossyNetwork) and (kept is not None or not isinstance(problem, Problem)):
         raise InputError("engine 'mpi' runs lossy networks without checkpoints and without shards; leave them out")
     cls = method_type(method)
-    check_pair(problem, network, directed=cls.directed, title=cls.title)
     oracle = request.oracle_for(cls)
     with _folder(world, kept):
         gossip = gossip or RankGossip(rank_travel(world, network, cls, request))
