@@ -106,6 +106,13 @@ def test_there_is_no_cycle():
     assert not [sorted(part) for part in nx.strongly_connected_components(between) if len(part) > 1]
 
 
+def test_agents_know_nothing_of_their_test_bed():
+    bed = "adom.agents.testbed"
+    imported = {target for name in modules() if room(name) == "agents" and bed not in name for target in targets(name)}
+    assert "adom.agents.agent" in imported
+    assert not [target for target in imported if target.startswith(bed)]
+
+
 def test_files_and_functions_stay_short():
     for name, tree in modules().items():
         path = SRC / Path(*name.split(".")).with_suffix(".py")

@@ -18,7 +18,7 @@ from adom.run.ranks.partition import Partition
 from support.damage import mutants
 
 NODES, RANKS = 5, 2
-ABOUT = {"settings": {"oracle": "gd:1"}, "clock": 7, "floats": 70, "plain": 0, "seconds": 0.5, "look": None}
+ABOUT = {"settings": {"oracle": "gd:1"}, "clock": 7, "floats": 70, "seconds": 0.5, "look": None}
 
 
 def rows(iteration):

@@ -13,6 +13,7 @@ from ..data.node_shards import shard_names
 from ..errors import InputError, nearest, shown
 from ..problems.weighting import COUNTS
 from ..util import files
+from ..util.checks import is_number
 from .links import Keys
 from .publishing import Quorum
 from .sample_functions import KINDS
@@ -242,7 +243,7 @@ def _checked(key: str, value: Any) -> Any:
     if key == "require":
         return _required(value)
     if key == "classes":
-        if not (isinstance(value, list | tuple) and len(value) == 2 and all(_is_number(v) for v in value)):
+        if not (isinstance(value, list | tuple) and len(value) == 2 and all(is_number(v) for v in value)):
             raise InputError(
                 f"classes must be two numbers, the smaller first, got {shown(value)}; e.g. classes = [0, 1]"
             )
@@ -250,7 +251,7 @@ def _checked(key: str, value: Any) -> Any:
     if key in LIMITS:
         low, high = LIMITS[key]
         whole = next(f.type for f in fields(Config) if f.name == key) in (int, int | None)
-        if not _is_number(value) or not low <= value <= high or (whole and value != int(value)):
+        if not is_number(value) or not low <= value <= high or (whole and value != int(value)):
             kind = "a whole number" if whole else "a number"
             raise InputError(f"{key} must be {kind} from {low:g} to {high:g}, got {shown(value)}; correct it")
         return int(value) if whole else float(value)
@@ -267,10 +268,6 @@ def _required(value: Any) -> int | tuple[str, ...]:
             f'{shown(value)}; e.g. require = 4 or require = ["north", "south"]'
         )
     return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _endpoint(what: str, where: Any) -> str:

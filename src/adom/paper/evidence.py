@@ -17,13 +17,15 @@ import numpy as np
 import pandas as pd
 
 from ..run.result import Result
-from ..study.metrics import COSTS, relative_errors
+from ..study.metrics import COSTS, power_of_ten, relative_errors
 from .runs import Outcome
 
 COARSE = 1e-2
 """The largest target that methods are ranked by; if none reaches it, last errors are compared."""
 LOST = 10.0
 """A run loses a target that it met by ending above this multiple of it."""
+ROUNDED = 1e-9
+"""How far, relatively, rounding may lift an error above the power of ten that it met."""
 WORST = 1e12
 """The relative error assigned to diverged runs."""
 UNDECIDED = "undecided"
@@ -191,17 +193,6 @@ def measured(cell: pd.DataFrame, name: str) -> pd.Series:
     return cell[f"{name}_measured"].astype(float).fillna(cell[name].astype(float))
 
 
-def power_of_ten(value: float) -> float:
-    """Return the smallest power of ten that is at least a value, up to rounding.
-
-    Examples
-    --------
-    >>> power_of_ten(3e-9), power_of_ten(1e-9), power_of_ten(2.0)
-    (1e-08, 1e-09, 10.0)
-    """
-    return float(f"1e{int(np.ceil(np.log10(max(value, 1e-300)) - 1e-9))}")
-
-
 def target_of(cell: pd.DataFrame) -> float:
     """Return the target to rank methods by: the smallest power of ten that the best method met.
 
@@ -221,7 +212,7 @@ def target_within(cell: pd.DataFrame, rounds: float) -> float:
 
 
 def _target(met: float, cell: pd.DataFrame) -> float:
-    target = power_of_ten(max(met, cell["rtol"].max()))
+    target = power_of_ten(max(met, cell["rtol"].max()), ROUNDED)
     return target if target <= COARSE else float("nan")
 
 

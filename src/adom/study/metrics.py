@@ -48,7 +48,10 @@ def smallest_target(groups: Iterable[Iterable[Result]]) -> float:
     """
     moving = [[run for run in group if start_error(run)] for group in groups]
     worst = [max(map(least_error, group)) for group in moving if group]
-    return _power_of_ten(min(worst)) if worst else float("nan")
+    if not worst:
+        return float("nan")
+    least = max(min(worst), LEAST)
+    return power_of_ten(least) if least <= FIRST else FIRST
 
 
 def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
@@ -93,16 +96,17 @@ def aim(target: float, reached: bool) -> str:
     return f"a relative error of {target:.3g}{'' if reached else ', which no run reached'}"
 
 
-def _power_of_ten(value: float) -> float:
-    """Return the smallest power of ten from 1e-30 to 0.1 that is at least `value`; 0.1 if there is none.
+def power_of_ten(value: float, slack: float = 0.0) -> float:
+    """Return the smallest power of ten that is at least a value, which may exceed it by a relative `slack`.
 
     Examples
     --------
-    >>> [_power_of_ten(value) for value in (3e-9, 1e-9, 0.2, 0.0, float("inf"))]
-    [1e-08, 1e-09, 0.1, 1e-30, 0.1]
+    >>> [power_of_ten(value) for value in (3e-9, 1e-9, 2.0)]
+    [1e-08, 1e-09, 10.0]
+    >>> above = 1e-9 * (1 + 1e-12)
+    >>> power_of_ten(above), power_of_ten(above, slack=1e-9)
+    (1e-08, 1e-09)
     """
-    if not value <= FIRST:
-        return FIRST
-    exponent = int(np.ceil(np.log10(max(value, LEAST))))
+    exponent = int(np.ceil(np.log10(max(value, 1e-300))))
     powers = (float(f"1e{candidate}") for candidate in range(exponent - 1, exponent + 2))
-    return next(power for power in powers if value <= power and power >= LEAST)
+    return next(power for power in powers if value <= power * (1 + slack))
