@@ -3,10 +3,9 @@
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError, nearest, shown
-from ..problems.losses import LOSSES, USUAL_MODEL, Loss, models
+from ..problems.losses import LOSSES, USUAL_MODEL, models
 from ..util.checks import check_real, check_whole
 from ..util.files import content
 from .node_shards import NAME, NodeShard, open_shard, shard_names
@@ -159,8 +158,3 @@ def regulariser(penalty: tuple[str, float], samples: int, curvature: float) -> f
             raise InputError("kappa cannot be chosen when every feature is zero; give l2 instead")
         return curvature / (value - 1)
     return {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}[name]
-
-
-def describe_penalty(loss: Loss, count: str, l2: float, samples: int) -> dict[str, Any]:
-    """Return the penalty, also in scikit-learn's terms if samples have equal weight."""
-    return loss.penalties(l2, samples) if count == "samples" else {"l2": l2}

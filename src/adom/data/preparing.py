@@ -16,7 +16,7 @@ from ..errors import InputError, shown
 from ..problems.curvature import largest_curvature
 from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
 from ..problems.weighting import sample_weight
-from .node_data import Wanted, describe_penalty, regulariser
+from .node_data import Wanted, regulariser
 from .node_shards import MOST_LABELS, NodeShard
 
 if TYPE_CHECKING:  # an agent prepares data without JAX
@@ -239,7 +239,7 @@ class Agreed:
             "intercept": self.intercept,
             "means": self.means.tolist() if centred else None,
             "scales": self.scales.tolist() if self.scaled else None,
-            "penalty": describe_penalty(self.loss, self.count, self.l2, self.samples),
+            "penalty": self.loss.penalties(self.l2, self.samples) if self.count == "samples" else {"l2": self.l2},
             "nodes": self.names,
         }
 

@@ -19,22 +19,8 @@ from .weighting import penalty_of, weighting
 class LinearModel(Problem):
     """f_i(x) = sum_j w_ij loss(a_ij'x, b_ij) + r |x|^2 / 2, for any loss with one vector of coefficients.
 
-    Subclasses are faster for one loss each: their targets are folded into the features, or into a linear term of f_i.
-    Rows of nodes are computed by JAX, means over nodes by NumPy.
-
-    Parameters
-    ----------
-    loss : Loss
-    data : sequence of (features, targets)
-        One pair per node, dense or scipy.sparse.
-    l2 : float
-        The regulariser r.
-    weights : sequence of arrays, optional
-        The w_ij, one array per node; 1 / m_i by default.
-    longest : int, optional
-        Dense nodes are padded to this many rows; by default, to the size of the largest node.
-    count : str
-        Without `weights`: whether "nodes" or "samples" count equally, as for `LogisticRegression`.
+    Rows of nodes are computed by JAX, means over nodes by NumPy. Subclasses are for one loss each, and faster: targets
+    are folded into the features, or into a linear term of f_i. The parameters besides `loss` are theirs.
     """
 
     array_fields: ClassVar[tuple[str, ...]] = ("features", "l2")

@@ -23,30 +23,24 @@ MANY = 3
 class Loss:
     """One loss.
 
-    With one vector of coefficients, margins and targets have the same shape. With one vector per class, the last axis
-    of the margins is the class, and targets lack it.
+    Margins and targets have the same shape; with a vector of coefficients for each class, the last axis of the margins
+    is the class, and targets lack it.
 
     Attributes
     ----------
-    name : str
-        The kind of model.
-    words : str
-        What the model is for.
+    name, words : str
+        The kind of model, and what it is for.
     value, slope, curvature : callable
-        Functions of t and y: the loss and its first two derivatives in t. With a vector per class, `curvature` is the
-        diagonal of the second derivative, and `bends` has the whole of it.
+        The loss and its derivatives in t, functions of t and y. With a vector for each class, `curvature` is only the
+        diagonal of the second derivative; `coupled` gives the function that `bends` returns.
     expected : callable, optional
-        Function of t: the expected target; for classes, their probabilities along the last axis. None if the loss gives
-        no probabilities.
-    steepest : float
-        The largest eigenvalue of the second derivative.
-    twist : float
-        Bound of the third derivative over the second, along a change of the coefficients of length 1 for features of
-        length 1.
-    penalty : str
-        scikit-learn's name of the penalty: "C", for l2 = 1 / (C N) with N samples, or "alpha", for l2 = alpha / N.
-    sklearn : str
-        The estimator of `sklearn.linear_model` that predicts the same.
+        From t to the expected target; for classes, their probabilities along the last axis, None if there are none.
+    steepest, twist : float
+        The largest eigenvalue of the second derivative, and a bound of the third derivative over the second, along a
+        change of the coefficients of length 1 for features of length 1.
+    penalty, sklearn : str
+        scikit-learn's name of the penalty ("C" for l2 = 1 / (C N) with N samples, "alpha" for l2 = alpha / N), and the
+        estimator of `sklearn.linear_model` that predicts the same.
     classes : int
         0 if targets are numbers, 2 for two classes, which are -1 and 1, or `MANY` for classes numbered from 0 on.
     more : Loss, optional
@@ -56,8 +50,6 @@ class Loss:
     centred : bool
         Whether targets may be shifted and scaled: shifted by their mean, the model of centred features needs no
         intercept.
-    coupled : callable, optional
-        For a vector per class: the function of t, y that `bends` returns.
     """
 
     name: str
@@ -130,9 +122,6 @@ class Loss:
     def penalties(self, l2: float, samples: int) -> dict[str, float]:
         """Return a penalty as l2, and as scikit-learn counts it if all samples weigh the same.
 
-        Divided by the number of samples N, scikit-learn's objectives are the mean loss + |w|^2 / (2 C N), or
-        + alpha |w|^2 / (2 N).
-
         Examples
         --------
         >>> LOGISTIC.penalties(0.1, 20), RIDGE.penalties(0.1, 20)
@@ -171,17 +160,12 @@ def _softmax_bends(t: Array, y: Array) -> Along:
     return lambda along: p * (along - (p * along).sum(axis=-1, keepdims=True))
 
 
-def _variances(t: Array, y: Array) -> Array:
-    p = _softmax(t)
-    return p * (1 - p)
-
-
 SOFTMAX = Loss(
     name="softmax",
     words="three classes or more",
     value=lambda t, y: _logarithm_of_sum(t) - _numpy_of(t).where(_hit(t, y), t, 0).sum(axis=-1),
     slope=lambda t, y: _softmax(t) - _hit(t, y),
-    curvature=_variances,
+    curvature=lambda t, y: (p := _softmax(t)) * (1 - p),
     coupled=_softmax_bends,
     expected=_softmax,
     steepest=0.5,
