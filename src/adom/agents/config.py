@@ -11,12 +11,12 @@ from ..data.node_data import Wanted
 from ..data.node_shards import NAME as SHARD
 from ..data.node_shards import shard_names
 from ..errors import InputError, nearest, shown
+from ..problems.losses import USUAL_MODEL, models
 from ..problems.weighting import COUNTS
 from ..util import files
 from ..util.checks import is_number
 from .links import Keys
 from .publishing import Quorum
-from .sample_functions import KINDS
 from .wire import MOST_MEMBERS, check_name
 
 Tables = dict[str, dict[str, Any]]
@@ -37,7 +37,7 @@ class Config:
     gone: float = 10.0
     gather: float = 5.0
     pace: float = 0.0
-    kind: str = "logistic"
+    kind: str = USUAL_MODEL
     l2: float | None = None
     C: float | None = None
     alpha: float | None = None
@@ -155,7 +155,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "watch": (0.01, 1e9),
     "page": (1, 65535),
 }
-CHOICES = {"kind": tuple(KINDS), "count": COUNTS}
+CHOICES = {"kind": tuple(models()), "count": COUNTS}
 
 
 def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:

@@ -18,6 +18,7 @@ from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed
 from ..errors import InputError
 from ..problems.curvature import dense
+from ..problems.losses import LOSSES
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
@@ -73,7 +74,7 @@ def make_agent(config: Config, function: Function, agreed: Agreed | None = None,
 
 def largest_message(kind: str, shard: NodeShard) -> int:
     """Return the most bytes of a message between agents with shards, before they know the classes of all."""
-    features, labels = len(shard.facts.features), [] if kind == "ridge" else shard.classes()
+    features, labels = len(shard.facts.features), shard.classes() if LOSSES[kind].classes else []
     words = len(json.dumps([shard.facts.features, shard.facts.target]))
     label = max((len(json.dumps(each)) for each in labels), default=0)
     row = max(2 * words, features, (MOST_LABELS + 1) * max(SHORT, 2 * label))  # a letter of a text is a number, too
@@ -86,7 +87,7 @@ def describe(config: Config) -> dict[str, Any]:
     """Read the data of an agent; return the facts that need no other agent."""
     if config.shard is not None:
         shard = open_shard(config.shard)
-        classes = {} if config.kind == "ridge" else {"classes": shard.classes()}
+        classes = {"classes": shard.classes()} if LOSSES[config.kind].classes else {}
         facts = {"samples": shard.facts.samples, "features": len(shard.facts.features), "target": shard.facts.target}
         return {"name": config.name, **facts, **classes}
     made = make_agent(config, read_function(config))

@@ -304,12 +304,13 @@ class Shards:
 
     def model(self, l2: float) -> dict[str, Any]:
         """Return the description of a model with this regulariser, without its coefficients."""
+        from ..problems.losses import LOGISTIC
         from ..problems.weighting import penalty_of
 
-        penalty = penalty_of("logistic", l2, self.weighting(), int(self.samples.sum()))
+        penalty = penalty_of(LOGISTIC, l2, self.weighting(), int(self.samples.sum()))
         classes = self.manifest.classes
         return {
-            "kind": "logistic", "features": self.dim, "classes": classes, "intercept": False, "penalty": penalty
+            "kind": LOGISTIC.name, "features": self.dim, "classes": classes, "intercept": False, "penalty": penalty
         }  # fmt: skip
 
     def regulariser(self, curvature: float) -> float:
