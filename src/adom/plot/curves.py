@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..util.columns import AXES
 from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
 from .words import fitted, room_below, room_inside
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
 
     from ..run.result import Result
     from .display import Figure
-
-AXES = {
-    "round": "communication rounds",
-    "gradients": "gradients per node",
-    "floats_sent": "numbers sent over all links",
-    "seconds": "time (s), without compilation and metrics",
-}
-"""Horizontal axes of a convergence figure and their labels."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
 LIGHTNESS = (0.0, 0.1, 0.3, 0.2)
@@ -55,7 +48,7 @@ def convergence(
     ----------
     results : sequence of Result
     axis : str, optional
-        "round", "gradients" (per node), "floats_sent" or "seconds"; "all" or None for a panel of each.
+        "round" or another cost in `Result.history`; "all" or None for a panel of each.
     consensus : bool
         False draws only the errors, told apart by colour, line style and marker: for many runs.
     labels : sequence of str, optional
