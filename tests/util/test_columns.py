@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import adom
 from adom.page.layout import data
@@ -38,6 +39,14 @@ def test_pages_and_figures_read_the_table():
     assert {*line["heights"]} < {*page["up"]}
     figure = convergence([made(np.array([1.0, 0.1]))], axis="all")
     assert [axes.get_xlabel() for axes in figure.axes] == list(AXES.values())
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_there_is_a_panel_for_every_cost(monkeypatch, count):
+    costs = dict(list(AXES.items())[:count])
+    monkeypatch.setattr("adom.plot.curves.AXES", costs)
+    figure = convergence([made(np.array([1.0, 0.1]))], axis="all")
+    assert [axes.get_xlabel() for axes in figure.axes] == list(costs.values())
 
 
 def test_runs_of_a_fit_continue_what_they_count_anew():

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,12 +95,15 @@ def convergence(
         handles = _legend(results, names, looks, consensus, scale, room_below(width, scale))
         broken = sum(handle.get_label().count("\n") for handle in handles) / columns
         depth = scale * (0.155 * (math.ceil(len(handles) / columns) + bool(shared)) + 0.11 * broken)
-        rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (2, 2)
+        rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (math.ceil(len(shown) / 2), 2)
         body = height if rows == 1 else 0.82 * height * rows
         figure = Figure(figsize=(width, body + depth), layout="constrained")
         grid = figure.subplots(rows, across, sharey=True, squeeze=False)
-        for column, axes in zip(shown, grid.flat, strict=True):
-            _draw_panel(axes, results, column, looks, consensus, scale)
+        for column, axes in zip_longest(shown, grid.flat):
+            if column is None:  # their number is odd
+                axes.remove()
+            else:
+                _draw_panel(axes, results, column, looks, consensus, scale)
         for axes in grid[:, 0]:
             axes.set_ylabel(_height(results, consensus))
         figure.legend(
