@@ -9,6 +9,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
+from ..util.columns import ADDING
 from ..util.text import json_ready
 from .recorder import History
 
@@ -52,7 +53,7 @@ class Journal:
         self.stage += 1
         self._seen = 0
         if self.last:
-            self._ends = {name: self.last[name] for name in ("iteration", "gradients", "seconds")}
+            self._ends = {name: self.last[name] for name in ADDING}
 
     last: dict[str, float] = {}  # noqa: RUF012  # replaced, never changed
 

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..run.result import Result
+from ..util.columns import METRICS, totals
 
-COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sent", "seconds": "seconds"}
-"""Column of a table with a cost -> column of the history from which it is read."""
 LEAST = 1e-30
 """The smallest target, whatever the precision."""
 FIRST = 0.1
@@ -60,22 +59,20 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
     The target is the error `tol` if given, otherwise the relative error `target`. The costs to reach it are those of
     the first record at the target, NaN if there is none, and 0 if the start is at the target or is the solution.
     """
-    history, errors, start = result.history, relative_errors(result), start_error(result)
-    last = history.iloc[-1]
-    reached = history["error"].to_numpy(dtype=float) <= tol if tol is not None else errors <= target
-    costs = dict.fromkeys(COSTS, np.nan)
+    history, last, errors, start = result.columns, result.last, relative_errors(result), start_error(result)
+    reached = history["error"] <= tol if tol is not None else errors <= target
+    costs = dict.fromkeys(METRICS, np.nan)
     if start == 0 or (target >= 1 if tol is None else start <= tol):
-        costs = dict.fromkeys(COSTS, 0.0)
+        costs = dict.fromkeys(METRICS, 0.0)
     elif reached.any():
-        first = history.iloc[int(np.argmax(reached))]
-        costs = {cost: float(first[column]) for cost, column in COSTS.items()}
-    to_target = {f"{cost}_to_target": costs[cost] for cost in reversed(COSTS)}  # printing hides the middle columns
+        first = int(np.argmax(reached))
+        costs = {cost: float(history[column.name][first]) for cost, column in METRICS.items()}
+    to_target = {
+        METRICS[cost].to_target: costs[cost] for cost in reversed(METRICS)
+    }  # printing hides the middle columns
     return {
         "status": result.status,
-        "rounds": int(last["round"]),
-        "gradients": float(last["gradients"]),
-        "floats_sent": int(last["floats_sent"]),
-        "seconds": float(last["seconds"]),
+        **totals(last),
         "error": float(last["error"]),
         "target": target,
         **to_target,
