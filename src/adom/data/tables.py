@@ -208,8 +208,9 @@ def _csv(path: Path, parts: Iterator[Piece], wanted: _Wanted) -> Table:
     if not has_names and target is not None and target not in names:
         raise InputError(f"{path} has no column {shown(target)}; it has no line of names: give the column's number")
     chosen = _chosen(path, names, wanted, target)
-    columns = [names.index(name) for name in chosen]
-    sheet = _Sheet(path, mark, names, has_names, columns, None if target is None else names.index(target), wanted.plain)
+    place = {name: column for column, name in enumerate(names)}
+    columns = [place[name] for name in chosen]
+    sheet = _Sheet(path, mark, names, has_names, columns, None if target is None else place[target], wanted.plain)
     rest = ((part.first, _decoded(path, part)) for part in parts)
     blocks = (_csv_block(sheet, *part) for part in chain([(start, text)], rest))
     return Table(chosen if has_names else [], target or "label", (block for block in blocks if block is not None))
@@ -384,7 +385,8 @@ def _npz(path: Path, start: bytes, wanted: _Wanted) -> Table:
         raise InputError(f"{path} has {len(known)} names for {width} features; give one for each")
     chosen = _chosen(path, known, wanted, None)
     if chosen != known:
-        matrix = matrix[:, [known.index(name) for name in chosen]]
+        place = {name: column for column, name in enumerate(known)}
+        matrix = matrix[:, [place[name] for name in chosen]]
     if found := flaw(matrix.data if hasattr(matrix, "indptr") else matrix):
         raise InputError(f"a feature in {path} {found[1]}")
     target = None if wanted.target is None else as_target(labels)
