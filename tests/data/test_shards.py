@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import adom
 from adom import native
 from adom.data import Shards, shards, split, write_shards
-from adom.data.sample_files import parse_libsvm, read
+from adom.data.sample_files import read
 from adom.data.shards import BY
+from adom.data.text_files import parse_libsvm
 from adom.errors import InputError
 from adom.problems.features import DenseFeatures, SparseFeatures
 from support import default_xla
@@ -124,9 +125,9 @@ def test_a_split_that_breaks_off_leaves_no_manifest(write, monkeypatch):
         ({"nodes": 32}, "32 nodes cannot share 31 samples"),
         ({"labels": np.arange(31)}, "must be of exactly two classes, got 31: 0, 1, 2, 3, 4, ...; "),
         ({"labels": np.ones(31)}, "must be of exactly two classes, got 1: 1; "),
-        ({"labels": np.where(np.arange(31) < 3, np.nan, 1.0)}, "must be finite numbers"),
-        ({"labels": np.array(["a", "b", "a"] * 10 + ["a"])}, "must be finite numbers"),
-        ({"features": np.full((31, 2), np.inf)}, "must be finite numbers"),
+        ({"labels": np.where(np.arange(31) < 3, np.nan, 1.0)}, "must be finite; drop the samples"),
+        ({"labels": np.array(["a", "b", "a"] * 10 + ["a"])}, "must be numbers, got 'a'"),
+        ({"features": np.full((31, 2), np.inf)}, "all values must be finite"),
     ],
 )
 def test_what_cannot_be_split(write, tmp_path, arguments, message):

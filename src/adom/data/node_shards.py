@@ -177,16 +177,14 @@ def write_shard(
     place = folder / node
     if place.exists() and not overwrite:
         raise InputError(f"{place} is there already; name another node, or take overwrite=True (--overwrite)")
-    target = _target(path) if target is None else target
-    wanted = unnamed(dim) if dim is not None and features is None else features
-    table = open_table(path, target, wanted, without=without)
+    table = open_table(path, -1 if target is None else target, features, without=without, dim=dim)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{node[:30]}."))
     except OSError as error:
         raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
     try:
-        facts = _write_arrays(path, table.blocks, table.names, partial, node, target)
+        facts = _write_arrays(path, table.blocks, table.names, partial, node, table.target)
         write_checked(partial / NAME, facts.model_dump())
         partial.chmod(0o755)
         old = folder / f".{node}.old"
@@ -198,15 +196,6 @@ def write_shard(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return place
-
-
-def _target(path: Path) -> str:
-    """Return the name of the last column, or "label" for labels without a name."""
-    with suppress(InputError):
-        names = open_table(path).names
-        if names and path.suffixes[-1:] != [".npz"]:
-            return names[-1]
-    return "label"
 
 
 class _Column:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
 from ..util.checks import check_whole
 from ..util.files import atomic
 from ..util.files import content as file_content
 from ..util.text import format_exact
-from .sample_files import parse_libsvm, read
+from .sample_files import read
 from .samples import load
 from .sets import SETS
 from .splits import CONCENTRATION, check_concentration, shares
+from .text_files import parse_libsvm
 
 if TYPE_CHECKING:  # pydantic, which manifests need, takes long to load
     from ..problems.logistic import LogisticRegression
@@ -160,9 +161,9 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, "Sour
             origin = Source(name=Path(source).name, sha256=hashlib.file_digest(file, "sha256").hexdigest())
     matrix = csr_array(features, dtype=np.float64)
     matrix.sum_duplicates()  # an archive may list a feature twice, or out of order
-    if labels.dtype.kind not in "fiub" or not (np.isfinite(labels).all() and np.isfinite(matrix.data).all()):
-        raise InputError(f"features and labels in {source} must be finite numbers; drop the samples that are not")
-    return matrix, labels.astype(np.float64), origin
+    if labels.dtype.kind != "f":
+        raise InputError(f"labels in {source} must be numbers, got {shown(str(labels[0]))}; map the classes to numbers")
+    return matrix, labels, origin
 
 
 def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[int | float, int | float]:
