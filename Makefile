@@ -49,9 +49,10 @@ browser:
 	{ apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1 \
 		|| echo "No Chromium could be installed: the tests of the page in a browser are left out."
 
-lint: $(READY)  ## ruff: rules and formatting
+lint: $(READY)  ## ruff: rules and formatting; no imports in a circle, no file too long
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check --quiet $(CODE)
+	@$(BIN)/python tests/support/rooms.py
 
 types: $(READY)  ## mypy, strict
 	@$(BIN)/mypy

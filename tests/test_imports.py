@@ -2,82 +2,71 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
-from pathlib import Path
 
-import networkx as nx
+import pytest
 
-SRC = Path(__file__).parents[1] / "src"
+from support.rooms import LONGEST, SRC, faults, folder, imports, modules, targets
+
 CONTRIBUTING = SRC.parent / "CONTRIBUTING.md"
 EVERYWHERE = {"errors", "util", "__init__"}
 BY_NAME = {"adom", "adom.algorithms"}
 """Modules that load others by the name in a table: `adom.solve` and the methods."""
 
 
+@cache
 def rules():
     """Read the table of rooms: what each may import beside `errors` and `util`."""
-    rows = re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", CONTRIBUTING.read_text(), re.MULTILINE)
-    return {room: set(re.findall(r"`(\w+)`", allowed)) for room, allowed in rows}
-
-
-@cache
-def modules():
-    """Return the syntax tree of every module, by name."""
-    names = {}
-    for path in sorted(SRC.rglob("*.py")):
-        name = ".".join(path.relative_to(SRC).with_suffix("").parts)
-        names[name] = ast.parse(path.read_text())
-    return names
-
-
-def imports(name):
-    """Yield (module, names) of what a module imports of this package, late imports too, those for types not."""
-    tree, package = modules()[name], name.split(".")[:-1]
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, []) for alias in node.names if alias.name.split(".")[0] == "adom")
-        if isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            if module.split(".")[0] == "adom":
-                yield module, [alias.name for alias in node.names]
-
-
-def targets(name):
-    """Yield the modules that a module imports."""
-    for module, names in imports(name):
-        for imported in names or [""]:
-            for candidate in (f"{module}.{imported}", f"{module}.{imported}.__init__", module, f"{module}.__init__"):
-                if candidate in modules():
-                    yield candidate
-                    break
+    rows = re.findall(r"^\| `([\w/]+)/` \| .* \| (.*) \|$", CONTRIBUTING.read_text(), re.MULTILINE)
+    return {room: set(re.findall(r"`([\w/]+)`", allowed)) for room, allowed in rows}
 
 
 def room(name):
-    parts = name.split(".")
-    return parts[1] if len(parts) > 1 else ""
+    """Return the room of a module, its topmost folder."""
+    return folder(name).partition("/")[0]
 
 
-def test_every_room_is_in_the_table():
-    rooms = {room(name) for name in modules() if name.count(".") > 1}
-    assert rooms - {"util"} == set(rules())
+def place(name):
+    """Return the folder of a module; its own name if it lies in none, as `errors`."""
+    return folder(name) or name.rpartition(".")[2]
+
+
+def allowed(name, target):
+    """Return whether a module may import another, by the table.
+
+    A room may import the rooms of its row with all their folders. A folder in a room may import what its room may, and
+    of its own room only itself and the folders of its row.
+    """
+    here, there = place(name), place(target)
+    if here == there or there in EVERYWHERE:
+        return True
+    row = rules()[room(name)] | rules()[here]
+    if room(target) == room(name):
+        return there in rules()[here]
+    return "all" in row or there.partition("/")[0] in row
+
+
+def test_every_folder_is_in_the_table():
+    folders = {folder(name) for name in modules()} - {"", "util"}
+    assert folders == set(rules())
 
 
 def test_rooms_import_what_their_row_allows():
     for name in modules():
-        if room(name) not in rules():
-            continue
-        allowed = rules()[room(name)] | EVERYWHERE | {room(name)}
-        for target in targets(name):
-            assert "all" in allowed or room(target) in allowed, f"{name} imports {target}"
+        if folder(name) in rules():
+            for target in targets(name):
+                assert allowed(name, target), f"{name} imports {target}"
+
+
+def test_a_row_of_the_table_refuses_what_it_does_not_name():
+    assert allowed("adom.run.calls.solve", "adom.run.local.backend")
+    assert not allowed("adom.run.local.backend", "adom.run.calls.solve")
+    assert not allowed("adom.run.recorder", "adom.run.local.backend")
+    assert not allowed("adom.dynamics.healing", "adom.run.links.ledgers")
+    assert allowed("adom.study.sweep", "adom.run.local.backend")
+    assert not allowed("adom.agents.rows", "adom.run.recorder")
 
 
 def test_nothing_private_is_imported():
@@ -98,12 +87,8 @@ def test_nothing_of_ours_is_imported_by_a_string():
                 assert not text.startswith(("adom", ".")), f"{name} imports {text}"
 
 
-def test_there_is_no_cycle():
-    graph = nx.DiGraph((name, target) for name in modules() for target in targets(name) if target != name)
-    assert not [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
-    between = nx.DiGraph((room(a), room(b)) for a, b in graph.edges if room(a) != room(b) and room(a) and room(b))
-    between.remove_node("__init__")
-    assert not [sorted(part) for part in nx.strongly_connected_components(between) if len(part) > 1]
+def test_there_is_no_cycle_and_no_file_is_too_long():
+    assert faults() == []
 
 
 def test_agents_know_nothing_of_their_test_bed():
@@ -113,10 +98,40 @@ def test_agents_know_nothing_of_their_test_bed():
     assert not [target for target in imported if target.startswith(bed)]
 
 
-def test_files_and_functions_stay_short():
+MADE = {"a/x.py": "from ..b.y import f\n", "a/z.py": "", "b/y.py": "from ..c import y\n", "c/y.py": "x = 1\n"}
+"""A house without faults."""
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({}, ""),
+        ({"c/y.py": "def f():\n    from ..a.x import g\n"}, "modules import each other in a circle: adom."),
+        ({"c/y.py": "if TYPE_CHECKING:\n    from ..a.x import g\n"}, ""),
+        ({"c/z.py": "from ..a.z import g\n"}, "folders import each other in a circle: "),
+        ({"c/deep/z.py": "from ..y import f\n"}, ""),
+        ({"c/deep/z.py": "from ..y import f\n", "c/w.py": "from .deep import z\n"}, "in a circle: c"),
+        ({"c/w.py": "x = 1\n" * (LONGEST + 1)}, f"adom.c.w has {LONGEST + 1} lines"),
+    ],
+)
+def test_faults_of_a_house_are_seen(tmp_path, files, fault):
+    for file, text in {**MADE, **files}.items():
+        path = tmp_path / "adom" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = faults(tmp_path)
+    assert bool(found) == bool(fault)
+    assert fault in "".join(found)
+
+
+def test_dynamics_need_no_jax():
+    names = ", ".join(name for name in modules() if room(name) == "dynamics").replace(".__init__", "")
+    code = f"import sys, {names}; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_functions_stay_short():
     for name, tree in modules().items():
-        path = SRC / Path(*name.split(".")).with_suffix(".py")
-        assert len(path.read_text().splitlines()) <= 600, name
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node, clean=False)

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from .problems.quadratic import Quadratic
     from .problems.softmax import SoftmaxRegression
     from .problems.squares import LeastSquares
+    from .run.calls.solve import solve, solve_many
+    from .run.calls.theory import verify
     from .run.cite import cite
     from .run.constants import constants
     from .run.ranks.checkpoints import Checkpoints
     from .run.result import Result, load
-    from .run.solve import solve, solve_many
-    from .run.theory import verify
     from .study.compare import compare
     from .study.comparison import Comparison
     from .study.comparisons import Comparisons
@@ -74,10 +74,10 @@ _HOME = {
     "load_model": "data.model",
     "networks": "networks",
     "replay": "study.replay",
-    "solve": "run.solve",
-    "solve_many": "run.solve",
+    "solve": "run.calls.solve",
+    "solve_many": "run.calls.solve",
     "sweep": "study.sweep",
-    "verify": "run.theory",
+    "verify": "run.calls.theory",
 }
 
 __all__ = [

@@ -3,7 +3,7 @@
 import pytest
 
 from adom.agents.auto import START, Auto
-from adom.run.auto.policy import Policy
+from adom.dynamics.policy import Policy
 from support.agents_made import World, exact, make_agent, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]

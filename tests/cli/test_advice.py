@@ -5,7 +5,7 @@ import pytest
 
 from adom.cli.exit_codes import Exit, of_run
 from adom.cli.solve import advice
-from adom.run.endings import FINISHED, judge
+from adom.dynamics.endings import FINISHED, judge
 from support.drawn import made
 
 FLOOR = "at the floor of rounding since round 3"

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import adom as package
+from adom.run.calls.theory import Row
 from adom.run.progress import Interrupt
 from adom.run.result import load
-from adom.run.theory import Row
 
 SMALL = ["--nodes", 8, "--samples", 6, "--dim", 5, "--kappa", 10, "--network", "ring", "--oracle", "gd:1"]
 

@@ -10,8 +10,8 @@ import pytest
 import adom
 from adom import native
 from adom.algorithms import Constants
+from adom.dynamics.floods import flood_rounds
 from adom.errors import InputError
-from adom.run.floods import flood_rounds
 from adom.run.local import graph_layout
 from adom.run.ranks import checkpoints
 from adom.run.ranks import peers as ranks

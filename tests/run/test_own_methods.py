@@ -48,6 +48,14 @@ class Descent(Method):
         return State(x), x
 
 
+@dataclass(frozen=True)
+class Named(Descent):
+    """The same, with hyper-parameters that have the names of those of a run's own wrappers."""
+
+    inner: float = 2.0
+    window: float = 3.0
+
+
 class Alone(Descent):
     def mixed(self, x, gossip):
         return x
@@ -142,6 +150,14 @@ def test_a_step_that_is_none_is_refused_in_words(cls, run, tmp_path):
     with pytest.raises(InputError) as caught:
         run(cls, tmp_path)
     assert str(caught.value).startswith(WRONG[cls])
+
+
+@pytest.mark.parametrize("parameters", ["theory", "auto"])
+def test_a_parameter_may_have_the_name_of_one_of_a_wrapper(parameters):
+    named, same = (adom.solve(PROBLEM, NETWORK, cls, parameters, rounds=30) for cls in (Named, Descent))
+    assert named.provenance["method"]["name"] == "descent"
+    assert (named.provenance["window"], named.provenance["outside"]) == (1, same.provenance["outside"])
+    assert np.array_equal(named.x, same.x)
 
 
 def test_the_number_of_vectors_matters_where_columns_ride_along():

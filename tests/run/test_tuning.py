@@ -8,7 +8,7 @@ import pytest
 import adom
 from adom.algorithms import METHODS, method_class
 from adom.errors import InputError
-from adom.run import tuning
+from adom.run.calls import tuning
 from adom.run.request import Request
 from support.reference import quadratics
 

@@ -16,8 +16,8 @@ import adom
 from adom.algorithms.base import Array, Method, Number
 from adom.errors import InputError, InputTypeError
 from adom.plot.medians import over_seeds
+from adom.run.calls.tuning import transferred
 from adom.run.progress import Interrupt
-from adom.run.tuning import transferred
 from adom.study import compare as module
 from adom.study import comparison_runs
 from adom.study import sweep as sweeping

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..errors import InputError
-from ..run.auto.policy import (
+from ..dynamics.policy import (
     FIRST_BLOCK,
     LONGEST_BLOCK,
     MOST,
@@ -31,8 +30,9 @@ from ..run.auto.policy import (
     STIFFNESS,
     Policy,
 )
-from ..run.auto.policy import START as BOLD
-from ..run.auto.rates import Scalars
+from ..dynamics.policy import START as BOLD
+from ..dynamics.rates import Scalars
+from ..errors import InputError
 from .functions import Function, Oracle
 from .rows import Rows
 from .wire import LAST_ROUND

@@ -1,14 +1,14 @@
 """The state of one agent: its own row, and a ledger of the part of it that came over each link.
 
-`adom.run.healing` defines which parts of a method's state are conserved over all nodes, and how a step changes the
+`adom.dynamics.healing` defines which parts of a method's state are conserved over all nodes, and how a step changes the
 entries of the ledger. While two ends of a link hear each other in every round, their entries are opposite to the last
 bit. If they are not opposite, the end with the smaller name sends its entry; the other end takes the opposite and adds
 the difference to its state. An end that gives up a link takes its entry out of its state.
 
 Such a jump of the state, and any change of the function, would throw the answer about: by 1 / mu times the jump. So the
 agent holds its answer where it is: it tilts its function by a linear term that makes up for the jump, and lets go of
-the tilt little by little (`adom.run.healing.Holding`). The network follows, and never sees a jump. What a message that
-was lost in the last rounds brings late is no jump: it is part of what the method does.
+the tilt little by little (`adom.dynamics.healing.Holding`). The network follows, and never sees a jump. What a message
+that was lost in the last rounds brings late is no jump: it is part of what the method does.
 """
 
 import zlib
@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..algorithms import Method
-from ..run.healing import Healing, Holding, healing, holding
+from ..dynamics.healing import Healing, Holding, healing, holding
 
 Array = np.ndarray
 PASSES = 3

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
+from ..dynamics.endings import LOST
 from ..errors import InputError
-from ..run.endings import LOST
 from ..util.files import atomic
 from . import suite
 

@@ -16,12 +16,12 @@ from uuid import uuid4
 from .. import __version__
 from ..algorithms import Constants, Method, method_class
 from ..algorithms.base import check_class, check_made
+from ..dynamics.endings import FINISHED
 from ..errors import InputError
 from ..paper.runner import WorkUnit
 from ..paper.work import thinned
-from ..run.endings import FINISHED
+from ..run.calls.solve import solve
 from ..run.result import Result, load
-from ..run.solve import solve
 from ..run.user_code import code_of_class, try_steps
 from ..study.metrics import metrics
 from ..util.checked_json import read_checked, write_checked

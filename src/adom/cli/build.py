@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.sets import SAMPLES
+from ..dynamics.tolerance import tolerance
 from ..errors import InputError, nearest
 from ..run.request import Request, read_parameters
-from ..run.tolerance import tolerance
 from ..util import files
 from .defaults import kinds, lie_apart
 from .output import busy

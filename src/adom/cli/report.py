@@ -93,10 +93,10 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
 
 def _replay(path: Path) -> "Motion":
     """Run the first stretch of a saved run again."""
+    from ..dynamics.endings import LOST
     from ..page import report as reports
     from ..page.groups import is_search
     from ..paper.report import replay_panel
-    from ..run.endings import LOST
     from ..run.result import load
     from ..study import replay
 

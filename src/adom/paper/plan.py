@@ -17,7 +17,7 @@ from .panels import FIGURES, FULL, QUICK, Size, panels
 from .runs import PROTOCOLS, TUNE, VERIFY, Job, PaperPanel
 
 if TYPE_CHECKING:
-    from ..run.tuning import Stages
+    from ..run.calls.tuning import Stages
 
 OTHERS = "others"
 """The variant of methods that a figure does not show."""

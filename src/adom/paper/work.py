@@ -10,16 +10,16 @@ import numpy as np
 
 from .. import networks
 from ..algorithms import Method, method_class
+from ..dynamics.endings import FINISHED
+from ..dynamics.tolerance import tolerance
 from ..errors import InputError
 from ..networks import Network
 from ..problems.logistic import LogisticRegression
+from ..run.calls.solve import solve
+from ..run.calls.theory import verify
+from ..run.calls.tuning import Stages, transferred, tune
 from ..run.constants import make_method
-from ..run.endings import FINISHED
 from ..run.request import AUTO, Request
-from ..run.solve import solve
-from ..run.theory import verify
-from ..run.tolerance import tolerance
-from ..run.tuning import Stages, transferred, tune
 from ..util.checked_json import read_checked, write_checked
 from .runs import TUNE, VERIFY, Job
 

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Method
+from ..dynamics.endings import LOST, judge
+from ..dynamics.wrapping import plain
 from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
 from ..util.columns import COLUMNS as DESCRIBED
 from ..util.columns import STATES
 from .constants import outside
-from .endings import LOST, judge
 from .provenance import describe_method, describe_run
 from .result import Result
-from .windows import plain
+from .windows import window_of
 
 Array = np.ndarray
 COLUMNS = tuple(name for name, column in DESCRIBED.items() if not column.instead_of)
@@ -228,7 +229,7 @@ def describe(
     **more: Any,
 ) -> dict[str, Any]:
     """Return the provenance of a member: method, problem, network, environment and plan."""
-    method, window = plain(history.method), getattr(history.method, "window", 1)
+    method, window = plain(history.method), window_of(history.method)
     return {
         "method": describe_method(method),
         "problem": problem,

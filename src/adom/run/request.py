@@ -10,6 +10,7 @@ from typing import Any
 
 from ..algorithms import Constants, Method, method_class
 from ..algorithms.base import check_class, check_numbers, made
+from ..dynamics.wrapping import plain
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..util.checks import check_whole, is_number
@@ -112,10 +113,7 @@ def method_from(method: Any, parameters: Any, constants: Callable[[], Constants]
 
 def check_budget(method: Method, rounds: int, agreeing: int = 0) -> None:
     """Refuse a budget too small for the rounds of agreeing on the constants and for the first step."""
-    step, inner = int(method.rounds_of_step(0)), method
-    while hasattr(inner, "inner"):  # a wrapper for windows or ledgers
-        inner = inner.inner
-    title = inner.title
+    step, title = int(method.rounds_of_step(0)), plain(method).title
     if rounds >= agreeing + step:
         return
     if agreeing:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algorithms import NEEDS
+from ..dynamics.endings import LOST
 from ..errors import InputError, InputTypeError, shown
 from ..problems.weighting import weighting_text
 from ..util.cards import card, curve
@@ -22,7 +23,6 @@ from ..util.checked_npz import read_npz, write_npz
 from ..util.columns import COLUMNS, MEASURES, METRICS, STATES
 from ..util.files import atomic, named, reason
 from ..util.text import format_number, json_ready
-from .endings import LOST
 
 if TYPE_CHECKING:
     import pandas as pd

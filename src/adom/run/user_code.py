@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from ..algorithms import Method
+from ..dynamics.wrapping import bare, plain
 from ..errors import InputError, shown
 from ..util.programs import Program, cached_for, program
-from .bare import bare
-from .windows import plain
 
 Array = Any
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..algorithms import Gossip, Method, Oracle
+from ..dynamics.wrapping import Wrapped
 from ..networks import DirectedNetwork, Network
 from .contract import Windows
 
@@ -23,7 +24,7 @@ Array = Any
 
 
 @dataclass(frozen=True)
-class InWindows(Method):
+class InWindows(Wrapped):
     """A method whose rounds are windows of rounds.
 
     Parameters
@@ -33,9 +34,8 @@ class InWindows(Method):
         Rounds per window.
     """
 
-    rounds_per_step = None
+    rounds_per_step = None  # the inner method's are windows
 
-    inner: Any
     window: Any
 
     def init(self, zeros: Array, oracle: Oracle) -> Any:
@@ -63,13 +63,8 @@ def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
     return InWindows(method, network.window)
 
 
-def wrapped(method: Method) -> list[type[Method]]:
-    """Return the classes of a method and of the methods that it wraps, outermost first."""
-    return [type(method), *(wrapped(method.inner) if hasattr(method, "inner") else [])]
-
-
-def plain(method: Method) -> Method:
-    """Return the innermost method, without the wrappers that a run adds."""
-    while hasattr(method, "inner"):
-        method = method.inner
-    return method
+def window_of(method: Method) -> int:
+    """Return the rounds per window of a method in a run; 1 without windows."""
+    if isinstance(method, InWindows):
+        return int(method.window)
+    return window_of(method.inner) if isinstance(method, Wrapped) else 1

@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..dynamics.endings import LOST
 from ..errors import InputError, shown
 from ..problems.base import Problem
 from ..problems.checks import LARGEST, as_array, as_number, as_numbers
 from ..problems.nodes import check_features
-from ..run.endings import LOST
 from ..util.checks import check_whole
 from .coordinates import Coordinates
 from .partition import Partition

@@ -6,16 +6,16 @@ from itertools import count
 from typing import Any
 
 from ..algorithms import COMPARED, METHODS
+from ..dynamics.tolerance import check_rtol, tolerance
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..run.auto.choice import check_findable
+from ..run.calls.solve import solve
 from ..run.constants import check_pair, make_method
-from ..run.lossy import as_run
+from ..run.links.ledgers import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
-from ..run.solve import solve
-from ..run.tolerance import check_rtol, tolerance
 from ..run.user_code import try_own
 from ..util.checks import check_whole
 from .comparison import INTERRUPTED, Comparison

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..dynamics.endings import LOST
 from ..errors import InputTypeError
-from ..run.endings import LOST
 from ..run.result import Result
 from ..util.cards import bold, bounds, card, curve, grid
 from ..util.columns import HEADS, METRICS, TO_TARGET

@@ -10,16 +10,16 @@ import numpy as np
 
 from ..algorithms import Method
 from ..algorithms.base import made
+from ..dynamics.endings import FINISHED
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
+from ..run.calls.solve import solve, solve_many
+from ..run.calls.tuning import transferred
 from ..run.constants import assumed, make_method, unspectral
-from ..run.endings import FINISHED
 from ..run.local.backend import batches
 from ..run.request import AUTO, TUNED, Request
 from ..run.result import Result
-from ..run.solve import solve, solve_many
-from ..run.tuning import transferred
 from .instances import Instance
 from .methods import LabelledMethod, under_its_title
 from .store import Keys, Store

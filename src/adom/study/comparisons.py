@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dynamics.endings import LOST
 from ..errors import InputError
-from ..run.endings import LOST
 from ..run.result import Result
 from ..util.columns import METRICS, metric_of
 from ..util.files import atomic

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..dynamics.endings import LOST
 from ..errors import InputError
-from ..run.endings import LOST
 
 if TYPE_CHECKING:
     import pandas as pd

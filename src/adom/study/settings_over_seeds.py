@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..run.endings import LOST
+from ..dynamics.endings import LOST
 from ..util.columns import TO_TARGET
 
 if TYPE_CHECKING:

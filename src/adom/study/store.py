@@ -17,13 +17,13 @@ import jax
 
 from .. import __version__
 from ..algorithms import Method
+from ..dynamics.endings import FINISHED
+from ..dynamics.wrapping import plain
 from ..errors import InputError, without_remedy
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..run.endings import FINISHED
 from ..run.result import Result, load
 from ..run.user_code import try_steps, user_code
-from ..run.windows import plain
 from ..util.files import make_folder
 from ..util.programs import Program, array_digest
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..dynamics.endings import FINISHED
+from ..dynamics.tolerance import check_rtol, tolerance
 from ..errors import InputError
-from ..run.endings import FINISHED
+from ..run.calls.solve import solve_many
 from ..run.local.backend import batches
 from ..run.progress import Progress
 from ..run.request import Request
 from ..run.result import Result
-from ..run.solve import solve_many
-from ..run.tolerance import check_rtol, tolerance
 from ..util.checks import check_whole
 from .members import Member, SweepSpec, expand
 from .methods import under_its_title

@@ -6,12 +6,12 @@ import pytest
 
 import adom
 from adom.algorithms import COMPARED, METHODS, method_class
+from adom.dynamics import trials
+from adom.dynamics.floods import flood_estimate
+from adom.dynamics.policy import FIRST, MOST, STIFFNESS
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import provenance
-from adom.run.auto import trials
-from adom.run.auto.policy import FIRST, MOST, STIFFNESS
-from adom.run.floods import flood_estimate
 from support.reference import logistic_data, quadratics
 
 NODES, DIM = 8, 3

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from ...algorithms import Gossip, Method, Oracle
+from ...dynamics.rates import Scalars
+from ...dynamics.wrapping import Wrapped, bare, plain
 from ...util.compiling import compiled
-from ..bare import bare
+from ..links.ledgers import replanted
 from ..local.gossip import Graphs
-from ..local.lossy import network_of
-from ..lossy import replanted
-from ..windows import plain
-from .rates import Scalars
+from ..local.lossy_gossip import network_of
 
 Array = Any
 
@@ -90,7 +89,7 @@ class CanaryState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WithCanaries(Method):
+class WithCanaries(Wrapped):
     """A method on the run's columns and the canaries', each with hyper-parameters of its own.
 
     Parameters
@@ -100,7 +99,6 @@ class WithCanaries(Method):
     curvature : (rows, canaries) array
     """
 
-    inner: Any
     curvature: Any
 
     def init(self, zeros: Array, oracle: Oracle) -> CanaryState:
@@ -109,10 +107,6 @@ class WithCanaries(Method):
         state = self.inner.init(jnp.concatenate([zeros, empty], axis=1), _WideOracle(oracle, self.curvature))
         mixed = jnp.zeros((zeros.shape[0], plain(self.inner).vectors_per_round), zeros.dtype)
         return CanaryState(state, zeros, empty, mixed, empty, zeros[:, 0])
-
-    def renewed(self, state: CanaryState, k: Any) -> CanaryState:
-        """Renew the method's own state."""
-        return state._replace(inner=self.inner.renewed(state.inner, k))
 
     def step(self, state: CanaryState, oracle: Oracle, gossip: Gossip) -> tuple[CanaryState, Array]:
         """Make one step of all columns, and update the nodes' observations."""

@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
+from ...dynamics.policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
+from ...dynamics.wrapping import bare
 from ...networks import LossyNetwork
 from ...problems.inverses import held
 from ...util.compiling import forget_many
-from ..bare import bare
+from ..links.ledgers import rested, with_ledgers
 from ..local.placing import place
-from ..lossy import rested, with_ledgers
 from .canaries import WithCanaries, planting
 from .pilot import Pilot, Steered
-from .policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 
 Array = np.ndarray
 EIGEN_DIM = 128
@@ -59,8 +59,7 @@ class CanaryPilot(Pilot):
             for name in run
         }
         inner = with_ledgers(bare(self._cls, columns.items()), self._network, dim, self._rows.start, self._rows.stop)
-        values = [("inner", inner), ("curvature", self._curvature), ("directed", self._cls.directed)]
-        return bare(WithCanaries, values)
+        return WithCanaries(inner, self._curvature)
 
     @property
     def steps(self) -> int:

@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..constants import unspectral
-from ..lossy import rule_on, serving
+from ..links.ledgers import rule_on, serving
 from .pilot import Greatest, Pilot, Steered
 
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
 from ...algorithms.base import halving, made
-from ..bare import bare
+from ...dynamics.policy import RATIO, most_growth
+from ...dynamics.wrapping import Wrapped
 from ..contract import Averaging, Turn
 from ..local.placing import place, register
 from ..windows import InWindows
 from .pilot import Pilot, Steered
-from .policy import RATIO, most_growth
 
 Array = Any
 MARGIN = 1.2
@@ -68,24 +68,12 @@ class MixingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WithMixing(Method):
+class WithMixing(Wrapped):
     """A method, and a column that is averaged with its messages."""
-
-    rounds_per_step = None
-
-    inner: Any
 
     def init(self, zeros: Array, oracle: Oracle) -> MixingState:
         """Start the run."""
         return MixingState(self.inner.init(zeros, oracle), zeros, zeros[:, :1], zeros[:, 0])
-
-    def renewed(self, state: MixingState, k: Any) -> MixingState:
-        """Renew the method's own state."""
-        return state._replace(inner=self.inner.renewed(state.inner, k))
-
-    def rounds_of_step(self, k: Any) -> Any:
-        """Return the rounds that the method takes."""
-        return self.inner.rounds_of_step(k)
 
     def step(self, state: MixingState, oracle: Oracle, gossip: Gossip) -> tuple[MixingState, Array]:
         """Make one step, and update the nodes' observations."""
@@ -124,7 +112,7 @@ class MixingPilot(Pilot):
     @property
     def method(self) -> Method:
         """The method that the session runs with the present settings, the averaged column included."""
-        return bare(WithMixing, [("inner", self.assumed), ("directed", self._cls.directed)])
+        return WithMixing(self.assumed)
 
     @property
     def steps(self) -> int:

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...dynamics.floods import flood_estimate
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..driver import Chunk
-from ..floods import flood_estimate
 from ..local.graph_layout import FOREVER
 from ..local.jitted import Carry, Session
 from ..local.placing import place, register

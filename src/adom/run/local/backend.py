@@ -15,16 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
+from ...dynamics.endings import rounding
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
 from ...util.threads import one_thread
 from ..constants import check_pair
 from ..driver import Chunk, drive, slots
-from ..endings import rounding
 from ..journal import following
-from ..lossy import as_run
-from ..presence import Presence, presence_on
+from ..links.ledgers import as_run
+from ..links.presence import Presence, presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_problem
 from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe

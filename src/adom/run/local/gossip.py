@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import native
 from ..contract import CountingGossip, Turn
-from .lossy_links import LossyLinks
+from ..links.lossy_links import LossyLinks
 
 Array = Any
 

@@ -12,11 +12,12 @@ import jax
 import numpy as np
 
 from ... import native
+from ...dynamics.floods import messages
 from ...native import graphs as compiled
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...util import arrays
+from ..links.lossy_links import lossy_links
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
-from .lossy_links import lossy_links
 
 Array = Any
 DENSE_NODES = 256
@@ -186,7 +187,7 @@ def _kind(network: Network | DirectedNetwork, pool: Sequence[int]) -> type[Matri
         return SparseMatrices
     if n <= DENSE_NODES:
         return DenseMatrices
-    largest = max(int(np.bincount(_arcs(network, g)[:, 1]).max()) for g in pool)
+    largest = max(int(np.bincount(messages(network, g)[:, 1]).max()) for g in pool)
     even = largest <= CROWDED * max(_count(network, g) for g in pool) / n
     return PaddedMatrices if even and jax.default_backend() != "cpu" else SparseMatrices
 
@@ -217,19 +218,11 @@ def _count(network: Network | DirectedNetwork, g: int) -> int:
     return len(network.arcs(g)) if isinstance(network, DirectedNetwork) else 2 * len(network.edges(g))
 
 
-def _arcs(network: Network | DirectedNetwork, g: int) -> np.ndarray:
-    """Return (sender, receiver) pairs; an undirected link goes both ways."""
-    if isinstance(network, DirectedNetwork):
-        return network.arcs(g)
-    edges = network.edges(g)
-    return np.concatenate([edges, edges[:, ::-1]])
-
-
 def weighted_arcs(
     network: Network | DirectedNetwork, g: int, directed: bool
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the (sender, receiver) pairs of a graph and, for W or for R and C, their weights and the row sums."""
-    arcs, n = _arcs(network, g), network.nodes
+    arcs, n = messages(network, g), network.nodes
     if not directed:
         assert isinstance(network, Network)
         weights = np.tile(network.weights(g), 2)

@@ -23,6 +23,7 @@ import numpy as np
 
 from ... import native
 from ...algorithms import Method
+from ...dynamics.wrapping import wrapped
 from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
@@ -33,10 +34,9 @@ from ..contract import CountingOracle
 from ..driver import Chunk
 from ..recorder import Plan
 from ..user_code import user_code
-from ..windows import wrapped
 from .gossip import Graphs
 from .graph_layout import FOREVER, GraphLayout
-from .lossy import network_of
+from .lossy_gossip import network_of
 from .placing import place, register, stack, stack_problems
 from .records import Kept, Target, make_records, watch
 

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from ...algorithms import Method
+from ...dynamics.wrapping import bare
 from ...problems.base import Problem
-from ..bare import bare
 
 _registered: set[type[Method]] = set()
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ... import native
-from ..presence import Presence
+from ..links.presence import Presence
 
 Array = Any
 

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Method
+from ...dynamics.endings import FINISHED
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
-from ..endings import FINISHED
+from ..links.presence import Presence
 from ..local.jitted import Carry, Session
-from ..presence import Presence
 from ..recorder import COLUMNS, DIVERGED, MENDED, History, Plan, Recorder
 from .agreement import Stop
 from .checkpoints import Checkpoints

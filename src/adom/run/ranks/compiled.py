@@ -17,9 +17,9 @@ from jax.experimental import io_callback
 
 from ... import native
 from ...networks import LossyNetwork, Network
+from ..links.lossy_links import lossy_links
 from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
-from ..local.lossy_links import lossy_links
 from .partition import RankRounds, RoundPlan, RowTravel
 
 Array = Any

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...dynamics.endings import rounding
+from ...dynamics.wrapping import plain
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -19,17 +21,15 @@ from ..auto.choice import pilot_for
 from ..auto.pilot import Pilot
 from ..constants import check_pair, constants, of_network
 from ..driver import drive
-from ..endings import rounding
 from ..journal import Journal, following
-from ..lossy import as_run
-from ..presence import presence_on
+from ..links.ledgers import as_run
+from ..links.presence import presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_method
 from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe
 from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code
-from ..windows import plain
 from . import checkpoints as store
 from .agreement import Stop, greatest
 from .backend import STATUSES, RankBackend, Task

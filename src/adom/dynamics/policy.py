@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algorithms import Constants, Method
-from ...algorithms.base import made
+from ..algorithms import Constants, Method
+from ..algorithms.base import made
 from .rates import fails_where_flat, perfect_rates
 from .trials import BOLDER, LONGEST_TRIAL, WORSE, Trials
 

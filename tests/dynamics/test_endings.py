@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import adom
-from adom.run.endings import FINISHED, judge
+from adom.dynamics.endings import FINISHED, judge
 
 ROUNDS = np.arange(1, 1001)
 

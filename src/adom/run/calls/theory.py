@@ -18,10 +18,10 @@ accurate however small they get: F*(a) - F*(b) = <P x_b, a - b> + D(x_b, x_a) fo
 where x_a = grad F*(a), and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x,
 is summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
 
-Late in a run both sides are rounding errors, and nothing is left to check. `adom.run.rounding` bounds the noise that
-rounding can have added to the root of the left side; it is subtracted. A round is checked if the noise is less than
-the root of a given side (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality fails
-nevertheless.
+Late in a run both sides are rounding errors, and nothing is left to check. `adom.run.calls.rounding` bounds the noise
+that rounding can have added to the root of the left side; it is subtracted. A round is checked if the noise is less
+than the root of a given side (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality
+fails nevertheless.
 """
 
 from dataclasses import asdict, dataclass
@@ -32,20 +32,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms.adom import ADOM, State
-from ..errors import InputError
-from ..networks import LossyNetwork, Network
-from ..problems.base import Problem
-from ..problems.oracle_spec import OracleSpec
-from ..util.checks import check_whole
-from ..util.compile_cache import double_precision
-from .constants import check_pair, constants
-from .driver import chunks
-from .local.jitted import Carry, Session
-from .progress import Progress
-from .recorder import Plan
+from ...algorithms.adom import ADOM, State
+from ...dynamics.wrapping import plain
+from ...errors import InputError
+from ...networks import LossyNetwork, Network
+from ...problems.base import Problem
+from ...problems.oracle_spec import OracleSpec
+from ...util.checks import check_whole
+from ...util.compile_cache import double_precision
+from ..constants import check_pair, constants
+from ..driver import chunks
+from ..local.jitted import Carry, Session
+from ..progress import Progress
+from ..recorder import Plan
+from ..windows import in_windows
 from .rounding import START, Drift, noise
-from .windows import in_windows, plain
 
 Array = Any
 SLACK = 1e-6  # tolerance for a ratio; quadrature errors are far smaller

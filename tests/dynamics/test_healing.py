@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adom.algorithms import METHODS, Constants, Method, method_class
-from adom.run.healing import healing
+from adom.dynamics.healing import healing
 
 NODES, DIM = 5, 2
 CONSTANTS = Constants(mu=1.0, L=30.0, lambda_min_plus=0.1, lambda_max=1.0, nodes=NODES)

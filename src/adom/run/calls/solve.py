@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algorithms import Method
-from ..algorithms.base import check_numbers
-from ..errors import InputError, InputTypeError
-from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem
-from .auto.choice import pilot_for
-from .constants import check_pair, make_method
-from .local.backend import run_settings
-from .request import AUTO, TUNED, Request
-from .result import Result
-from .tolerance import check_rtol, tolerance
+from ...algorithms import Method
+from ...algorithms.base import check_numbers
+from ...dynamics.tolerance import check_rtol, tolerance
+from ...dynamics.wrapping import plain
+from ...errors import InputError, InputTypeError
+from ...networks import DirectedNetwork, Network
+from ...problems.base import Problem
+from ..auto.choice import pilot_for
+from ..constants import check_pair, make_method
+from ..local.backend import run_settings
+from ..request import AUTO, TUNED, Request
+from ..result import Result
+from ..user_code import explained
 from .tuning import tune
-from .user_code import explained
-from .windows import plain
 
 if TYPE_CHECKING:
-    from ..data.node_data import NodeData
-    from ..data.shards import Shards
-    from .ranks.checkpoints import Checkpoints
+    from ...data.node_data import NodeData
+    from ...data.shards import Shards
+    from ..ranks.checkpoints import Checkpoints
 
 
 def solve(
@@ -113,10 +113,10 @@ def _solve(
     """Solve; only the request has been checked yet."""
     if request.engine == "mpi":
         if _lies_apart(problem):
-            from .ranks.fit import fit_on_ranks
+            from ..ranks.fit import fit_on_ranks
 
             return fit_on_ranks(problem, network, method, parameters, request, checkpoints)
-        from .ranks.solve import solve_on_ranks
+        from ..ranks.solve import solve_on_ranks
 
         return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
@@ -125,7 +125,7 @@ def _solve(
         )
     check_pair(problem, network, directed=True)
     if _lies_apart(problem):
-        from .ranks.fit import fit_here
+        from ..ranks.fit import fit_here
 
         return fit_here(problem, network, method, parameters, request)
     whole = (problem if isinstance(problem, Problem) else problem.whole()).as_it_is()

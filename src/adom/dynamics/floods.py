@@ -4,7 +4,6 @@ import numpy as np
 
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
-from .local.graph_layout import weighted_arcs
 
 
 def flood_rounds(network: Network | DirectedNetwork, clock: int) -> int:
@@ -59,8 +58,7 @@ def _rounds_until_known(network: Network | DirectedNetwork, clock: int, known: n
         if known.all():
             return count
         g = int(network.order[(clock + count) % network.period])
-        arcs, _ = weighted_arcs(network, g, isinstance(network, DirectedNetwork))
-        known = known | _heard(arcs, known)
+        known = known | _heard(messages(network, g), known)
     raise InputError(f"not every node of {network!r} can reach every other; take a connected network")
 
 
@@ -72,3 +70,11 @@ def _heard(arcs: np.ndarray, known: np.ndarray) -> np.ndarray:
         starts = np.flatnonzero(np.append(True, receivers[1:] != receivers[:-1]))
         heard[receivers[starts]] = np.logical_or.reduceat(known[senders], starts, axis=0)
     return heard
+
+
+def messages(network: Network | DirectedNetwork, g: int) -> np.ndarray:
+    """Return the (sender, receiver) pairs of a graph; an undirected link goes both ways."""
+    if isinstance(network, DirectedNetwork):
+        return network.arcs(g)
+    edges = network.edges(g)
+    return np.concatenate([edges, edges[:, ::-1]])

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms import Constants, Method
-from ..algorithms.base import made
-from ..errors import InputError
-from ..networks import DirectedNetwork, Network
-from ..problems.base import Problem
-from .constants import ASSUMED, assumed, constants
-from .local.backend import batches, run_settings
-from .request import TUNED, Request, check_budget
-from .tolerance import start_error
-from .windows import in_windows
+from ...algorithms import Constants, Method
+from ...algorithms.base import made
+from ...dynamics.tolerance import start_error
+from ...errors import InputError
+from ...networks import DirectedNetwork, Network
+from ...problems.base import Problem
+from ..constants import ASSUMED, assumed, constants
+from ..local.backend import batches, run_settings
+from ..request import TUNED, Request, check_budget
+from ..windows import in_windows
 
 Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))

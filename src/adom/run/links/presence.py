@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..networks import DirectedNetwork, LossyNetwork, Network
-from ..problems.base import Problem
-from ..problems.some_nodes import minimum_of
+from ...networks import DirectedNetwork, LossyNetwork, Network
+from ...problems.base import Problem
+from ...problems.some_nodes import minimum_of
 
 Array = Any
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms import Constants, Method
-from ...algorithms.base import made
-from ..bare import bare
+from ..algorithms import Constants, Method
+from ..algorithms.base import made
+from .wrapping import bare
 
 UNMOVED = 1e-9
 """An eigenvalue this close to 1 belongs to a conserved sum."""

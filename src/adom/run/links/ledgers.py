@@ -1,7 +1,7 @@
 """Methods on lossy networks: a run's state holds the ledgers of all links, and absent nodes are reset to the start.
 
-`adom.run.healing` explains the rule. Here all nodes' ledgers are one array. The method's own step runs on a network
-that only makes the exchanges of messages that arrived.
+`adom.dynamics.healing` explains the rule. Here all nodes' ledgers are one array. The method's own step runs on a
+network that only makes the exchanges of messages that arrived.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms import Gossip, Method, Oracle
-from ..algorithms.nids import NIDS
-from ..errors import InputError
-from ..networks import DirectedNetwork, LossyNetwork, Network
-from .healing import Healing, healing
-from .local.lossy_links import LossyLinks, own_pairs
-from .windows import in_windows, plain
+from ...algorithms import Gossip, Method, Oracle
+from ...algorithms.nids import NIDS
+from ...dynamics.healing import Healing, healing
+from ...dynamics.wrapping import Wrapped, plain
+from ...errors import InputError
+from ...networks import DirectedNetwork, LossyNetwork, Network
+from ..windows import in_windows
+from .lossy_links import LossyLinks, own_pairs
 
 Array = Any
 LEDGER_BYTES = 2**31
@@ -35,7 +36,7 @@ class LossyState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OnLossyLinks(Method):
+class OnLossyLinks(Wrapped):
     """A method on a network that loses messages and nodes.
 
     Parameters
@@ -51,21 +52,10 @@ class OnLossyLinks(Method):
         Zeros, if messages may be late.
     """
 
-    inner: Any
     rule: Any
     empty: Any
     copies: Any = None
     late: Any = None
-
-    @property
-    def rounds_per_step(self) -> Any:  # type: ignore[override]  # a constant of other methods
-        """The rounds of a step; None if they vary."""
-        return self.inner.rounds_per_step
-
-    @property
-    def window(self) -> int:
-        """The rounds per window; 1 without windows."""
-        return getattr(self.inner, "window", 1)
 
     def init(self, zeros: Array, oracle: Oracle) -> LossyState:
         """Start the method with empty ledgers."""
@@ -84,11 +74,7 @@ class OnLossyLinks(Method):
         """Renew the method's state, unless other nodes hold copies, which would become stale."""
         if state.copies is not None:
             return state
-        return state._replace(inner=self.inner.renewed(state.inner, k))
-
-    def rounds_of_step(self, k: Any) -> Any:
-        """Return the rounds of the method's step."""
-        return self.inner.rounds_of_step(k)
+        return super().renewed(state, k)  # type: ignore[no-any-return]
 
     def step(self, state: LossyState, oracle: Oracle, gossip: Gossip) -> tuple[LossyState, Array]:
         """Make one step of the method, then repair the conserved parts by the ledgers."""

@@ -7,7 +7,7 @@ import pytest
 
 from adom.algorithms import Constants
 from adom.algorithms.adom import ADOM
-from adom.run.auto.policy import (
+from adom.dynamics.policy import (
     AROUND,
     CAREFUL,
     FIRST,
@@ -19,7 +19,7 @@ from adom.run.auto.policy import (
     STIFFNESS,
     Policy,
 )
-from adom.run.auto.trials import LONGEST_TRIAL
+from adom.dynamics.trials import LONGEST_TRIAL
 
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..algorithms.adom import ADOM, State
-from ..problems.base import Problem
+from ...algorithms.adom import ADOM, State
+from ...problems.base import Problem
 
 Array = Any
 ULPS = 8  # units in the last place, for a sum of a few rounded terms

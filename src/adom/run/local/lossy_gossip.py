@@ -5,8 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..links.lossy_links import LossyLinks
 from .gossip import Graphs, LocalGossip
-from .lossy_links import LossyLinks
 
 Array = Any
 SLOPE = 0.03
@@ -20,7 +20,7 @@ class LossyGossip(LocalGossip):
 
     After the step, `exchanges` holds what each end applied for each gossiped vector, and `told` marks the links whose
     second end has heard the first, the owner. All rounds of a step have the nodes present at its start. `copies` and
-    `late` carry over to the next step: see `adom.run.lossy`.
+    `late` carry over to the next step: see `adom.run.links.ledgers`.
     """
 
     def __init__(self, graphs: Graphs, clock: Array, floats: Array, epoch: Array | None = None) -> None:
