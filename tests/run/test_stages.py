@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from adom.run.stages import COUNTED, StageCosts
+from adom.run.stages import StageCosts
+from adom.util.columns import ADDING
 
 
 def test_counts_go_on_from_run_to_run_unless_the_run_went_on_itself():
-    run = {name: np.array([0, 3]) for name in COUNTED} | {"error": np.array([1.0, 0.1])}
+    run = {name: np.array([0, 3]) for name in ADDING} | {"error": np.array([1.0, 0.1])}
     costs = StageCosts()
     costs.add(run)
     costs.spent["round"] += 5  # averaging between two runs

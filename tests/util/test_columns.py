@@ -9,7 +9,7 @@ import adom
 from adom.page.layout import data
 from adom.plot.curves import convergence
 from adom.run.result import Result, load
-from adom.util.columns import ADDING, AXES, COLUMNS, MEASURES, METRICS, STATES
+from adom.util.columns import ADDING, AXES, BY_LINKS, COLUMNS, MEASURES, METRICS, STATES
 from support.drawn import made
 from support.made_page import content
 
@@ -49,8 +49,9 @@ def test_there_is_a_panel_for_every_cost(monkeypatch, count):
     assert [axes.get_xlabel() for axes in figure.axes] == list(costs.values())
 
 
-def test_runs_of_a_fit_continue_what_they_count_anew():
-    assert set(ADDING) | {"round", "floats_sent"} == COLUMNS.keys() - STATES.keys()
+def test_runs_of_a_fit_continue_all_but_the_state():
+    assert set(ADDING) == COLUMNS.keys() - STATES.keys()
+    assert BY_LINKS == ("round", "floats_sent")  # as `RankGossip` takes them
     assert [column.name for column in METRICS.values()] == list(AXES)
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from ..util.columns import ADDING
+from ..util.columns import ADDING, BY_LINKS
 from ..util.text import json_ready
 from .recorder import History
 
@@ -53,7 +53,7 @@ class Journal:
         self.stage += 1
         self._seen = 0
         if self.last:
-            self._ends = {name: self.last[name] for name in ADDING}
+            self._ends = {name: self.last[name] for name in ADDING if name not in BY_LINKS}
 
     last: dict[str, float] = {}  # noqa: RUF012  # replaced, never changed
 

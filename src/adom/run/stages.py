@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..util.columns import ADDING
+
 Array = np.ndarray
 STAGES = 100
 FARTHEST = 0.8
 """The largest q used for the next start; beyond it, the secant of inexact runs is too rough."""
 SLOWEST, FASTEST = 0.95, 0.02
 """The q that is believed lies between these."""
-COUNTED = ("iteration", "round", "gradients", "floats_sent", "seconds")
-"""Columns of a history that go on from run to run."""
 
 
 class Run(NamedTuple):
@@ -105,7 +105,7 @@ class StageCosts:
     def add(self, columns: dict[str, Array], going_on: Iterable[str] = ()) -> None:
         """Append the table of a run; the columns in `going_on` were not started anew for it."""
         table = {"stage": np.full(len(columns["round"]), len(self.tables) + 1)} | columns
-        for name in COUNTED:
+        for name in ADDING:
             if name not in going_on:
                 table[name] = table[name] + self.spent.get(name, 0)
             self.spent[name] = table[name][-1].item()

@@ -52,8 +52,10 @@ COLUMNS = {column.name: column for column in _ALL}
 STATES = {column.name: column for column in _ALL if column.kind == "state"}
 MEASURES = ("error", *(column.name for column in _ALL if column.instead_of == "error"))
 """The states of which a run has one, unless it is not monitored."""
-ADDING = tuple(column.name for column in _ALL if column.kind != "state" and not column.links)
-"""Columns that every run of a fit begins at 0; in the fit's history, each run continues those of the run before."""
+ADDING = tuple(column.name for column in _ALL if column.kind != "state")
+"""Columns that go on from run to run in the history of a fit."""
+BY_LINKS = tuple(column.name for column in _ALL if column.links)
+"""Those that the links count, so a run over the links of the run before does not start them anew."""
 AXES = {column.name: column.axis for column in _ALL if column.kind == "cost"}
 """Horizontal axes of figures and their labels."""
 METRICS = {column.metric or column.name: column for column in _ALL if column.kind == "cost"}

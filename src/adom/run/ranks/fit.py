@@ -15,6 +15,7 @@ from ...data.preparing import Agreed, agree
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network, complete, ring
 from ...problems.base import Problem
+from ...util.columns import BY_LINKS
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
 from ..journal import Journal, following
@@ -149,9 +150,9 @@ class _Stages:
         network, method, parameters = self.asked
         more = (self.links.gossip, self.journal, self.progress, self.interrupt)
         result = run(self.world, stage, network, method, parameters, rough, saved, *more)
-        spent = (int(result.last["round"]), int(result.last["floats_sent"]))
+        spent = (int(result.last[name]) for name in BY_LINKS)
         self.links.gossip = RankGossip(self.links.gossip.travel, *spent)
-        self.costs.add(result.columns, ("round", "floats_sent"))
+        self.costs.add(result.columns, BY_LINKS)
         self.last = result
         return Run(result.status, result.x, near, last)
 
