@@ -170,7 +170,7 @@ class Agreed:
 
     def targets(self, shard: NodeShard, target: Array | None = None) -> Array:
         """Return a node's targets as the loss takes them."""
-        return self.loss.coded(self.numbers(shard, shard.target if target is None else target))
+        return np.asarray(self.loss.coded(self.numbers(shard, shard.target if target is None else target)))
 
     def problem(self, shards: Sequence[NodeShard]) -> "LinearModel | Streamed":
         """Return the problem of some nodes, one f_i each."""

@@ -2,14 +2,12 @@
 
 A loss is a function of a sample's margin t = a'x and its target y. The problems in memory and on disk, the functions of
 agents, models, data that lie apart, and the choices of settings read this table: a new kind of model is its `Loss` here
-and a line in `LOSSES`. The functions take arrays of NumPy and of JAX alike; this module does not load JAX.
+and a line in `LOSSES`. The functions take arrays of NumPy and of JAX alike; this module loads neither.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ..errors import InputError
 
@@ -97,11 +95,11 @@ class Loss:
                 return loss
         raise InputError(f"a {self.name} model is for {self.words}, got {classes} classes; take another model")
 
-    def coded(self, numbers: np.ndarray) -> np.ndarray:
+    def coded(self, numbers: Array) -> Array:
         """Return the targets y of classes numbered from 0 on; targets that are numbers stay as they are."""
         return 2.0 * numbers - 1 if self.classes == 2 else numbers
 
-    def flaw(self, y: np.ndarray, whose: str = "targets") -> str:
+    def flaw(self, y: Array, whose: str = "targets") -> str:
         """Describe the first target that the loss cannot have; "" if there is none."""
         if self.allowed is None or (possible := self.allowed(y)).all():
             return ""
@@ -110,14 +108,14 @@ class Loss:
             "correct or leave out such samples, or take another model"
         )
 
-    def predicted(self, scores: np.ndarray) -> np.ndarray:
+    def predicted(self, scores: Array) -> Array:
         """Return the expected targets, or the numbers of the most likely classes from 0 on."""
         if self.coupled:
-            return np.asarray(scores.argmax(axis=-1))
+            return scores.argmax(axis=-1)
         if self.classes:
             return (scores > 0).astype(int)
         assert self.expected is not None
-        return np.asarray(self.expected(scores))
+        return self.expected(scores)
 
     def penalties(self, l2: float, samples: int) -> dict[str, float]:
         """Return a penalty as l2, and as scikit-learn counts it if all samples weigh the same.
@@ -136,6 +134,8 @@ def _numpy_of(t: Array) -> Any:
 
 
 def _sigmoid(t: Array) -> Array:
+    import numpy as np  # late, because the command line reads the names of models
+
     with np.errstate(over="ignore"):  # 1 / inf is the right answer
         return 1 / (1 + _numpy_of(t).exp(-t))
 
