@@ -62,11 +62,3 @@ def test_a_run_goes_on_from_a_checkpoint(problem, network, old):
     result = on_one_rank(problem, network, METHODS[0], "given", request, kept)
     assert result.provenance["resumed"] == 10
     same(result, adom.solve(problem, network, METHODS[0], rounds=30))
-
-
-def test_shards(old):
-    shards = adom.Shards(old / "shards", l2=0.5)
-    assert shards.nodes == 4
-    features = np.array([[k % 7, k % 5, k % 3] for k in range(12)], dtype=float)
-    whole = adom.LogisticRegression(features, (-1.0) ** np.arange(12), nodes=4, l2=0.5)
-    np.testing.assert_allclose(shards.whole().solution(), whole.solution(), rtol=1e-9, atol=1e-12)
