@@ -83,7 +83,6 @@ def write_shards(
     Examples
     --------
     >>> import tempfile
-    from collections.abc import Iterator, Sequence
     >>> with tempfile.TemporaryDirectory() as home:
     ...     file = Path(home, "four.svm")
     ...     _ = file.write_text("+1 1:0.5 3:2\n-1 2:1\n+1 1:1\n-1 3:4\n")
