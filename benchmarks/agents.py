@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from adom.agents.faults import happen, random_events
-from adom.agents.swarm import Loopback, Swarm, random_links, write_samples
+from adom.agents.testbed.faults import happen, random_events
+from adom.agents.testbed.swarm import Swarm, random_links, write_samples
+from adom.agents.testbed.wires import Loopback
 
 DIM = 40
 PORT = 19000

@@ -91,6 +91,13 @@ def test_there_is_no_cycle_and_no_file_is_too_long():
     assert faults() == []
 
 
+def test_agents_know_nothing_of_their_test_bed():
+    bed = "adom.agents.testbed"
+    imported = {target for name in modules() if room(name) == "agents" and bed not in name for target in targets(name)}
+    assert "adom.agents.agent" in imported
+    assert not [target for target in imported if target.startswith(bed)]
+
+
 MADE = {"a/x.py": "from ..b.y import f\n", "a/z.py": "", "b/y.py": "from ..c import y\n", "c/y.py": "x = 1\n"}
 """A house without faults."""
 

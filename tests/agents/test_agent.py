@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from adom.agents.agreement import agree
+from adom.agents.auto import check_method
 from adom.agents.functions import QuadraticFunction
-from adom.agents.settings import check_method
+from adom.agents.members import agree
 from adom.agents.wire import Message, pack, parse
 from adom.algorithms import METHODS, method_class
 from adom.errors import InputError

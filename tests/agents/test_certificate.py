@@ -11,8 +11,9 @@ from adom.agents.board import Board
 from adom.agents.certificate import Place, certified, middle
 from adom.agents.checks import Checks
 from adom.agents.functions import Free, QuadraticFunction
-from adom.agents.sample_functions import LeastSquares, Logistic, Softmax
+from adom.agents.sample_functions import SampleFunction
 from adom.agents.wire import Member
+from adom.problems.losses import LOGISTIC, RIDGE, SOFTMAX
 from support.agents_made import World, make_agent, ring
 
 HISTORIES = int(os.environ.get("ADOM_HISTORIES", "1000"))
@@ -34,28 +35,27 @@ def minimiser(functions, x, idle):
 
 def samples(kind, free, scale, rng, agents=3, count=40, width=4):
     """Return functions of some agents, the same without a penalty on intercepts, and what is the same for all."""
-    classes = 3 if kind is Softmax else 1
+    classes = 3 if kind is SOFTMAX else 1
     made = []
     for _ in range(agents):
         a = rng.standard_normal((count, width)) * scale
         if free:
             a[:, -1] = 5.0
         score = a[:, : width - 1].sum(axis=1) + rng.standard_normal(count)
-        b = {Softmax: rng.integers(0, 3, count), Logistic: np.sign(score), LeastSquares: score}[kind]
-        more = (classes,) if kind is Softmax else ()
-        made.append(kind(a, b.astype(float), 1e-3, 1.0, *more))
+        b = {SOFTMAX: rng.integers(0, 3, count), LOGISTIC: np.sign(score), RIDGE: score}[kind]
+        made.append(SampleFunction(kind, a, b.astype(float), 1e-3, 1.0, classes))
     dim, mask, idle = made[0].dim, np.zeros(made[0].dim), None
     if not free:
         return made, made, Place(dim)
     mask[width - 1 :: width] = 1.0
-    if kind is Softmax:
+    if kind is SOFTMAX:
         idle = mask[None] / np.linalg.norm(mask)
     return made, [Free(f, 1e-3, mask) for f in made], Place(dim, mask, idle, 1e-3)
 
 
 @pytest.mark.parametrize("most", [128, 1])
 @pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("kind", [Logistic, LeastSquares, Softmax])
+@pytest.mark.parametrize("kind", [LOGISTIC, RIDGE, SOFTMAX])
 def test_the_bound_holds_and_is_tight(kind, free, most, monkeypatch):
     monkeypatch.setattr(module, "MOST_DIM", most)  # beyond it no Hessians are posted
     rng, known = np.random.default_rng(5), 0
@@ -90,7 +90,7 @@ def test_large_data_are_not_certain_beyond_their_rounding():
     rng = np.random.default_rng(1)
     a = rng.standard_normal((30, 3))
     exact = np.linalg.solve(a.T @ a / 30 + 1e-3 * np.eye(3), a.T @ np.round(a @ [1e14, 2e14, 3e14]) / 30)
-    f = LeastSquares(a, np.round(a @ [1e14, 2e14, 3e14]), 1e-3)
+    f = SampleFunction(RIDGE, a, np.round(a @ [1e14, 2e14, 3e14]), 1e-3)
     place = Place(3)
     for x in (exact, exact * (1 + 1e-16), np.nextafter(exact, 0)):
         found = certified({"a": x}, {"a": place.row(x, f, f, np.zeros(3))}, place)

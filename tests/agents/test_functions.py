@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from adom import LeastSquares, LogisticRegression, SoftmaxRegression
 from adom.agents import sample_functions
 from adom.agents.functions import Oracle, QuadraticFunction
-from adom.agents.sample_functions import Softmax, from_samples
+from adom.agents.sample_functions import SampleFunction, from_samples
 from adom.errors import InputError
+from adom.problems.losses import SOFTMAX
 
 
 def samples(m=30, dim=4, seed=0):
@@ -84,7 +85,7 @@ def test_labels_of_other_classes_are_refused():
 def test_many_classes_are_those_of_the_problem(sparse):
     A, _ = samples()
     b = np.arange(30) % 3
-    f = Softmax(sp.csr_array(A) if sparse else A, b, 0.1, 2.0, 3)
+    f = SampleFunction(SOFTMAX, sp.csr_array(A) if sparse else A, b, 0.1, 2.0, 3)
     whole = SoftmaxRegression([(A, b)], classes=3, l2=0.1)
     x = np.linspace(-2, 2, 12)
     np.testing.assert_allclose(f.gradient(x), 2 * whole.mean_gradient(x), rtol=1e-12)
@@ -101,7 +102,7 @@ def test_a_hessian_is_inverted_without_being_written_down(kind, held, sparse, mo
     A, b = samples(20, 30)
     given = sp.csr_array(A) if sparse else A
     f = (
-        Softmax(given, np.arange(20) % 3, 0.1, 3.0, 3)
+        SampleFunction(SOFTMAX, given, np.arange(20) % 3, 0.1, 3.0, 3)
         if kind == "softmax"
         else from_samples(kind, given, b, 0.1, "samples")
     )

@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
-from adom.agents.faults import Event, happen, random_events, read_script
-from adom.agents.namespaces import Namespaces, missing
-from adom.agents.swarm import Loopback, Swarm, random_links, write_samples
+from adom.agents.testbed.faults import Event, happen, random_events, read_script
+from adom.agents.testbed.swarm import Swarm, random_links, write_samples
+from adom.agents.testbed.wires import Loopback, Namespaces, missing
 from adom.errors import InputError
 from support.agents_made import free_ports
 

@@ -25,11 +25,10 @@ from typer.testing import CliRunner
 import adom
 from adom.agents import service as module
 from adom.agents.config import make_config
-from adom.agents.keys import make_keys
+from adom.agents.keys import Certificate, make_keys
 from adom.agents.links import Keys
 from adom.agents.page import metrics
 from adom.agents.service import Service, run_agent
-from adom.agents.tls import Certificate
 from adom.cli.main import app
 from adom.data.node_shards import write_shard
 from adom.errors import InputError

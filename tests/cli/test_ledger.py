@@ -55,7 +55,7 @@ def test_one_claim_with_its_rule(adom: Any, folder: Path) -> None:
     outcome = adom("ledger", folder, "--claim", "best-over-kappa")
     assert CLAIMS["best-over-kappa"].rule in " ".join(outcome.out.split())
     assert "dnm-diverges" not in outcome.out
-    said = adom("ledger", folder, "--claim", "kap", "--json").json
+    said = adom("ledger", folder, "--claim", "best-over-kappa", "--json").json
     assert {one["claim"] for one in said["entries"]} == {"best-over-kappa"}
     assert {one.claim for one in read(folder).entries} == set(CLAIMS)  # the file stays whole
 

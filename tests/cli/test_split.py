@@ -4,9 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from adom.data import Shards
+from adom.data.node_shards import open_shard
+from adom.data.sample_files import read
 
 TEXT = "".join(f"{1 if k < 40 else -1} 1:{k % 7} 2:{(k * k) % 5}{' 9:0.5' if k == 3 else ''}\n" for k in range(100))
 
@@ -22,8 +26,10 @@ def test_a_file_becomes_one_a_node(adom: Any) -> None:
     assert "12 to 13, median 12.5" in outcome.out
     assert "both: 1 of 8 nodes, only -1: 4 of 8 nodes, only 1: 3 of 8 nodes" in " ".join(outcome.out.split())
     assert "adom solve --shards shards --kappa 100" in outcome.out
-    lines = [line for node in range(8) for line in Path(f"shards/node-{node:05d}.svm").read_text().splitlines()]
-    assert lines == TEXT.splitlines()
+    features, labels = read("data.svm")
+    shards = [open_shard(f"shards/node-{node:05d}") for node in range(8)]
+    assert (sp.vstack([shard.features for shard in shards]) != features).nnz == 0
+    assert np.concatenate([shard.target for shard in shards]).tolist() == labels.tolist()
     assert (Shards("shards", l2=1.0).nodes, Shards("shards", l2=1.0).dim) == (8, 9)
 
 

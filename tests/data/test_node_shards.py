@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from adom.data import tables
+from adom.data import text_files
 from adom.data.node_shards import open_shard, read_facts, shard_names, write_shard
 from adom.errors import InputError
 
@@ -26,9 +26,9 @@ def csv(tmp_path):
     return file
 
 
-@pytest.mark.parametrize("block", [tables.BLOCK, 5])  # numbers: all rows, or one at a time
+@pytest.mark.parametrize("block", [text_files.TEXT_BLOCK, 5])  # bytes: all rows, or one at a time
 def test_a_csv_file_reads_back_to_the_bit(csv, tmp_path, monkeypatch, block):
-    monkeypatch.setattr(tables, "BLOCK", block)
+    monkeypatch.setattr(text_files, "TEXT_BLOCK", block)
     place = write_shard(csv, "north", tmp_path / "shards", without=["name"])
     shard = open_shard(place)
     assert (shard.facts.features, shard.facts.target, shard.facts.layout) == (NAMES, "ill", "dense")
@@ -42,7 +42,7 @@ def test_a_csv_file_reads_back_to_the_bit(csv, tmp_path, monkeypatch, block):
 
 
 def test_other_formats_hold_the_same(csv, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "TEXT_BLOCK", 20)
+    monkeypatch.setattr(text_files, "TEXT_BLOCK", 20)
     y = np.array([1, -1, -1, 1, 1])
     np.savez(tmp_path / "own.npz", X=X, y=y, names=NAMES)
     sparse = sp.csr_array(X)
@@ -93,9 +93,17 @@ def test_the_fingerprint_is_that_of_the_columns_alone(csv, tmp_path):
 @pytest.mark.parametrize(
     ("text", "more", "words"),
     [
-        ("age,ill\n1,no\n,yes\n", {}, "row 2, column age: an empty cell is nan"),
-        ("age,ill\n1,no\nold,yes\n", {}, "row 2, column age: 'old' is not a number; turn categories into columns of 0"),
-        ("age,ill\n1,no\n2,\n", {}, "row 2, column ill: it is empty"),
+        ("age,ill\n1,no\n,yes\n", {}, r"line 3, column 1 \(age\): '' is not a finite number"),
+        (
+            "age,ill\n1,no\nold,yes\n",
+            {},
+            r"line 3, column 1 \(age\): 'old' is not a finite number; map it",
+        ),
+        ("age,ill\n1,no\n2,\n", {}, "line 3, column ill: it is empty"),
+        ("age,ill\n1,no\n2,NA\n", {}, "line 3, column ill: it is empty"),
+        ("age,ill\n1,no\n1_0,yes\n", {}, r"line 3, column 1 \(age\): '1_0' is not a finite number"),
+        ("age,ill\n1,no\n2,yes,3\n", {}, "line 3: 3 columns, but 2 in the first line"),
+        ("age,ill\n1,no\n1e80,yes\n", {}, r"line 3, column age: the value is 1e\+80; numbers must be at most"),
         ("age,ill\n", {}, "has no rows; a node needs one at least"),
         ("age,ill\n1,no\n", {"target": "sick"}, "has no column 'sick'"),
         ("age,ill\n1,no\n", {"features": ["ages"]}, "has no column 'ages'; did you mean 'age'"),

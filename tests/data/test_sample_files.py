@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from adom.data.sample_files import read
+from adom.data import text_files
+from adom.data.sample_files import feature_names, read
 from adom.errors import InputError
 
 from . import conftest
@@ -142,9 +143,17 @@ def test_csv(write, name, text, label, features, labels):
     assert b.tolist() == labels
 
 
+def test_feature_names(write):
+    assert feature_names(write("a.csv", "a,b,y\n1,2,0\n")) == ["a", "b"]
+    assert feature_names(write("a.csv", "a,b,y\n1,2,0\n"), "a") == ["b", "y"]
+    assert feature_names(write("a.csv", "1,2,0\n")) is None
+    assert feature_names(write("a.svm", TWO)) is None
+
+
 @pytest.mark.parametrize(
     ("text", "options", "reason"),
     [
+        ("a,a,y\n1,2,0\n", {}, "several columns named 'a'"),
         ("a,b,y\n1,2,0\n1,two,1\n", {}, "line 3, column 2 (b): 'two' is not a finite number"),
         ("1,two,0\n1,2,1\n", {}, "line 1, column 2: 'two' is not a finite number"),
         ("1,2,0\n1,,1\n", {}, "line 2, column 2: '' is not a finite number"),
@@ -152,12 +161,12 @@ def test_csv(write, name, text, label, features, labels):
         ("1,2,0\n1,1_0,1\n", {}, "line 2, column 2: '1_0'"),
         ("1,2,0\n1,2\n", {}, "line 2: 2 columns, but 3"),
         ("a,b,y\n1,2\n3,4\n", {}, "line 2: 2 columns, but 3"),
-        ("a,b,y\n1,2,0\n", {"label": "z"}, "no column 'z'; columns are a, b, y"),
-        ("1,2,0\n", {"label": "z"}, "no column 'z'; it has no header"),
+        ("a,b,y\n1,2,0\n", {"label": "z"}, "no column 'z'; it has a, b, y"),
+        ("1,2,0\n", {"label": "z"}, "no column 'z'; it has no line of names"),
         ("1,2,0\n", {"label": 3}, "no column 3; columns count from 0 to 2"),
         ("1,2,0\n", {"features": 3}, "has 2 features beside the label, not 3"),
-        ("a,b\n", {}, "header and no samples"),
-        ("1\n2\n", {}, "one column only"),
+        ("a,b\n", {}, "holds no samples"),
+        ("1\n2\n", {}, "has no column of features beside"),
         (",,\n", {}, "no samples"),
         ('1,"2\n', {}, "line 1: unexpected end of data"),
         (b"1,2\n1,\xff\n", {}, "line 2: not UTF-8"),
@@ -165,6 +174,30 @@ def test_csv(write, name, text, label, features, labels):
 )
 def test_malformed_csv_names_the_place(write, text, options, reason):
     assert reason in refusal(write("bad.csv", text), **options)
+
+
+@pytest.mark.parametrize("block", [3, 20])
+def test_samples_are_the_same_in_pieces_of_any_size(write, monkeypatch, block):
+    texts = {
+        "a.svm": "# first\n1 1:1 7:2\n-1 2:3\n\n# a comment longer than a piece\n1\n-1 9:4\n",
+        "a.csv": '"a\nb",c,y\r\n1,"2",-1\r\n,,\r\n\r\n3,"4",1\r\n5,6,1',
+        "packed.csv.gz": gzip.compress(b"1,2,-1\n3,4,1\n"),
+    }
+    whole = {name: read(write(name, text)) for name, text in texts.items()}
+    monkeypatch.setattr(text_files, "TEXT_BLOCK", block)
+    for name, (features, labels) in whole.items():
+        again, found = read(write(name, texts[name]))
+        assert sp.issparse(again) == name.endswith("svm")
+        np.testing.assert_array_equal(
+            again.toarray() if sp.issparse(again) else again, sp.csr_array(features).toarray()
+        )
+        np.testing.assert_array_equal(found, labels)
+    for name, text in (
+        ("b.svm", "1 1:1\n# more\n-1 1:x\n"),
+        ("b.csv", "a,b,y\n1,2,0\n1,2,x\n"),
+        ("c.csv", '1,"2"\n1,2\n1,\n'),
+    ):
+        assert ", line 3" in refusal(write(name, text))
 
 
 @pytest.mark.parametrize("names", [("features", "labels"), ("X", "y")])

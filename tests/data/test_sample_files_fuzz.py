@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import adom
-from adom.data import sample_files as files
+from adom.data import tables, text_files
+from adom.data.sample_files import read
 from adom.problems import checks
 from adom.problems.logistic import LogisticRegression  # loads JAX, before memory is watched
 from support.damage import mutants
@@ -23,7 +24,7 @@ ROOM = 2**28
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch):
-    for module in (checks, files):
+    for module in (checks, tables, text_files):
         monkeypatch.setattr(module, "memory", lambda: ROOM)
     tracemalloc.start()
     yield
@@ -72,7 +73,7 @@ def test_a_damaged_file_is_a_problem_or_is_refused(tmp_path, name, content, coun
         path.write_bytes(damaged)
         tracemalloc.reset_peak()
         try:
-            problem = LogisticRegression(*files.read(path), nodes=2, l2=1.0)
+            problem = LogisticRegression(*read(path), nodes=2, l2=1.0)
             assert 1 <= problem.L < np.inf, damaged
         except adom.InputError as error:
             said.append(str(error))
@@ -84,22 +85,22 @@ def test_a_damaged_file_is_a_problem_or_is_refused(tmp_path, name, content, coun
 @pytest.mark.parametrize("pack", [gzip, bz2, lzma])
 def test_little_that_unpacks_to_much_is_refused(tmp_path, pack):
     path = tmp_path / "bomb.svm"
-    path.write_bytes(pack.compress(bytes(ROOM // files.TEXT + 2**20)))
+    path.write_bytes(pack.compress(bytes(ROOM // text_files.TEXT + 2**20)))
     with pytest.raises(adom.InputError, match=r"unpacks to more than 33.6 MB"):
-        files.read(path)
+        read(path)
 
 
 def test_an_archive_that_claims_much_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((2**14, 2**10)), y=np.zeros(2**14))
     with pytest.raises(adom.InputError, match=r"not a whole archive of plain arrays \(it claims"):
-        files.read(tmp_path / "bomb.npz")
+        read(tmp_path / "bomb.npz")
 
 
 def test_one_long_line_of_a_table_takes_no_memory_for_all(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text(",".join(["1"] * 20_000) + "\n" + "1\n" * 20_000)  # as a table, 3.2 GB
     with pytest.raises(adom.InputError, match="line 2: 1 columns, but 20000"):
-        files.read(path)
+        read(path)
     assert tracemalloc.get_traced_memory()[1] < 2**26
 
 
@@ -108,7 +109,7 @@ def test_an_index_that_no_run_could_hold_is_refused_at_once(tmp_path, index):
     path = tmp_path / "wide.svm"
     path.write_text(f"1 1:1\n-1 {index}:1\n")
     with pytest.raises(adom.InputError, match=rf"wide.svm, line 2: index {index}: a run would hold about .* GB"):
-        files.read(path)
+        read(path)
     wide = sp.csr_array(([1.0, 1.0], ([0, 1], [0, index - 1])), shape=(2, index))
     with pytest.raises(adom.InputError, match=rf"2 nodes x {index} coordinates \(2 of {index} features occur\): a run"):
         LogisticRegression(wide, [0, 1], nodes=2, l2=1.0)
@@ -127,4 +128,4 @@ def test_a_device_is_no_file():
     if not Path("/dev/zero").exists():
         pytest.skip("there is no /dev/zero here")
     with pytest.raises(adom.InputError, match="it is not a regular file"):
-        files.read("/dev/zero")
+        read("/dev/zero")

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import shutil
+import tempfile
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,9 +15,11 @@ from hypothesis import strategies as st
 
 import adom
 from adom import native
-from adom.data import Shards, shards, split, write_shards
-from adom.data.sample_files import parse_libsvm, read
+from adom.data import Shards, node_shards, split, write_shards
+from adom.data.model import unnamed
+from adom.data.node_shards import open_shard, put_shard
 from adom.data.shards import BY
+from adom.data.tables import Block, Table
 from adom.errors import InputError
 from adom.problems.features import DenseFeatures, SparseFeatures
 from support import default_xla
@@ -24,15 +29,17 @@ from .conftest import TOY, refusal, samples
 # ------------------------------------------------------------------------------------------------ writing
 
 
-@settings(deadline=None)  # the first example loads scikit-learn
+@settings(deadline=None, max_examples=25)  # each writes files
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_every_number_reads_back_to_the_bit(value, label):
     matrix = sp.csr_array((np.array([value]), np.array([2]), np.array([0, 1, 1])), shape=(2, 4))
-    features, labels = parse_libsvm("made", shards._libsvm(matrix, np.array([label, 1.0])), 4)
-    assert features.data.tobytes() == matrix.data.tobytes()
-    assert features.indices.tolist() == [2]
-    assert features.indptr.tolist() == [0, 1, 1]
-    assert labels.tobytes() == np.array([label, 1.0]).tobytes()
+    table = Table(unnamed(4), "label", iter([Block(matrix, np.array([label, 1.0]))]))
+    with tempfile.TemporaryDirectory() as folder:
+        shard = open_shard(put_shard(Path("made"), table, "n", Path(folder)))
+        assert shard.features.data.tobytes() == matrix.data.tobytes()
+        assert shard.features.indices.tolist() == [2]
+        assert shard.features.indptr.tolist() == [0, 1, 1]
+        assert shard.target.tobytes() == np.array([label, 1.0]).tobytes()
 
 
 @pytest.mark.parametrize("by", BY)
@@ -40,16 +47,16 @@ def test_each_file_has_the_samples_of_its_node(write, by):
     features, labels = samples(density=0.3)
     folder = write(features, labels, by=by, seed=3)
     expected = split(features, labels, 6, BY[by], seed=3)
-    nodes = [f"node-{node:05d}.svm" for node in range(6)]
+    nodes = [f"node-{node:05d}" for node in range(6)]
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", *nodes]
     manifest = json.loads((folder / "manifest.json").read_text())
     for node, (A, b) in enumerate(expected):
-        found, labels = read(folder / f"node-{node:05d}.svm", features=5)
-        assert found.toarray().tobytes() == A.toarray().tobytes()
-        assert labels.tobytes() == b.tobytes()
+        found = open_shard(folder / f"node-{node:05d}")
+        assert found.features.toarray().tobytes() == A.toarray().tobytes()
+        assert found.target.tobytes() == b.tobytes()
         assert manifest["files"][node]["samples"] == len(b)
         assert manifest["files"][node]["nonzeros"] == A.nnz
-    assert [manifest[name] for name in ("format", "nodes", "dim", "by", "seed")] == ["adom-shards-1", 6, 5, by, 3]
+    assert [manifest[name] for name in ("format", "nodes", "dim", "by", "seed")] == ["adom-shards-2", 6, 5, by, 3]
     assert manifest["classes"] == [0, 2.5]
     assert manifest["alpha"] == (0.5 if by == "dirichlet" else None)
     assert manifest["source"]["name"] == "data.npz"
@@ -58,12 +65,12 @@ def test_each_file_has_the_samples_of_its_node(write, by):
 def test_a_split_gives_the_bytes_that_it_always_gave(write, tmp_path):
     def contents():
         folder = write(*samples(), by="dirichlet", alpha=2.0, overwrite=True)
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
+        return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
 
     assert contents() == contents()
     (tmp_path / "data.svm").write_bytes(TOY)
     manifest = write_shards(tmp_path / "data.svm", 2, tmp_path / "toy", by="label") / "manifest.json"
-    known = "1b2afcd9bb476ca249409df39be3c70109916fbf8cc36018bc14c85afb45f0f8"
+    known = "fa72f96176deee657f536a0e69ffe771d7560be62213a9a40ad61bdbb63ab3a7"
     assert hashlib.sha256(manifest.read_bytes()).hexdigest() == known
 
 
@@ -72,9 +79,10 @@ def test_a_libsvm_file_and_a_known_data_set(tmp_path, home, small_sets):
     file.write_bytes(TOY)
     one, other = write_shards(file, 2, tmp_path / "one"), write_shards("toy", 2, str(tmp_path / "other"))
     assert (one, other) == (tmp_path / "one", tmp_path / "other")
-    assert (one / "node-00000.svm").read_text() == "1 1:0.5 3:2\n-1 2:1\n"
-    for node in ("node-00000.svm", "node-00001.svm"):
-        assert (one / node).read_bytes() == (other / node).read_bytes()
+    shard = open_shard(one / "node-00000")
+    assert (shard.features.toarray().tolist(), shard.target.tolist()) == ([[0.5, 0, 2], [0, 1, 0]], [1, -1])
+    for node in ("node-00000", "node-00001"):
+        assert (one / node / "shard.json").read_bytes() == (other / node / "shard.json").read_bytes()
     sources = [Shards(folder, l2=1.0).manifest.source for folder in (one, other)]
     assert [source.name for source in sources] == ["data.svm", "toy"]
     assert {source.sha256 for source in sources} == {small_sets["toy"].pieces[0].sha256}
@@ -82,36 +90,52 @@ def test_a_libsvm_file_and_a_known_data_set(tmp_path, home, small_sets):
 
 def test_only_when_asked_are_shards_replaced(write):
     folder = write(*samples(), nodes=6)
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     (folder / "notes.txt").write_text("mine")
-    (folder / "node-1.svm").write_text("mine too")
+    (folder / "node-1").write_text("mine too")
     assert refusal(write, *samples(), nodes=3) == (
         f"{folder} holds a manifest.json already; take another folder, or overwrite=True (--overwrite) "
         "to replace its shards"
     )
-    assert all((folder / name).read_bytes() == content for name, content in before.items())
+    assert all(path.read_bytes() == content for path, content in before.items())
     write(*samples(seed=1), nodes=3, overwrite=True)
-    nodes = [f"node-{node:05d}.svm" for node in range(3)]
-    assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", *nodes, "node-1.svm", "notes.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "manifest.json",
+        "node-00000",
+        "node-00001",
+        "node-00002",
+        "node-1",
+        "notes.txt",
+    ]
     assert Shards(folder, l2=1.0).whole().nodes == 3
 
 
-def test_a_split_that_breaks_off_leaves_no_manifest(write, monkeypatch):
-    folder = write(*samples())
-    real = shards._write
+def test_a_split_that_breaks_off_changes_nothing(write, tmp_path, monkeypatch):
+    real = node_shards.put_shard
 
-    def broken(path, content):
-        if path.name == "node-00002.svm":
+    def broken(source, table, name, folder):
+        if name == "node-00002":
             raise KeyboardInterrupt
-        real(path, content)
+        return real(source, table, name, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shards, "_write", broken)
+        patch.setattr(node_shards, "put_shard", broken)
+        with pytest.raises(KeyboardInterrupt):
+            write(*samples())
+        assert list((tmp_path / "shards").iterdir()) == []
+        patch.undo()
+        before = Shards(write(*samples()), l2=1.0).listed()
+        patch.setattr(node_shards, "put_shard", broken)
         with pytest.raises(KeyboardInterrupt):
             write(*samples(seed=1), overwrite=True)
-    assert f"{folder} holds no manifest.json" in refusal(Shards, folder, l2=1.0)
-    write(*samples(seed=1))
-    assert Shards(folder, l2=1.0).whole().nodes == 6
+    again = Shards(tmp_path / "shards", l2=1.0)
+    assert (again.listed(), again.whole().nodes) == (before, 6)
+
+
+def test_a_split_is_of_shards_that_lie_apart_too(write):
+    data = adom.NodeData(write(*samples()), l2=0.1)
+    assert data.nodes == 6
+    assert data.open(["node-00002"])[0].facts.samples == 5
 
 
 @pytest.mark.parametrize(
@@ -124,9 +148,9 @@ def test_a_split_that_breaks_off_leaves_no_manifest(write, monkeypatch):
         ({"nodes": 32}, "32 nodes cannot share 31 samples"),
         ({"labels": np.arange(31)}, "must be of exactly two classes, got 31: 0, 1, 2, 3, 4, ...; "),
         ({"labels": np.ones(31)}, "must be of exactly two classes, got 1: 1; "),
-        ({"labels": np.where(np.arange(31) < 3, np.nan, 1.0)}, "must be finite numbers"),
-        ({"labels": np.array(["a", "b", "a"] * 10 + ["a"])}, "must be finite numbers"),
-        ({"features": np.full((31, 2), np.inf)}, "must be finite numbers"),
+        ({"labels": np.where(np.arange(31) < 3, np.nan, 1.0)}, "must be finite; drop the samples"),
+        ({"labels": np.array(["a", "b", "a"] * 10 + ["a"])}, "must be numbers, got 'a'"),
+        ({"features": np.full((31, 2), np.inf)}, "all values must be finite"),
     ],
 )
 def test_what_cannot_be_split(write, tmp_path, arguments, message):
@@ -137,8 +161,7 @@ def test_what_cannot_be_split(write, tmp_path, arguments, message):
 
 def test_places_that_do_not_serve(write, tmp_path):
     folder = write(*samples())
-    file = folder / "node-00003.svm"
-    assert "would be overwritten by its own split" in refusal(write_shards, file, 2, folder, overwrite=True)
+    file = folder / "manifest.json"
     assert "cannot read" in refusal(write_shards, tmp_path / "none.svm", 2, tmp_path / "other")
     message = refusal(write_shards, tmp_path / "data.npz", 2, file)
     assert f"cannot write to {file}" in message or f"cannot write {file}" in message
@@ -226,15 +249,15 @@ def test_a_block_opens_its_own_files_only(write):
     with jax.enable_x64(True):
         expected = np.asarray(some.whole().gradient_rows(x))
         for node in (0, 1, 4, 5):
-            (folder / f"node-{node:05d}.svm").unlink()
+            shutil.rmtree(folder / f"node-{node:05d}")
         here = Shards(folder, l2=0.1)
         np.testing.assert_array_equal(here.open(2, 4).gradient_rows(x[2:4]), expected[2:4])
     assert here.samples.tolist() == some.samples.tolist()
     assert refusal(here.open, 1, 3) == (
-        f"cannot read {folder / 'node-00001.svm'}: No such file or directory; it holds the samples of node 1: "
+        f"cannot read {folder / 'node-00001/shard.json'}: No such file or directory; it holds the samples of node 1: "
         "copy it to this machine, or let another one run the node"
     )
-    with pytest.raises(InputError, match=r"node-00000\.svm.* the samples of node 0"):
+    with pytest.raises(InputError, match=r"node-00000.* the samples of node 0"):
         here.whole()
 
 

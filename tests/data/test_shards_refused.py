@@ -2,12 +2,18 @@
 
 import hashlib
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import adom
 from adom.data import Shards
+from adom.data.model import unnamed
+from adom.data.node_shards import put_shard
+from adom.data.tables import Block, Table
 
 from .conftest import refusal, samples
 
@@ -20,10 +26,12 @@ def change(folder, edit):
     path.write_text(json.dumps(content))
 
 
-def forge(folder, node, text, **counts):
-    """Put other samples into a node's file, and their checksum into the manifest."""
-    (folder / f"node-{node:05d}.svm").write_text(text)
-    new = {"sha256": hashlib.sha256(text.encode()).hexdigest(), **counts}
+def forge(folder, node, features, labels, **counts):
+    """Put other samples into a node's shard, and its checksum into the manifest."""
+    name, matrix = f"node-{node:05d}", sp.csr_array(features)
+    table = Table(unnamed(matrix.shape[1]), "label", iter([Block(matrix, np.array(labels))]))
+    content = (put_shard(Path("made"), table, name, folder) / "shard.json").read_bytes()
+    new = {"sha256": hashlib.sha256(content).hexdigest(), **counts}
     change(folder, lambda content: content["files"][node].update(new))
 
 
@@ -47,30 +55,32 @@ def test_blocks_that_are_none(write, place):
 
 def test_a_changed_file_is_named(write):
     folder = write(*samples())
-    file = folder / "node-00002.svm"
-    file.write_bytes(file.read_bytes().replace(b"2.5 ", b"0 ", 1) + b"0 1:1\n")
+    place = folder / "node-00002"
+    file = place / "values.npy"
+    file.write_bytes(file.read_bytes()[:-1] + b"\1")
     some = Shards(folder, l2=1.0)
     assert some.open(0, 2).nodes == 2
+    assert f"{file} was changed after" in refusal(some.open, 1, 4)
+    (place / "shard.json").write_bytes((place / "shard.json").read_bytes() + b" ")
     message = refusal(some.open, 1, 4)
-    assert message.startswith(f"{file} is not the file of node 2 in the manifest: its sha256 must be ")
+    assert message.startswith(f"{place} is not the shard of node 2 in the manifest: the sha256 of its shard.json must ")
     assert message.endswith("copy it again, or split the data again")
 
 
-def test_a_file_that_the_manifest_describes_wrongly(write):
+def test_a_shard_that_the_manifest_describes_wrongly(write):
     folder = write(*samples())
-    forge(folder, 1, "0 1:1\n2.5 2:1 3:1\n")
+    two = [[1, 0, 0, 0, 0], [0, 1, 1, 0, 0]]
+    forge(folder, 1, two, [0, 2.5])
     message = refusal(Shards(folder, l2=1.0).open, 1, 2)
-    assert "has 2 samples and 3 non-zeros, and the manifest lists 5 and 25 for node 1" in message
-    forge(folder, 1, "0 1:1\n2.5 2:1 3:1\n", samples=2, nonzeros=3)
+    assert "has 2 samples and 3 non-zeros of 5 features, sparse, and the manifest lists 5 and 25 of 5" in message
+    forge(folder, 1, two, [0, 2.5], samples=2, nonzeros=3)
     assert Shards(folder, l2=1.0).open(1, 2).nodes == 1
-    forge(folder, 1, "0 1:1\n1 2:1 3:1\n")
+    forge(folder, 1, two, [0, 1])
     assert "node 1, has the label 1, and the manifest's classes are 0 and 2.5" in refusal(
         Shards(folder, l2=1.0).open, 1, 2
     )
-    forge(folder, 1, "0 1:1\n2.5 2:1 9:1\n")
-    assert "line 2: index 9 exceeds the 5 features allowed" in refusal(Shards(folder, l2=1.0).open, 1, 2)
-    forge(folder, 1, "")
-    assert "holds no samples" in refusal(Shards(folder, l2=1.0).open, 1, 2)
+    forge(folder, 1, [[*row, 0] for row in two], [0, 2.5])
+    assert "3 non-zeros of 6 features, sparse, and the manifest" in refusal(Shards(folder, l2=1.0).open, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -79,19 +89,19 @@ def test_a_file_that_the_manifest_describes_wrongly(write):
 )
 def test_a_name_that_leads_out_of_the_folder(write, name):
     folder = write(*samples())
-    (folder.parent / "x").write_bytes((folder / "node-00001.svm").read_bytes())
+    shutil.copytree(folder / "node-00001", folder.parent / "x")
     change(folder, lambda content: content["files"][1].update(name=name))
     message = refusal(Shards, folder, l2=1.0)
     assert message.startswith(f"{folder / 'manifest.json'} is not a manifest of shards: files.1.name: ")
     if isinstance(name, str):
-        assert "a file must have a plain name inside the folder" in message
+        assert "a shard must have a plain name inside the folder" in message
     assert len(message) < 500
 
 
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda m: m.update(format="adom-shards-2"), "format: Input should be 'adom-shards-1', got 'adom-shards-2'"),
+        (lambda m: m.update(format="adom-shards-1"), "format: Input should be 'adom-shards-2', got 'adom-shards-1'"),
         (lambda m: m.pop("format"), "format: Field required"),
         (lambda m: m.update(nodes=5), "nodes is 5, but 6 files are listed"),
         (lambda m: m.update(nodes="6"), "nodes: Input should be a valid integer, got '6'"),
@@ -106,10 +116,10 @@ def test_a_name_that_leads_out_of_the_folder(write, name):
         (lambda m: m["files"][0].update(samples=2**60), "files.0.samples: Input should be less than or equal to"),
         (
             lambda m: m["files"][0].update(nonzeros=10**6),
-            "node-00000.svm has 1000000 non-zeros, more than its samples have features",
+            "node-00000 has 1000000 non-zeros, more than its samples have features",
         ),
         (lambda m: m["files"][0].update(sha256="A" * 64), "files.0.sha256: String should match pattern"),
-        (lambda m: m["files"][0].update(name="node-00001.svm"), "node-00001.svm is listed for 2 nodes"),
+        (lambda m: m["files"][0].update(name="node-00001"), "node-00001 is listed for 2 nodes"),
         (lambda m: m["source"].pop("sha256"), "source.sha256: Field required"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adom.errors import InputError
-from adom.paper.claims import CLAIMS, OLD_NAMES, entries, find_claim
+from adom.paper.claims import CLAIMS, entries, find_claim
 from adom.paper.evidence import table_of_runs
 from adom.paper.verdicts import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED
 from support.made import absent, four, linear, made, panel, seeds, verified
@@ -203,9 +203,8 @@ def test_a_missing_data_set_is_named(claim, figure):
     assert entry.notes == ("1 run missing: w6a is missing",)
 
 
-def test_claims_are_found_by_their_ids_and_by_those_of_earlier_versions():
-    assert [find_claim(name) for name in ("best-over-kappa", "kap")] == [CLAIMS["best-over-kappa"]] * 2
-    assert {find_claim(old).name for old in OLD_NAMES} == CLAIMS.keys()
+def test_claims_are_found_by_their_ids():
+    assert find_claim("best-over-kappa") is CLAIMS["best-over-kappa"]
     with pytest.raises(InputError, match=r"no claim 'kapp'; claims: theorem-1, lemmas"):
         find_claim("kapp")
 

@@ -22,7 +22,7 @@ def job(variant=""):
 
 
 def test_a_plan_is_read_back_or_refused(tmp_path):
-    """The same jobs, or one line; also without the checksum, as earlier versions wrote it."""
+    """The same jobs, or one line; also without the checksum, as somebody else may write it."""
     path = ReproductionPlan(True, [job(), job(VERIFY)], ["kappa"], [(4, 4.0)], {"a6a": "absent"}, "abc").save(tmp_path)
     plan = load_plan(tmp_path)
     assert [one.key for one in plan.jobs] == [job().key, job(VERIFY).key]

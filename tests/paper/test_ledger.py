@@ -1,6 +1,5 @@
 """The ledger as a whole: from a folder's files to pages and back, the same every time."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import pytest
 
 from adom.errors import InputError
 from adom.paper import findings, ledger
-from adom.paper.claims import CLAIMS, OLD_NAMES
+from adom.paper.claims import CLAIMS
 from adom.paper.evidence import table_of_runs
 from support.made import absent, four, made, panel, saved, seeds, verified
 
@@ -104,19 +103,9 @@ def test_entries_of_one_claim_only():
     assert (entry.verdict, entry.count) == ("partly", "2 of 4 panels")
     assert entry.text.startswith("best rival/ADOM: median")
     assert "w6a is missing" in found.find("best-on-real-data", "unit").text
-    assert {one.claim for one in found.of("kap").entries} == {"best-over-kappa"}
+    assert {one.claim for one in found.of("best-over-kappa").entries} == {"best-over-kappa"}
     with pytest.raises(InputError, match="no claim 'kapp'"):
         found.of("kapp")
-
-
-def test_a_ledger_of_an_earlier_version_has_the_claims_under_their_names_of_today(folder):
-    ledger.write(folder)
-    content = json.loads((folder / "ledger.json").read_text())
-    old = {new: name for name, new in OLD_NAMES.items()}
-    content["entries"] = [entry | {"claim": old[entry["claim"]]} for entry in content["entries"]]
-    del content["sealed"], content["sha256"]
-    (folder / "ledger.json").write_text(json.dumps(content))
-    assert ledger.read(folder).entries == compute(outcomes()).entries
 
 
 def test_broken_files_are_refused_in_one_line(tmp_path):

@@ -149,7 +149,7 @@ def test_sparse_and_filled_layouts_compute_the_same(make):
         np.testing.assert_allclose(other.L_nodes, dense.L_nodes, rtol=1e-12)
         np.testing.assert_allclose(other.solution(), dense.solution(), atol=1e-13)
     for L, (A, _), w in zip(dense.L_nodes, *data(), strict=True):
-        assert pytest.approx(dense.l2 + dense.steepest * np.linalg.eigvalsh((A.T * w) @ A)[-1], rel=1e-12) == L
+        assert pytest.approx(dense.l2 + dense.loss.steepest * np.linalg.eigvalsh((A.T * w) @ A)[-1], rel=1e-12) == L
     sizes = sum(features.size for features, _ in data()[0])
     assert make(sp.csr_array).features.value.size == sizes  # only what was there
 

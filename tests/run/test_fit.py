@@ -8,6 +8,7 @@ import pytest
 
 import adom
 from adom.data.node_shards import write_shard
+from adom.run import stages
 from adom.run.ranks.fit import deal
 from support import apart
 from support.apart import NODES, SETTINGS
@@ -132,6 +133,14 @@ def test_without_an_intercept_and_with_nodes_that_count_alike(tmp_path):
     shrunk = adom.NodeData(tmp_path / "shards", kappa=50.0)
     result = adom.solve(shrunk, adom.networks.path(2), "adom+", "unit", **REQUEST)
     assert result.model().penalty["C"] > 0
+
+
+def test_intercepts_that_have_not_settled_are_no_convergence(tmp_path, monkeypatch):
+    data = made(tmp_path, {"a": table(30), "b": table(20, 1)}, C=0.1)
+    monkeypatch.setattr(stages, "STAGES", 2)
+    result = adom.solve(data, adom.networks.path(2), "adom+", "unit", **REQUEST)
+    assert result.history["stage"].unique().tolist() == [1, 2]
+    assert (result.status, result.message) == ("stalled", "the intercepts had not settled after 2 stages")
 
 
 def test_who_holds_which_node():

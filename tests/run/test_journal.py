@@ -52,13 +52,3 @@ def test_a_short_run_writes_nothing_and_a_long_one_not_too_much(tmp_path, monkey
     table = pd.read_csv(tmp_path / "history.csv")
     assert 3 <= len(table) < 300
     assert table["round"].iloc[-1] == result.last["round"]
-
-
-def test_events_for_tensorboard(at_once, tmp_path):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    result = adom.solve(PROBLEM, adom.networks.path(2), "adom", "unit", rounds=50, follow=tmp_path)
-    events = EventAccumulator(str(tmp_path / "events")).Reload().Scalars("error")
-    assert [event.step for event in events] == result.history["round"].tolist()
-    np.testing.assert_allclose([event.value for event in events], result.history["error"], 1e-6)

@@ -76,7 +76,7 @@ def test_twenty_kills_change_no_bit(tmp_path):
 STARTS = {
     "unborn": "not all ranks have started within 5 s",
     "stopped": r"rank 1 of 2 \(nodes 2 to 3; process \d+ on \S+\) has not answered for 5 s",
-    "blocked": r"rank 1 of 2 \(nodes 2 to 3; .*\) has done nothing for 5 s while reading .*/node-00002.svm: it is",
+    "blocked": r"rank 1 of 2 \(nodes 2 to 3; .*\) has done nothing for 5 s while reading .*/node-00002: it is",
 }
 
 

@@ -83,7 +83,7 @@ def test_runs_end_at_the_solution(start):
     assert fit.status == "converged"
     distance = np.sqrt(((fit.rows - problem.solution()) ** 2).sum(axis=1).mean())
     assert distance <= 1e-10 * np.linalg.norm(problem.solution()) * (1 + 1e-6)
-    assert costs.rounds == costs.tables[-1]["round"].iloc[-1]
+    assert costs.rounds == costs.tables[-1]["round"][-1]
 
 
 def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():

@@ -7,12 +7,11 @@ from collections import deque
 import numpy as np
 
 from adom.agents.agent import Agent
-from adom.agents.auto import Auto, WideOracle
+from adom.agents.auto import Auto, Settings, WideOracle
 from adom.agents.board import MAGIC, Board
 from adom.agents.checks import Checks
 from adom.agents.functions import Oracle, QuadraticFunction
 from adom.agents.rows import Rows
-from adom.agents.settings import Settings
 from adom.agents.wire import Form, Member
 from adom.algorithms import method_class
 

@@ -31,46 +31,30 @@ def same(arrays):
     )
 
 
-def old(path):
-    """Write a file as earlier versions did: without a seal."""
-    np.savez_compressed(path, allow_pickle=False, **ARRAYS, provenance=np.array('{"a": 1}'))
-
-
 def test_what_is_written_is_read_back_and_numpy_reads_it_too(tmp_path):
     write_npz(tmp_path / "new.npz", ARRAYS, {"a": "ü"})
-    old(tmp_path / "old.npz")
     arrays, meta = read_npz(tmp_path / "new.npz")
     assert same(arrays)
     assert meta == {"a": "ü"}
     assert arrays["x"].flags.writeable
-    arrays, meta = read_npz(tmp_path / "old.npz")
-    assert same(arrays)
-    assert meta == {"a": 1}
     with np.load(tmp_path / "new.npz", allow_pickle=False) as archive:
         assert (archive["x"] == ARRAYS["x"]).all()
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-def test_no_damage_is_believed(tmp_path, sealed):
-    """Two thousand damaged files each: with a seal none is read; without one, none is read as something else."""
+def test_no_damage_is_believed(tmp_path):
     path = tmp_path / "file.npz"
-    if sealed:
-        write_npz(path, ARRAYS, {"a": 1})
-    else:
-        old(path)
-    refused = []
+    write_npz(path, ARRAYS, {"a": 1})
     for content in mutants(path.read_bytes(), 2000):
         path.write_bytes(content)
-        try:
-            arrays, meta = read_npz(path)
-        except Damaged as error:
-            refused.append(str(error))
-        else:  # in what ZIP has no checksum of, such as a time
-            assert not sealed, content
-            assert same(arrays)
-            assert meta == {"a": 1}
-    assert len(refused) > 1500
-    assert not any("\n" in words for words in refused)
+        with pytest.raises(Damaged) as refused:
+            read_npz(path)
+        assert "\n" not in str(refused.value)
+
+
+def test_an_archive_without_a_seal_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "bare.npz", allow_pickle=False, **ARRAYS, provenance=np.array('{"a": 1}'))
+    with pytest.raises(Damaged, match="it has no checksum at its end"):
+        read_npz(tmp_path / "bare.npz")
 
 
 def archived(name="x.npy", content=None, header=None, method=zipfile.ZIP_DEFLATED):

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 
 from ..util.checked_json import Damaged
-from .auto import Auto
+from .auto import Auto, Settings
 from .certificate import Certificate, Place
 from .functions import Function
 from .intercepts import Intercepts
 from .members import EPS, LEFT, Members
 from .rows import LONGEST, SHORTEST, Rows
-from .settings import Settings
 from .wire import (
     ASIDE,
     COUNTED,

@@ -1,7 +1,8 @@
-"""Parameters that agents find while they run, as in `adom.run.auto`: canaries ride along in every message.
+"""Parameters of an agent's method: from a given chi or that of a path, or found while agents run.
 
-Settings are a tuple (block, power, centre, rounds, start, keep, back, rest). Every agent uses the greatest tuple that
-it has heard of, compared in this order:
+They are found as in `adom.run.auto`: canaries ride along in every message. Settings are then a tuple (block, power,
+centre, rounds, start, keep, back, rest). Every agent uses the greatest tuple that it has heard of, compared in this
+order:
 
 - the run assumes `power`, and canaries try powers around `centre`, for a block of `rounds` rounds from `start` on;
 - `keep`: the state at the block's start is one to go back to, or no earlier state is;
@@ -13,7 +14,7 @@ for as many rounds before it takes effect. An agent that lacks numbers, since it
 the others' decision. So agents never disagree for long, and their answer does not depend on the parameters.
 """
 
-from math import ceil, log
+from math import ceil, log, pi, sin
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ from ..dynamics.policy import (
 )
 from ..dynamics.policy import START as BOLD
 from ..dynamics.rates import Scalars
+from ..errors import InputError
 from .functions import Function, Oracle
 from .rows import Rows
-from .settings import check_method, safe_chi
 from .wire import LAST_ROUND
 
 Array = np.ndarray
@@ -64,6 +65,80 @@ LATE = 4
 TIMES = 3
 """How often a run goes back to one state; if it still grows, that was good for another network."""
 SEED = 17
+
+
+def safe_chi(nodes: int) -> float:
+    """Return the chi of a path, which with the agents' weights mixes about the slowest of all connected networks.
+
+    Examples
+    --------
+    >>> [round(safe_chi(nodes), 1) for nodes in (1, 2, 8, 32)]
+    [1.0, 2.0, 26.3, 415.3]
+    """
+    return 1.0 if nodes < 2 else 1 / sin(pi / (2 * nodes)) ** 2
+
+
+class Settings:
+    """Parameters that follow from mu, L and the number of agents, with a chi that is given or safe.
+
+    Parameters
+    ----------
+    cls : type of Method
+    chi, mu, L : float, optional
+        Used in place of those of the agents present.
+    """
+
+    canaries = 0
+    why = "chi is given, or that of a path"
+
+    def __init__(
+        self, cls: type[Method], chi: float | None = None, mu: float | None = None, L: float | None = None
+    ) -> None:
+        check_method(cls)
+        self.cls, self._chi, self._mu, self._L = cls, chi, mu, L
+        self._key: tuple[Any, ...] = ()
+        self._method: Method | None = None
+
+    def method(self, mu: float, L: float, nodes: int) -> Method:
+        """Return the method for the constants of all agents present."""
+        key = (self._mu or mu, self._L or L, self._chi or safe_chi(nodes), nodes)
+        if self._method is None or key != self._key:
+            mu, L, chi, nodes = key
+            self._key, self._method = key, self.cls.unit(Constants(mu, L, 1 / chi, 1.0, nodes))
+        return self._method
+
+    @property
+    def chi(self) -> float:
+        """The assumed chi."""
+        return float(self._key[2]) if self._key else float("nan")
+
+    def seen(self) -> Array:
+        """Return the numbers to tell neighbours: none."""
+        return np.zeros(0)
+
+    def hear(self, seen: Array) -> None:
+        """Ignore the numbers of a neighbour."""
+
+    def begin(self, number: int, rows: Any) -> None:
+        """Do nothing before a round."""
+
+    def plant(self, rows: Any, function: Any) -> None:
+        """Plant no canaries."""
+
+    def excuse(self) -> None:
+        """Ignore a change of this agent's function."""
+
+    def look(self, wide: Array, number: int) -> None:
+        """Ignore the answer of a round."""
+
+
+def check_method(cls: type[Method]) -> None:
+    """Refuse a method whose step takes more than one exchange with neighbours, or needs directed links."""
+    if cls.rounds_per_step != 1 or cls.directed or cls.name == "pngd":
+        raise InputError(
+            f"agents cannot run {cls.name}: its steps need more than one round on undirected links; "
+            "take adom, adom+ or diging"
+        )
 
 
 class WideOracle:

@@ -11,11 +11,12 @@ from ..data.node_data import Wanted
 from ..data.node_shards import NAME as SHARD
 from ..data.node_shards import shard_names
 from ..errors import InputError, nearest, shown
+from ..problems.losses import USUAL_MODEL, models
 from ..problems.weighting import COUNTS
 from ..util import files
+from ..util.checks import is_number
 from .links import Keys
 from .publishing import Quorum
-from .sample_functions import KINDS
 from .wire import MOST_MEMBERS, check_name
 
 Tables = dict[str, dict[str, Any]]
@@ -36,7 +37,7 @@ class Config:
     gone: float = 10.0
     gather: float = 5.0
     pace: float = 0.0
-    kind: str = "logistic"
+    kind: str = USUAL_MODEL
     l2: float | None = None
     C: float | None = None
     alpha: float | None = None
@@ -154,7 +155,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "watch": (0.01, 1e9),
     "page": (1, 65535),
 }
-CHOICES = {"kind": tuple(KINDS), "count": COUNTS}
+CHOICES = {"kind": tuple(models()), "count": COUNTS}
 
 
 def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
@@ -242,7 +243,7 @@ def _checked(key: str, value: Any) -> Any:
     if key == "require":
         return _required(value)
     if key == "classes":
-        if not (isinstance(value, list | tuple) and len(value) == 2 and all(_is_number(v) for v in value)):
+        if not (isinstance(value, list | tuple) and len(value) == 2 and all(is_number(v) for v in value)):
             raise InputError(
                 f"classes must be two numbers, the smaller first, got {shown(value)}; e.g. classes = [0, 1]"
             )
@@ -250,7 +251,7 @@ def _checked(key: str, value: Any) -> Any:
     if key in LIMITS:
         low, high = LIMITS[key]
         whole = next(f.type for f in fields(Config) if f.name == key) in (int, int | None)
-        if not _is_number(value) or not low <= value <= high or (whole and value != int(value)):
+        if not is_number(value) or not low <= value <= high or (whole and value != int(value)):
             kind = "a whole number" if whole else "a number"
             raise InputError(f"{key} must be {kind} from {low:g} to {high:g}, got {shown(value)}; correct it")
         return int(value) if whole else float(value)
@@ -267,10 +268,6 @@ def _required(value: Any) -> int | tuple[str, ...]:
             f'{shown(value)}; e.g. require = 4 or require = ["north", "south"]'
         )
     return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _endpoint(what: str, where: Any) -> str:

@@ -30,7 +30,7 @@ class Intercepts:
         self.l2 = agreed.l2
         self.centre = np.zeros(len(self.free))
         together = self.free / np.linalg.norm(self.free)
-        self.idle = together[None] if agreed.kind == "softmax" else together[:0].reshape(0, len(self.free))
+        self.idle = together[None] if agreed.loss.coupled else together[:0].reshape(0, len(self.free))
         """Directions along which nothing changes: the intercepts of all classes together."""
 
     def without(self, function: Function) -> Function:

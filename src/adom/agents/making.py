@@ -1,23 +1,34 @@
-"""Build an agent from its settings: data, function, method and the form of its messages."""
+"""Build an agent from its settings: data, function, method and the form of its messages; keep it in a checkpoint.
+
+A checkpoint holds the agent's answer and the centre of its intercepts. The ledgers of its links are not in it. Whoever
+comes back begins at its answer, without links; its neighbours do the same with their ends of the links, and nothing of
+a stale or damaged ledger can come back to life.
+"""
 
 import json
 import time
 import zlib
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..algorithms import method_class
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed
+from ..errors import InputError
 from ..problems.curvature import dense
+from ..problems.losses import LOSSES
+from ..util.checked_json import Damaged
+from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
-from .auto import Auto, WideOracle
+from .auto import Auto, Settings, WideOracle
 from .board import MOST_WORDS, Group, mark_of
 from .config import Config
 from .functions import Function, Oracle
 from .intercepts import Intercepts
 from .rows import Rows
 from .sample_functions import HELD, from_samples
-from .settings import Settings
 from .wire import Form, Member, most_bytes
 
 LARGEST = 2**28
@@ -28,6 +39,8 @@ MANY = 8
 """All shards together may have this many times the classes of one."""
 VECTORS, WINDOW = 4, 64
 """At least as many as any method sends in a round, and as there are canaries."""
+FORMAT = "adom-agent-2"
+"""Of a checkpoint."""
 
 
 def read_function(config: Config) -> Function:
@@ -61,7 +74,7 @@ def make_agent(config: Config, function: Function, agreed: Agreed | None = None,
 
 def largest_message(kind: str, shard: NodeShard) -> int:
     """Return the most bytes of a message between agents with shards, before they know the classes of all."""
-    features, labels = len(shard.facts.features), [] if kind == "ridge" else shard.classes()
+    features, labels = len(shard.facts.features), shard.classes() if LOSSES[kind].classes else []
     words = len(json.dumps([shard.facts.features, shard.facts.target]))
     label = max((len(json.dumps(each)) for each in labels), default=0)
     row = max(2 * words, features, (MOST_LABELS + 1) * max(SHORT, 2 * label))  # a letter of a text is a number, too
@@ -74,8 +87,43 @@ def describe(config: Config) -> dict[str, Any]:
     """Read the data of an agent; return the facts that need no other agent."""
     if config.shard is not None:
         shard = open_shard(config.shard)
-        classes = {} if config.kind == "ridge" else {"classes": shard.classes()}
+        classes = {"classes": shard.classes()} if LOSSES[config.kind].classes else {}
         facts = {"samples": shard.facts.samples, "features": len(shard.facts.features), "target": shard.facts.target}
         return {"name": config.name, **facts, **classes}
     made = make_agent(config, read_function(config))
     return {"name": made.name, "mu": made.members.own.mu, "L": made.members.own.L, "dim": made.form.dim}
+
+
+def save(agent: Agent, path: Path) -> None:
+    """Write a checkpoint."""
+    arrays = {"x": agent.x}
+    if agent.intercepts is not None:
+        arrays["centre"] = agent.intercepts.centre
+    about = {"format": FORMAT, "name": agent.name, "round": agent.round, "form": list(_form(agent))}
+    write_npz(path, arrays, about)
+
+
+def restore(agent: Agent, path: Path) -> bool:
+    """Restore a checkpoint, if there is one; refuse one with other settings; return whether there was one."""
+    try:
+        arrays, about = read_npz(path)
+        if about["format"] != FORMAT or about["name"] != agent.name or about["form"] != list(_form(agent)):
+            raise InputError(f"{path} belongs to another agent, problem or method; remove it, or choose another folder")
+        vectors = [arrays["x"]] if agent.intercepts is None else [arrays["x"], arrays["centre"]]
+        if any(vector.shape != (agent.form.dim,) or not np.isfinite(vector).all() for vector in vectors):
+            raise Damaged("its arrays do not fit")
+        agent.check(int(about["round"]), *vectors)
+        agent.round = int(about["round"])
+        if agent.intercepts is not None:
+            agent.intercepts.centre = vectors[1]
+        agent.start(vectors[0])
+    except FileNotFoundError:
+        return False
+    except (Damaged, LookupError, TypeError, ValueError, OSError) as error:
+        raise InputError(f"{path} is not a valid checkpoint of an agent ({error}); remove it to start anew") from None
+    return True
+
+
+def _form(agent: Agent) -> tuple[Any, ...]:
+    form = agent.form
+    return form.problem, form.method, form.dim

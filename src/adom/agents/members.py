@@ -1,4 +1,6 @@
-"""Who is present: every agent repeats what it knows about all others, and the newest entry about each wins.
+"""Who is present, and when all may stop.
+
+Every agent repeats what it knows about all others, and the newest entry about each wins.
 
 An agent is gone when its heartbeat, which everyone repeats, has not changed for long enough by the listener's own
 clock; clocks of different machines are never compared. If a link is down, others may still hear the agent.
@@ -8,7 +10,7 @@ others say about it, and passes on to it whatever looks newer. The agent then ou
 the false one everywhere. Where that fails, the false entry stands still and is forgotten after a while.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -158,3 +160,13 @@ class Members:
         """Forget members that have been gone for long."""
         for name in [name for name, moved in self._moved.items() if now - moved > TIDY * self.gone]:
             self._forget(name)
+
+
+def agree(own: Member, present: Sequence[Member], distance: float, tol: float) -> bool:
+    """Update this agent's level from a bound on every |x_i - x*|; return whether the agent may stop."""
+    if own.level < SURE:
+        before, own.level = own.level, READY if len(present) * distance**2 <= tol else 0
+        if own.level and all(member.level >= READY for member in present):
+            own.level = SURE
+        own.beat += own.level != before  # others accept a changed entry only with a newer heartbeat
+    return all(member.level >= SURE for member in present)

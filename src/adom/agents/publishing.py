@@ -16,6 +16,7 @@ import numpy as np
 from ..data.model import Model, load_model, model_from, unnamed
 from ..data.preparing import Agreed
 from ..errors import InputError
+from ..problems.losses import LOSSES
 from .certificate import Certificate
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class Publisher:
         agreed, config = self._agreed, self._config
         if agreed is not None:
             return model_from(agreed.model_rows(x[None]), agreed.about(), {**about, "problem": {"type": agreed.kind}})
-        classes = config.classes if config.kind == "logistic" else ()
-        kind: Any = config.kind  # it has been checked
+        classes = config.classes if LOSSES[config.kind].classes else ()
         penalty = {"l2": config.l2_of_file}
-        return Model(kind, x[None], np.zeros(1), tuple(unnamed(len(x))), classes, penalty=penalty, provenance=about)
+        return Model(
+            config.kind, x[None], np.zeros(1), tuple(unnamed(len(x))), classes, penalty=penalty, provenance=about
+        )

@@ -25,19 +25,18 @@ from ..data.preparing import Agreed
 from ..errors import InputError
 from ..util import files
 from .agent import Agent
-from .agreement import agree
 from .board import MAGIC as BOARD
 from .board import Board
 from .checks import Checks
 from .config import Config
 from .functions import Function
-from .kept import restore, save
+from .keys import Certificate
 from .links import Links
-from .making import largest_message, make_agent, read_function
+from .making import largest_message, make_agent, read_function, restore, save
+from .members import agree
 from .preparation import prepare, restore_agreement, save_agreement
 from .publishing import Publisher, bound_of
 from .sample_functions import from_prepared
-from .tls import Certificate
 from .wire import Member, most_bytes
 
 STRICT = "ADOM_STRICT"

@@ -88,7 +88,7 @@ class Member:
     mu: float
     L: float
     data: int = 0  # a fingerprint of its data
-    level: int = 0  # how ready it is to stop: see `adom.agents.agreement`
+    level: int = 0  # how ready it is to stop: see `adom.agents.members`
     degree: int = 0
 
 

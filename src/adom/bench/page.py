@@ -11,6 +11,7 @@ from ..page.report import ResultFile, run_row
 from ..paper.table import Table
 from ..study.profiles import costs_by_instance, performance_profile, rank_table
 from ..util.cards import escaped
+from ..util.columns import METRICS
 from ..util.text import format_short
 from . import suite
 from .records import Record
@@ -19,8 +20,8 @@ from .work import Outcome, loaded
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTS = {"rounds": "rounds_to_target", "floats sent": "floats_sent_to_target"}
-"""Costs by which methods are ranked."""
+COSTS = {metric.words: metric.to_target for metric in METRICS.values() if metric.links}
+"""Costs of communication, by which methods are ranked."""
 
 
 def tables(records: Sequence[Record]) -> dict[str, "pd.DataFrame"]:

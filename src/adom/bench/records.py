@@ -52,7 +52,7 @@ class Record(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         suite.check_pair(self.problem, self.network)
-        costs = {name: value for name, value in self if name.endswith("_to_target") and value is not None}
+        costs = {name: value for name, value in self if name in COSTS and value is not None}
         if self.status == "refused" and (costs or self.rounds or self.relative_error is not None):
             raise ValueError("a run that was refused has no rounds, no error and no costs to the target")
         if self.status in LOST and costs:
@@ -62,8 +62,8 @@ class Record(BaseModel):
         if self.rounds_to_target is None and costs:
             raise ValueError(f"{min(costs)} is given and rounds_to_target is not; give all of them or none")
         if self.rounds_to_target is not None:
-            for name in ("gradients_to_target", "floats_sent_to_target"):
-                if name not in costs:
+            for name in COSTS:
+                if name not in costs and type(self).model_fields[name].is_required():
                     raise ValueError(f"rounds_to_target is given and {name} is not; give all of them or none")
             if self.rounds_to_target > self.rounds:
                 raise ValueError(f"rounds_to_target {self.rounds_to_target:g} exceeds rounds {self.rounds}")
@@ -79,6 +79,10 @@ class Record(BaseModel):
             raise ValueError(f"{where}: rounds_to_target is given, and the error at the end is {error}, not {target:g}")
         if not reached and error is not None and error <= target:
             raise ValueError(f"{where}: the error at the end is {error:g}, and rounds_to_target is missing")
+
+
+COSTS = tuple(name for name in Record.model_fields if name.endswith("_to_target"))
+"""The costs to the target that the file has: a part of its format, which others write too."""
 
 
 class Submission(BaseModel):

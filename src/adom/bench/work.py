@@ -23,11 +23,11 @@ from ..paper.work import thinned
 from ..run.calls.solve import solve
 from ..run.result import Result, load
 from ..run.user_code import code_of_class, try_steps
-from ..study.metrics import COSTS, metrics
+from ..study.metrics import metrics
 from ..util.checked_json import read_checked, write_checked
 from ..util.own_code import files_of, in_words, place
 from . import suite
-from .records import Record
+from .records import COSTS, Record
 
 RECORDS = 200
 """Maximum number of records that are saved of a run."""
@@ -167,10 +167,10 @@ class Outcome:
         about: dict[str, Any] = {"problem": job.problem, "network": job.network, "method": job.label}
         about["protocol"] = job.protocol
         if self.result is None:
-            costs: dict[str, Any] = {f"{name}_to_target": None for name in COSTS}
+            costs: dict[str, Any] = dict.fromkeys(COSTS)
             return Record(**about, status="refused", rounds=0, relative_error=None, reason=self.reason, **costs)
         found = metrics(self.result, None, job.target)
-        costs = {name: known(found[name]) for name in (f"{cost}_to_target" for cost in COSTS)}
+        costs = {name: known(found[name]) for name in COSTS}
         error = known(found["relative_error"])
         return Record(**about, status=found["status"], rounds=found["rounds"], relative_error=error, **costs)
 

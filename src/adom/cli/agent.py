@@ -76,9 +76,9 @@ def agent(
         overrides["out"] = str(out)
 
     from ..agents.config import read_config
+    from ..agents.keys import Certificate
     from ..agents.making import describe
     from ..agents.service import INCOMPLETE, NOT_WRITTEN, run_agent
-    from ..agents.tls import Certificate
     from . import output
 
     config = read_config(Path(what), overrides)

@@ -203,12 +203,13 @@ def shards(config: Config) -> "Shards | NodeData":
     table = config.problem
     if lie_apart(str(table.shards)):
         more: dict[str, Any] = {"C": table.C, "alpha": table.alpha, "l2": table.l2, "kappa": table.kappa}
+        if table.model is not None:
+            more["model"] = table.model
         if table.memory is not None:
             more["memory"] = 1e6 * table.memory
         return NodeData(
             str(table.shards),
             nodes=table.nodes,
-            model=table.model or "logistic",
             scale=bool(table.scale),
             intercept=not table.bare,
             count=table.count or SAMPLES_ALIKE,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
+from ..util.columns import HEADS, TO_TARGET
 from . import compare_lists
 from .compare_output import end, print_latex
 from .defaults import check_lists
@@ -133,10 +134,10 @@ def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) ->
 
     used = {result.provenance["oracle"] for result in comparison.results.values()} - {None}
     oracle = ", ".join(sorted(used)) or settings.run.oracle
-    ends = ("error", "rounds", "gradients", "floats", "seconds")
+    ends = ("error", *HEADS)
     rows = []
     for row in _rows(comparison):
-        costs = [format_short(row[f"{cost}_to_target"]) for cost in ("rounds", "gradients", "floats_sent", "seconds")]
+        costs = [format_short(row[cost]) for cost in TO_TARGET]
         rows.append((row["title"], row["status"], error_text(row["relative_error"]), *costs))
     table(
         f"{about['nodes']} nodes, dim {about['dim']}, kappa {number(round(about['kappa'], 6))}, "

@@ -7,9 +7,8 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -124,13 +123,7 @@ def _ending() -> Iterator[None]:
 
 
 class Help:
-    """Mixin for commands that read given options only, and whose --help is not listed as a <bool>."""
-
-    def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Parse a call. For every option typer builds a reader with pydantic, which takes long; few options need it."""
-        for parameter in self.get_params(context):  # type: ignore[attr-defined]  # a mixin of typer's commands
-            vars(parameter).setdefault("process_value", _reader(parameter))
-        return super().parse_args(context, args)  # type: ignore[misc,no-any-return]
+    """Mixin for commands whose --help is not listed as a <bool>."""
 
     def get_help_option(self, context: Any) -> Any:
         """Return the option --help."""
@@ -138,26 +131,6 @@ class Help:
         if option is not None:
             option.metavar = ""
         return option
-
-
-def _reader(parameter: Any) -> Callable[[Any, Any], Any]:
-    """Return a reader of a parameter that passes on text, paths, the default and None, and leaves the rest to typer.
-
-    Typer's own checks of paths (`exists` and the like) are skipped: commands check paths themselves.
-    """
-    read, single = parameter.process_value, parameter.nargs == 1 and not parameter.multiple
-    kind: Any = None
-    if hasattr(parameter, "type_descriptor") and not parameter.type_descriptor.parameter_info.parser:
-        kind = parameter.type_descriptor.annotation  # which older versions of typer do not have
-
-    def process(context: Any, value: Any) -> Any:
-        given = value is not None and value is not parameter.default
-        if not single or (given and kind not in (str, Path)) or (value is None and parameter.required):
-            return read(context, value)
-        value = kind(value) if given and kind else value
-        return parameter.callback(context, parameter, value) if parameter.callback else value
-
-    return process
 
 
 class Command(Help, TyperCommand):

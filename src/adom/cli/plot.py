@@ -6,16 +6,13 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError, nearest
+from ..util.columns import AXES
 from .completion import one_of
 from .exit_codes import Exit
 from .options import OUTPUT, AsJson
 
-
-def axes() -> tuple[str, ...]:
-    """Return the quantities that runs can be drawn against."""
-    from ..plot.curves import AXES
-
-    return (*AXES, "all")
+CHOICES = (*AXES, "all")
+"""What runs can be drawn against."""
 
 
 def plot(
@@ -25,8 +22,8 @@ def plot(
         typer.Option(
             "--axis",
             metavar="AXIS",
-            help="round, gradients, floats_sent, seconds, or all: a picture of each.",
-            autocompletion=one_of(axes),
+            help=f"{', '.join(AXES)}, or all: a picture of each.",
+            autocompletion=one_of(CHOICES),
         ),
     ] = "round",
     out: Annotated[
@@ -38,8 +35,8 @@ def plot(
     """Draw saved runs in one figure; nothing is run."""
     from . import output
 
-    if axis not in axes():
-        raise InputError(f"unknown axis {axis!r}; {nearest(axis, axes())}")
+    if axis not in CHOICES:
+        raise InputError(f"unknown axis {axis!r}; {nearest(axis, CHOICES)}")
     output.results(results)
     output.file(out, (".png", ".pdf", ".svg"), "--out")
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 
 from ..algorithms import METHODS
 from ..errors import InputError, nearest, shown
+from ..problems.losses import USUAL_MODEL, models
 from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
 
 Tables = dict[str, dict[str, Any]]
@@ -34,6 +35,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
 """Suggestions for completion; all known names are in `adom.data.sets`, which takes long to load."""
+MODELS = " or ".join(f"{loss.name} (for {loss.words})" for loss in models().values())
 
 
 def splits() -> tuple[str, ...]:
@@ -138,8 +140,8 @@ class ProblemTable:
         "Folder that `adom shard` or `adom split` wrote: with engine mpi every rank opens its own nodes' files only."
     )
     model: str | None = setting(
-        "On shards of `adom shard`: logistic, for two classes or more, or ridge, for numbers; left out: logistic.",
-        choices=("logistic", "ridge"),
+        f"On shards of `adom shard`: {MODELS}; left out: {USUAL_MODEL}.",
+        choices=lambda: tuple(models()),
     )
     scale: bool | None = setting(
         "On shards of `adom shard`: first scale all features to mean 0 and standard deviation 1."

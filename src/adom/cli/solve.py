@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS
 from ..errors import InputError
+from ..util.columns import METRICS, STATES, Column, totals
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
@@ -165,9 +166,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
     provenance, last = result.provenance, result.last
     method, problem = provenance["method"], provenance["problem"]
     start = provenance["start_error"]
-    measured: dict[str, float] = {
-        name: float(last[name]) for name in ("error", "gradient_norm", "consensus") if name in last
-    }
+    measured = {name: float(last[name]) for name in STATES if name in last}
     if "error" in measured:
         measured["relative_error"] = measured["error"] / start if start else float("nan")
     return {
@@ -185,10 +184,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "outside": result.outside,
         "window": provenance["window"],
         "settings": provenance.get("settings"),
-        "rounds": int(last["round"]),
-        "gradients": float(last["gradients"]),
-        "floats_sent": int(last["floats_sent"]),
-        "seconds": float(last["seconds"]),
+        **totals(last),
         "start_error": start,
         **measured,
         "error_bound": provenance.get("error_bound"),
@@ -217,13 +213,16 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         *([("penalty", penalty_text(summary["penalty"]))] if summary["penalty"] else []),
         ("network", f"chi {number(summary['chi'])}{steps_of(summary['window'])}"),
         *_assumed(summary),
-        ("rounds", number(summary["rounds"])),
-        ("gradients", f"{number(summary['gradients'])} per node"),
-        ("floats sent", number(summary["floats_sent"])),
-        ("seconds", f"{summary['seconds']:.2f}"),
+        *((cost.words, _spent(cost, summary[name])) for name, cost in METRICS.items()),
         *_accuracy(summary),
         ("status", status),
     ]
+
+
+def _spent(cost: Column, total: float) -> str:
+    from .output import number
+
+    return f"{total:.2f}" if cost.timed else f"{number(total)}{' per node' if cost.per_node else ''}"
 
 
 def _assumed(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -55,11 +55,11 @@ def split(
     out: OutFolder = Path("shards"),
     json: AsJson = False,
 ) -> int:
-    """Write one file of samples per node, and a manifest of them.
+    """Write one shard of samples per node, and a manifest of them.
 
-    Each machine then needs the manifest and the files of its own nodes only:
+    Each machine then needs the manifest and the shards of its own nodes only:
     with `adom solve --shards` no sample leaves it. Writes manifest.json and
-    node-00000.svm, node-00001.svm, ...
+    the shards node-00000, node-00001, ...
     """
     from . import build, output
 
@@ -109,11 +109,12 @@ def _summary(manifest: "Manifest", folder: Path) -> dict[str, Any]:
 
 
 def _classes(manifest: "Manifest", folder: Path) -> dict[str, int]:
-    """Count the nodes with both classes and those with only one, by reading the files."""
+    """Count the nodes with both classes and those with only one, by reading their labels."""
+    import numpy as np
+
     counts: Counter[str] = Counter()
     for shard in manifest.files:
-        with (folder / shard.name).open(encoding="ascii") as file:
-            labels = {float(line.partition(" ")[0]) for line in file}
+        labels = set(np.load(folder / shard.name / "target.npy", mmap_mode="r", allow_pickle=False).tolist())
         counts["both" if len(labels) > 1 else f"only {manifest.classes[labels == {manifest.classes[1]}]}"] += 1
     return {name: counts[name] for name in ("both", *(f"only {label}" for label in manifest.classes))}
 

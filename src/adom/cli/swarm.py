@@ -15,7 +15,7 @@ from .exit_codes import Exit
 from .options import OUTPUT, AsJson, number_option, switch
 
 if TYPE_CHECKING:
-    from ..agents.swarm import Swarm
+    from ..agents.testbed.swarm import Swarm
 
 EVERY = 0.5
 """Seconds between two updates."""
@@ -62,8 +62,8 @@ def swarm(
     Each is a process with samples of its own. In the end all that are there
     must be at the exact answer for their samples; the exit code says whether.
     """
-    from ..agents.faults import random_events, read_script
-    from ..agents.swarm import random_links, write_samples
+    from ..agents.testbed.faults import random_events, read_script
+    from ..agents.testbed.swarm import random_links, write_samples
     from . import output
 
     names = [f"n{i}" for i in range(agents)]
@@ -98,8 +98,8 @@ def _folder(out: Path | None) -> Iterator[Path]:
 
 
 def _made(folder: Path, names: list[str], links: Any, spaces: bool, tls: bool, port: int) -> "Swarm":
-    from ..agents.namespaces import Namespaces, missing
-    from ..agents.swarm import Loopback, Swarm
+    from ..agents.testbed.swarm import Swarm
+    from ..agents.testbed.wires import Loopback, Namespaces, missing
 
     if spaces and (why := missing()):
         raise InputError(f"no network namespaces here: {why}; leave out --namespaces to use loopback")
@@ -117,7 +117,7 @@ def _served(made: "Swarm", page: int | None) -> Any:
 
 def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: bool) -> bool:
     """Let events happen and show the swarm; return whether all agents then reach the exact answer in time."""
-    from ..agents.faults import happen
+    from ..agents.testbed.faults import happen
 
     waiting = list(events)
     with _shown(made, quiet) as show:

@@ -21,8 +21,8 @@ from ..errors import InputError
 from ..util.cache_dir import cache_dir
 from ..util.checked_json import Damaged
 from ..util.files import kind
-from .sample_files import SUFFIXES, unpack_text
 from .sets import DataSet, Piece, find_set
+from .text_files import SUFFIXES, unpack_text
 
 MARGIN = 1 << 20
 """Bytes that a file may have beyond the size of its texts."""

@@ -1,6 +1,6 @@
-"""The manifest of a folder of shards: the file of each node, and its checksum.
+"""The manifest of a file that was split: the shard of each node, and its checksum.
 
-It is JSON, checked completely when it is read, and the only file that every machine needs. All files it names lie in
+It is JSON, checked completely when it is read, and the only file that every machine needs. All shards it names lie in
 its folder.
 """
 
@@ -25,7 +25,7 @@ from ..problems.checks import LARGEST_DIM
 from ..util.files import content, kind
 
 NAME = "manifest.json"
-FORMAT: Final = "adom-shards-1"
+FORMAT: Final = "adom-shards-2"
 LARGEST = 2**30
 """Maximum size of a manifest in bytes, enough for several million nodes."""
 MOST = 2**48
@@ -34,7 +34,7 @@ MOST = 2**48
 
 def _plain(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", name):
-        raise ValueError("a file must have a plain name inside the folder, of letters, digits, '.', '_' and '-'")
+        raise ValueError("a shard must have a plain name inside the folder, of letters, digits, '.', '_' and '-'")
     return name
 
 
@@ -50,7 +50,7 @@ class _Strict(BaseModel):
 
 
 class Shard(_Strict):
-    """The file of one node."""
+    """The shard of one node; the checksum is that of its ``shard.json``, which has those of its arrays."""
 
     name: Annotated[str, AfterValidator(_plain)]
     samples: Annotated[Count, Field(ge=1)]
@@ -82,7 +82,7 @@ class Manifest(_Strict):
         One for each node, in order.
     """
 
-    format: Literal["adom-shards-1"]
+    format: Literal["adom-shards-2"]
     nodes: Annotated[int, Field(ge=1)]
     dim: Annotated[int, Field(ge=1, le=LARGEST_DIM)]
     classes: tuple[Label, Label]

@@ -8,17 +8,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
 from ..problems.checks import as_numbers, is_sparse
+from ..problems.losses import LOSSES, Loss
 from ..problems.nodes import as_labels, check_features
 from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import named, reason
 
-KINDS = ("logistic", "softmax", "ridge")
 SOME = 5
 """Maximum number of names in a message."""
 
@@ -30,14 +30,15 @@ class Model:
     Attributes
     ----------
     kind : str
-        "logistic" for two classes, "softmax" for more, "ridge" for numbers.
+        "logistic" for two classes, "softmax" for more, "ridge" for numbers: the name of a loss.
     coefficients : array of shape (vectors, features)
-        One vector, or one per class for "softmax". They multiply the scaled features if there are `scales`.
+        One vector, or one per class if there are more than two. They multiply the scaled features if there are
+        `scales`.
     intercept : array of shape (vectors,)
     features : tuple of str
         Names of the columns, in the order of the coefficients.
     classes : tuple
-        Labels in the order of the scores; empty for "ridge".
+        Labels in the order of the scores; empty if targets are numbers.
     means, scales : array of shape (features,), optional
         Features are scaled by subtracting the means, then dividing by the scales.
     target : str
@@ -56,7 +57,7 @@ class Model:
     [1.5]
     """
 
-    kind: Literal["logistic", "softmax", "ridge"]
+    kind: str
     coefficients: np.ndarray
     intercept: np.ndarray
     features: tuple[str, ...]
@@ -78,17 +79,21 @@ class Model:
         if flaw := self._flaw():
             raise InputError(f"a model must fit together, but {flaw}; correct it, or fit again")
 
+    @property
+    def loss(self) -> Loss:
+        """The loss of this kind of model."""
+        return LOSSES[self.kind]
+
     def _flaw(self) -> str:
         """Describe the first invalid or inconsistent field; "" if there is none."""
         width, count = len(self.features), len(self.classes)
-        if self.kind not in KINDS:
-            return f"its kind is {shown(self.kind)}, not one of {', '.join(KINDS)}"
+        if self.kind not in LOSSES:
+            return f"its kind is {shown(self.kind)}, not one of {', '.join(LOSSES)}"
         if len(set(self.features)) < width:
             return "a feature is named twice"
-        wanted = {"logistic": 2, "softmax": max(3, count), "ridge": 0}[self.kind]
-        if count != wanted or len(set(self.classes)) < count:
+        if not self.loss.fits(count) or len(set(self.classes)) < count:
             return f"{self.kind} has {count} classes, {len(set(self.classes))} of them different"
-        vectors = count if self.kind == "softmax" else 1
+        vectors = self.loss.vectors(count)
         if self.coefficients.shape != (vectors, width) or self.intercept.shape != (vectors,):
             shapes = f"{self.coefficients.shape} and {self.intercept.shape}"
             return f"coefficients and intercept have shapes {shapes}, not ({vectors}, {width}) and ({vectors},)"
@@ -102,7 +107,7 @@ class Model:
     # Use
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores, shape (samples,), or (samples, classes) for "softmax".
+        """Return the scores, shape (samples,), or (samples, classes) for more than two classes.
 
         Parameters
         ----------
@@ -113,36 +118,28 @@ class Model:
         w = self.coefficients if self.scales is None else self.coefficients / self.scales
         offset = self.intercept if self.means is None else self.intercept - w @ self.means
         scores: np.ndarray = np.asarray(A @ w.T) + offset
-        return scores if self.kind == "softmax" else scores[:, 0]
+        return scores if self.loss.coupled else scores[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely class of every sample, or the predicted number for "ridge"."""
-        scores = self.decision_function(X)
-        if self.kind == "ridge":
-            return scores
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        predicted: np.ndarray = np.array(self.classes)[chosen]
-        return predicted
+        """Return the most likely class of every sample, or the predicted number."""
+        predicted = self.loss.predicted(self.decision_function(X))
+        return np.asarray(np.array(self.classes)[predicted]) if self.loss.classes else predicted
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every class, shape (samples, classes)."""
-        from scipy.special import expit, softmax
-
-        if self.kind == "ridge":
-            raise InputError("a ridge model has no classes, and so no probabilities of them; take predict")
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.stack([expit(-scores), expit(scores)], axis=1)
-        return np.asarray(softmax(scores, axis=1))
+        if not self.loss.classes or self.loss.expected is None:
+            what = "probabilities" if self.loss.classes else "classes, and so no probabilities of them"
+            raise InputError(f"a {self.kind} model has no {what}; take predict")
+        return np.asarray(self.loss.expected(self.decision_function(X)))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy, or R^2 for "ridge", as scikit-learn defines them."""
+        """Return the accuracy, or R^2 for numbers, as scikit-learn defines them."""
         return score_of(self.sums(X, y))
 
     def sums(self, X: Any, y: Any) -> np.ndarray:
         """Return the sums from which `score_of` computes the score; sums of several parts of the data can be added.
 
-        For classes: the numbers of samples and of correct predictions. For "ridge": the number of samples, and the
+        For classes: the numbers of samples and of correct predictions. For numbers: the number of samples, and the
         sums of squared errors, of targets and of squared targets.
         """
         predicted, labels = self.predict(X), as_labels(y, "y")
@@ -150,7 +147,7 @@ class Model:
             raise InputError(
                 f"y has shape {labels.shape} for {len(predicted)} samples; give one label for every sample"
             )
-        if self.kind == "ridge":
+        if not self.loss.classes:
             y = as_numbers("y", labels)
             return np.array([len(y), ((y - predicted) ** 2).sum(), y.sum(), (y**2).sum()])
         known = np.array(self.classes)
@@ -208,16 +205,17 @@ class Model:
 
         As usual in scikit-learn, the columns of its input must be in the model's order.
         """
-        from sklearn.linear_model import LogisticRegression, Ridge
         from sklearn.pipeline import make_pipeline
 
-        if self.kind == "ridge":
-            estimator = Ridge(alpha=self.penalty.get("alpha", 1.0))
-            estimator.coef_, estimator.intercept_ = self.coefficients[0].copy(), float(self.intercept[0])
-        else:
-            estimator = LogisticRegression(C=self.penalty.get("C", 1.0))
+        from sklearn import linear_model
+
+        penalty = self.loss.penalty
+        estimator = getattr(linear_model, self.loss.sklearn)(**{penalty: self.penalty.get(penalty, 1.0)})
+        if self.loss.classes:
             estimator.coef_, estimator.intercept_ = self.coefficients.copy(), self.intercept.copy()
             estimator.classes_, estimator.n_iter_ = np.array(self.classes), np.array([0])
+        else:
+            estimator.coef_, estimator.intercept_ = self.coefficients[0].copy(), float(self.intercept[0])
         if self.scales is None:
             self._name(estimator)
             return estimator

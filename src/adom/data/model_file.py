@@ -18,7 +18,7 @@ class ModelFile(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     format: Literal["adom-model-1"]
-    kind: Literal["logistic", "softmax", "ridge"]
+    kind: str
     coefficients: Annotated[list[Vector], Field(min_length=1)]
     intercept: Annotated[Vector, Field(min_length=1)]
     features: Annotated[list[str], Field(min_length=1)]

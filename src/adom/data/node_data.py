@@ -3,15 +3,14 @@
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError, nearest, shown
+from ..problems.losses import LOSSES, USUAL_MODEL, models
 from ..util.checks import check_real, check_whole
 from ..util.files import content
 from .node_shards import NAME, NodeShard, open_shard, shard_names
 
 MEMORY = 2.0**28
-MODELS = ("logistic", "ridge")
 
 
 class Wanted:
@@ -20,7 +19,7 @@ class Wanted:
     def __init__(
         self,
         *,
-        model: str = "logistic",
+        model: str = USUAL_MODEL,
         C: float | None = None,
         alpha: float | None = None,
         l2: float | None = None,
@@ -30,15 +29,17 @@ class Wanted:
         count: str = "samples",
         memory: float = MEMORY,
     ) -> None:
-        if model not in MODELS:
-            raise InputError(f"model must be one of {', '.join(MODELS)}, got {shown(model)}; {nearest(model, MODELS)}")
+        known = models()
+        if model not in known:
+            raise InputError(f"model must be one of {', '.join(known)}, got {shown(model)}; {nearest(model, known)}")
         self.model, self.scale, self.intercept, self.count = model, bool(scale), bool(intercept), count
         self.memory = check_real("memory", memory, 0.0, float("inf"), "e.g. memory=2**28")
         self.penalty = self._penalty({"C": C, "alpha": alpha, "l2": l2, "kappa": kappa})
 
     def _penalty(self, given: dict[str, float | None]) -> tuple[str, float]:
         """Return the name and value of the penalty."""
-        own, foreign = ("alpha", "C") if self.model == "ridge" else ("C", "alpha")
+        own = LOSSES[self.model].penalty
+        foreign = "C" if own == "alpha" else "alpha"
         chosen = {name: value for name, value in given.items() if value is not None}
         if foreign in chosen:
             raise InputError(f"{foreign}={chosen[foreign]} has no effect on a {self.model} model; give {own}")
@@ -93,7 +94,7 @@ class NodeData(Wanted):
         folder: str | os.PathLike[str],
         *,
         nodes: int | None = None,
-        model: str = "logistic",
+        model: str = USUAL_MODEL,
         C: float | None = None,
         alpha: float | None = None,
         l2: float | None = None,
@@ -157,10 +158,3 @@ def regulariser(penalty: tuple[str, float], samples: int, curvature: float) -> f
             raise InputError("kappa cannot be chosen when every feature is zero; give l2 instead")
         return curvature / (value - 1)
     return {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}[name]
-
-
-def describe_penalty(model: str, count: str, l2: float, samples: int) -> dict[str, Any]:
-    """Return the penalty, also in scikit-learn's terms if samples have equal weight."""
-    if count != "samples":
-        return {"l2": l2}
-    return {"l2": l2, **({"alpha": l2 * samples} if model == "ridge" else {"C": 1 / (l2 * samples)})}

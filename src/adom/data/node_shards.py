@@ -24,7 +24,7 @@ from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import named, reason
 from .manifest import Count, Sha256, complaint
 from .model import unnamed
-from .tables import label_text, open_table
+from .tables import Table, label_text, open_table
 
 NAME = "shard.json"
 FORMAT: Final = "adom-shard-1"
@@ -177,16 +177,20 @@ def write_shard(
     place = folder / node
     if place.exists() and not overwrite:
         raise InputError(f"{place} is there already; name another node, or take overwrite=True (--overwrite)")
-    target = _target(path) if target is None else target
-    wanted = unnamed(dim) if dim is not None and features is None else features
-    table = open_table(path, target, wanted, without=without)
+    table = open_table(path, -1 if target is None else target, features, without=without, dim=dim)
+    return put_shard(path, table, node, folder)
+
+
+def put_shard(source: Path, table: Table, node: str, folder: Path) -> Path:
+    """Write the shard of a node whole, in place of an older one; `source` names the table in error messages."""
+    place = folder / node
     try:
         folder.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{node[:30]}."))
     except OSError as error:
         raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
     try:
-        facts = _write_arrays(path, table.blocks, table.names, partial, node, target)
+        facts = _write_arrays(source, table, partial, node)
         write_checked(partial / NAME, facts.model_dump())
         partial.chmod(0o755)
         old = folder / f".{node}.old"
@@ -198,15 +202,6 @@ def write_shard(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return place
-
-
-def _target(path: Path) -> str:
-    """Return the name of the last column, or "label" for labels without a name."""
-    with suppress(InputError):
-        names = open_table(path).names
-        if names and path.suffixes[-1:] != [".npz"]:
-            return names[-1]
-    return "label"
 
 
 class _Column:
@@ -240,12 +235,12 @@ class _Column:
         return np.array([self.codes[text] for text in texts], dtype=np.float64)
 
 
-def _write_arrays(path: Path, blocks: Any, names: list[str], folder: Path, node: str, target: str) -> Facts:
+def _write_arrays(path: Path, table: Table, folder: Path, node: str) -> Facts:
     """Write the arrays of a shard; return its facts."""
-    column, nonzeros, width = _Column(path, target), 0, 0
+    column, nonzeros, width = _Column(path, table.target), 0, 0
     files: dict[str, _Growing] = {}
     try:
-        for features, labels in blocks:
+        for features, labels in table.blocks:
             sparse = hasattr(features, "indptr")
             if not files:
                 types = {"values": "<f8", "indices": "<i4", "starts": "<i8"} if sparse else {"features": "<f8"}
@@ -263,7 +258,7 @@ def _write_arrays(path: Path, blocks: Any, names: list[str], folder: Path, node:
                 files["features"].add(features)
                 nonzeros += int(np.count_nonzero(features))
             width = max(width, features.shape[1])
-            files["target"].add(column.numbers(labels))
+            files["target"].add(column.numbers(np.asarray(labels)))
         if not column.rows:
             raise InputError(f"{path} has no rows; a node needs one at least: leave it out")
         digests = {f"{key}.npy": file.finish() for key, file in files.items()}
@@ -273,8 +268,8 @@ def _write_arrays(path: Path, blocks: Any, names: list[str], folder: Path, node:
     return Facts(
         format=FORMAT,
         node=node,
-        features=names or unnamed(width),
-        target=target,
+        features=table.names or unnamed(width),
+        target=table.target,
         labels=None if column.codes is None else list(column.codes),
         layout="sparse" if "values" in files else "dense",
         samples=column.rows,

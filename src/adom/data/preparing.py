@@ -5,16 +5,18 @@ send only names, classes, counts, and statistics such as sums over their samples
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import InputError, shown
 from ..problems.curvature import largest_curvature
+from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
 from ..problems.weighting import sample_weight
-from .node_data import Wanted, describe_penalty, regulariser
+from .node_data import Wanted, regulariser
 from .node_shards import MOST_LABELS, NodeShard
 
 if TYPE_CHECKING:  # an agent prepares data without JAX
@@ -24,8 +26,6 @@ if TYPE_CHECKING:  # an agent prepares data without JAX
 Array = np.ndarray
 HELD = 100.0
 """Minimum ratio of the curvature along the intercept to l2, the curvature of its proximal term."""
-STEEPEST = {"logistic": 0.25, "softmax": 0.5, "ridge": 1.0}
-"""The largest second derivative of each loss."""
 RAREST = 1e-4
 """Lower bound on `_bend`, which is about the share of the rarest class."""
 
@@ -55,13 +55,13 @@ class Agreed:
     Attributes
     ----------
     kind : str
-        "logistic", "softmax" or "ridge".
+        Name of the loss.
     names : list of str
         Names of the nodes.
     features : list of str
     target : str
     classes : list
-        Numbers or strings, sorted; empty for "ridge".
+        Numbers or strings, sorted; empty if the targets are numbers.
     counts : array of shape (nodes,)
         Number of samples of each node.
     fingerprint : str
@@ -72,7 +72,7 @@ class Agreed:
     means, scales : array of shape (features,)
         Features are scaled by subtracting the means, then dividing by the scales; 0 and 1 change nothing.
     middle, unit : float
-        The same for a ridge's target.
+        The same for targets that may be shifted and scaled.
     l2, column : float
         The regulariser, and the value of the intercept's constant column; 0 without such a column.
     streamed : bool
@@ -104,9 +104,14 @@ class Agreed:
         return int(self.counts.sum())
 
     @property
+    def loss(self) -> Loss:
+        """The loss of this kind of model."""
+        return LOSSES[self.kind]
+
+    @property
     def vectors(self) -> int:
-        """Number of coefficient vectors: one, or one per class for "softmax"."""
-        return len(self.classes) if self.kind == "softmax" else 1
+        """Number of coefficient vectors: one, or one per class."""
+        return self.loss.vectors(len(self.classes))
 
     @property
     def width(self) -> int:
@@ -126,7 +131,7 @@ class Agreed:
                 f"node {node} has other columns than {self.names[0]} and those who agreed with it; make its shard "
                 "again with the same columns in the same order"
             )
-        strange = [] if self.kind == "ridge" else [each for each in shard.classes() if each not in self.classes]
+        strange = [each for each in shard.classes() if each not in self.classes] if self.loss.classes else []
         if strange:
             raise InputError(
                 f"node {node} has the class {shown(strange[0])} in {target}, which no node had when the classes "
@@ -153,10 +158,9 @@ class Agreed:
         constant = sp.csr_array(np.full((shard.facts.samples, 1), self.column))
         return sp.csr_array(sp.hstack([scaled, constant], format="csr")) if self.column else scaled
 
-    def labels(self, shard: NodeShard, target: Array | None = None) -> Array:
-        """Return a node's labels: indices of classes, or a ridge's targets, centred and scaled."""
-        target = shard.target if target is None else target
-        if self.kind == "ridge":
+    def numbers(self, shard: NodeShard, target: Array) -> Array:
+        """Return targets that are numbers, centred and scaled, or the numbers of classes from 0 on."""
+        if not self.loss.classes:
             return np.asarray((target - self.middle) / self.unit)
         if shard.facts.labels is None:
             return np.searchsorted(np.array(self.classes, dtype=float), target)
@@ -164,22 +168,28 @@ class Agreed:
         numbers = np.array([position[text] for text in shard.facts.labels])
         return np.asarray(numbers[np.asarray(target, dtype=int)])
 
+    def targets(self, shard: NodeShard, target: Array | None = None) -> Array:
+        """Return a node's targets as the loss takes them."""
+        return np.asarray(self.loss.coded(self.numbers(shard, shard.target if target is None else target)))
+
     def problem(self, shards: Sequence[NodeShard]) -> "LinearModel | Streamed":
         """Return the problem of some nodes, one f_i each."""
         if self.streamed:
             return self._on_disk(shards)
+        from ..problems.linear_model import LinearModel
         from ..problems.logistic import LogisticRegression
         from ..problems.softmax import SoftmaxRegression
         from ..problems.squares import LeastSquares
 
-        data = [(self.table(shard), self.labels(shard)) for shard in shards]
-        weights = [np.full(len(labels), self.weight(len(labels))) for _, labels in data]
-        options: dict[str, Any] = {"l2": self.l2, "weights": weights, "longest": int(self.counts.max())}
-        if self.kind == "logistic":
-            return LogisticRegression.from_nodes(data, classes=(0, 1), **options)
-        if self.kind == "softmax":
-            return SoftmaxRegression(data, classes=len(self.classes), **options)
-        return LeastSquares(data, **options)
+        data = [(self.table(shard), self.targets(shard)) for shard in shards]
+        weights = [np.full(len(targets), self.weight(len(targets))) for _, targets in data]
+        faster: dict[Loss, Callable[..., LinearModel]] = {
+            LOGISTIC: partial(LogisticRegression.from_nodes, classes=(-1, 1)),
+            SOFTMAX: partial(SoftmaxRegression, classes=len(self.classes)),
+            RIDGE: LeastSquares,
+        }
+        make = faster.get(self.loss, partial(LinearModel, self.loss))
+        return make(data, l2=self.l2, weights=weights, longest=int(self.counts.max()))
 
     def _on_disk(self, shards: Sequence[NodeShard]) -> "Streamed":
         from ..problems.streamed import Streamed, top_curvature
@@ -189,10 +199,10 @@ class Agreed:
         counts = np.array([shard.facts.samples for shard in shards])
         bound = tops + self.column**2 * counts  # on the top eigenvalue of A A' + c^2 1 1'
         return Streamed(
-            self.kind,
+            self.loss,
             [Prepared(self, shard) for shard in shards],
             weights,
-            STEEPEST[self.kind] * weights * bound,
+            self.loss.steepest * weights * bound,
             l2=self.l2,
             means=self.means,
             scales=self.scales,
@@ -229,21 +239,21 @@ class Agreed:
             "intercept": self.intercept,
             "means": self.means.tolist() if centred else None,
             "scales": self.scales.tolist() if self.scaled else None,
-            "penalty": describe_penalty(self.kind, self.count, self.l2, self.samples),
+            "penalty": self.loss.penalties(self.l2, self.samples) if self.count == "samples" else {"l2": self.l2},
             "nodes": self.names,
         }
 
 
 class Prepared(NamedTuple):
-    """A shard whose labels are converted by `Agreed.labels`."""
+    """A shard whose targets are converted by `Agreed.targets`."""
 
     agreed: Agreed
     shard: NodeShard
 
     def blocks(self) -> Iterator[tuple[Any, Array]]:
-        """Yield features and labels in blocks of samples."""
+        """Yield features and targets in blocks of samples."""
         for features, target in self.shard.blocks():
-            yield features, self.agreed.labels(self.shard, target)
+            yield features, self.agreed.targets(self.shard, target)
 
 
 def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
@@ -251,8 +261,8 @@ def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     agreed = _meet(data, shards, links)
     agreed = _centre(agreed, data, shards, links)
     spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
-    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, STEEPEST[agreed.kind] * spread))
-    if not data.intercept or (agreed.kind == "ridge" and not agreed.sparse):
+    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, agreed.loss.steepest * spread))
+    if not data.intercept or (agreed.loss.centred and not agreed.sparse):
         return agreed  # for centred samples and targets the best intercept is 0
     curvature = max(_bend(agreed, shards, links), RAREST)
     return replace(agreed, column=float(np.sqrt(max(spread, HELD * agreed.l2 / curvature))))
@@ -260,9 +270,9 @@ def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
 
 def _meet(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Compare columns, and collect names, counts and classes."""
-    own = []
+    wanted, own = LOSSES[data.model], []
     for shard in shards:
-        classes = [] if data.model == "ridge" else shard.classes()
+        classes = shard.classes() if wanted.classes else []
         facts = shard.facts
         own.append([facts.node, facts.fingerprint, facts.samples, shard.bytes, classes[: MOST_LABELS + 1]])
     said = share(links, own)
@@ -274,20 +284,25 @@ def _meet(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
         _name_difference(shards, links)
     facts = shards[0].facts
     classes = sorted({label for *_, labels in said for label in labels})
-    if data.model == "ridge":
+    if not wanted.classes:
         if facts.labels is not None:
-            raise InputError(f"a ridge model needs numbers, and {facts.target} holds text; take model='logistic'")
+            raise InputError(
+                f"a {wanted.name} model needs numbers, and {facts.target} holds text; take model={USUAL_MODEL!r}"
+            )
+        if wanted.allowed is not None:
+            flaws = share(links, [wanted.flaw(each.target, f"{facts.target} of {each.facts.node}") for each in shards])
+            if any(flaws):
+                raise InputError(next(filter(None, flaws)))
     elif len(classes) < 2:
         raise InputError(
             f"all samples of all nodes have the class {shown(classes[0])} in {facts.target}; a model needs two or more"
         )
     elif len(classes) > MOST_LABELS:
-        raise InputError(f"{facts.target} has more than {MOST_LABELS} values; for numbers take model='ridge'")
-    kind = "ridge" if data.model == "ridge" else "logistic" if len(classes) == 2 else "softmax"
+        raise InputError(f"{facts.target} has more than {MOST_LABELS} values; for numbers take model={RIDGE.name!r}")
     fingerprint = said[0][1]
     whole = all(isinstance(label, float) and label.is_integer() for label in classes)
     agreed = Agreed(
-        kind,
+        wanted.of(len(classes)).name,
         names,
         facts.features,
         facts.target,
@@ -330,8 +345,8 @@ def _name_difference(shards: Sequence[NodeShard], links: Links) -> None:
 
 
 def _centre(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
-    """Agree on means and scales of the features, and on the mean of a ridge's target."""
-    if agreed.kind == "ridge":
+    """Agree on means and scales of the features, and on the mean of the targets if they may be shifted."""
+    if agreed.loss.centred:
         agreed = _centre_target(agreed, data, shards, links)
     centred = not agreed.sparse and (data.intercept or data.scale)
     if not (centred or data.scale):
@@ -350,7 +365,7 @@ def _centre(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Li
 
 
 def _centre_target(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
-    """Agree on the mean of a ridge's target (0 without an intercept) and on its spread around it."""
+    """Agree on the mean of the targets (0 without an intercept) and on its spread around it."""
     middle = 0.0
     if data.intercept:
         sums = links.everyone(np.array([[float(shard.target.sum())] for shard in shards]))
@@ -392,8 +407,14 @@ def _curvature(agreed: Agreed, shard: NodeShard) -> float:
 
 def _bend(agreed: Agreed, shards: Sequence[NodeShard], links: Links) -> float:
     """Estimate the curvature of the mean of the f_i along the intercept, for a constant column of 1."""
-    if agreed.kind == "ridge":
-        return 1.0
-    counts = [np.bincount(agreed.labels(shard), minlength=len(agreed.classes)).astype(float) for shard in shards]
-    prior = links.everyone(np.stack(counts)).sum(axis=0) / agreed.samples
-    return float(prior[0] * prior[1] if agreed.kind == "logistic" else prior.min())
+    loss = agreed.loss
+    if loss.classes:
+        numbers = [agreed.numbers(shard, shard.target) for shard in shards]
+        counts = [np.bincount(each, minlength=len(agreed.classes)).astype(float) for each in numbers]
+        prior = links.everyone(np.stack(counts)).sum(axis=0) / agreed.samples
+        return float(prior[0] * prior[1] if loss.classes == 2 else prior.min())
+    if loss.centred:
+        return 1.0  # of the squared error
+    targets = [agreed.targets(shard) for shard in shards]
+    sums = links.everyone(np.array([[float(loss.curvature(np.zeros_like(y), y).sum())] for y in targets]))
+    return float(sums.sum() / agreed.samples)

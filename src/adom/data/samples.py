@@ -6,10 +6,10 @@ import numpy as np
 
 from ..errors import InputError
 from . import download
-from .sample_files import parse_libsvm
 from .sets import SAMPLES, find_set
 from .splits import shares
 from .splits import split as split_samples
+from .text_files import parse_libsvm
 
 if TYPE_CHECKING:
     import pandas as pd

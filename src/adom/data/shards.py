@@ -1,30 +1,36 @@
-"""Shards: one file of samples per node, so that each process opens only the files of its own nodes.
+"""Samples that were split: one shard per node, so that each process opens only the shards of its own nodes.
 
-A folder of shards has one LIBSVM file per node, and a manifest with the number of features and the size of every node.
-Samples are read by `Shards.open` for some nodes and `Shards.whole` for all; both compute the same bits for a node.
+A folder has one shard per node, as `adom shard` makes them (`adom.data.node_shards`), and a manifest with the number of
+features and the size of every node. Samples are read by `Shards.open` for some nodes and `Shards.whole` for all; both
+compute the same bits for a node.
 """
 
 import hashlib
 import os
 import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, shown
+from ..problems.checks import LARGEST_DIM
 from ..util.checks import check_whole
-from ..util.files import atomic
+from ..util.files import atomic, named, reason
 from ..util.files import content as file_content
 from ..util.text import format_exact
-from .sample_files import parse_libsvm, read
+from .sample_files import read
 from .samples import load
 from .sets import SETS
 from .splits import CONCENTRATION, check_concentration, shares
+from .tables import Block, Table
 
 if TYPE_CHECKING:  # pydantic, which manifests need, takes long to load
     from ..problems.logistic import LogisticRegression
-    from .manifest import Source
+    from .manifest import Shard, Source
 
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
 """The ways to split a file, and their names in `adom.data.split`."""
@@ -33,7 +39,8 @@ DENSE = 0.4
 UNKNOWN_L2 = 2.0**-120
 """Placeholder for a regulariser that is not known yet. It is negligible beside any curvature, so L_nodes - l2, which
 `with_l2` needs, is exactly the curvature; a placeholder of 1 would cost a small curvature its last digits."""
-FILE_NAME = re.compile(r"node-[0-9]{5,}\.svm")
+OWN_NAME = re.compile(r"node-[0-9]{5,}")
+"""The names of the shards that a split writes."""
 
 
 def write_shards(
@@ -46,10 +53,9 @@ def write_shards(
     alpha: float | None = None,
     overwrite: bool = False,
 ) -> Path:
-    r"""Split labelled samples into one LIBSVM file per node, and write a manifest.
+    r"""Split labelled samples into one shard per node, and write a manifest.
 
-    Files are written atomically, the manifest last, so a folder with a manifest is complete. Numbers are written
-    exactly, and labels keep their values.
+    Shards are written whole, the manifest last, so a folder with a manifest is complete. Labels keep their values.
 
     Parameters
     ----------
@@ -83,10 +89,10 @@ def write_shards(
     ...     folder = write_shards(file, 2, Path(home, "shards"))
     ...     print(sorted(path.name for path in folder.iterdir()))
     ...     Shards(folder, l2=0.1).open(1, 2).nodes
-    ['manifest.json', 'node-00000.svm', 'node-00001.svm']
+    ['manifest.json', 'node-00000', 'node-00001']
     1
     """
-    from .manifest import FORMAT, NAME, Manifest, Shard
+    from .manifest import FORMAT, NAME, Manifest
 
     if by not in BY:
         raise InputError(f"samples cannot be split by {by!r}; {nearest(by, BY)}")
@@ -96,53 +102,76 @@ def write_shards(
         alpha = CONCENTRATION if alpha is None else alpha
         check_concentration("alpha", alpha)
     folder = Path(out)
-    _check_folder(source, folder, overwrite)
+    _check_folder(folder, overwrite)
     features, labels, origin = _read_source(source)
     classes = _two_classes(source, labels)
     split = shares(labels, nodes, BY[by], seed=seed, concentration=alpha or CONCENTRATION)
-    try:  # no manifest may list files that are being replaced
-        (folder / NAME).unlink(missing_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(dir=folder, prefix=".split."))
     except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror or error}; choose another place") from None
-    files = []
-    for node, rows in enumerate(split):
-        name, part = f"node-{node:05d}.svm", features[rows]
-        content = _libsvm(part, labels[rows])
-        _write(folder / name, content)
-        digest = hashlib.sha256(content).hexdigest()
-        files.append(Shard(name=name, samples=len(rows), nonzeros=int(part.nnz), sha256=digest))
-    listing = Manifest(
-        format=FORMAT,
-        nodes=len(split),
-        dim=features.shape[1],
-        classes=classes,
-        by=by,
-        seed=int(seed),
-        alpha=alpha,
-        source=origin,
-        files=tuple(files),
-    )
-    _write(folder / NAME, listing.model_dump_json(indent=1).encode() + b"\n")
-    if overwrite:
-        listed = {file.name for file in files}
-        for path in folder.iterdir():
-            if FILE_NAME.fullmatch(path.name) and path.name not in listed:
-                path.unlink(missing_ok=True)
+        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
+    try:
+        files = tuple(_shards(source, features, labels, split, partial))
+        listing = Manifest(
+            format=FORMAT,
+            nodes=len(split),
+            dim=features.shape[1],
+            classes=classes,
+            by=by,
+            seed=int(seed),
+            alpha=alpha,
+            source=origin,
+            files=files,
+        )
+        (folder / NAME).unlink(missing_ok=True)  # no manifest may list shards that are being replaced
+        for old in _own_shards(folder):
+            shutil.rmtree(old)
+        for file in files:
+            (partial / file.name).rename(folder / file.name)
+    except OSError as error:
+        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    with atomic(folder / NAME) as new:
+        new.write_bytes(listing.model_dump_json(indent=1).encode() + b"\n")
     return folder
 
 
-def _check_folder(source: str | os.PathLike[str], folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that already holds shards, or whose shard is the file to split."""
+def _shards(
+    source: str | os.PathLike[str], features: Any, labels: np.ndarray, split: Sequence[Any], folder: Path
+) -> Iterator["Shard"]:
+    """Write the shard of every node into a folder; yield what the manifest says of them."""
+    from .manifest import Shard
+    from .model import unnamed
+    from .node_shards import NAME, put_shard
+
+    names = unnamed(features.shape[1])
+    for node, rows in enumerate(split):
+        name, part = f"node-{node:05d}", features[rows]
+        table = Table(names, "label", iter([Block(part, labels[rows])]))
+        facts = put_shard(Path(source), table, name, folder) / NAME
+        digest = hashlib.sha256(facts.read_bytes()).hexdigest()
+        yield Shard(name=name, samples=len(rows), nonzeros=int(part.nnz), sha256=digest)
+
+
+def _own_shards(folder: Path) -> list[Path]:
+    """Return the shards in a folder whose names are those of a split."""
+    from .node_shards import shard_names
+
+    return [folder / name for name in shard_names(folder) if OWN_NAME.fullmatch(name)]
+
+
+def _check_folder(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that already holds shards which a split would replace."""
     from .manifest import NAME
 
-    if (folder / NAME).exists() and not overwrite:
+    found = next((path.name for path in (folder / NAME, *_own_shards(folder)) if path.exists()), None)
+    if found and not overwrite:
         raise InputError(
-            f"{folder} holds a {NAME} already; take another folder, or overwrite=True (--overwrite) "
+            f"{folder} holds a {found} already; take another folder, or overwrite=True (--overwrite) "
             "to replace its shards"
         )
-    path = Path(source)
-    if FILE_NAME.fullmatch(path.name) and path.parent.resolve() == folder.resolve():
-        raise InputError(f"{path} would be overwritten by its own split; take another folder than {folder}")
 
 
 def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, "Source"]:
@@ -160,9 +189,9 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, "Sour
             origin = Source(name=Path(source).name, sha256=hashlib.file_digest(file, "sha256").hexdigest())
     matrix = csr_array(features, dtype=np.float64)
     matrix.sum_duplicates()  # an archive may list a feature twice, or out of order
-    if labels.dtype.kind not in "fiub" or not (np.isfinite(labels).all() and np.isfinite(matrix.data).all()):
-        raise InputError(f"features and labels in {source} must be finite numbers; drop the samples that are not")
-    return matrix, labels.astype(np.float64), origin
+    if labels.dtype.kind != "f":
+        raise InputError(f"labels in {source} must be numbers, got {shown(str(labels[0]))}; map the classes to numbers")
+    return matrix, labels, origin
 
 
 def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[int | float, int | float]:
@@ -178,37 +207,16 @@ def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[in
     return smaller, larger
 
 
-def _write(path: Path, content: bytes) -> None:
-    with atomic(path) as partial:
-        partial.write_bytes(content)
-
-
-def _libsvm(features: Any, labels: np.ndarray) -> bytes:
-    r"""Return samples as LIBSVM text.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> _libsvm(csr_array([[0.1, 0.0], [0.0, 0.0]]), np.array([1.0, -1.0]))
-    b'1 1:0.1\n-1\n'
-    """
-    values = map(format_exact, features.data.tolist())
-    pairs = [f"{index + 1}:{value}" for index, value in zip(features.indices.tolist(), values, strict=True)]
-    starts = features.indptr.tolist()
-    samples = zip(labels.tolist(), starts[:-1], starts[1:], strict=True)
-    return "".join(f"{' '.join([format_exact(label), *pairs[start:end]])}\n" for label, start, end in samples).encode()
-
-
 class Shards:
-    """Logistic regression on one file of samples per node, opened only by the process that runs the node.
+    """Logistic regression on one shard of samples per node, opened only by the process that runs the node.
 
-    Creating one reads the manifest and no samples. With engine "mpi" every rank opens the files of its own nodes;
+    Creating one reads the manifest and no samples. With engine "mpi" every rank opens the shards of its own nodes;
     the ranks then agree on mu and L over the network.
 
     Parameters
     ----------
     folder : path
-        Written by `write_shards` or `adom split`. Each machine needs the manifest and the files of its own nodes.
+        Written by `write_shards` or `adom split`. Each machine needs the manifest and the shards of its own nodes.
     l2, kappa, C : float
         Exactly one: the regulariser itself, the condition number from which it is computed, or scikit-learn's C,
         which is 1 / (l2 N) for N samples.
@@ -228,9 +236,9 @@ class Shards:
     weight : float or None
         Weight of each sample; None if it is 1 over the number of samples of its node.
     manifest : Manifest
-        The list of files.
+        The list of shards.
     reading : Path
-        The file that was opened last.
+        The shard that was opened last.
     """
 
     def __init__(
@@ -260,7 +268,7 @@ class Shards:
         self.dense = nonzeros > DENSE * int(self.samples.sum()) * self.dim
 
     def open(self, first: int, end: int) -> "LogisticRegression":
-        """Return the problem of the nodes ``range(first, end)``, opening only their files.
+        """Return the problem of the nodes ``range(first, end)``, opening only their shards.
 
         It computes the same bits for a node as `whole`.
 
@@ -278,7 +286,7 @@ class Shards:
         return self._build(first, end, UNKNOWN_L2 if self.l2 is None else self.l2, None)
 
     def listed(self) -> list[str]:
-        """Return the checksums of all files, which are the same on all machines."""
+        """Return the checksums of all shards, which are the same on all machines."""
         return [file.sha256 for file in self.manifest.files]
 
     def curvature(self, block: "LogisticRegression") -> np.ndarray:
@@ -293,7 +301,7 @@ class Shards:
         return settled
 
     def whole(self) -> "LogisticRegression":
-        """Return the problem of all nodes with the given l2 or kappa; all files must be present."""
+        """Return the problem of all nodes with the given l2 or kappa; all shards must be present."""
         return self._build(0, self.nodes, self.l2, self.kappa)
 
     def weighting(self) -> dict[str, Any]:
@@ -304,12 +312,13 @@ class Shards:
 
     def model(self, l2: float) -> dict[str, Any]:
         """Return the description of a model with this regulariser, without its coefficients."""
+        from ..problems.losses import LOGISTIC
         from ..problems.weighting import penalty_of
 
-        penalty = penalty_of("logistic", l2, self.weighting(), int(self.samples.sum()))
+        penalty = penalty_of(LOGISTIC, l2, self.weighting(), int(self.samples.sum()))
         classes = self.manifest.classes
         return {
-            "kind": "logistic", "features": self.dim, "classes": classes, "intercept": False, "penalty": penalty
+            "kind": LOGISTIC.name, "features": self.dim, "classes": classes, "intercept": False, "penalty": penalty
         }  # fmt: skip
 
     def regulariser(self, curvature: float) -> float:
@@ -336,29 +345,39 @@ class Shards:
 
     def _read(self, node: int) -> tuple[Any, np.ndarray]:
         """Read and check the samples of a node."""
+        from scipy.sparse import csr_array
+
+        from .node_shards import NAME, open_shard
+
         listed = self.manifest.files[node]
         path = self.reading = self.folder / listed.name
         remedy = f"it holds the samples of node {node}: copy it to this machine, or let another one run the node"
-        content = file_content(path, remedy)
-        got = hashlib.sha256(content).hexdigest()
+        got = hashlib.sha256(file_content(path / NAME, remedy)).hexdigest()
         if got != listed.sha256:
             raise InputError(
-                f"{path} is not the file of node {node} in the manifest: its sha256 must be {listed.sha256}, "
-                f"got {got}; copy it again, or split the data again"
+                f"{path} is not the shard of node {node} in the manifest: the sha256 of its {NAME} must be "
+                f"{listed.sha256}, got {got}; copy it again, or split the data again"
             )
-        features, labels = parse_libsvm(path, content, self.dim)
-        counts = (len(labels), int(features.nnz))
-        if counts != (listed.samples, listed.nonzeros):
+        shard = open_shard(path)
+        facts, labels = shard.facts, np.array(shard.target)
+        found = (facts.samples, facts.nonzeros, len(facts.features), facts.layout, facts.labels)
+        if found != (listed.samples, listed.nonzeros, self.dim, "sparse", None):
             raise InputError(
-                f"{path} has {counts[0]} samples and {counts[1]} non-zeros, and the manifest lists {listed.samples} "
-                f"and {listed.nonzeros} for node {node}; correct the manifest, or split the data again"
+                f"{path} has {found[0]} samples and {found[1]} non-zeros of {found[2]} features, {found[3]}, and the "
+                f"manifest lists {listed.samples} and {listed.nonzeros} of {self.dim}, sparse, for node {node}; "
+                "correct the manifest, or split the data again"
             )
+        small = np.int32 if facts.nonzeros <= LARGEST_DIM else np.int64
+        parts = (shard.features.data, shard.features.indices, shard.features.indptr)
+        types = (np.float64, small, small)
+        arrays = tuple(np.array(part, dtype=kind) for part, kind in zip(parts, types, strict=True))
+        features = csr_array(arrays, shape=shard.features.shape)
         smaller, larger = self.manifest.classes
         other = labels[(labels != smaller) & (labels != larger)]
         if other.size:
             raise InputError(
                 f"{path}, the samples of node {node}, has the label {format_exact(float(other[0]))}, and the "
-                f"manifest's classes are {smaller} and {larger}; correct the file or the manifest"
+                f"manifest's classes are {smaller} and {larger}; correct the manifest, or split the data again"
             )
         return (features.toarray() if self.dense else features), labels
 

@@ -204,9 +204,9 @@ class Policy:
         self._caution, self._least_step, self._good_step, self._progress, self._rested = facts["numbers"]
         self._before = {int(power): float(rate) for power, rate in facts["before"]}
         self._begun, self._perfect = facts["first"]
-        self._returned = bool(facts.get("returned", False))
-        self.agreement = int(facts.get("agreement", 0))
-        self.grown, self._high_step = facts.get("grown", (False, 0.0))
+        self._returned = bool(facts["returned"])
+        self.agreement = int(facts["agreement"])
+        self.grown, self._high_step = facts["grown"]
         self._trials = Trials(**facts["trials"])
 
     def rests(self, step: float, size: float, eps: float) -> bool:

@@ -5,6 +5,7 @@ from inspect import signature
 from typing import Any, TypeVar
 
 from ..errors import InputError
+from ..util.checks import is_number
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 GENERATORS: dict[str, Callable[..., Any]] = {}
@@ -47,8 +48,7 @@ def called(recipe: dict[str, Any]) -> str:
     usual = {key: parameter.default for key, parameter in signature(GENERATORS[name]).parameters.items()}
     given = []
     for key, value in recipe.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if key in {*usual} - HIDDEN and (number or (isinstance(value, bool | str) and value != usual[key])):
+        if key in {*usual} - HIDDEN and (is_number(value) or (isinstance(value, bool | str) and value != usual[key])):
             given.append(f"{key}={value!r}")
     return f"{name}({', '.join([*inside, *given])})"
 

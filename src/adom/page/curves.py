@@ -14,11 +14,13 @@ import numpy as np
 from ..plot.curves import tame_records
 from ..plot.medians import mostly
 from ..run.result import Result
+from ..util.columns import AXES, STATES
 from .content import Line
 
-COSTS = ("gradients", "floats_sent", "seconds")
+COSTS = tuple(name for name in AXES if name != "round")
 """Horizontal axes besides "round"."""
-MEASURES = ("relative", "error", "gradient_norm", "consensus")
+RELATIVE = {"relative": ("relative error", "squared error / that at the start")}
+MEASURES = RELATIVE | {name: (column.words, column.axis) for name, column in STATES.items()}
 """Vertical axes, the default first; a run has only those that its history gives."""
 DECADE = 1000
 """Steps per decade of heights, a quarter of a percent each."""

@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import METHODS
-from ..plot.curves import AXES, DASHES, SPREAD
+from ..plot.curves import DASHES, SPREAD
 from ..plot.numbers import ticks
 from ..plot.style import COLOURS, marks
 from ..study.replay import Motion
+from ..util.columns import AXES, COLUMNS, METRICS, STATES
 from .content import Content, Figure, Line, Panel, Profile, Run
-from .curves import DECADE, FLOOR, coded, letters
+from .curves import DECADE, FLOOR, MEASURES, coded, letters
 
 DARK = (
     *("#3F97D6", "#F07B2E", "#1FBF93", "#E39BC4", "#F2B632", "#9AD7F7", "#F2F2F2", "#D9CB2B"),
     *("#D0709F", "#A5A5A5", "#9A8FEA"),
 )
 """`COLOURS` for a dark page: the same hues, lighter."""
-COLUMNS = (
+HEADS = (
     *("source", "figure", "panel", "protocol", "method", "variant", "oracle", "seed", "status"),
-    *("rounds", "gradients", "floats sent", "seconds", "relative error", "error", "gradient norm", "consensus"),
+    *(metric.words for metric in METRICS.values()),
+    *("relative error", *(column.words for column in STATES.values())),
 )
 """Columns of the table of runs; empty ones are left out."""
 POINTS = {60: 600, 400: 240}
@@ -37,6 +39,8 @@ def data(content: Content) -> dict[str, Any]:
     points = next((points for most, points in POINTS.items() if lines <= most), FEWEST)
     return {
         "axes": AXES,
+        "across": {name: COLUMNS[name].words for name in AXES},
+        "up": MEASURES,
         "colours": {"light": COLOURS, "dark": DARK},
         "dashes": [[] if dash == "-" else list(dash[1]) for dash in DASHES],
         "spread": SPREAD,
@@ -99,7 +103,7 @@ def _runs(runs: Sequence[Run]) -> dict[str, Any]:
     def index(text: str) -> int:
         return words.setdefault(text, len(words))
 
-    used = [name for name in COLUMNS if any(_given(run.cells.get(name)) for run in runs)]
+    used = [name for name in HEADS if any(_given(run.cells.get(name)) for run in runs)]
     if len({run.cells.get("source") for run in runs}) == 1 and "source" in used:
         used.remove("source")
     numbers = [name for name in used if any(isinstance(run.cells.get(name), int | float) for run in runs)]

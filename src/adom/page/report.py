@@ -20,6 +20,7 @@ from ..run.result import Result, load
 from ..study.metrics import relative_errors
 from ..study.saved import FILE, file_names
 from ..util import files
+from ..util.columns import METRICS, STATES
 from ..util.text import format_count
 from . import groups
 from .content import Content, Figure, Line, Panel, Run
@@ -313,12 +314,9 @@ def run_row(file: ResultFile, source: str, **more: Any) -> Run:
         "method": _base_label(file),
         "oracle": provenance.get("oracle") or "",
         "status": result.status,
-        "rounds": int(last["round"]),
-        "gradients": float(last["gradients"]),
-        "floats sent": int(last["floats_sent"]),
-        "seconds": float(last["seconds"]),
+        **{metric.words: metric.total(last) for metric in METRICS.values()},
         "relative error": relative,
-        **{name.replace("_", " "): float(last.get(name, np.nan)) for name in ("error", "gradient_norm", "consensus")},
+        **{state.words: float(last.get(name, np.nan)) for name, state in STATES.items()},
     }
     return Run(cells, _details(file))
 

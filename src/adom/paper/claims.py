@@ -137,37 +137,12 @@ GROUPS = {
 CLAIMS = {claim.name: claim for claims in GROUPS.values() for claim in claims}
 """All claims by id."""
 
-OLD_NAMES = {
-    "thm": "theorem-1",
-    "lem": "lemmas",
-    "png": "complete-graph",
-    "rate": "rates",
-    "dnm7": "dnm-diverges",
-    "dnmf": "dnm-faster",
-    "kap": "best-over-kappa",
-    "chi": "best-over-chi",
-    "real": "best-on-real-data",
-    "net": "real-networks",
-    "acc": "acc-dngd-worsens",
-    "apm": "apm-flattens",
-    "T": "few-inner-steps",
-    "early": "early-progress",
-}
-"""Ids of earlier versions, still accepted in ledgers and by commands."""
-
 
 def find_claim(name: str) -> Claim:
-    """Return the claim with an id, of this version or an earlier one.
-
-    Examples
-    --------
-    >>> find_claim("kap").name
-    'best-over-kappa'
-    """
-    current = OLD_NAMES.get(name, name)
-    if current not in CLAIMS:
+    """Return the claim with an id."""
+    if name not in CLAIMS:
         raise InputError(f"there is no claim {name!r}; {nearest(name, CLAIMS, 'claims:')}")
-    return CLAIMS[current]
+    return CLAIMS[name]
 
 
 def entries(runs: pd.DataFrame, protocols: Sequence[str]) -> list[Entry]:

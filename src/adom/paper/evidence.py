@@ -17,13 +17,16 @@ import numpy as np
 import pandas as pd
 
 from ..run.result import Result
-from ..study.metrics import COSTS, relative_errors
+from ..study.metrics import power_of_ten, relative_errors
+from ..util.columns import METRICS, totals
 from .runs import Outcome
 
 COARSE = 1e-2
 """The largest target that methods are ranked by; if none reaches it, last errors are compared."""
 LOST = 10.0
 """A run loses a target that it met by ending above this multiple of it."""
+ROUNDED = 1e-9
+"""How far, relatively, rounding may lift an error above the power of ten that it met."""
 WORST = 1e12
 """The relative error assigned to diverged runs."""
 UNDECIDED = "undecided"
@@ -33,7 +36,8 @@ TARGETS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
 SETTINGS = ("data", "dim", "kappa", "chi", "network", "every", "nodes", "graphs", "samples")
 
 ABOUT = ("figure", "panel", "row", "column", *SETTINGS, "protocol", "seed", "method", "oracle")
-ENDS = ("status", "rounds", "gradients", "floats_sent", "error", "relative_error", "best_relative_error")
+COUNTED = tuple(name for name, metric in METRICS.items() if not metric.timed)
+ENDS = ("status", *COUNTED, "error", "relative_error", "best_relative_error")
 SAVED = (
     *(*ABOUT, "variant", "budget", "chi_measured", "start_error", *ENDS),
     *(*(f"rounds_to_{target:.0e}" for target in TARGETS), "reason", "key"),
@@ -104,7 +108,7 @@ class Curve:
             return float("inf")
         at = int(np.argmax(reached))
         history = self.result.history
-        costs, steps = (history[name].to_numpy(dtype=float) for name in (COSTS[cost], "iteration"))
+        costs, steps = (history[name].to_numpy(dtype=float) for name in (METRICS[cost].name, "iteration"))
         error, paid, step = (self.errors[at - 1], costs[at - 1], steps[at - 1]) if at else (1.0, 0.0, 0.0)
         between = steps[at] - step
         if between <= 1 or not self.errors[at] < error < np.inf:
@@ -139,15 +143,13 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data, "failed": False, "stalled": False}
     if outcome.result is None:
         return {**row, "status": "missing" if outcome.data is None else "", "converging": False, "curve": None}
-    curve, provenance, last = Curve(outcome.result), outcome.result.provenance, outcome.result.history.iloc[-1]
+    curve, provenance, last = Curve(outcome.result), outcome.result.provenance, outcome.result.last
     chi, kappa = provenance["network"].get("chi"), (provenance.get("problem") or {}).get("kappa")
     errors = curve.errors
     measured = {"chi_measured": chi, "kappa_measured": kappa, "start_error": provenance["start_error"]}
     ends = {
         "status": outcome.result.status,
-        "rounds": int(last["round"]),
-        "gradients": float(last["gradients"]),
-        "floats_sent": int(last["floats_sent"]),
+        **totals(last),
         "error": float(last["error"]),
         "relative_error": float(errors[-1]),
         "best_relative_error": float(np.nanmin(errors)) if np.isfinite(errors).any() else None,
@@ -191,17 +193,6 @@ def measured(cell: pd.DataFrame, name: str) -> pd.Series:
     return cell[f"{name}_measured"].astype(float).fillna(cell[name].astype(float))
 
 
-def power_of_ten(value: float) -> float:
-    """Return the smallest power of ten that is at least a value, up to rounding.
-
-    Examples
-    --------
-    >>> power_of_ten(3e-9), power_of_ten(1e-9), power_of_ten(2.0)
-    (1e-08, 1e-09, 10.0)
-    """
-    return float(f"1e{int(np.ceil(np.log10(max(value, 1e-300)) - 1e-9))}")
-
-
 def target_of(cell: pd.DataFrame) -> float:
     """Return the target to rank methods by: the smallest power of ten that the best method met.
 
@@ -221,7 +212,7 @@ def target_within(cell: pd.DataFrame, rounds: float) -> float:
 
 
 def _target(met: float, cell: pd.DataFrame) -> float:
-    target = power_of_ten(max(met, cell["rtol"].max()))
+    target = power_of_ten(max(met, cell["rtol"].max()), ROUNDED)
     return target if target <= COARSE else float("nan")
 
 
@@ -252,7 +243,9 @@ def scores(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.DataFr
     if np.isnan(target):
         return by_seed(cell, "last_error")
     spent = costs(cell, target, cost)
-    a_round = max(float(curve.result.history[COSTS[cost]].iloc[-1]) / curve.rounds[-1] for curve in cell["curve"])
+    a_round = max(
+        float(curve.result.history[METRICS[cost].name].iloc[-1]) / curve.rounds[-1] for curve in cell["curve"]
+    )
     return by_seed(cell, spent.where(np.isfinite(spent), cell["budget"].max() * a_round))
 
 

@@ -12,7 +12,7 @@ from ..errors import InputError, shown
 from ..util.checked_json import read_checked, write_checked
 from ..util.files import atomic, reason
 from . import findings, full_run
-from .claims import CLAIMS, GROUPS, OLD_NAMES, entries, find_claim
+from .claims import CLAIMS, GROUPS, entries, find_claim
 from .evidence import table_of_runs
 from .runs import PROTOCOLS, Outcome, load_outcomes, load_plan
 from .table import Table
@@ -86,15 +86,14 @@ class Ledger:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Ledger":
-        """Return the ledger from the output of `to_json`, of this version or an earlier one."""
+        """Return the ledger from the output of `to_json`."""
         if content.get("format") != FORMAT:
             raise InputError(f"this is not a ledger: its format is {shown(content.get('format'))}, not {FORMAT!r}")
         read_entries = [Entry.from_json(entry) for entry in content["entries"]]
-        renamed = [replace(entry, claim=OLD_NAMES.get(entry.claim, entry.claim)) for entry in read_entries]
         about = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
         if not isinstance(about["runs"], int) or not isinstance(about["missing"], int):
             raise InputError(f"this is not a ledger: it counts {shown(about['runs'])} runs")
-        return cls(_of_size(renamed, content["quick"]), **about)
+        return cls(_of_size(read_entries, content["quick"]), **about)
 
     def markdown(self) -> str:
         """Return the ledger as a page."""

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from .evidence import costs, measured, power_of_ten
+from ..study.metrics import power_of_ten
+from .evidence import ROUNDED, costs, measured
 
 FINE = 1e-4
 """Largest target of a fit; above it, rounds only measure the first oscillation."""
@@ -96,7 +97,7 @@ def growth(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool =
     own = own[own.groupby("family")[swept].transform("nunique") >= 3]
     if own.empty:
         return f"fewer than three values of {swept}"
-    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max())), FINE)
+    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max()), ROUNDED), FINE)
     own = own.assign(rounds=costs(own, target), value=measured(own, swept), asked=own[swept])
     kept = own[np.isfinite(own.groupby(["figure", "panel"])["rounds"].transform("max"))]
     kept = kept.assign(divisor=np.log(measured(kept, "kappa")) if divide_by_log else 1.0)

@@ -3,11 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..util.columns import AXES
 from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
 from .words import fitted, room_below, room_inside
@@ -17,14 +19,6 @@ if TYPE_CHECKING:
 
     from ..run.result import Result
     from .display import Figure
-
-AXES = {
-    "round": "communication rounds",
-    "gradients": "gradients per node",
-    "floats_sent": "numbers sent over all links",
-    "seconds": "time (s), without compilation and metrics",
-}
-"""Horizontal axes of a convergence figure and their labels."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
 LIGHTNESS = (0.0, 0.1, 0.3, 0.2)
@@ -55,7 +49,7 @@ def convergence(
     ----------
     results : sequence of Result
     axis : str, optional
-        "round", "gradients" (per node), "floats_sent" or "seconds"; "all" or None for a panel of each.
+        "round" or another cost in `Result.history`; "all" or None for a panel of each.
     consensus : bool
         False draws only the errors, told apart by colour, line style and marker: for many runs.
     labels : sequence of str, optional
@@ -101,12 +95,15 @@ def convergence(
         handles = _legend(results, names, looks, consensus, scale, room_below(width, scale))
         broken = sum(handle.get_label().count("\n") for handle in handles) / columns
         depth = scale * (0.155 * (math.ceil(len(handles) / columns) + bool(shared)) + 0.11 * broken)
-        rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (2, 2)
+        rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (math.ceil(len(shown) / 2), 2)
         body = height if rows == 1 else 0.82 * height * rows
         figure = Figure(figsize=(width, body + depth), layout="constrained")
         grid = figure.subplots(rows, across, sharey=True, squeeze=False)
-        for column, axes in zip(shown, grid.flat, strict=True):
-            _draw_panel(axes, results, column, looks, consensus, scale)
+        for column, axes in zip_longest(shown, grid.flat):
+            if column is None:  # their number is odd
+                axes.remove()
+            else:
+                _draw_panel(axes, results, column, looks, consensus, scale)
         for axes in grid[:, 0]:
             axes.set_ylabel(_height(results, consensus))
         figure.legend(

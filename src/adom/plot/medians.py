@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from .curves import AXES, line_look, tame_records, tidy_numbers
+from ..util.columns import AXES
+from .curves import line_look, tame_records, tidy_numbers
 from .style import magnification, plain, size
 from .style import style as in_style
 from .words import fitted, legend_inside, legend_of
@@ -108,7 +109,7 @@ def median_figure(
         (problem, network) -> label of a method -> its runs, one for each seed. With several problems and several
         networks, each has a row or a column. In style "column" all panels are below each other.
     axis : str
-        "round", "gradients" (per node), "floats_sent" or "seconds"; "all" for a panel of each.
+        "round" or another cost in `Result.history`; "all" for a panel of each.
     ax : matplotlib axes, optional
         Axes for a single panel; by default a new figure is made.
     style : str, optional

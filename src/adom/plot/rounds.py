@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.cards import Markup, escaped
+from ..util.checks import is_number
 from ..util.files import atomic
 from .graphs import CROWD, draw_links, draw_nodes, layout, set_frame
 from .style import magnification, plain, size
@@ -85,7 +86,7 @@ class Animation:
             )
         if rounds is None:
             rounds = range(min(FIRST, network.period) if values is None else len(np.atleast_1d(values)))
-        if isinstance(interval, bool) or not isinstance(interval, int | float) or not 1 <= interval < math.inf:
+        if not is_number(interval) or not 1 <= interval < math.inf:
             raise InputError(f"interval must be a number of milliseconds, 1 or more, got {interval!r}; e.g. 200")
         self.network = network
         self.rounds = _rounds("rounds", rounds, FRAMES)

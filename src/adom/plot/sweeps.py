@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from .curves import AXES, DASHES
+from ..util.columns import METRICS
+from .curves import DASHES
 from .numbers import label as label_axis
 from .numbers import ticks, written
 from .style import COLOURS, MARKERS, magnification, marks, plain, size
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 
     from .display import Figure
 
-VALUES = {
-    "rounds_to_target": AXES["round"],
-    "gradients_to_target": AXES["gradients"],
-    "floats_sent_to_target": AXES["floats_sent"],
-    "seconds_to_target": AXES["seconds"].split(",")[0],
-}
+VALUES = {metric.to_target: metric.axis.split(",")[0] for metric in METRICS.values()}
 """Costs that a sweep's figure may show, and their labels."""
 NEAR = 0.1
 """Part of a logarithmic axis that a tick label takes."""
@@ -62,7 +58,7 @@ def sweep_figure(
     x, y : str
         Columns. With `y` there is one map for each method.
     value : str
-        "rounds_to_target", "gradients_to_target", "floats_sent_to_target" or "seconds_to_target".
+        "rounds_to_target", or another cost to the target in the table.
     style : str, optional
         "column", "page" or "slide"; by default a column, and a page for the maps of several methods.
     """

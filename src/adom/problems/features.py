@@ -1,7 +1,7 @@
 """Labelled samples of all nodes, in a dense and a sparse layout with the same interface.
 
-Rows are stored multiplied by their label, so `margins` are b_ij a_ij'x_i. Only this module knows the shape of a
-per-sample array.
+For the logistic loss, rows are stored multiplied by their label, so `margins` are b_ij a_ij'x_i. Only this module knows
+the shape of a per-sample array.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..util import arrays
 from .checks import check_memory, is_sparse
 from .curvature import dense
+from .losses import LOGISTIC
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -31,6 +32,7 @@ class DenseFeatures(NamedTuple):
 
     signed: Array
     weights: Array  # (nodes, m): of the samples, 0 for padding
+    targets: Array | None = None  # (nodes, m), unless they are elsewhere
 
     def described(self) -> str:
         """Return the number of samples as text."""
@@ -74,7 +76,8 @@ class DenseFeatures(NamedTuple):
         """Return the samples of all nodes on the host."""
         signed = np.asarray(self.signed, dtype=np.float64)
         weights = np.asarray(self.weights, dtype=np.float64).ravel()
-        return Samples(signed.reshape(-1, signed.shape[-1]), weights / signed.shape[0])
+        targets = None if self.targets is None else np.asarray(self.targets).ravel()
+        return Samples(signed.reshape(-1, signed.shape[-1]), weights / signed.shape[0], targets)
 
 
 def _counted(counts: np.ndarray) -> str:
@@ -115,6 +118,7 @@ class SparseFeatures(NamedTuple):
     node_start: Array  # per node, plus the end: its first sample
     weights: Array  # per sample
     shape: Array  # an empty array of shape (nodes, dim, 0), which stores these sizes
+    targets: Array | None = None  # per sample, unless they are elsewhere
 
     def block(self, first: int, end: int) -> "SparseFeatures":
         """Return the samples of nodes first, ..., end - 1."""
@@ -129,6 +133,7 @@ class SparseFeatures(NamedTuple):
             self.node_start[first : end + 1] - low,
             self.weights[low:high],
             self.shape[first:end],
+            None if self.targets is None else self.targets[low:high],
         )
 
     def described(self) -> str:
@@ -172,7 +177,8 @@ class SparseFeatures(NamedTuple):
         nodes, dim = self.shape.shape[:2]
         value, start = np.asarray(self.value, dtype=np.float64), np.asarray(self.start)
         matrix = sp.csr_array((value, np.asarray(self.feature), start), shape=(start.size - 1, dim))
-        return Samples(matrix, np.asarray(self.weights, dtype=np.float64) / nodes)
+        targets = None if self.targets is None else np.asarray(self.targets)
+        return Samples(matrix, np.asarray(self.weights, dtype=np.float64) / nodes, targets)
 
 
 class Samples(NamedTuple):
@@ -180,6 +186,7 @@ class Samples(NamedTuple):
 
     matrix: Any  # (samples, dim): b_ij a_ij
     weights: np.ndarray
+    targets: np.ndarray | None = None
 
     def margins(self, x: np.ndarray) -> np.ndarray:
         """Return b_ij a_ij'x for one vector x, or for each column of a matrix x."""
@@ -221,7 +228,7 @@ class Samples(NamedTuple):
 
 def _pure_gradient(features: DenseFeatures | SparseFeatures, x: Array) -> Array:
     """Return the logistic gradient in plain JAX."""
-    return features.weighted_mean(-jax.nn.sigmoid(-features.margins(x)))
+    return features.weighted_mean(LOGISTIC.slope(features.margins(x), 1.0))
 
 
 def lay_out(
@@ -230,6 +237,7 @@ def lay_out(
     weights: np.ndarray,
     signs: np.ndarray | None = None,
     longest: int | None = None,
+    targets: np.ndarray | None = None,
 ) -> DenseFeatures | SparseFeatures:
     """Lay out (samples, dim) features, `counts[i]` consecutive rows for node i, each multiplied by its sign.
 
@@ -237,7 +245,7 @@ def lay_out(
     """
     signs = np.ones(features.shape[0]) if signs is None else signs
     if is_sparse(features):
-        return _sparse_layout(features, signs, counts, weights)
+        return _sparse_layout(features, signs, counts, weights, targets)
     nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
     check_memory(
         f"{nodes} nodes filled up to {m} samples x {dim} features take",
@@ -251,11 +259,15 @@ def lay_out(
     else:
         signed[real] = features * signs[:, None]
     padded[real] = weights
-    return DenseFeatures(signed, padded)
+    if targets is None:
+        return DenseFeatures(signed, padded)
+    laid_out = np.zeros((nodes, m))
+    laid_out[real] = targets
+    return DenseFeatures(signed, padded, laid_out)
 
 
 def _sparse_layout(
-    features: "sp.csr_array", signs: np.ndarray, counts: np.ndarray, weights: np.ndarray
+    features: "sp.csr_array", signs: np.ndarray, counts: np.ndarray, weights: np.ndarray, targets: np.ndarray | None
 ) -> SparseFeatures:
     if features.nnz >= 2**31:
         raise InputError(f"the features have {features.nnz} non-zeros, and at most 2^31 - 1 fit; use fewer samples")
@@ -269,4 +281,5 @@ def _sparse_layout(
         node_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
         weights=weights,
         shape=np.empty((counts.size, features.shape[1], 0)),
+        targets=targets,
     )

@@ -1,7 +1,6 @@
 """Problems on samples: a loss of the margins a_ij'x, a linear term and an l2 penalty."""
 
-from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -9,28 +8,47 @@ import numpy as np
 
 from ..errors import InputError, shown
 from .base import Array, HessianProduct, Problem
-from .checks import as_number, check_room
+from .checks import as_number, as_numbers, check_room
 from .curvature import largest_curvature
-from .features import DenseFeatures, SparseFeatures, lay_out
-from .nodes import Stacked, check_longest
+from .features import DenseFeatures, Samples, SparseFeatures, lay_out
+from .losses import Loss
+from .nodes import Stacked, check_longest, stack
 from .weighting import penalty_of, weighting
 
 
 class LinearModel(Problem):
-    """f_i(x) = sum_j w_ij loss(a_ij'x) - t_i'x + r |x|^2 / 2.
+    """f_i(x) = sum_j w_ij loss(a_ij'x, b_ij) + r |x|^2 / 2, for any loss with one vector of coefficients.
 
-    A subclass defines the derivatives of the loss as functions of the margins, both for JAX arrays (one row per node)
-    and for NumPy arrays (the samples of all nodes together).
+    Rows of nodes are computed by JAX, means over nodes by NumPy. Subclasses are for one loss each, and faster: targets
+    are folded into the features, or into a linear term of f_i. The parameters besides `loss` are theirs.
     """
 
+    array_fields: ClassVar[tuple[str, ...]] = ("features", "l2")
+    static_fields: ClassVar[tuple[str, ...]] = ("loss",)
     on_host = True
-    steepest: ClassVar[float] = 1.0
-    """The largest second derivative of the loss."""
-    kind: ClassVar[str]
-    """Name of the model: "logistic", "softmax" or "ridge"."""
+    loss: Loss
+    folded: ClassVar[float]
+    """The target in the loss if the true targets are folded into the features or a linear term."""
     features: DenseFeatures | SparseFeatures
     l2: float
     labels: tuple[Any, ...] | None = None  # the classes, if known; not part of the pytree
+
+    def __init__(
+        self,
+        loss: Loss,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        l2: float,
+        weights: Sequence[Any] | None = None,
+        longest: int | None = None,
+        count: str = "nodes",
+    ) -> None:
+        self.loss, stacked = loss, stack(data, weights, count)
+        targets = as_numbers("targets", stacked.labels)
+        if flaw := loss.flaw(targets):
+            raise InputError(flaw)
+        self.labels = (-1, 1) if loss.classes else ()
+        self._build(stacked, l2, longest=longest, targets=targets)
 
     @property
     def constants_claimed(self) -> bool:
@@ -46,14 +64,15 @@ class LinearModel(Problem):
         outputs: int = 1,
         signs: np.ndarray | None = None,
         longest: int | None = None,
+        targets: np.ndarray | None = None,
     ) -> np.ndarray:
         """Set everything but the linear term; return the L_i - r. Each feature has `outputs` coordinates in x."""
         longest = check_longest(longest, data.counts)
         self.nodes, self.dim = int(data.counts.size), outputs * int(data.features.shape[1])
         check_room(self.nodes, self.dim, data.features)
-        curvature = self.steepest * largest_curvature(data.features, data.counts, data.weights)
+        curvature = self.loss.steepest * largest_curvature(data.features, data.counts, data.weights)
         self._regularise(regulariser(float(curvature.max()), l2, kappa), curvature)
-        self.features = lay_out(data.features, data.counts, data.sample_weights(), signs, longest)
+        self.features = lay_out(data.features, data.counts, data.sample_weights(), signs, longest, targets)
         return curvature
 
     def _regularise(self, l2: float, curvature: np.ndarray) -> None:
@@ -64,18 +83,8 @@ class LinearModel(Problem):
         """Return the t_i, one row per node."""
         return np.zeros((1, 1))
 
-    @abstractmethod
-    def _slopes(self, margins: Array) -> Array:
-        """Return the derivative of the loss for every sample."""
-
-    @abstractmethod
-    def _curvatures(self, margins: Array) -> Array:
-        """Return the second derivative of the loss for every sample."""
-
-    def _curvature_product(self, margins: Array) -> Callable[[Array], Array]:
-        """Return a function from the margins of a direction to the derivative of the slopes along it."""
-        curvatures = self._curvatures(margins)
-        return lambda along: curvatures * along
+    def _targets(self, of: DenseFeatures | SparseFeatures | Samples) -> Array:
+        return self.folded if of.targets is None else of.targets
 
     def _margins(self, x: Array) -> Array:
         return self.features.margins(x)
@@ -93,35 +102,43 @@ class LinearModel(Problem):
         if self.labels is None:
             return None
         counts, totals = self.features.weighed()
-        width = self.dim // (len(self.labels) if self.kind == "softmax" else 1)
-        penalty = penalty_of(self.kind, self.l2, weighting(counts, totals), int(counts.sum()))
+        width = self.dim // self.loss.vectors(len(self.labels))
+        penalty = penalty_of(self.loss, self.l2, weighting(counts, totals), int(counts.sum()))
         return {
-            "kind": self.kind, "features": width, "classes": self.labels, "intercept": False, "penalty": penalty
+            "kind": self.loss.name, "features": width, "classes": self.labels, "intercept": False, "penalty": penalty
         }  # fmt: skip
 
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "l2": self.l2, "samples": self.features.described()}
 
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i)."""
+        losses = self.loss.value(self._margins(x), self._targets(self.features))
+        return self.features.mean(losses) + self.l2 / 2 * (x * x).sum(axis=-1)
+
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i)."""
-        return self._sums(self._slopes(self._margins(x))) - self._linear() + self.l2 * x
+        slopes = self.loss.slope(self._margins(x), self._targets(self.features))
+        return self._sums(slopes) - self._linear() + self.l2 * x
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the Hessian of f_i at x_i times v_i."""
-        return self._sums(self._curvature_product(self._margins(x))(self._margins(v))) + self.l2 * v
+        bends = self.loss.bends(self._margins(x), self._targets(self.features))
+        return self._sums(bends(self._margins(v))) + self.l2 * v
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessians, shape (nodes, dim, dim)."""
         if isinstance(self.features, SparseFeatures):
             return super().hessian_rows(x)
-        return self.features.gram(self._curvatures(self._margins(x))) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
+        curvatures = self.loss.curvature(self._margins(x), self._targets(self.features))
+        return self.features.gram(curvatures) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
     def own_hessians(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessians on the host; dense features need no compiled program."""
         if isinstance(self.features, SparseFeatures):
             return super().own_hessians(x)
-        signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features)
-        bends = weights * self._curvatures((signed @ x[..., None])[..., 0])
+        signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features[:2])
+        bends = weights * self.loss.curvature((signed @ x[..., None])[..., 0], np.asarray(self._targets(self.features)))
         return np.asarray((signed * bends[..., None]).swapaxes(1, 2) @ signed + self.l2 * np.eye(self.dim))
 
     def _columns(self, x: np.ndarray) -> np.ndarray:
@@ -135,20 +152,22 @@ class LinearModel(Problem):
     def mean_gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the gradients at one common x."""
         samples = self.features.samples()
-        sums = self._flat(samples.sums(self._slopes(samples.margins(self._columns(x)))))
+        slopes = self.loss.slope(samples.margins(self._columns(x)), self._targets(samples))
+        sums = self._flat(samples.sums(slopes))
         return np.asarray(sums - np.asarray(self._linear()).mean(axis=0) + self.l2 * x)
 
     def mean_hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the Hessians at one common x."""
         samples = self.features.samples()
-        return samples.gram(self._curvatures(samples.margins(x))) + self.l2 * np.eye(self.dim)
+        curvatures = self.loss.curvature(samples.margins(x), self._targets(samples))
+        return samples.gram(curvatures) + self.l2 * np.eye(self.dim)
 
     def mean_hessian_product(self, x: np.ndarray) -> HessianProduct:
         """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H."""
         samples = self.features.samples()
-        margins = samples.margins(self._columns(x))
-        bend = self._curvature_product(margins)
-        diagonal = [samples.squares(curvatures) for curvatures in np.atleast_2d(self._curvatures(margins).T)]
+        margins, targets = samples.margins(self._columns(x)), self._targets(samples)
+        bend = self.loss.bends(margins, targets)
+        diagonal = [samples.squares(each) for each in np.atleast_2d(self.loss.curvature(margins, targets).T)]
 
         def product(v: np.ndarray) -> np.ndarray:
             return self._flat(samples.sums(bend(samples.margins(self._columns(v))))) + self.l2 * v

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .. import native
@@ -15,6 +13,7 @@ from .base import Array
 from .checks import LARGEST_DIM
 from .inverses import held
 from .linear_model import LinearModel, regulariser
+from .losses import LOGISTIC
 from .newton import HALVINGS, MAX_ITERATIONS
 from .nodes import Stacked, as_labels, check_features, stack
 from .weighting import sample_weight
@@ -51,8 +50,7 @@ class LogisticRegression(LinearModel):
 
     array_fields = ("features", "l2", "curvature")
     static_fields = ()
-    steepest = 0.25
-    kind = "logistic"
+    loss, folded = LOGISTIC, 1.0  # samples are multiplied by their targets
     curvature: np.ndarray  # (nodes,): L_i - r, stored because a large r would swamp it in L_i
 
     def __init__(
@@ -146,11 +144,6 @@ class LogisticRegression(LinearModel):
         other._regularise(regulariser(float(self.curvature.max()), l2, kappa), self.curvature)
         return other
 
-    def value_rows(self, x: Array) -> Array:
-        """Return f_i(x_i); log(1 + e^-t) is computed without overflow for any margin t."""
-        losses = jnp.logaddexp(0.0, -self.features.margins(x))
-        return self.features.mean(losses) + self.l2 / 2 * (x * x).sum(axis=-1)
-
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i), by a compiled kernel if there is one."""
         return self.features.logistic_gradient(x) + self.l2 * x
@@ -171,19 +164,6 @@ class LogisticRegression(LinearModel):
         """Return a kernel with the data bound; None if no kernel can be used."""
         samples = self.features.for_kernel()
         return partial(kernel, samples, self.l2, self.L) if samples[0].dtype == dtype and native.usable() else None
-
-    def _slopes(self, margins: Array) -> Array:
-        return -_sigmoid(-margins)
-
-    def _curvatures(self, margins: Array) -> Array:
-        return _sigmoid(margins) * _sigmoid(-margins)
-
-
-def _sigmoid(margins: Array) -> Array:
-    if not isinstance(margins, np.ndarray):
-        return jax.nn.sigmoid(margins)
-    with np.errstate(over="ignore"):  # 1 / inf is the right answer
-        return 1 / (1 + np.exp(-margins))
 
 
 def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> tuple[np.ndarray, tuple[Any, Any]]:

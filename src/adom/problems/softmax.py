@@ -1,6 +1,6 @@
 """l2-regularised multinomial logistic regression."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from .base import Array, Problem
 from .checks import LARGEST_DIM
 from .curvature import dense
 from .linear_model import LinearModel
+from .losses import SOFTMAX
 from .nodes import stack
 
 
@@ -55,8 +56,7 @@ class SoftmaxRegression(LinearModel):
 
     array_fields = ("features", "targets", "l2")
     static_fields = ("classes",)
-    steepest = 0.5
-    kind = "softmax"
+    loss, folded = SOFTMAX, -1.0  # of no class: `targets` has the labels
     targets: np.ndarray  # (nodes, dim): in the block of class k, the sum of w_ij a_ij over its samples
     classes: int
 
@@ -100,23 +100,9 @@ class SoftmaxRegression(LinearModel):
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "classes": self.classes}
 
-    def _slopes(self, margins: Array) -> Array:
-        if not isinstance(margins, np.ndarray):
-            return jax.nn.softmax(margins)
-        powers = np.exp(margins - margins.max(axis=-1, keepdims=True))
-        return powers / powers.sum(axis=-1, keepdims=True)
-
-    def _curvatures(self, margins: Array) -> Array:
-        p = self._slopes(margins)
-        return p * (1 - p)
-
-    def _curvature_product(self, margins: Array) -> Callable[[Array], Array]:
-        p = self._slopes(margins)
-        return lambda along: p * (along - (p * along).sum(axis=-1, keepdims=True))
-
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i)."""
-        losses = self.features.mean(jax.nn.logsumexp(self._margins(x), axis=-1))
+        losses = self.features.mean(self.loss.value(self._margins(x), self.folded))
         return losses + ((self.l2 / 2 * x - self.targets) * x).sum(axis=-1)
 
     hessian_rows, own_hessians = Problem.hessian_rows, Problem.own_hessians  # the classes are coupled
@@ -124,21 +110,21 @@ class SoftmaxRegression(LinearModel):
     def mean_gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the gradients at one common x."""
         samples = self.features.samples()
-        sums = samples.sums(self._slopes(samples.margins(self._columns(x)))).T
+        sums = samples.sums(self.loss.slope(samples.margins(self._columns(x)), self.folded)).T
         return _balanced(sums - np.asarray(self.targets).mean(axis=0).reshape(self.classes, -1)).ravel() + self.l2 * x
 
     def mean_hessian(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the Hessians at one common x, block by block."""
         samples = self.features.samples()
-        p = self._slopes(samples.margins(self._columns(x)))
+        bends = self.loss.bends(samples.margins(self._columns(x)), self.folded)
         width = self.dim // self.classes
         hessian = self.l2 * np.eye(self.dim)
-        for k in range(self.classes):
-            rows = slice(k * width, (k + 1) * width)
-            hessian[rows, rows] += samples.gram(p[:, k] * (1 - p[:, k]))
+        for k, unit in enumerate(np.eye(self.classes)):
+            rows, bend = slice(k * width, (k + 1) * width), bends(unit)
+            hessian[rows, rows] += samples.gram(bend[:, k])
             for other in range(k):
                 columns = slice(other * width, (other + 1) * width)
-                hessian[rows, columns] = samples.gram(-p[:, k] * p[:, other])
+                hessian[rows, columns] = samples.gram(bend[:, other])
                 hessian[columns, rows] = hessian[rows, columns].T
         return hessian
 

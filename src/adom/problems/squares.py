@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from .base import Array
 from .checks import as_numbers
 from .curvature import dense
 from .linear_model import LinearModel
+from .losses import RIDGE
 from .nodes import stack
 
 
@@ -44,7 +44,7 @@ class LeastSquares(LinearModel):
 
     array_fields = ("features", "moments", "squares", "l2")
     static_fields = ()
-    kind = "ridge"
+    loss, folded = RIDGE, 0.0  # `moments` and `squares` have the targets
     moments: np.ndarray  # (nodes, dim): the sum over j of w_ij b_ij a_ij
     squares: np.ndarray  # (nodes,): the sum over j of w_ij b_ij^2
 
@@ -69,14 +69,8 @@ class LeastSquares(LinearModel):
 
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i)."""
-        fitted = self.features.mean(self.features.margins(x) ** 2)
-        return (fitted + self.squares) / 2 + ((self.l2 / 2 * x - self.moments) * x).sum(axis=-1)
-
-    def _slopes(self, margins: Array) -> Array:
-        return margins
-
-    def _curvatures(self, margins: Array) -> Array:
-        return np.ones_like(margins) if isinstance(margins, np.ndarray) else jnp.ones_like(margins)
+        fitted = self.features.mean(self.loss.value(self.features.margins(x), self.folded))
+        return fitted + self.squares / 2 + ((self.l2 / 2 * x - self.moments) * x).sum(axis=-1)
 
     def rounding(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random rounding error of the moments: plus or minus a bound of the sum of the |w_ij b_ij a_ij|."""

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from .base import Array, Problem
+from .losses import RIDGE, Loss
 
 Block = tuple[Any, np.ndarray]
 
@@ -15,19 +16,18 @@ class Source(Protocol):
     """Samples of one node, read in blocks."""
 
     def blocks(self) -> Iterator[Block]:
-        """Yield blocks of (dense or sparse) features and labels; each is valid only until the next is requested."""
+        """Yield blocks of (dense or sparse) features and targets; each is valid only until the next is requested."""
 
 
 class Streamed(Problem):
-    r"""f_i(x) = w_i sum_j loss(b_ij, ((a_ij - m) / s)'x + c v) + r / 2 |x|^2 + r / 2 v^2, for samples on disk.
+    r"""f_i(x) = w_i sum_j loss(((a_ij - m) / s)'x + c v, b_ij) + r / 2 |x|^2 + r / 2 v^2, for samples on disk.
 
     x is one vector, or several concatenated, each followed by its intercept v if c is not 0. If the samples fit into
     memory, `LogisticRegression`, `SoftmaxRegression` and `LeastSquares` are faster.
 
     Parameters
     ----------
-    kind : str
-        "logistic" (labels 0 and 1), "softmax" (labels from 0 on) or "ridge" (numbers).
+    loss : Loss
     sources : sequence of Source
         One for each node.
     weights : array of shape (nodes,)
@@ -39,7 +39,7 @@ class Streamed(Problem):
     means, scales : array of shape (features,)
         m and s.
     vectors : int
-        The number of vectors in x: the number of classes for "softmax", otherwise 1.
+        The number of vectors in x: one, or one per class.
     """
 
     array_fields = ("weights", "l2")
@@ -50,7 +50,7 @@ class Streamed(Problem):
 
     def __init__(
         self,
-        kind: str,
+        loss: Loss,
         sources: Sequence[Source],
         weights: np.ndarray,
         curvature: np.ndarray,
@@ -63,7 +63,7 @@ class Streamed(Problem):
     ) -> None:
         self.nodes, self.dim = len(sources), vectors * (len(means) + bool(column))
         self.weights, self.l2 = weights, l2
-        self.work = HostWork(kind, sources, means, scales, column, vectors)
+        self.work = HostWork(loss, sources, means, scales, column, vectors)
         self._set_constants(np.full(self.nodes, l2), l2 + curvature)
 
     @property
@@ -109,46 +109,31 @@ class HostWork:
 
     def __init__(
         self,
-        kind: str,
+        loss: Loss,
         sources: Sequence[Source],
         means: np.ndarray,
         scales: np.ndarray,
         column: float,
         vectors: int,
     ) -> None:
-        self.kind, self.sources, self.column, self.vectors = kind, list(sources), column, vectors
+        self.loss, self.sources, self.column, self.vectors = loss, list(sources), column, vectors
         self.means, self.scales = means, scales
         self.error: BaseException | None = None
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
         """Return each node's sum of the gradients of its samples' losses."""
-        return self._each(x, lambda margins, labels, _: self._slopes(margins, labels))
+        return self._each(x, lambda margins, targets, _: self.loss.slope(margins, targets))
 
     def products(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return each node's sum of the Hessians of its samples' losses at x, times v."""
-
-        def bent(margins: np.ndarray, labels: np.ndarray, along: np.ndarray) -> np.ndarray:
-            if self.kind == "ridge":
-                return along
-            p = self._probabilities(margins)
-            if self.kind == "logistic":
-                return np.asarray(p * (1 - p) * along)
-            return np.asarray(p * (along - (p * along).sum(axis=1, keepdims=True)))
-
-        return self._each(x, bent, v)
+        return self._each(x, lambda margins, targets, along: self.loss.bends(margins, targets)(along), v)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """Return each node's sum of losses."""
         found = np.zeros(len(x))
         for node, source in enumerate(self.sources):
-            for A, labels in self._blocks(source):
-                t = self._margins(A, *self._split(x[node]))
-                if self.kind == "ridge":
-                    found[node] += ((t[:, 0] - labels) ** 2).sum() / 2
-                elif self.kind == "logistic":
-                    found[node] += np.logaddexp(0, np.where(labels == 1, -t[:, 0], t[:, 0])).sum()
-                else:
-                    found[node] += (np.logaddexp.reduce(t, axis=1) - t[np.arange(len(t)), labels.astype(int)]).sum()
+            for A, targets in self._blocks(source):
+                found[node] += self.loss.value(self._margins(A, *self._split(x[node])), targets).sum()
         return found
 
     def _blocks(self, source: Source) -> Iterator[Block]:
@@ -166,8 +151,9 @@ class HostWork:
             at = self._split(x[node])
             along = None if v is None else self._split(v[node])
             sums, total = np.zeros((d, self.vectors)), np.zeros(self.vectors)
-            for A, labels in self._blocks(source):
-                slopes = slope(self._margins(A, *at), labels, None if along is None else self._margins(A, *along))
+            for A, targets in self._blocks(source):
+                slopes = slope(self._margins(A, *at), targets, None if along is None else self._margins(A, *along))
+                slopes = slopes.reshape(len(targets), self.vectors)
                 sums += A.T @ slopes
                 total += slopes.sum(axis=0)
             parts = (sums - self.means[:, None] * total) / self.scales[:, None]
@@ -185,23 +171,7 @@ class HostWork:
 
     def _margins(self, A: Any, u: np.ndarray, offset: np.ndarray) -> np.ndarray:
         margins: np.ndarray = A @ u + offset
-        return margins
-
-    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
-        if self.kind == "logistic":
-            with np.errstate(over="ignore"):  # 1 / inf is the right answer
-                return np.asarray(1 / (1 + np.exp(-margins)))
-        powers = np.exp(margins - margins.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-    def _slopes(self, margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        if self.kind == "ridge":
-            return np.asarray(margins - labels[:, None])
-        p = self._probabilities(margins)
-        if self.kind == "logistic":
-            return np.asarray(p - labels[:, None])
-        p[np.arange(len(p)), labels.astype(int)] -= 1
-        return p
+        return margins if self.loss.coupled else margins[:, 0]
 
 
 def top_curvature(source: Source, means: np.ndarray, scales: np.ndarray) -> float:
@@ -220,7 +190,7 @@ def top_curvature(source: Source, means: np.ndarray, scales: np.ndarray) -> floa
         return max(float(np.linalg.eigvalsh(gram / np.outer(scales, scales))[-1]), 0.0)
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    work = HostWork("ridge", [source], means, scales, 0.0, 1)
+    work = HostWork(RIDGE, [source], means, scales, 0.0, 1)
     at = np.zeros((1, d))
     operator = LinearOperator((d, d), matvec=lambda v: work.products(at, v.reshape(1, d))[0], dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(d)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, nearest
+from .losses import Loss
 
 COUNTS = ("samples", "nodes")
 """What may count equally."""
@@ -72,20 +73,17 @@ def weighting_text(weights: dict[str, Any] | None, *, usual: bool = False) -> st
     return f"nodes count alike: {sizes} samples each, so a sample of a small node weighs more"
 
 
-def penalty_of(kind: str, l2: float, weights: dict[str, Any], samples: int) -> dict[str, Any]:
+def penalty_of(loss: Loss, l2: float, weights: dict[str, Any], samples: int) -> dict[str, Any]:
     """Return the penalty as l2 and, if every sample weighs the same, as scikit-learn's C or alpha.
-
-    Divided by the number of samples N, scikit-learn's objectives are the mean loss + |w|^2 / (2 C N) for
-    classification and half the mean squared error + alpha |w|^2 / (2 N) for regression.
 
     Examples
     --------
-    >>> penalty_of("logistic", 0.1, {"alike": "samples"}, 20), penalty_of("ridge", 0.1, {"alike": "samples"}, 20)
-    ({'l2': 0.1, 'C': 0.5}, {'l2': 0.1, 'alpha': 2.0})
+    >>> from adom.problems.losses import LOGISTIC
+    >>> penalty_of(LOGISTIC, 0.1, {"alike": "samples"}, 20)
+    {'l2': 0.1, 'C': 0.5}
     """
-    if weights["alike"] != "samples" and weights["fewest"] != weights["most"]:
-        return {"l2": l2}
-    return {"l2": l2, **({"alpha": l2 * samples} if kind == "ridge" else {"C": 1 / (l2 * samples)})}
+    alike = weights["alike"] == "samples" or weights["fewest"] == weights["most"]
+    return loss.penalties(l2, samples) if alike else {"l2": l2}
 
 
 def penalty_text(penalty: dict[str, Any]) -> str:

@@ -4,12 +4,12 @@ import json
 import math
 import time
 from contextlib import AbstractContextManager, nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
 
+from ..util.columns import ADDING, BY_LINKS
 from ..util.text import json_ready
 from .recorder import History
 
@@ -22,7 +22,7 @@ MOST = 200
 
 
 class Journal:
-    """Appends the records of a run to ``history.csv`` and ``history.jsonl``, and to events for TensorBoard.
+    """Appends the records of a run to ``history.csv`` and ``history.jsonl``.
 
     Parameters
     ----------
@@ -38,7 +38,6 @@ class Journal:
         self._seen = 0
         self._ends: dict[str, float] = {}
         self._files: list[IO[str]] = []
-        self._events: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +45,7 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         if self._files:
             self._write()
-        for file in (*self._files, *([] if self._events is None else [self._events])):
+        for file in self._files:
             file.close()
 
     def next_stage(self) -> None:
@@ -54,7 +53,7 @@ class Journal:
         self.stage += 1
         self._seen = 0
         if self.last:
-            self._ends = {name: self.last[name] for name in ("iteration", "gradients", "seconds")}
+            self._ends = {name: self.last[name] for name in ADDING if name not in BY_LINKS}
 
     last: dict[str, float] = {}  # noqa: RUF012  # replaced, never changed
 
@@ -90,10 +89,8 @@ class Journal:
         table, lines = self._files
         for row in zip(*(column[chosen].tolist() for column in columns), strict=True):
             table.write(",".join("" if math.isnan(value) else repr(value) for value in row) + "\n")
-            record = dict(zip(names, row, strict=True))
-            lines.write(json.dumps(json_ready(record)) + "\n")
-            self._log(record)
-        for file in (*self._files, *([] if self._events is None else [self._events])):
+            lines.write(json.dumps(json_ready(dict(zip(names, row, strict=True)))) + "\n")
+        for file in self._files:
             file.flush()
 
     def _open(self, names: list[str]) -> None:
@@ -101,24 +98,6 @@ class Journal:
         paths = (self.folder / "history.csv", self.folder / "history.jsonl")
         self._files = [path.open("w", encoding="utf-8", newline="\n") for path in paths]
         self._files[0].write(",".join(names) + "\n")
-        if find_spec("tensorboard") is not None:
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-            self._events = EventFileWriter(str(self.folder / "events"))
-
-    def _log(self, row: dict[str, float]) -> None:
-        """Add a record to the events, with its round as step."""
-        if self._events is None:
-            return
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        values = [
-            Summary.Value(tag=name, simple_value=row[name])
-            for name in ("error", "gradient_norm", "consensus", "gradients", "floats_sent")
-            if name in row
-        ]
-        self._events.add_event(Event(wall_time=time.time(), step=int(row["round"]), summary=Summary(value=values)))
 
 
 def following(folder: Any, journal: Journal | None = None) -> AbstractContextManager[Journal | None]:

@@ -11,14 +11,19 @@ from ..dynamics.endings import LOST, judge
 from ..dynamics.wrapping import plain
 from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
+from ..util.columns import COLUMNS as DESCRIBED
+from ..util.columns import STATES
 from .constants import outside
 from .provenance import describe_method, describe_run
-from .result import COUNTS, Result
+from .result import Result
 from .windows import window_of
 
 Array = np.ndarray
-COLUMNS = ("iteration", "round", "gradients", "floats_sent", "seconds", "error", "consensus")
-ITERATION, CLOCK, SECONDS, ERROR, CONSENSUS = 0, 1, 4, 5, 6
+COLUMNS = tuple(name for name, column in DESCRIBED.items() if not column.instead_of)
+"""Columns of a table of records; those of "error" hold whatever is measured."""
+ITERATION, CLOCK, SECONDS, ERROR, CONSENSUS = map(
+    COLUMNS.index, ("iteration", "round", "seconds", "error", "consensus")
+)
 APART = 1e6  # growth of the nodes' squared disagreement that is not a transient
 DIVERGED = 1e12  # growth of the squared distance that no transient of a converging method reaches
 MENDED = 1e200  # growth up to which a run may still go back to its last good state
@@ -153,13 +158,12 @@ class History:
 
     def columns(self, table: Array) -> dict[str, Array]:
         """Return the columns of a table of records by their names in a result."""
-        columns: dict[str, Array] = {}
-        for name, column in zip(COLUMNS, table.T, strict=True):
-            if name == "error" and self.measure:
-                columns[self.measure.replace(" ", "_")] = column.copy()
-            elif name != "error" and (name != "consensus" or self.measure):
-                columns[name] = column.astype(np.int64 if name in COUNTS else np.float64)
-        return columns
+        own = {"error": self.measure.replace(" ", "_")}
+        return {
+            own.get(name, name): values.astype(np.int64 if DESCRIBED[name].whole else np.float64)
+            for name, values in zip(COLUMNS, table.T, strict=True)
+            if self.measure or name not in STATES
+        }
 
     def result(self, provenance: dict[str, Any]) -> Result:
         """Return the result of a member that has ended."""

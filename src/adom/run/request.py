@@ -6,7 +6,6 @@ Nothing here loads JAX or NumPy.
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from math import inf
-from numbers import Real
 from typing import Any
 
 from ..algorithms import Constants, Method, method_class
@@ -14,7 +13,7 @@ from ..algorithms.base import check_class, check_numbers, made
 from ..dynamics.wrapping import plain
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import OracleSpec, parse_oracle
-from ..util.checks import check_whole
+from ..util.checks import check_whole, is_number
 
 PROTOCOLS = ("theory", "unit")
 AUTO = "auto"
@@ -43,7 +42,7 @@ class Request:
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
         check_whole("record_every", self.record_every)
-        if self.tol is not None and not (_is_number(self.tol) and 0 < self.tol < inf):
+        if self.tol is not None and not (is_number(self.tol) and 0 < self.tol < inf):
             raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
         if self.engine not in ENGINES:
             raise InputError(f"unknown engine {self.engine!r}; {nearest(self.engine, ENGINES)}")
@@ -61,10 +60,6 @@ class Request:
         if spec.kind != "auto":
             raise InputError(f"{method.title} uses gradients, not a dual oracle; leave the oracle {str(spec)!r} out")
         return OracleSpec("none")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def method_type(method: Any) -> type[Method]:
@@ -96,7 +91,7 @@ def read_parameters(method: type[Method], parameters: Any) -> tuple[str, dict[st
     for name, value in values.items():
         if name not in names:
             raise InputError(f"{method.title} has no parameter {name!r}; {nearest(name, names, 'it has')}")
-        if not _is_number(value):
+        if not is_number(value):
             raise InputTypeError(f"{name} must be a number, got {value!r}; leave it out for {protocol}'s value")
     return protocol, values
 

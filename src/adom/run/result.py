@@ -20,6 +20,7 @@ from ..problems.weighting import weighting_text
 from ..util.cards import card, curve
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
+from ..util.columns import COLUMNS, MEASURES, METRICS, STATES
 from ..util.files import atomic, named, reason
 from ..util.text import format_number, json_ready
 
@@ -93,7 +94,7 @@ class Result:
 
         It is "" for a run without monitoring.
         """
-        return next((name for name in ("error", "gradient_norm") if name in self.columns), "")
+        return next((name for name in MEASURES if name in self.columns), "")
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -175,12 +176,12 @@ class Result:
         return target
 
     def plot(self, *, axis: str = "round", style: str | None = None) -> "Figure":
-        """Draw error and consensus against rounds, gradients, floats_sent or seconds.
+        """Draw error and consensus against a cost.
 
         Parameters
         ----------
         axis : str
-            "round", "gradients" (per node), "floats_sent", "seconds" or "all".
+            A column of `history`: "round" or another cost; "all" for a panel of each.
         style : str, optional
             "column", "page" or "slide": width and text size; see `adom.styles`.
         """
@@ -202,12 +203,11 @@ class Result:
         facts: dict[str, object] = {}
         if self.columns["round"].size:
             last = self.last
-            if self.measure:
-                facts |= {n.replace("_", " "): float(last[n]) for n in (self.measure, "consensus") if n in last}
-            budget = self.provenance.get("rounds")
-            facts["rounds"] = format_number(int(last["round"])) + (f" of {format_number(budget)}" if budget else "")
-            facts |= {"gradients a node": float(last["gradients"]), "floats sent": int(last["floats_sent"])}
-            facts["seconds"] = float(last["seconds"])
+            facts |= {state.words: float(last[name]) for name, state in STATES.items() if name in last}
+            for cost in METRICS.values():
+                facts[cost.words + (" a node" if cost.per_node else "")] = cost.total(last)
+            if budget := self.provenance.get("rounds"):
+                facts["rounds"] = f"{format_number(facts['rounds'])} of {format_number(budget)}"
         problem, network = self.provenance.get("problem", {}), self.provenance.get("network", {})
         for name, facts_of, kind in (("problem", problem, "type"), ("network", network, "generator")):
             shown = [str(facts_of.get(kind, name))]
@@ -288,9 +288,8 @@ def _as_path(path: Any) -> Path:
         ) from None
 
 
-COUNTS = ("iteration", "round", "floats_sent")
-NEEDED = (*COUNTS, "gradients", "seconds")
-MEASURED = ({"error", "consensus"}, {"gradient_norm", "consensus"}, set[str]())
+NEEDED = tuple(name for name in COLUMNS if name not in STATES)
+MEASURED = (*(STATES.keys() - {*MEASURES} | {measure} for measure in MEASURES), set[str]())
 """Columns that measure progress: with a known solution, without one, and without monitoring."""
 NUMBER, NOTHING = (int, float), type(None)
 KINDS: dict[str, Any] = {
@@ -337,7 +336,7 @@ def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
         raise Damaged(
             f"it holds {odd[0]}, which no result has" if odd else f"it lacks {missing[0] if missing else 'x'}"
         )
-    if columns.keys() & set.union(*MEASURED) not in MEASURED:
+    if columns.keys() & STATES.keys() not in MEASURED:
         raise Damaged("some of its columns are missing")
     if arrays["x"].ndim != 2 or {array.shape for array in columns.values()} != {(len(columns["round"]),)}:
         raise Damaged("its arrays do not fit together")
@@ -345,5 +344,5 @@ def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
         raise Damaged("its table is empty")
     if any(array.dtype.kind not in "fiub" for array in arrays.values()):
         raise Damaged("its arrays are not numbers")
-    if any(columns[name].dtype.kind not in "iu" for name in COUNTS):
+    if any(columns[name].dtype.kind not in "iu" for name in NEEDED if COLUMNS[name].whole):
         raise Damaged("its counts are not whole numbers numbers")

@@ -1,28 +1,18 @@
-r"""The loop around `adom.solve` that fits a model: a few runs, each started where the previous one ended.
-
-The f_i of a model with an intercept v are not strongly convex, since nothing penalises v. So the runs minimise the mean
-of the f_i plus r / 2 (v - v_k)^2, where r is the regulariser of the other coordinates and v_k the intercept before the
-run (the proximal point method). This makes every f_i strongly convex with mu = r, which the other coordinates need
-anyway. The curvature h along the intercept is much larger than r, so a run shrinks the distance to the solution to
-about q = r / (r + h) of it. The secant of two runs gives q. The next start extends the last step by q / (1 - q) of it,
-to the limit of steps that each shrink by q.
+"""The fit of a problem by a few runs of `adom.solve` (`adom.run.stages`), each until it is near its own solution.
 
 A fit without an intercept also takes several runs. Rounding makes the rows of dual variables drift, which limits the
 accuracy of a run relative to the size of its numbers. A run that starts near the solution has small numbers.
 
-Only this point is carried over to a run. To start there, the nodes average their rows, and then their gradients at
-the average. The gradients minus their average become linear terms that sum to zero (`adom.problems.shifted`), so a run
-need not find the differences between the nodes again. The simulation averages exactly, and counts the rounds of plain
-averaging that leave a thousandth of the differences.
+The simulation averages exactly between the runs, and counts the rounds of plain averaging that leave a thousandth of
+the differences between the nodes.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import pandas as pd
 
 from ..algorithms import Method, method_class
 from ..errors import InputError
@@ -33,6 +23,7 @@ from ..run.calls.solve import solve
 from ..run.constants import make_method
 from ..run.provenance import describe_problem
 from ..run.result import Result
+from ..run.stages import Run, StageCosts, run_stages
 from ..run.windows import in_windows
 from ..util.compile_cache import double_precision
 
@@ -43,44 +34,36 @@ REDUCTION = 0.01
 """A run ends when this fraction of its initial distance to its own solution is left."""
 AVERAGED = 1e-3
 """The fraction of the differences between nodes that averaging leaves."""
-STAGES = 100
 RECORD_EVERY = 10
-FARTHEST = 0.8
-"""The largest q used for the next start; above it, the secant of inexact runs is too rough."""
 SMALL = 1e-4
 """`tol` is relative to the solution's length, but at least to this fraction of a gradient step from 0."""
 
 
-@dataclass
-class Costs:
+class Costs(StageCosts):
     """Rounds of all runs and of the averaging between them, and the tables of the runs."""
 
-    network: Any
-    rounds: int = 0
-    ends: dict[str, float] = field(default_factory=dict)  # cumulative columns at the end of the last run
-    tables: list[pd.DataFrame] = field(default_factory=list)
-    averaged: int = 0  # numbers a node sent in averaging since the last run
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+        self._averaged = 0  # numbers a node sent in averaging since the last run
+
+    @property
+    def rounds(self) -> int:
+        """The rounds so far."""
+        return int(self.spent.get("round", 0))
 
     def average(self, numbers: int, leave: float) -> None:
         """Count the rounds that average so many numbers until the fraction `leave` of their differences is left."""
         rounds = self.network.window * rounds_to_average(self.network.chi, leave)
-        self.rounds += rounds
-        self.averaged += rounds * numbers
+        self.spent["round"] = self.rounds + rounds
+        self._averaged += rounds * numbers
 
-    def add(self, result: Result, dim: int, vectors: int) -> None:
-        """Append a run's table, its counts continued from the previous runs."""
-        table = result.history.copy()
-        spent = int(table["round"].iloc[-1])
-        links = table["floats_sent"].iloc[-1] / (spent * dim * vectors)
-        table["round"] += self.rounds
-        table["floats_sent"] += round(self.averaged * links)
-        for name in ("iteration", "gradients", "floats_sent", "seconds"):
-            table[name] += type(table[name].iloc[0])(self.ends.get(name, 0))
-            self.ends[name] = table[name].iloc[-1]
-        table.insert(0, "stage", len(self.tables) + 1)
-        self.tables.append(table)
-        self.rounds += spent
-        self.averaged = 0
+    def add_run(self, result: Result, dim: int, vectors: int) -> None:
+        """Append the table of a run, and count what the averaging before it sent over as many links."""
+        links = result.last["floats_sent"] / (result.last["round"] * dim * vectors)
+        self.spent["floats_sent"] = self.spent.get("floats_sent", 0) + round(self._averaged * links)
+        self._averaged = 0
+        self.add(result.columns)
 
 
 def rounds_to_average(chi: float, leave: float) -> int:
@@ -118,44 +101,9 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
     parameters, oracle, tolerance and budget; the rounds are added to `costs`.
     """
     runner = _Runner(problem, estimator, costs)
-    centre, tilt = start, np.zeros((problem.nodes, problem.dim))
-    rows = centre + tilt
-    before: tuple[np.ndarray, np.ndarray] | None = None
-    slowest = 0.0
-    for stage in range(STAGES):
-        if stage or centre.any():
-            averages = 2 if stage else 1  # of rows, equal before the first run, and gradients
-            windows = averages * rounds_to_average(costs.network.chi, AVERAGED)
-            if stage and not runner.affords(costs.network.window * windows):
-                status = "max_rounds"
-                break
-            for _ in range(averages):
-                costs.average(problem.dim, AVERAGED)
-            difference = gradients(problem, centre) - tilt
-            tilt = tilt + difference - difference.mean(axis=0)
-        penalty = problem.mu * free * centre
-        solution = minimum(problem, centre, penalty)
-        goal = solution.x - centre
-        shifted = Shifted(problem, centre, tilt + penalty, goal, solution.error)
-        wanted = estimator.tol * max(float(np.linalg.norm(solution.x)), runner.least)
-        near = max(wanted, solution.error)
-        target = max(REDUCTION * float(np.linalg.norm(goal)), near)
-        status, steps = runner.run(shifted, target)
-        rows = rows if steps is None else centre + steps
-        if steps is None or status != "converged":
-            break
-        step = steps.mean(axis=0)
-        factor = _factor(centre, step, before, free)
-        slowest = max(slowest, factor)
-        left = slowest / (1 - slowest) if before is not None else 1.0
-        if target == near and left * float(np.linalg.norm(free * step)) <= near:
-            break
-        before = centre, step
-        centre = centre + step / (1 - min(factor, FARTHEST))
-    else:
-        status = "stages"
-    if status == "converged" and near > wanted and float(np.linalg.norm(solution.x)) > solution.error:
-        status = "inexact"  # but a solution that may be 0 has no length for a relative tolerance
+    status, rows = run_stages(runner, start, np.zeros((problem.nodes, problem.dim)), problem.mu * free)
+    if status == "converged" and runner.inexact:
+        status = "inexact"
     return Fit(rows, status, runner.last)
 
 
@@ -170,18 +118,6 @@ def _gradients(problem: Problem, rows: Array) -> Array:
     return problem.gradient_rows(rows)
 
 
-def _factor(
-    centre: np.ndarray, step: np.ndarray, before: tuple[np.ndarray, np.ndarray] | None, free: np.ndarray
-) -> float:
-    """Return the q by which the steps of the free coordinates shrink: step(v + d) = step(v) - (1 - q) d."""
-    if before is None or not free.any():
-        return 0.0
-    between = free * (centre - before[0])
-    length = float(between @ between)
-    slope = float((step - before[1]) @ between) / length if length > 0 else -1.0
-    return min(max(1 + slope, 0.0), 0.95)
-
-
 class _Runner:
     """Runs a method repeatedly within a budget of rounds, and keeps tuned parameters."""
 
@@ -192,8 +128,34 @@ class _Runner:
         size = float(np.linalg.norm(gradients(problem, np.zeros(problem.dim)), axis=-1).mean())
         self.least = max(SMALL * size / problem.L, 1e-150)
         self.last: Any = None
+        self.inexact = False
 
-    def run(self, shifted: Shifted, target: float) -> tuple[str, np.ndarray | None]:
+    def level(self, centre: np.ndarray, tilt: np.ndarray) -> np.ndarray | None:
+        """Average the rows, which are equal before the first run, and the gradients at the average."""
+        averages = 1 if self.last is None else 2
+        network = self.costs.network
+        windows = averages * rounds_to_average(network.chi, AVERAGED)
+        if self.last is not None and not self.affords(network.window * windows):
+            return None
+        for _ in range(averages):
+            self.costs.average(self.problem.dim, AVERAGED)
+        difference = gradients(self.problem, centre) - tilt
+        levelled: np.ndarray = tilt + difference - difference.mean(axis=0)
+        return levelled
+
+    def run(self, centre: np.ndarray, tilt: np.ndarray, held: np.ndarray, moved: float) -> Run:
+        """Run until a fraction of the distance to this run's solution is left, or the tolerance is met."""
+        solution = minimum(self.problem, centre, held)
+        goal, length = solution.x - centre, float(np.linalg.norm(solution.x))
+        shifted = Shifted(self.problem, centre, tilt + held, goal, solution.error)
+        wanted = self.estimator.tol * max(length, self.least)
+        near = max(wanted, solution.error)
+        # A solution that may be 0 has no length for a relative tolerance.
+        self.inexact = near > wanted and length > solution.error
+        target = max(REDUCTION * float(np.linalg.norm(goal)), near)
+        return Run(*self._run(shifted, target), near, target == near)
+
+    def _run(self, shifted: Shifted, target: float) -> tuple[str, np.ndarray | None]:
         """Run until the rows are within `target` of the solution (root mean square over the nodes).
 
         Return the status and the rows, which are None after a run that diverged or ended worse than it started, or
@@ -216,7 +178,7 @@ class _Runner:
             )
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-            self.costs.add(result, shifted.dim, method.vectors_per_round)
+            self.costs.add_run(result, shifted.dim, method.vectors_per_round)
             self.last = result
             if self.parameters == "tuned":  # keep them: mu, L and the network stay the same
                 tuned = result.provenance["method"]
@@ -245,5 +207,4 @@ class _Runner:
 def summary(fit: Fit, problem: Problem, rows: np.ndarray, costs: Costs) -> Result:
     """Return one result for all runs: the nodes' own models, one table, and the provenance of the last run."""
     provenance = {**fit.last.provenance, "problem": describe_problem(problem), "stages": len(costs.tables)}
-    history = pd.concat(costs.tables, ignore_index=True)
-    return replace(fit.last, x=rows, history=history, status=fit.status, provenance=provenance)
+    return replace(fit.last, x=rows, history=costs.history, status=fit.status, provenance=provenance)

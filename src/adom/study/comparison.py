@@ -13,9 +13,10 @@ from ..dynamics.endings import LOST
 from ..errors import InputTypeError
 from ..run.result import Result
 from ..util.cards import bold, bounds, card, curve, grid
+from ..util.columns import HEADS, METRICS, TO_TARGET
 from ..util.files import atomic
 from ..util.text import format_short
-from .metrics import COSTS, aim, metrics, relative, smallest_target
+from .metrics import aim, metrics, relative, smallest_target
 from .saved import file_names, replaced
 from .tables import SPARE, WIDTH, error_text, latex_number, latex_table, latex_text, text_table
 
@@ -69,10 +70,10 @@ class Comparison:
     def table(self) -> "pd.DataFrame":
         """One row per method: how it ran, its total costs, and its costs to reach the target.
 
-        The columns are label, status, oracle, protocol, rounds, gradients (per node), floats_sent, seconds, error,
-        target; seconds_to_target, floats_sent_to_target, gradients_to_target and rounds_to_target, the costs of the
-        first record at the target, NaN if there is none, and 0 if the start is at the target or is the solution; and
-        relative_error, the last error divided by the one at the start.
+        The columns are label, status, oracle, protocol; rounds and all other costs in `Result.history`; error, target;
+        the costs of the first record at the target, from seconds_to_target to rounds_to_target, NaN if there is none,
+        and 0 if the start is at the target or is the solution; and relative_error, the last error divided by the one
+        at the start.
         """
         import pandas as pd
 
@@ -89,7 +90,7 @@ class Comparison:
         Parameters
         ----------
         axis : str
-            Horizontal axis: "round", "gradients" (per node), "floats_sent", "seconds" or "all".
+            Horizontal axis: "round" or another cost in `Result.history`; "all" for a panel of each.
         ax : matplotlib axes, optional
             Axes to draw into, for one horizontal axis; by default a new figure.
         style : str, optional
@@ -118,7 +119,7 @@ class Comparison:
         label : str
             Label for references to the table.
         """
-        costs = [f"{cost}_to_target" for cost in COSTS]
+        costs = list(TO_TARGET)
         least = self.table.loc[~self.table["status"].isin(LOST), costs].min()
         rows = []
         for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
@@ -126,7 +127,7 @@ class Comparison:
             rows.append([latex_text(name), *numbers, latex_number(row["relative_error"])])
         if caption is None:
             caption = f"Cost to reach a relative error of {latex_number(self.target)}."
-        heads = ["method", *(latex_text(cost.replace("_", " ")) for cost in COSTS), ERROR_HEAD]
+        heads = ["method", *(latex_text(metric.words) for metric in METRICS.values()), ERROR_HEAD]
         return latex_table(heads, [("", rows)], caption, label)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -172,9 +173,9 @@ class Comparison:
     def __str__(self) -> str:
         rows = []
         for name, row in zip(self._titles, self.table.to_dict("records"), strict=True):
-            costs = [format_short(row[f"{cost}_to_target"]) for cost in COSTS]
+            costs = [format_short(row[cost]) for cost in TO_TARGET]
             rows.append([name, row["status"], *costs, error_text(row["relative_error"])])
-        heads = ["method", "status", "rounds", "gradients", "floats", "seconds", ERROR_HEAD]
+        heads = ["method", "status", *HEADS, ERROR_HEAD]
         notes = [f"{label} did not run: {reason}" for label, reason in self.skipped.items()]
         notes += [f"outside of their proofs: {self.outside}"] if self.outside else []
         notes += [self._weighting] if self._weighting else []
@@ -192,7 +193,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         box = bounds(result._curve() for result in self.results.values())
-        costs = {f"{cost}_to_target": cost.replace("_", " ") for cost in COSTS}
+        costs = {metric.to_target: metric.words for metric in METRICS.values()}
         least = self.table.loc[~self.table["status"].isin(LOST), list(costs)].min()
         rows: list[list[object]] = []
         for row, result in zip(self.table.to_dict("records"), self.results.values(), strict=True):

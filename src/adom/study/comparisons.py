@@ -12,11 +12,12 @@ import numpy as np
 from ..dynamics.endings import LOST
 from ..errors import InputError
 from ..run.result import Result
+from ..util.columns import METRICS, metric_of
 from ..util.files import atomic
 from ..util.text import format_count
 from .comparison import INTERRUPTED, Comparison, check_axes, title
 from .instances import Instance
-from .metrics import COSTS, metrics, relative, smallest_target, start_error
+from .metrics import metrics, relative, smallest_target, start_error
 from .profiles import performance_profile, rank_table
 from .saved import FILE, MEMBERS, file_names, replaced
 
@@ -199,8 +200,8 @@ class Comparisons:
             row |= {"protocol": runs["protocol"].iloc[0], "status": runs["status"].mode().iloc[0]}
             row |= {"seeds": len(runs), "lost": int(lost.sum())}
             row |= {"error_low": errors.min(), "error_high": errors.max()}
-            for cost in reversed(COSTS):  # rounds last: printing hides the middle columns
-                values = runs[f"{cost}_to_target"].mask(lost).fillna(np.inf).to_numpy(dtype=float)
+            for cost, metric in reversed(METRICS.items()):  # rounds last: printing hides the middle columns
+                values = runs[metric.to_target].mask(lost).fillna(np.inf).to_numpy(dtype=float)
                 row |= {f"{cost}_low": values.min(), f"{cost}_high": values.max(), cost: float(np.median(values))}
             rows.append({**row, "reached": int(np.isfinite(values).sum()), "error": float(np.median(errors))})
         return pd.DataFrame(rows)
@@ -211,13 +212,13 @@ class Comparisons:
         Parameters
         ----------
         cost : str
-            "rounds", "gradients", "floats_sent" or "seconds" to the target.
+            "rounds" or another cost to the target.
         """
-        return rank_table(self._judged_table, _column(cost))
+        return rank_table(self._judged_table, metric_of(cost).to_target)
 
     def profile(self, cost: str = "rounds") -> "pd.DataFrame":
         """Return the performance profile over all instances; see `adom.study.profiles.performance_profile`."""
-        return performance_profile(self._judged_table, _column(cost))
+        return performance_profile(self._judged_table, metric_of(cost).to_target)
 
     def plot(
         self,
@@ -236,7 +237,7 @@ class Comparisons:
         Parameters
         ----------
         axis : str
-            Horizontal axis: "round", "gradients" (per node), "floats_sent" or "seconds"; "all": a panel for each.
+            Horizontal axis: "round" or another cost in `Result.history`; "all" for a panel of each.
         problem, network : str, optional
             Names of those to draw; by default all, with a panel for each pair.
         ax : matplotlib axes, optional
@@ -263,7 +264,7 @@ class Comparisons:
 
         check_axes(ax)
         return profile_figure(
-            self.profile(cost).rename(columns=self.titles), cost=cost.replace("_", " "), ax=ax, style=style
+            self.profile(cost).rename(columns=self.titles), cost=metric_of(cost).words, ax=ax, style=style
         )
 
     def to_latex(
@@ -277,7 +278,7 @@ class Comparisons:
         Parameters
         ----------
         cost : str
-            "rounds", "gradients", "floats_sent" or "seconds" to the target.
+            "rounds" or another cost to the target.
         ranks : bool
             Whether to return ranks over all problems, networks and seeds instead of medians.
         caption : str, optional
@@ -291,7 +292,7 @@ class Comparisons:
 
     def rows_by_place(self, cost: str) -> list[tuple[Place, list[dict[str, Any]]]]:
         """Return the rows of the summary for each problem and network; refuse an unknown cost."""
-        _column(cost)
+        metric_of(cost)
         rows: list[dict[str, Any]] = self.summary.to_dict("records")  # type: ignore[assignment]  # columns are named
         by_place: dict[Place, list[dict[str, Any]]] = {}
         for row in rows:
@@ -342,9 +343,3 @@ class Comparisons:
         from .comparisons_text import as_html
 
         return as_html(self)
-
-
-def _column(cost: str) -> str:
-    if cost not in COSTS:
-        raise InputError(f"cost must be one of {', '.join(COSTS)}, got {cost!r}")
-    return f"{cost}_to_target"

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..util.cards import Markup, card, escaped, grid
+from ..util.columns import HEADS, METRICS, metric_of
 from ..util.text import format_count, format_short
 from .comparison import ERROR_HEAD, INTERRUPTED
-from .metrics import COSTS, aim
+from .metrics import aim
 from .tables import (
     SPARE,
     WIDTH,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_TABLES = 4
 """Maximum number of pairs of problem and network with a table each; more pairs are the rows of one table."""
+MEDIANS = (HEADS[0], "reached", *HEADS[1:], ERROR_HEAD)
+"""Heads of a table of medians."""
 Rows = list[dict[str, Any]]
 
 
@@ -37,7 +40,7 @@ def as_text(found: "Comparisons") -> str:
         parts += _wide(found)
     else:
         for place, rows in places:
-            heads = ["method", "rounds", "reached", "gradients", "floats", "seconds", ERROR_HEAD]
+            heads = ["method", *MEDIANS]
             heading = textwrap.fill(_heading(found, place, rows), WIDTH)
             parts.append(f"{heading}\n{text_table(heads, _cells(found, rows), SPARE)}")
     if len(found.places) > 1:
@@ -47,9 +50,8 @@ def as_text(found: "Comparisons") -> str:
 
 def as_html(found: "Comparisons") -> str:
     """Return the tables of medians as HTML for a notebook."""
-    heads = ["rounds", "reached", "gradients", "floats", "seconds", ERROR_HEAD]
     tables = [
-        grid([_heading(found, place, rows), *heads], _cells(found, rows))
+        grid([_heading(found, place, rows), *MEDIANS], _cells(found, rows))
         for place, rows in found.rows_by_place("rounds")
     ]
     about = Markup("".join(f"<br>{escaped(line)}" for text in _about(found) for line in text.splitlines()))
@@ -58,7 +60,7 @@ def as_html(found: "Comparisons") -> str:
 
 def as_latex(found: "Comparisons", cost: str, ranks: bool, caption: str | None, label: str) -> str:
     """Return the medians, or the ranks, as a table in LaTeX; see `Comparisons.to_latex`."""
-    words = latex_text(cost.replace("_", " "))
+    words = latex_text(metric_of(cost).words)
     if ranks:
         usual, (heads, blocks) = f"Ranks by {words} over {_instances(found)}.", _latex_ranks(found, cost)
     else:
@@ -110,7 +112,7 @@ def _cells(found: "Comparisons", rows: Rows) -> list[list[str]]:
     cells = []
     for row in rows:
         rounds = spread(row["rounds"], row["rounds_low"], row["rounds_high"])
-        costs = [format_short(row[cost]) for cost in COSTS if cost != "rounds"]
+        costs = [format_short(row[cost]) for cost in METRICS if cost != "rounds"]
         reached = f"{row['reached']}/{row['seeds']}"
         error = error_text(row["error"], row["status"])
         cells.append([found.titles[row["method"]], rounds, reached, *costs, error])
@@ -153,7 +155,7 @@ def _ranks(found: "Comparisons", cost: str) -> tuple[list[str], list[list[str]]]
     for row in found.ranks(cost).to_dict("records"):
         ranked = [f"{row['mean_rank']:.2f}", f"{row['first']}", f"{row['reached']}/{row['instances']}"]
         rows.append([found.titles[row["method"]], *ranked, format_short(row["over_best"])])
-    return ["method", "mean rank", "first", "reached", f"{cost.replace('_', ' ')} / best (median)"], rows
+    return ["method", "mean rank", "first", "reached", f"{METRICS[cost].words} / best (median)"], rows
 
 
 def _latex_ranks(found: "Comparisons", cost: str) -> tuple[list[str], Any]:
@@ -180,7 +182,7 @@ def _latex_medians(found: "Comparisons", cost: str) -> tuple[list[str], Any]:
             error = latex_number(row["error"]) if row["status"] != "diverged" else "diverged"
             lines.append([latex_text(found.titles[row["method"]]), middle, reached, error])
         blocks.append(("" if len(found.places) == 1 else latex_text(" on ".join(place)), lines))
-    return ["method", f"{latex_text(cost.replace('_', ' '))} to the target", "reached", ERROR_HEAD], blocks
+    return ["method", f"{latex_text(METRICS[cost].words)} to the target", "reached", ERROR_HEAD], blocks
 
 
 def _latex_wide(found: "Comparisons", cost: str) -> tuple[list[str], Any]:

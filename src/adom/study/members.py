@@ -16,6 +16,7 @@ from ..problems.oracle_spec import parse_oracle
 from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
 from ..run.request import AUTO, TUNED, check_budget, method_from
 from ..run.result import protocol_text
+from ..util.checks import is_number
 from .instances import read_instances
 from .methods import LabelledMethod, check_names, read_methods, with_settings
 
@@ -299,7 +300,7 @@ def _not_empty(argument: str, values: list[Any]) -> list[Any]:
 
 def number(argument: str, value: Any, *, positive: bool = True) -> float:
     """Return a finite number, by default a positive one; refuse anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if not is_number(value):
         raise InputTypeError(f"{argument} must be a number, got {value!r}; e.g. 0.5")
     if not np.isfinite(value) or (positive and value <= 0):
         raise InputError(f"{argument} must be {'positive and ' if positive else ''}finite, got {value!r}; e.g. 0.5")

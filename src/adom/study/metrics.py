@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..run.result import Result
+from ..util.columns import METRICS, totals
 
-COSTS = {"rounds": "round", "gradients": "gradients", "floats_sent": "floats_sent", "seconds": "seconds"}
-"""Column of a table with a cost -> column of the history from which it is read."""
 LEAST = 1e-30
 """The smallest target, whatever the precision."""
 FIRST = 0.1
@@ -48,7 +47,10 @@ def smallest_target(groups: Iterable[Iterable[Result]]) -> float:
     """
     moving = [[run for run in group if start_error(run)] for group in groups]
     worst = [max(map(least_error, group)) for group in moving if group]
-    return _power_of_ten(min(worst)) if worst else float("nan")
+    if not worst:
+        return float("nan")
+    least = max(min(worst), LEAST)
+    return power_of_ten(least) if least <= FIRST else FIRST
 
 
 def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
@@ -57,22 +59,20 @@ def metrics(result: Result, tol: float | None, target: float) -> dict[str, Any]:
     The target is the error `tol` if given, otherwise the relative error `target`. The costs to reach it are those of
     the first record at the target, NaN if there is none, and 0 if the start is at the target or is the solution.
     """
-    history, errors, start = result.history, relative_errors(result), start_error(result)
-    last = history.iloc[-1]
-    reached = history["error"].to_numpy(dtype=float) <= tol if tol is not None else errors <= target
-    costs = dict.fromkeys(COSTS, np.nan)
+    history, last, errors, start = result.columns, result.last, relative_errors(result), start_error(result)
+    reached = history["error"] <= tol if tol is not None else errors <= target
+    costs = dict.fromkeys(METRICS, np.nan)
     if start == 0 or (target >= 1 if tol is None else start <= tol):
-        costs = dict.fromkeys(COSTS, 0.0)
+        costs = dict.fromkeys(METRICS, 0.0)
     elif reached.any():
-        first = history.iloc[int(np.argmax(reached))]
-        costs = {cost: float(first[column]) for cost, column in COSTS.items()}
-    to_target = {f"{cost}_to_target": costs[cost] for cost in reversed(COSTS)}  # printing hides the middle columns
+        first = int(np.argmax(reached))
+        costs = {cost: float(history[column.name][first]) for cost, column in METRICS.items()}
+    to_target = {
+        METRICS[cost].to_target: costs[cost] for cost in reversed(METRICS)
+    }  # printing hides the middle columns
     return {
         "status": result.status,
-        "rounds": int(last["round"]),
-        "gradients": float(last["gradients"]),
-        "floats_sent": int(last["floats_sent"]),
-        "seconds": float(last["seconds"]),
+        **totals(last),
         "error": float(last["error"]),
         "target": target,
         **to_target,
@@ -93,16 +93,17 @@ def aim(target: float, reached: bool) -> str:
     return f"a relative error of {target:.3g}{'' if reached else ', which no run reached'}"
 
 
-def _power_of_ten(value: float) -> float:
-    """Return the smallest power of ten from 1e-30 to 0.1 that is at least `value`; 0.1 if there is none.
+def power_of_ten(value: float, slack: float = 0.0) -> float:
+    """Return the smallest power of ten that is at least a value, which may exceed it by a relative `slack`.
 
     Examples
     --------
-    >>> [_power_of_ten(value) for value in (3e-9, 1e-9, 0.2, 0.0, float("inf"))]
-    [1e-08, 1e-09, 0.1, 1e-30, 0.1]
+    >>> [power_of_ten(value) for value in (3e-9, 1e-9, 2.0)]
+    [1e-08, 1e-09, 10.0]
+    >>> above = 1e-9 * (1 + 1e-12)
+    >>> power_of_ten(above), power_of_ten(above, slack=1e-9)
+    (1e-08, 1e-09)
     """
-    if not value <= FIRST:
-        return FIRST
-    exponent = int(np.ceil(np.log10(max(value, LEAST))))
+    exponent = int(np.ceil(np.log10(max(value, 1e-300))))
     powers = (float(f"1e{candidate}") for candidate in range(exponent - 1, exponent + 2))
-    return next(power for power in powers if value <= power and power >= LEAST)
+    return next(power for power in powers if value <= power * (1 + slack))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dynamics.endings import LOST
-from .metrics import COSTS
+from ..util.columns import TO_TARGET
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ def over_seeds(table: "pd.DataFrame", keys: Sequence[Any], by: str) -> "pd.DataF
     """
     import pandas as pd
 
-    costs = [f"{cost}_to_target" for cost in COSTS]
+    costs = list(TO_TARGET)
     judged = table[table["status"] != "interrupted"]
     lost = judged["status"].isin(LOST)
     judged = judged.assign(**{cost: judged[cost].mask(lost).fillna(np.inf) for cost in costs})

@@ -13,9 +13,10 @@ from ..errors import InputError
 from ..run.provenance import recorded_chi
 from ..run.result import Result
 from ..util.cards import card, grid
+from ..util.columns import TO_TARGET, metric_of
 from ..util.files import atomic
 from .members import Member
-from .metrics import COSTS, metrics, relative, smallest_target
+from .metrics import metrics, relative, smallest_target
 from .saved import FILE, MEMBERS, replaced
 from .settings_over_seeds import over_seeds
 
@@ -60,10 +61,10 @@ class Sweep:
 
         The columns are member, method, label, protocol (the base), oracle, kappa, chi, network (its index) and seed;
         every hyper-parameter by its name; ``factor_...`` and ``assume_...`` for factors; then status ("refused" and
-        "interrupted" for members without a result), rounds, gradients (per node), floats_sent, seconds, error,
-        relative_error, target, and the costs of the first record at the target: rounds_to_target, gradients_to_target,
-        floats_sent_to_target, seconds_to_target. The target is the error to stop at, relative to the start; without
-        one it is the smallest power of ten that at least one setting reached on every seed.
+        "interrupted" for members without a result), rounds and all other costs in `Result.history`, error,
+        relative_error, target, and the costs of the first record at the target, such as rounds_to_target. The target
+        is the error to stop at, relative to the start; without one it is the smallest power of ten that at least one
+        setting reached on every seed.
         """
         import pandas as pd
 
@@ -117,7 +118,7 @@ class Sweep:
         each : str or list of str, optional
             Columns such as "label" or ["label", "kappa"]; with "seed", each seed is judged by itself.
         by : str
-            The cost to reach the target: "rounds", "gradients", "floats_sent" or "seconds".
+            The cost to reach the target: "rounds" or another.
         """
         columns = [each] if isinstance(each, str) else list(each or [])
         for name in columns:
@@ -143,9 +144,7 @@ class Sweep:
 
     def _ranked(self, by: str, apart: list[str]) -> "pd.DataFrame":
         """Return the settings, best first; members that differ in the columns `apart` are not combined."""
-        column = f"{by}_to_target" if by in COSTS else by
-        if column.removesuffix("_to_target") not in COSTS:
-            raise InputError(f"by must be one of {', '.join(COSTS)}, got {by!r}")
+        column = metric_of(by.removesuffix("_to_target"), "by").to_target
         keys = [_setting(member) for member in self.members]
         return over_seeds(self.table, [keys, *(self.table[name] for name in apart)], column)
 
@@ -215,7 +214,7 @@ class Sweep:
             return card("Sweep", self._states, {})
         ranked = self.ranking()
         best = ranked.head(SHOWN)
-        costs = [f"{cost}_to_target" for cost in COSTS]
+        costs = list(TO_TARGET)
         columns = ["member", "label", *self.axes, "status", *costs]
         table = grid([name.replace("_", " ") for name in columns], best[columns].to_numpy(dtype=object).tolist())
         reached = int((ranked["rounds_to_target"].notna()).sum())

@@ -5,6 +5,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
+from ..util.columns import HEADS
 from ..util.text import format_short
 
 WIDTH = 80
@@ -12,7 +13,7 @@ WIDTH = 80
 GAP = "  "
 LEAST_NAME = 12
 """Minimum width of the column of names."""
-SPARE = ("seconds", "floats", "gradients")
+SPARE = HEADS[:0:-1]
 """Costs to drop from a printed table that is too wide, in this order."""
 GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau phi chi psi omega"
 """Unicode names of Greek letters, which are LaTeX's except for lamda."""

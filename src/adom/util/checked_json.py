@@ -1,6 +1,7 @@
 """JSON files with a checksum of their content, read within limits.
 
-The first key of the object announces the checksum, the last one holds it. Files of earlier versions have neither.
+The first key of the object announces the checksum, the last one holds it. A file that somebody
+else writes may have neither.
 """
 
 import hashlib

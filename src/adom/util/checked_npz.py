@@ -1,8 +1,7 @@
 """NumPy archives with a SHA-256 of the whole file, read within limits.
 
 A file is an ordinary ``.npz`` that `numpy.load` reads: arrays, and one JSON text about them. The ZIP comment at its end
-holds the SHA-256 of every byte before it, and the JSON announces it, so no bit can change unnoticed. Files of earlier
-versions have no such seal, and are accepted if all else is in order.
+holds the SHA-256 of every byte before it, so no bit can change unnoticed.
 
 Nothing is unpickled, and memory is only allocated for bytes that are really there.
 """
@@ -26,8 +25,6 @@ from .files import atomic, open_regular
 
 ABOUT = "provenance"
 """The array that holds the JSON."""
-SEALED = "sealed"
-"""The key in the JSON that announces the seal."""
 SEAL = b"adom-sha256:"
 DIGEST = 64
 HEADER = re.compile(
@@ -46,8 +43,7 @@ ODD = (OSError, ValueError, TypeError, EOFError, RuntimeError, LookupError, Over
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
     """Write arrays and JSON without NaN to a sealed file, whole or not at all."""
-    text = json.dumps({**meta, SEALED: "sha256"}, allow_nan=False)
-    members = {**arrays, ABOUT: np.array(text)}
+    members = {**arrays, ABOUT: np.array(json.dumps(meta, allow_nan=False))}
     # Larger arrays are stored uncompressed, so that reading never exceeds the limits.
     packed = sum(array.nbytes for array in members.values()) <= UNPACKED
     method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
@@ -67,7 +63,7 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], me
 def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read the arrays and the JSON of a file; raises `Damaged`, or OSError if it cannot be opened."""
     with open_regular(path) as file:
-        sealed = _check_seal(file)
+        _check_seal(file)
         arrays = unpack(file)
     if ABOUT not in arrays:
         raise Damaged(f"it holds no {ABOUT}")
@@ -75,12 +71,9 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[
     if text.dtype.kind != "U" or text.ndim:
         raise Damaged(f"its {ABOUT} is not text")
     try:
-        meta = read_json(str(text))
+        return arrays, read_json(str(text))
     except ValueError as error:  # also a code point that is not a character
         raise Damaged(f"its {ABOUT}: {error}") from None
-    if meta.pop(SEALED, None) is not None and not sealed:
-        raise Damaged("its checksum is missing")
-    return arrays, meta
 
 
 def unpack(file: IO[bytes], most: int = UNPACKED, ratio: int = RATIO, kinds: str = KINDS) -> dict[str, np.ndarray]:
@@ -113,16 +106,15 @@ def _digest(file: IO[bytes], size: int) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _check_seal(file: IO[bytes]) -> bool:
-    """Return whether a file has a seal; refuse a broken one."""
+def _check_seal(file: IO[bytes]) -> None:
+    """Refuse a file without a seal, or with a broken one."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(SEAL) - DIGEST))
     end = file.read()
     if not end.startswith(SEAL):
-        return False
+        raise Damaged("it has no checksum at its end")
     if _digest(file, size - DIGEST) != end[len(SEAL) :]:
         raise Damaged("it was changed or cut short: its SHA-256 does not match")
-    return True
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int, most: int) -> None:

@@ -2,9 +2,21 @@
 
 import math
 import operator
+from numbers import Real
 from typing import Any
 
 from ..errors import InputError, InputTypeError, shown
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number, of Python or NumPy; a boolean is none.
+
+    Examples
+    --------
+    >>> [is_number(value) for value in (1, 0.5, True, "1", None, 1j)]
+    [True, True, False, False, False, False]
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_whole(name: str, value: Any, least: int = 1, remedy: str = "", most: int = 2**62) -> int:

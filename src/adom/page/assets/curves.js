@@ -1,12 +1,6 @@
 // The tab of curves: which figure, which panel, which axes, which methods.
 
-const UP = {
-  relative: ["relative error", "squared error / that at the start"],
-  error: ["error", "squared distance to x*, sum over nodes"],
-  gradient_norm: ["gradient norm", "gradient norm at the mean"],
-  consensus: ["consensus", "squared distance to the mean, sum over nodes"],
-};
-const ACROSS = {round: "rounds", gradients: "gradients", floats_sent: "floats sent", seconds: "seconds"};
+const UP = DATA.up, ACROSS = DATA.across;  // names -> words; for those of `UP`, also the label of their axis
 const state = {figure: 0, protocol: "", panel: "", up: "", across: "round", upLog: true, acrossLog: false, asked: false};
 const switched = new Map();  // label -> whether it is on; it holds in all panels
 

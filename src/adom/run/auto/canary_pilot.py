@@ -84,7 +84,7 @@ class CanaryPilot(Pilot):
         run, rows = arrays
         self._mixed, self._curvature, ends = (np.asarray(part, dtype=float) for part in rows)
         self._stop, self._waiting = int(facts["stop"]), bool(facts["waiting"])
-        self._quarter_end = int(facts.get("quarter", self._stop))
+        self._quarter_end = int(facts["quarter"])
         self._ends = ends, (float(facts["ends"][0]), float(facts["ends"][1]))
         self._policy.recall(facts["policy"])
         super().recall(run, facts)

@@ -135,8 +135,8 @@ class MixingPilot(Pilot):
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
         """Resume from a checkpoint."""
-        self._assumed, self._before, self._caution, self._good_step, *returned = facts["numbers"]
-        self._returned, self._windows = returned == [True], bool(facts.get("windows", False))
+        self._assumed, self._before, self._caution, self._good_step, self._returned = facts["numbers"]
+        self._windows = bool(facts["windows"])
         self._started, self._stop, self._span, self._seen = facts["block"]
         super().recall(arrays, facts)
 

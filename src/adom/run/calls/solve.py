@@ -90,7 +90,7 @@ def solve(
         With `Shards`, False skips the records of gradient norm and consensus, for which all rows are sent to rank 0.
     follow : path, optional
         Folder where a run of more than two seconds writes its records as it goes, at most about 200 a second:
-        ``history.csv``, ``history.jsonl``, and ``events`` if TensorBoard is installed.
+        ``history.csv`` and ``history.jsonl``.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -232,8 +232,8 @@ class LocalBackend:
             self._bounded = True
 
 
-def _counters(carry: Carry) -> tuple[Array, Array, Array, Array]:
-    return carry.iteration, carry.clock, carry.memory.gradients.mean(dtype=jnp.float64), carry.floats
+def _counters(carry: Carry) -> tuple[Array, ...]:
+    return tuple(count.mean(dtype=jnp.float64) if count.ndim else count for count in carry.counts)
 
 
 def observe_iterate(carry: Carry) -> tuple[Array, ...]:
@@ -241,22 +241,11 @@ def observe_iterate(carry: Carry) -> tuple[Array, ...]:
     return *_counters(carry), carry.x
 
 
-class Errors(NamedTuple):
-    """The numbers of a record."""
-
-    iteration: Array
-    clock: Array
-    gradients: Array
-    floats: Array
-    error: Array
-    consensus: Array
-
-
-def observe_errors(carry: Carry, target: Target) -> Errors:
+def observe_errors(carry: Carry, target: Target) -> tuple[Array, ...]:
     """Observe the counters, and the distances of the reported rows from the solution and from each other."""
     if target.presence is not None:
-        return Errors(*_counters(carry), *Presence(*target.presence).distances(carry.x, carry.clock))
-    return Errors(*_counters(carry), *distances(carry.x, target.solution))
+        return *_counters(carry), *Presence(*target.presence).distances(carry.x, carry.clock)
+    return *_counters(carry), *distances(carry.x, target.solution)
 
 
 _distances = jax.jit(distances)

@@ -66,6 +66,11 @@ class Carry(NamedTuple):
     clock: Array  # communication rounds spent
     floats: Array  # numbers sent over links
 
+    @property
+    def counts(self) -> tuple[Array, ...]:
+        """What a record has of the counters, in the order of its columns; some for every node."""
+        return self.iteration, self.clock, self.memory.gradients, self.floats
+
 
 _prepared: set[Any] = set()
 _laid_out: WeakKeyDictionary[Network | DirectedNetwork, dict[Any, Graphs]] = WeakKeyDictionary()

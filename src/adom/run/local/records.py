@@ -28,21 +28,22 @@ class Kept(NamedTuple):
     rows: Array
     ended: Array
 
-    def after(self, x: Array, seen: Any, target: Target) -> "Kept":
+    def after(self, carry: Any, error: Array, target: Target) -> "Kept":
         """Return what is kept after one more record."""
-        error, above = seen.error, target.low < seen.error
+        above = target.low < error
         if target.presence is not None:
-            above = above | (seen.clock < Presence(*target.presence).settled)
+            above = above | (carry.clock < Presence(*target.presence).settled)
         going = above & (error <= target.high)  # NaN ends a run
-        return Kept(jnp.where(self.ended, self.rows, x), self.ended | ~going)
+        return Kept(jnp.where(self.ended, self.rows, carry.x), self.ended | ~going)
 
 
 def watch(observe: Callable[..., Any], carry: Any, target: Target | None, kept: Kept | None) -> tuple[Any, Any]:
     """Return the observation of a step and, if there is a target, the rows kept; numbers then are in one array."""
     if target is None or kept is None:
         return observe(carry), None
-    seen = observe(carry, target)
-    return jnp.stack([number.astype(jnp.float64) for number in seen]), kept.after(carry.x, seen, target)
+    *counts, error, consensus = observe(carry, target)
+    seen = [number.astype(jnp.float64) for number in (*counts, error, consensus)]
+    return jnp.stack(seen), kept.after(carry, error, target)
 
 
 def make_records(

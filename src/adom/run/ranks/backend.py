@@ -23,7 +23,7 @@ from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
 from ..links.presence import Presence
 from ..local.jitted import Carry, Session
-from ..recorder import COLUMNS, CONSENSUS, DIVERGED, ERROR, MENDED, History, Plan, Recorder
+from ..recorder import COLUMNS, DIVERGED, MENDED, History, Plan, Recorder
 from .agreement import Stop
 from .checkpoints import Checkpoints
 from .compiled import Callback, RankLayout
@@ -37,7 +37,7 @@ STATUSES = ("", *FINISHED, "interrupted")
 
 
 class Records(NamedTuple):
-    """One rank's part of some records."""
+    """One rank's part of some records: their counts, and the rows."""
 
     iteration: Array
     clock: Array
@@ -47,7 +47,7 @@ class Records(NamedTuple):
 
 
 def _observe(carry: Carry) -> Records:
-    return Records(carry.iteration, carry.clock, carry.memory.gradients, carry.floats, carry.x)
+    return Records._make((*carry.counts, carry.x))
 
 
 @jax.jit
@@ -241,10 +241,11 @@ class RankBackend:
             metrics = self._metrics(records)
         if metrics is None:
             return None
-        table = np.zeros((1, chunk.records, len(COLUMNS)))
-        table[0, :, 0], table[0, :, 1], table[0, :, 3] = records.iteration, records.clock, records.floats
-        table[0, :, 2], table[0, :, ERROR], table[0, :, CONSENSUS] = metrics
-        return table
+        gradients, error, consensus = metrics
+        counts = records._replace(gradients=gradients)[:-1]
+        columns = (*counts, np.zeros(len(error)), error, consensus)  # no times yet
+        assert len(columns) == len(COLUMNS)
+        return np.stack([np.asarray(column, dtype=float) for column in columns], axis=-1)[None]
 
     def _metrics(self, records: Records) -> tuple[Array, Array, Array] | None:
         """Return gradients per node, error (or the gradient at the mean) and consensus of records, at rank 0.

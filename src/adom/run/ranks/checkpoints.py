@@ -25,7 +25,6 @@ from ...util.files import atomic, open_regular
 from .partition import Partition
 
 FORMAT = "adom-checkpoint-2"
-EARLIER = "adom-checkpoint-1"
 """The earlier format, without digests of the data."""
 KEPT = 2
 ROWS = "rows/"
@@ -33,7 +32,7 @@ ROWS = "rows/"
 GENERATION = re.compile(r"iteration-([0-9]{12})")
 FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
 DIGEST = 64
-ABOUT = {"settings": dict, "clock": int, "floats": int, "plain": int, "seconds": float, "look": int | None}
+ABOUT = {"settings": dict, "clock": int, "floats": int, "seconds": float, "look": int | None}
 """Facts about a run besides its arrays, and their types."""
 
 
@@ -223,7 +222,7 @@ def _digest(file: IO[bytes]) -> bytes:
 
 def _check_header(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Refuse a file whose header contradicts its name, its arrays or itself."""
-    if header.get("format") not in (FORMAT, EARLIER):
+    if header.get("format") != FORMAT:
         raise Damaged(f"its format is {header.get('format')!r}, not {FORMAT}")
     about, match = header.get("about"), FILE.fullmatch(path.name)
     nodes: Any = header.get("nodes")

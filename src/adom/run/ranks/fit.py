@@ -1,14 +1,11 @@
 """`solve` on data that stays on its nodes: ranks find out who holds which node, prepare the data, and fit a model.
 
-The intercepts have no penalty, but the methods need one on every coordinate. So the fit is a sequence of runs, called
-stages, with a term r / 2 (v - c)^2 that holds the intercepts v near the start c of the run. The distance to the
-minimiser shrinks by the factor r / (r + b) per run, where b is the curvature along the intercepts; their column is
-scaled so that b is at least 100 r (`adom.data.preparing`). Each run starts at a point extrapolated from the last runs,
-with terms that make the nodes' gradients there equal, so that nothing has to be learned twice.
+The intercepts have no penalty, so a fit runs in stages (`adom.run.stages`). Their column is scaled so that the
+curvature along them is at least 100 r (`adom.data.preparing`).
 """
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +15,14 @@ from ...data.preparing import Agreed, agree
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network, complete, ring
 from ...problems.base import Problem
+from ...util.columns import BY_LINKS
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
 from ..journal import Journal, following
 from ..progress import Interrupt, Progress
 from ..request import Request, method_type
 from ..result import Result
+from ..stages import Run, StageCosts, run_stages
 from .agreement import greatest
 from .checkpoints import Checkpoints, generations
 from .partition import Partition, RankGossip, RankRounds, RowTravel
@@ -36,9 +35,6 @@ NEAR = 2e-8
 """Default distance of every node to the minimiser; for ridge, in units of the spread of its target."""
 ROUGH = 1e-3
 """Accuracy of the runs before the last, as a fraction of the last movement of the intercepts."""
-FARTHEST = 0.8
-"""The largest q used to extrapolate a run's start from the last steps; beyond it, these are too rough."""
-STAGES = 50
 AT_ONCE = 2**20
 """Most numbers per message when every node sends values to all."""
 
@@ -101,63 +97,64 @@ def fit(
     request = replace(request, tol=tol)
     with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
         request = replace(request, follow=None)
-        asked = (journal, interrupt, kept)
-        results, rows = _stages(world, own, agreed, network, method, parameters, request, links, *asked)
-    return _joined(results, agreed.model_rows(rows), tol)
+        progress = Progress(
+            request.rounds, method_type(method).title, False if world.rank else request.progress, plain=world.ranks > 1
+        )
+        given = (world, own, agreed, (network, method, parameters), request, links, journal, kept, interrupt, progress)
+        stages = _Stages(*given)
+        tilt = np.zeros((own.nodes, own.dim))
+        scale = max(1.0, agreed.column)
+        status, rows = run_stages(stages, np.zeros(own.dim), tilt, agreed.l2 * agreed.free, scale)
+    return _joined(stages, agreed.model_rows(rows), status)
 
 
-def _stages(
-    world: Ranks,
-    own: Problem,
-    agreed: Agreed,
-    network: Any,
-    method: Any,
-    parameters: Any,
-    request: Request,
-    links: "GossipLinks",
-    journal: Journal | None,
-    interrupt: Interrupt,
-    kept: Checkpoints | None,
-) -> tuple[list[Result], Array]:
-    """Run stages until the intercepts have settled; return the stages' results and the final rows.
+@dataclass
+class _Stages:
+    """Runs of a method on the nodes of all ranks.
 
     Each stage has its own folder of checkpoints. A resumed fit repeats all stages, each from its last checkpoint to its
     end, and so returns to where it was.
     """
-    nodes, intercepts = len(agreed.names), agreed.free
-    assert request.tol is not None
-    near = float(np.sqrt(request.tol / nodes))
-    centre, tilt = np.zeros(own.dim), np.zeros((own.nodes, own.dim))
-    results: list[Result] = []
-    shown = False if world.rank else request.progress
-    progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
-    before: tuple[Array, Array] | None = None
-    rows, moved, slowest = np.zeros((nodes, own.dim)), np.inf, 0.5
-    while len(results) < STAGES:
-        if results:
-            slope = np.asarray(own.gradient_rows(np.broadcast_to(centre, tilt.shape))) - tilt
-            tilt = tilt + slope - links.everyone(slope).mean(axis=0)
-        last = not intercepts.any() or ROUGH * moved <= near
+
+    world: Ranks
+    own: Problem
+    agreed: Agreed
+    asked: tuple[Any, Any, Any]  # network, method, parameters
+    request: Request
+    links: "GossipLinks"
+    journal: Journal | None
+    kept: Checkpoints | None
+    interrupt: Interrupt
+    progress: Progress
+    costs: StageCosts = field(default_factory=StageCosts)
+    last: Any = None
+
+    def level(self, centre: Array, tilt: Array) -> Array:
+        """Let every node hear the gradients of all at the centre."""
+        slope = np.asarray(self.own.gradient_rows(np.broadcast_to(centre, tilt.shape))) - tilt
+        levelled: Array = tilt + slope - self.links.everyone(slope).mean(axis=0)
+        return levelled
+
+    def run(self, centre: Array, tilt: Array, held: Array, moved: float) -> Run:
+        """Run a stage: roughly while the intercepts move far, and then to the tolerance."""
+        nodes = len(self.agreed.names)
+        assert self.request.tol is not None
+        near = float(np.sqrt(self.request.tol / nodes))
+        last = not self.agreed.free.any() or ROUGH * moved <= near
         wanted = near if last else ROUGH * min(moved, 1.0)
-        rough = replace(request, tol=nodes * max(wanted, near) ** 2)
-        stage = Stage(own, agreed, centre, tilt)
-        if journal is not None:
-            journal.next_stage()
-        saved = None if kept is None else _of_stage(world, kept, len(results) + 1)
-        more = (links.gossip, journal, progress, interrupt)
-        result = run(world, stage, network, method, parameters, rough, saved, *more)
-        links.gossip = RankGossip(links.gossip.travel, int(result.last["round"]), int(result.last["floats_sent"]))
-        results.append(result)
-        rows, step = centre + result.x, result.x.mean(axis=0)
-        if result.status != "converged":
-            break
-        moved = float(np.linalg.norm(max(1.0, agreed.column) * intercepts * step))
-        factor = _shrinking(centre, step, before, intercepts)
-        slowest = slowest if before is None else min(max(factor, 0.02), 0.95)
-        if last and moved * slowest / (1 - slowest) <= near:
-            break
-        before, centre = (centre, step), centre + step / (1 - min(factor, FARTHEST))
-    return results, rows
+        rough = replace(self.request, tol=nodes * max(wanted, near) ** 2)
+        stage = Stage(self.own, self.agreed, centre, tilt + held)
+        if self.journal is not None:
+            self.journal.next_stage()
+        saved = None if self.kept is None else _of_stage(self.world, self.kept, len(self.costs.tables) + 1)
+        network, method, parameters = self.asked
+        more = (self.links.gossip, self.journal, self.progress, self.interrupt)
+        result = run(self.world, stage, network, method, parameters, rough, saved, *more)
+        spent = (int(result.last[name]) for name in BY_LINKS)
+        self.links.gossip = RankGossip(self.links.gossip.travel, *spent)
+        self.costs.add(result.columns, BY_LINKS)
+        self.last = result
+        return Run(result.status, result.x, near, last)
 
 
 def _of_stage(world: Ranks, kept: Checkpoints, number: int) -> Checkpoints:
@@ -167,31 +164,15 @@ def _of_stage(world: Ranks, kept: Checkpoints, number: int) -> Checkpoints:
     return replace(own, resume=kept.resume and (begun or number == 1))
 
 
-def _shrinking(centre: Array, step: Array, before: tuple[Array, Array] | None, intercepts: Array) -> float:
-    """Return the factor q by which intercepts' steps shrink, from two steps: step(v + d) = step(v) - (1 - q) d."""
-    if before is None:
-        return 0.0
-    between = intercepts * (centre - before[0])
-    length = float(between @ between)
-    slope = float((step - before[1]) @ between) / length if length > 0 else -1.0
-    return min(max(1 + slope, 0.0), 0.95)
-
-
-def _joined(results: list[Result], rows: Array, tol: float) -> Result:
+def _joined(stages: _Stages, rows: Array, status: str) -> Result:
     """Return one result of all stages: one table, and the provenance of the last one."""
-    tables: list[dict[str, Array]] = []
-    spent: dict[str, float] = {}
-    for number, result in enumerate(results, 1):
-        table = {"stage": np.full(len(result.columns["round"]), number)} | dict(result.columns)
-        for name in ("iteration", "gradients", "seconds"):
-            table[name] = table[name] + spent.get(name, 0)
-            spent[name] = table[name][-1]
-        tables.append(table)
-    columns: Any = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    last = results[-1]
-    provenance = {**last.provenance, "tol": tol, "stages": len(results)}
+    last = stages.last
+    provenance = {**last.provenance, "tol": stages.request.tol, "stages": len(stages.costs.tables)}
+    if status == "stages":
+        status, provenance["message"] = "stalled", f"the intercepts had not settled after {provenance['stages']} stages"
     provenance["problem"] = {**provenance["problem"], "type": provenance["problem"]["model"]["kind"]}
-    return replace(last, x=rows, history=columns, provenance=provenance)
+    joined: Result = replace(last, x=rows, history=stages.costs.history, status=status, provenance=provenance)
+    return joined
 
 
 def sums_of_ranks(values: Array) -> Array:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from .backend import RankBackend
 
 Array = np.ndarray
-UNSAID = {"code": "the user's own code", "records": "the kind of records"}
-"""Settings that checkpoints of earlier versions lack, in words."""
 
 
 def save(run: "RankBackend", seconds: float) -> None:
@@ -41,7 +38,6 @@ def save(run: "RankBackend", seconds: float) -> None:
         "settings": run.task.settings,
         "clock": run.clock,
         "floats": int(carry.floats),
-        "plain": 0,  # gradients besides those that the memory counts; earlier versions had some
         "seconds": seconds,
         "look": run.task.stop.next if run.task.stop is not None else None,
         **({} if run.task.pilot is None else {"pilot": run.task.pilot.facts}),
@@ -59,11 +55,8 @@ def restore(run: "RankBackend", generation: Path) -> float:
     first, end = world.partition.of(world.rank)
     with rank_errors(), world.busy(f"reading {generation}"):
         arrays, about = checkpoints.read(generation, first, end)
-    unsaid = _compare_settings(about["settings"], task.settings, generation)
-    unsaid += _compare_data(run, arrays.get("rows/data"), generation)
-    if unsaid and world.rank == 0:
-        words = f"adom: {generation} is of an earlier version, so this cannot be checked: {', '.join(unsaid)}"
-        print(f"{words}; give the same as then", file=sys.stderr, flush=True)
+    _compare_settings(about["settings"], task.settings, generation)
+    _compare_data(run, arrays, generation)
     if about["clock"] > task.plan.rounds:
         raise InputError(
             f"{generation} is at round {about['clock']}, beyond the budget of rounds={task.plan.rounds}; "
@@ -79,7 +72,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
     (state, memory), found = jax.tree.unflatten(structure, restored)
     run.session.carry = carry._replace(
         state=state,
-        memory=memory._replace(gradients=memory.gradients + about["plain"]),
+        memory=memory,
         x=jnp.asarray(_array(arrays, "rows/x", run.x, generation)),
         iteration=jnp.asarray(int(generation.name.rpartition("-")[2]), jnp.int64),
         clock=jnp.asarray(about["clock"], jnp.int64),
@@ -98,7 +91,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
         if table.ndim != 2 or table.shape[1] != len(COLUMNS) or table.dtype != np.float64:
             raise RankError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
         run.history.tables = [table] if len(table) else []
-        run.history.first = float(known["one/first"]) if "one/first" in known else None  # earlier versions lack it
+        run.history.first = float(known["one/first"]) if "one/first" in known else None
     return float(about["seconds"])
 
 
@@ -117,12 +110,10 @@ def _data_digests(run: "RankBackend") -> Array:
     return run.digests
 
 
-def _compare_data(run: "RankBackend", before: Array | None, generation: Path) -> list[str]:
-    """Refuse, on all ranks, data that differs at any node; return in words what cannot be compared."""
-    if before is None:
-        return ["the data"]
+def _compare_data(run: "RankBackend", arrays: dict[str, Array], generation: Path) -> None:
+    """Refuse, on all ranks, data that differs at any node."""
     now = _data_digests(run)
-    differs = (before != now).any(axis=1) if before.shape == now.shape else np.ones(len(now), dtype=bool)
+    differs = (_array(arrays, "rows/data", now, generation) != now).any(axis=1)
     parts = run.world.collect(differs.astype(np.float64)[None])
 
     def check() -> int:
@@ -136,20 +127,17 @@ def _compare_data(run: "RankBackend", before: Array | None, generation: Path) ->
         return 0
 
     at_rank_0(run.world, check)
-    return []
 
 
-def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: Path) -> list[str]:
-    """Refuse to resume with other settings; return in words what cannot be compared."""
+def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: Path) -> None:
+    """Refuse to resume with other settings."""
     now = json.loads(json.dumps(now))
-    missing = [name for name in UNSAID if name not in before]
-    for name in sorted({*before, *now} - {*missing}):
+    for name in sorted({*before, *now}):
         if before.get(name) != now.get(name):
             raise InputError(
                 f"{generation.parent} was written with {name} = {before.get(name)!r}, now it is {now.get(name)!r}; "
                 "give the same settings to go on, or another folder to start afresh"
             )
-    return [UNSAID[name] for name in missing]
 
 
 def _array(arrays: dict[str, Array], name: str, like: Array, generation: Path) -> Array:

@@ -15,9 +15,6 @@ Array = np.ndarray
 class Stage:
     """A problem with a rank's own nodes only, as `adom.run.ranks.solve.run` takes it.
 
-    The penalty applies to all coordinates. For intercepts v it is moved to r / 2 (v - c)^2, where c is the centre, so
-    that a fixed point of the stages has no penalty on them.
-
     Parameters
     ----------
     own : Problem
@@ -25,14 +22,13 @@ class Stage:
     agreed : Agreed
     centre : array of shape (dim,)
     tilt : array of shape (own nodes, dim)
-        Terms that sum to 0 over all nodes.
+        Linear terms: some that sum to 0 over all nodes, and those that move the intercepts' penalty to the centre.
     """
 
     def __init__(self, own: Problem, agreed: Agreed, centre: Array, tilt: Array) -> None:
         self.nodes, self.dim, self.reading = len(agreed.names), own.dim, Path()
         self._own, self._agreed = own, agreed
-        held = agreed.free * centre * agreed.l2
-        self._shifted = Shifted(own, centre, tilt + held)
+        self._shifted = Shifted(own, centre, tilt)
 
     def open(self, first: int, end: int) -> Shifted:
         """Return the problem of this rank's nodes."""

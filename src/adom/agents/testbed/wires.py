@@ -1,6 +1,6 @@
-"""A network inside this kernel: a namespace per agent, a virtual cable (veth pair) per link; needs root and `ip`.
+"""What joins agents on one machine: loopback, or network namespaces with virtual cables.
 
-Nothing leaves the namespaces. Cutting a link takes its cable down, as if a switch had lost power.
+On loopback, the two ends of a cut link drop each other's messages. In namespaces the link itself is down.
 """
 
 import os
@@ -8,11 +8,51 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Protocol
 
-from ..errors import InputError
-from .swarm import Link
+from ...errors import InputError
 
+Link = tuple[str, str]
 PORT = 7447
+"""Where an agent in a namespace listens."""
+
+
+class Wires(Protocol):
+    """Where agents run and how they are linked."""
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return the command line that runs `call` where the agent lives."""
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Cut or restore a link; return False if the agents must drop its messages."""
+
+    def close(self) -> None:
+        """Take everything down."""
+
+
+class Loopback:
+    """Agents on 127.0.0.1, a port each."""
+
+    def __init__(self, names: Sequence[str], ports: Sequence[int]) -> None:
+        self._ports = dict(zip(names, ports, strict=True))
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT."""
+        return f"127.0.0.1:{self._ports[name]}"
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return the call unchanged."""
+        return call
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Leave it to the agents."""
+        return False
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def missing() -> str:
@@ -37,7 +77,10 @@ def _ip(*words: str) -> None:
 
 
 class Namespaces:
-    """Agents in namespaces, joined by virtual cables."""
+    """A network inside this kernel: a namespace per agent, a virtual cable (veth pair) per link; needs root and `ip`.
+
+    Nothing leaves the namespaces. Cutting a link takes its cable down, as if a switch had lost power.
+    """
 
     def __init__(self, names: Sequence[str], links: Sequence[Link]) -> None:
         self._names, self._links = list(names), list(links)

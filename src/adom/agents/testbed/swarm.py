@@ -1,7 +1,6 @@
 """Many agents on one machine, for experiments: cut and restore links; kill, pause and restart agents.
 
-On loopback, the two ends of a cut link drop each other's messages. In network namespaces (`adom.agents.namespaces`) the
-link itself is down.
+What joins the agents, loopback or network namespaces, is in `wires`; what happens to them, in `faults`.
 """
 
 import json
@@ -14,58 +13,20 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
-from ..errors import InputError
-from ..util.files import atomic
-from .config import TABLES
-from .functions import Function, Sum
-from .keys import make_keys
-from .sample_functions import from_samples
+from ...errors import InputError
+from ...util.files import atomic
+from ..config import TABLES
+from ..functions import Function, Sum
+from ..keys import make_keys
+from ..sample_functions import from_samples
+from .wires import Link, Wires
 
 Array = np.ndarray
-Link = tuple[str, str]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
-
-class Wires(Protocol):
-    """Where agents run and how they are linked."""
-
-    def address(self, name: str, seen_by: str | None = None) -> str:
-        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
-
-    def command(self, name: str, call: list[str]) -> list[str]:
-        """Return the command line that runs `call` where the agent lives."""
-
-    def cut(self, link: Link, down: bool) -> bool:
-        """Cut or restore a link; return False if the agents must drop its messages."""
-
-    def close(self) -> None:
-        """Take everything down."""
-
-
-class Loopback:
-    """Agents on 127.0.0.1, a port each."""
-
-    def __init__(self, names: Sequence[str], ports: Sequence[int]) -> None:
-        self._ports = dict(zip(names, ports, strict=True))
-
-    def address(self, name: str, seen_by: str | None = None) -> str:
-        """Return HOST:PORT."""
-        return f"127.0.0.1:{self._ports[name]}"
-
-    def command(self, name: str, call: list[str]) -> list[str]:
-        """Return the call unchanged."""
-        return call
-
-    def cut(self, link: Link, down: bool) -> bool:
-        """Leave it to the agents."""
-        return False
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def random_links(names: Sequence[str], seed: int, extra: float = 0.5) -> list[Link]:

@@ -1,0 +1,213 @@
+"""The losses of linear models, each described once: its functions, bounds, targets and predictions.
+
+A loss is a function of a sample's margin t = a'x and its target y. The problems in memory and on disk, the functions of
+agents, models, data that lie apart, and the choices of settings read this table: a new kind of model is its `Loss` here
+and a line in `LOSSES`. The functions take arrays of NumPy and of JAX alike; this module loads neither.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+
+Array = Any  # of NumPy or JAX; inside a compiled loop, a tracer
+Along = Callable[[Array], Array]
+MANY = 3
+"""As a loss's number of classes: this many or more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """One loss.
+
+    Margins and targets have the same shape; with a vector of coefficients for each class, the last axis of the margins
+    is the class, and targets lack it.
+
+    Attributes
+    ----------
+    name, words : str
+        The kind of model, and what it is for.
+    value, slope, curvature : callable
+        The loss and its derivatives in t, functions of t and y. With a vector for each class, `curvature` is only the
+        diagonal of the second derivative; `coupled` gives the function that `bends` returns.
+    expected : callable, optional
+        From t to the expected target; for classes, their probabilities along the last axis, None if there are none.
+    steepest, twist : float
+        The largest eigenvalue of the second derivative, and a bound of the third derivative over the second, along a
+        change of the coefficients of length 1 for features of length 1.
+    penalty, sklearn : str
+        scikit-learn's name of the penalty ("C" for l2 = 1 / (C N) with N samples, "alpha" for l2 = alpha / N), and the
+        estimator of `sklearn.linear_model` that predicts the same.
+    classes : int
+        0 if targets are numbers, 2 for two classes, which are -1 and 1, or `MANY` for classes numbered from 0 on.
+    more : Loss, optional
+        The loss that takes the place of one for two classes if there are more.
+    allowed, target : callable, str
+        If targets are numbers, but not any: which are possible, and the same in words.
+    centred : bool
+        Whether targets may be shifted and scaled: shifted by their mean, the model of centred features needs no
+        intercept.
+    """
+
+    name: str
+    words: str
+    value: Callable[[Array, Array], Array]
+    slope: Callable[[Array, Array], Array]
+    curvature: Callable[[Array, Array], Array]
+    expected: Callable[[Array], Array] | None
+    steepest: float
+    twist: float
+    penalty: str
+    sklearn: str
+    classes: int = 0
+    more: "Loss | None" = None
+    allowed: Callable[[Array], Array] | None = None
+    target: str = "numbers"
+    centred: bool = False
+    coupled: Callable[[Array, Array], Along] | None = None
+
+    def bends(self, t: Array, y: Array) -> Along:
+        """Return the function from a change of the margins to the change of the slopes."""
+        if self.coupled is not None:
+            return self.coupled(t, y)
+        curvature = self.curvature(t, y)
+        return lambda along: curvature * along
+
+    def vectors(self, classes: int) -> int:
+        """Return the number of vectors of coefficients for this many classes."""
+        return classes if self.coupled else 1
+
+    def fits(self, classes: int) -> bool:
+        """Return whether the loss is for this many classes (0 for numbers)."""
+        return classes == self.classes or classes > self.classes == MANY
+
+    def of(self, classes: int) -> "Loss":
+        """Return the loss for this many classes: this one, or the one for more.
+
+        Examples
+        --------
+        >>> LOGISTIC.of(2).name, LOGISTIC.of(5).name
+        ('logistic', 'softmax')
+        """
+        for loss in (self, self.more):
+            if loss is not None and loss.fits(classes):
+                return loss
+        raise InputError(f"a {self.name} model is for {self.words}, got {classes} classes; take another model")
+
+    def coded(self, numbers: Array) -> Array:
+        """Return the targets y of classes numbered from 0 on; targets that are numbers stay as they are."""
+        return 2.0 * numbers - 1 if self.classes == 2 else numbers
+
+    def flaw(self, y: Array, whose: str = "targets") -> str:
+        """Describe the first target that the loss cannot have; "" if there is none."""
+        if self.allowed is None or (possible := self.allowed(y)).all():
+            return ""
+        return (
+            f"{whose} must be {self.target} for a {self.name} model, got {y[~possible][0]:g}; "
+            "correct or leave out such samples, or take another model"
+        )
+
+    def predicted(self, scores: Array) -> Array:
+        """Return the expected targets, or the numbers of the most likely classes from 0 on."""
+        if self.coupled:
+            return scores.argmax(axis=-1)
+        if self.classes:
+            return (scores > 0).astype(int)
+        assert self.expected is not None
+        return self.expected(scores)
+
+    def penalties(self, l2: float, samples: int) -> dict[str, float]:
+        """Return a penalty as l2, and as scikit-learn counts it if all samples weigh the same.
+
+        Examples
+        --------
+        >>> LOGISTIC.penalties(0.1, 20), RIDGE.penalties(0.1, 20)
+        ({'l2': 0.1, 'C': 0.5}, {'l2': 0.1, 'alpha': 2.0})
+        """
+        return {"l2": l2, self.penalty: 1 / (l2 * samples) if self.penalty == "C" else l2 * samples}
+
+
+def _numpy_of(t: Array) -> Any:
+    """Return the module of an array's functions: NumPy, or JAX's."""
+    return t.__array_namespace__()
+
+
+def _sigmoid(t: Array) -> Array:
+    import numpy as np  # late, because the command line reads the names of models
+
+    with np.errstate(over="ignore"):  # 1 / inf is the right answer
+        return 1 / (1 + _numpy_of(t).exp(-t))
+
+
+def _softmax(t: Array) -> Array:
+    powers = _numpy_of(t).exp(t - t.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _logarithm_of_sum(t: Array) -> Array:
+    top = t.max(axis=-1, keepdims=True)
+    return _numpy_of(t).log(_numpy_of(t).exp(t - top).sum(axis=-1)) + top[..., 0]
+
+
+def _hit(t: Array, y: Array) -> Array:
+    """Return whether each class is the target; none is for y = -1."""
+    return _numpy_of(t).asarray(y)[..., None] == _numpy_of(t).arange(t.shape[-1])
+
+
+def _softmax_bends(t: Array, y: Array) -> Along:
+    p = _softmax(t)
+    return lambda along: p * (along - (p * along).sum(axis=-1, keepdims=True))
+
+
+SOFTMAX = Loss(
+    name="softmax",
+    words="three classes or more",
+    value=lambda t, y: _logarithm_of_sum(t) - _numpy_of(t).where(_hit(t, y), t, 0).sum(axis=-1),
+    slope=lambda t, y: _softmax(t) - _hit(t, y),
+    curvature=lambda t, y: (p := _softmax(t)) * (1 - p),
+    coupled=_softmax_bends,
+    expected=_softmax,
+    steepest=0.5,
+    twist=2.0**0.5,  # two scores differ by at most that times their vector's length
+    penalty="C",
+    sklearn="LogisticRegression",
+    classes=MANY,
+)
+LOGISTIC = Loss(
+    name="logistic",
+    words="two classes or more",
+    value=lambda t, y: _numpy_of(t).logaddexp(0.0, -y * t),
+    slope=lambda t, y: -y * _sigmoid(-y * t),
+    curvature=lambda t, y: _sigmoid(t) * _sigmoid(-t),
+    expected=lambda t: _numpy_of(t).stack([_sigmoid(-t), _sigmoid(t)], axis=-1),
+    steepest=0.25,
+    twist=1.0,
+    penalty="C",
+    sklearn="LogisticRegression",
+    classes=2,
+    more=SOFTMAX,
+)
+RIDGE = Loss(
+    name="ridge",
+    words="numbers",
+    value=lambda t, y: (t - y) ** 2 / 2,
+    slope=lambda t, y: t - y,
+    curvature=lambda t, y: _numpy_of(t).ones_like(t),
+    expected=lambda t: t,
+    steepest=1.0,
+    twist=0.0,
+    penalty="alpha",
+    sklearn="Ridge",
+    centred=True,
+)
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (LOGISTIC, SOFTMAX, RIDGE)}
+"""All losses, by the kind of model."""
+USUAL_MODEL = LOGISTIC.name
+"""The model that is fitted if none is named."""
+
+
+def models() -> Mapping[str, Loss]:
+    """Return the losses to choose from: those that are not only another one's for more classes."""
+    rest = [loss.more for loss in LOSSES.values()]
+    return {name: loss for name, loss in LOSSES.items() if loss not in rest}
