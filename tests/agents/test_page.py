@@ -12,7 +12,7 @@ from support.browser import Browser, program
 EVIL = '"><img src=x onerror=alert(1)>'
 PICTURE = {
     "agents": [
-        {"name": "n0", "state": "runs", "round": 12, "rounds": 12, "links": ["n1"], "apart": 1.5e-3, "chi": 7.6},
+        {"name": "n0", "state": "runs", "round": 12, "rounds": 12, "links": ["n1"], "error": 1.5e-3, "chi": 7.6},
         {"name": "n1", "state": "runs", "round": 12, "rounds": 9, "links": ["n0"], "refused": {"not finite": 2}},
         {"name": "n2", "state": "hangs", "links": [], "bound": None},
     ],

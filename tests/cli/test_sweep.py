@@ -115,7 +115,7 @@ def test_the_same_command_resumes_and_another_sweep_is_refused(file: Path, adom:
     again = adom("sweep", file, "--batch", 2)
     assert again.code == 0
     assert "is not a whole result file" in again.err
-    assert again.err.endswith("File is not a zip file); the run is made again\n")
+    assert again.err.endswith("(it has no checksum at its end); the run is made again\n")
     assert again.err.count("\n") == 1
     assert sorted(Path("out/sweep/members").iterdir()) == members
     assert {path: path.stat().st_mtime_ns for path in members[2:]} == kept
