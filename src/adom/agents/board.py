@@ -150,6 +150,7 @@ class Board:
         self._mark = mark_of(settings)
         self._have: dict[str, tuple[float, dict[str, set[str]]]] = {}  # what each neighbour has, and when it said so
         self._first_check = 0  # earlier ones are over
+        self.behind = False  # whether a neighbour has rows of a check that this board lacks
         self._due = -np.inf
         self.refused: dict[str, int] = {}  # number of messages by kind of refusal
         self.refusals: list[str] = []  # lines for the log
@@ -219,7 +220,7 @@ class Board:
         """Return greetings to all neighbours, if due: who is present, and which rows this board has."""
         if now < self._due:
             return []
-        self._due = now + EVERY
+        self._due, self.behind = now + EVERY, False
         self.members.beat(now)
         self._tidy(now)
         mine = _steps_of(self.group)
@@ -243,6 +244,7 @@ class Board:
         self.members.learn([Member(name, boot, beat, 1.0, 1.0) for name, boot, beat in words.present], now, sender)
         if words.have is None:
             return []
+        self.behind |= any(self._lacks(topic, names) for topic, names in words.have.items())
         self._have[sender] = now, {topic: set(words.have.get(topic, ())) for topic in self.rows}
         answers, size = [], 0
         for topic, name in self._lacking(self._have[sender][1]):
@@ -255,6 +257,12 @@ class Board:
     def _words(self, now: float, to: str, **more: Any) -> Words:
         present = [(m.name, m.boot, m.beat) for m in self.members.news(now, to)]
         return Words(present=present, group=list(self.group), settled=self.settled, **more)
+
+    def _lacks(self, topic: str, names: list[str]) -> bool:
+        """Return whether some of these are rows of a check that is not over, and not on this board."""
+        found = CHECK.fullmatch(topic)
+        here = found is not None and self._first_check <= int(found[1]) <= self.last_check
+        return here and not set(names) <= self.rows.get(topic, {}).keys()
 
     def _lacking(self, have: dict[str, set[str]]) -> list[tuple[str, str]]:
         """Return topic and name of the rows that another board lacks."""

@@ -16,6 +16,8 @@ SHARE = 8
 """The rounds between two checks are at least those since the last change divided by this."""
 PAUSE = 0.1
 """The fewest seconds between two checks."""
+SPARE = 3
+"""The time between two checks is at least this many times what the last one took: many agents take longer."""
 
 
 class Checks:
@@ -30,7 +32,8 @@ class Checks:
     def __init__(self, agent: Agent, board: Board) -> None:
         self._agent, self._board = agent, board
         self._place = agent.place
-        self._number, self._since, self._due, self._at = 0, 0, FIRST, -np.inf
+        self._number, self._since, self._due = 0, 0, FIRST
+        self._began, self._not_before = 0.0, -np.inf
         self._known: object = None
 
     def latest(self) -> Array | None:
@@ -49,14 +52,16 @@ class Checks:
         made = agent.counters.rounds  # the number of the round may be any that others have named
         if present != self._known:  # whatever was known is about others
             self._known, self._since, self._due = present, made, min(self._due, made + FIRST)
+            self._not_before = min(self._not_before, now + PAUSE)
         board.last_check = max(self._number, agent.round // FIRST) + 2  # rounds are followed, so check numbers can be
         newest = max(self._open, default=-1)
         self._close(newest)
         topic = f"check/{self._number}"
         answers = board.rows.get(topic, {})
         if agent.name not in answers:
-            if newest < self._number and (made < self._due or now < self._at + PAUSE):
-                return []
+            if newest < self._number and (made < self._due or now < self._not_before):
+                return board.greet(now) if board.behind else []  # who says what it has gets the rest
+            self._began = now
             board.post(topic, agent.name, agent.x)
         self._look(topic, list(present), now)
         return board.greet(now)
@@ -79,7 +84,8 @@ class Checks:
         if found is not None:
             agent.certify(found, now)
         made = agent.counters.rounds
-        self._due, self._at = made + max(FIRST, (made - self._since) // SHARE), now
+        self._due = made + max(FIRST, (made - self._since) // SHARE)
+        self._not_before = now + max(PAUSE, SPARE * (now - self._began))
         self._close(self._number + 1)
 
     def _close(self, number: int) -> None:
