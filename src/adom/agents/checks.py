@@ -16,7 +16,7 @@ SHARE = 8
 """The rounds between two checks are at least those since the last change divided by this."""
 PAUSE = 0.1
 """The fewest seconds between two checks."""
-SPARE = 3
+SPARE = 6
 """The time between two checks is at least this many times what the last one took: many agents take longer."""
 
 
