@@ -1,6 +1,6 @@
 """Intercepts without a penalty, although every f_i must be strongly convex.
 
-As in `adom.run.ranks.fit`, a term r / 2 (v - c)^2 holds the intercepts v near a centre c, and c follows v. Each time c
+As in `adom.run.stages`, a term r / 2 (v - c)^2 holds the intercepts v near a centre c, and c follows v. Each time c
 moves to v, the distance to the minimiser without a penalty on v shrinks by r / (r + b), where b, the curvature along
 the intercepts, is 100 r or more. At every check (`adom.agents.certificate`) all agents look at the same point: they
 move their centres to its intercepts if it is near the answer that the present centres lead to.
