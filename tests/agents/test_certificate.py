@@ -133,7 +133,7 @@ class Fake:
     def about(self, y):
         return self.place.row(y, self.function, self.function, np.zeros(2))
 
-    def certify(self, found, now):
+    def certify(self, found):
         functions = [self.world.all[name, data] for name, data in found.data.items()]
         error = float(np.linalg.norm(found.answer - exact_of(functions)))
         self.world.bounds.append((error, found.distance))

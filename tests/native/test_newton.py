@@ -74,12 +74,14 @@ def test_every_round_is_the_same(monkeypatch, shape, sparse, steps, decay, size)
     if shape[2] > 40:  # else conjugate gradients take so many products that rounding is all that counts
         problem = problem.with_kappa(10.0)
     ours, theirs = both(monkeypatch, problem, "float64", path((shape[0], shape[2]), steps, decay, size))
+    # Sparse products add up in another order; where steps halve, conjugate gradients make the most of it.
+    near = 100 if sparse and steps == 12 else 1
     for mine, other in zip(ours, theirs, strict=True):
         assert np.array_equal(mine.gradients, other.gradients)
-        assert np.allclose(mine.x, other.x, rtol=0, atol=1e-6 * np.abs(other.x).max())
+        assert np.allclose(mine.x, other.x, rtol=0, atol=near * 1e-8 * np.abs(other.x).max())
         for field in ("e", "p", "longest", "inverse"):
             for a, b in zip(*(jax.tree.leaves(getattr(memory.newton, field)) for memory in (mine, other)), strict=True):
-                assert np.allclose(a, b, rtol=0, atol=1e-4 * np.abs(b).max()), field
+                assert np.allclose(a, b, rtol=0, atol=near * 1e-5 * np.abs(b).max()), field
         assert np.allclose(mine.newton.contraction, other.newton.contraction, rtol=1e-3, atol=1e-6)
     spent = ours[-1].gradients
     assert spent.max() > len(ours)  # some rounds took more than one gradient
@@ -95,7 +97,7 @@ def test_nodes_that_keep_pairs_do_the_same(monkeypatch, sparse):
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.newton.inverse.kept.shape == (3, 8, 2, 13)
         assert (np.abs(mine.gradients - other.gradients) <= 2).all()  # a product more or less by rounding
-        assert np.allclose(mine.x, other.x, rtol=0, atol=1e-6 * np.abs(other.x).max())
+        assert np.allclose(mine.x, other.x, rtol=0, atol=1e-7 * np.abs(other.x).max())
     assert ours[-1].newton.inverse.learned.min() > 8
     assert ours[-1].gradients.min() > 3 * len(ours)  # products of conjugate gradients are counted
 

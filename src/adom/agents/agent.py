@@ -206,7 +206,7 @@ class Agent:
         """Return what a check asks of this agent about a point."""
         return self.place.row(y, self.aim, self.function, self.rows.lean)
 
-    def certify(self, certificate: Certificate, now: float) -> None:
+    def certify(self, certificate: Certificate) -> None:
         """Take in a bound; move the centre of the intercepts if it is due."""
         self.certificate = certificate
         intercepts, level = self.intercepts, self.members.own.level

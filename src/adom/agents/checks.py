@@ -18,6 +18,8 @@ PAUSE = 0.1
 """The fewest seconds between two checks."""
 SPARE = 6
 """The time between two checks is at least this many times what the last one took: many agents take longer."""
+LONGEST_PAUSE = 10.0
+"""But no longer than this, in seconds: it may have been one agent that was slow once."""
 
 
 class Checks:
@@ -82,10 +84,10 @@ class Checks:
         with np.errstate(over="ignore", invalid="ignore"):
             found = certified(answers, {name: rows[name] for name in present}, place)
         if found is not None:
-            agent.certify(found, now)
+            agent.certify(found)
         made = agent.counters.rounds
         self._due = made + max(FIRST, (made - self._since) // SHARE)
-        self._not_before = now + max(PAUSE, SPARE * (now - self._began))
+        self._not_before = now + min(max(PAUSE, SPARE * (now - self._began)), LONGEST_PAUSE)
         self._close(self._number + 1)
 
     def _close(self, number: int) -> None:

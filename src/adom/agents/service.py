@@ -324,15 +324,12 @@ class Service:
     def _agreed(self, now: float) -> bool:
         members, tol = self.agent.members, self.config.tol
         some = self.agent.counters.rounds > 0
-        distance = self.agent.distance(now) if self._complete(now) else np.inf
+        distance = self.agent.distance(now) if not self._lacking(now) else np.inf
         return tol is not None and some and agree(members.own, members.present(now), distance, tol)
 
     def _lacking(self, now: float) -> str:
         """Return who is missing for the quorum; "" if nobody is."""
         return self.config.quorum.missing({member.name: member for member in self.agent.members.present(now)})
-
-    def _complete(self, now: float) -> bool:
-        return not self._lacking(now)
 
     def _watch_quorum(self, now: float) -> None:
         """Tell when the quorum is lost, and when it is there again."""
