@@ -6,7 +6,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from adom.paper.reproduce import default_workers, gpu_wanted
+from adom.paper.reproduction import default_workers, gpu_wanted
 from adom.paper.runner import Runner, WorkUnit
 from adom.paper.runs import Job
 from support.deadly import do

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..page.content import Content, Figure, Line, Panel, Profile, Run
 from ..page.report import ResultFile, run_row
-from ..paper.table import Table
 from ..study.profiles import costs_by_instance, performance_profile, rank_table
 from ..util.cards import escaped
 from ..util.columns import METRICS
+from ..util.table import Table
 from ..util.text import format_short
 from . import suite
 from .records import Record

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .. import __version__, page
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
-from ..paper.reproduce import JobProgress, default_workers, gpu_wanted
+from ..paper.reproduction import JobProgress, default_workers, gpu_wanted
 from ..paper.runner import Runner, WorkUnit
 from ..run.request import AUTO
 from ..util.text import format_count

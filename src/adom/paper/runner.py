@@ -159,7 +159,7 @@ def do_unit(unit: WorkUnit, folder: Path, stages: "Stages", batch: int) -> None:
     """Do the jobs of a unit, or draw its page."""
     import jax
 
-    from .pages import draw
+    from .figures import draw
     from .work import do_job
 
     for job in unit.jobs:

@@ -14,8 +14,8 @@ from ..run.provenance import commit
 from ..util.checks import check_whole
 from ..util.text import format_duration
 from . import ledger
-from .csv_files import write_tables
-from .pages import pages, pictures
+from .evidence import write_tables
+from .figures import pages, pictures
 from .plan import SCALES, Scale, make_jobs, read_names
 from .runner import Runner, WorkUnit
 from .runs import PROTOCOLS, VERIFY, Job, Outcome, ReproductionPlan, read_outcome
