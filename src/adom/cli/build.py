@@ -144,7 +144,9 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     if kind == "geometric" and "chi" in arguments:
         arguments.pop("radius", None)  # that of waypoint
     make = GENERATORS[kind.replace("-", "_")]
-    return make(nodes, **arguments, **({"seed": _seed(config)} if "seed" in signature(make).parameters else {}))
+    seeded = {"seed": _seed(config)} if "seed" in signature(make).parameters else {}
+    member: Network = make(nodes, **arguments, **seeded)
+    return member
 
 
 def _grid(nodes: int) -> tuple[int, int]:

@@ -257,7 +257,7 @@ def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> Non
     from ..networks.recipes import SUITED
 
     given = set(network)
-    for kind in chosen:
-        for argument, value in SUITED.get(kind.replace("-", "_"), lambda _: {})(nodes).items():
+    for usual in (SUITED[name] for name in (kind.replace("-", "_") for kind in chosen) if name in SUITED):
+        for argument, value in usual(nodes).items():
             if argument != "chi" or "radius" not in given:
                 network.setdefault(NAMED.get(argument, argument), value)
