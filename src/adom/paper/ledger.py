@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import InputError, shown
 from ..page.text import address
+from ..study.execute import Outcome
 from ..util.cards import Markup, escaped
 from ..util.checked_json import read_checked, write_checked
 from ..util.files import atomic, reason
@@ -20,7 +21,7 @@ from ..util.table import Table
 from . import findings
 from .claims import CLAIMS, GROUPS, Claim, entries, find_claim
 from .evidence import table_of_runs
-from .runs import PROTOCOLS, Outcome, load_outcomes, load_plan
+from .runs import PROTOCOLS, load_outcomes, load_plan
 from .verdicts import NOT_JUDGED, VERDICTS, Entry, full_commit
 
 FORMAT = "adom-ledger-1"
