@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, nearest
-from .settings import KINDS, SETTINGS, Config, Tables
+from ..util.settings import Tables
+from .settings import KINDS, SETTINGS, Config
 
 
 class UserSettings(NamedTuple):
