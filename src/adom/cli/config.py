@@ -11,7 +11,7 @@ from ..errors import InputError, shown
 from ..util import files
 from ..util.settings import Tables, check_names, read_tables
 from .defaults import UserSettings, belonging, common, complete
-from .settings import KINDS, SETTINGS, TABLES, Config
+from .settings import SETTINGS, TABLES, Config, kinds_of_network
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
@@ -103,7 +103,7 @@ def _remedy(file: Path) -> str:
     """Suggest the option that was meant when a word was taken for a file of settings."""
     name = str(file)
     taken = "was taken for a file of settings: give"
-    for option, known in (("--network", [*KINDS]), ("--method, or --methods to compare", [*METHODS])):
+    for option, known in (("--network", [*kinds_of_network()]), ("--method, or --methods to compare", [*METHODS])):
         if name.lower() in known:
             return f"{name!r} {taken} it with {option}, several with commas and no spaces"
     if name in SAMPLES:
