@@ -285,9 +285,8 @@ class Auto:
             self._now = (*self._now[:START], number, 0, 0, 0)
             self._restart()
             return
-        if (self._next or self._now)[
-            START
-        ] > number + QUARTERS * self._agreement + RULES.soon:  # rounds began again at 0
+        latest = number + QUARTERS * self._agreement + RULES.soon
+        if (self._next or self._now)[START] > latest:  # rounds began again at 0
             self._next = None
             self._begin_anew(number)
         if self._changed and self._next is None and number >= self._now[START] + self._agreement:

@@ -1,6 +1,6 @@
-"""Curves of many runs as one: the median over seeds, with a band from the least to the greatest."""
+"""Figures of comparisons: medians over seeds with a band from the least to the greatest, and performance profiles."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,12 +8,14 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.columns import AXES
-from .curves import line_look, tame_records, tidy_numbers
-from .style import magnification, plain, size
+from .curves import DASHES, line_look, tame_records, tidy_numbers
+from .labels import KEY, fitted, legend_inside, legend_of, ticks
+from .labels import label as label_axis
+from .style import COLOURS, magnification, plain, size
 from .style import style as in_style
-from .words import fitted, legend_inside, legend_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from ..run.result import Result
@@ -222,7 +224,7 @@ def _sheet(
         grid[at].spines[:].set_visible(False)
     for at, title in sheet.titles.items():
         grid[at].set_title(plain("\n".join(fitted(title, room, 8 * scale))), fontsize=8 * scale)
-    handles = [*_lines(looks, legend.names), *_crosses(legend.names[len(looks) :], scale)]
+    handles = [*keys(looks.values(), legend.names), *cross_keys(legend.names[len(looks) :], scale)]
     figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns, frameon=False)
     return figure
 
@@ -233,32 +235,112 @@ def _crossed(panels: Any) -> list[str]:
     return [" or ".join(sorted({run.status for run in runs if run.lost}))] if any(run.lost for run in runs) else []
 
 
-def _lines(looks: dict[str, dict[str, Any]], names: Sequence[str]) -> list[Any]:
+def keys(looks: Iterable[dict[str, Any]], names: Sequence[str]) -> list[Any]:
+    """Return the entries of a legend, as many as there are names of lines."""
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks.values(), strict=False)]
+    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks, strict=False)]
 
 
-def _crosses(names: Sequence[str], scale: float) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    return [Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=name) for name in names]
+def cross_keys(names: Sequence[str], scale: float = 1.0) -> list[Any]:
+    """Return the entries of a legend for crosses."""
+    look = {"color": "0.6", "linestyle": "", "marker": "X", "markersize": 6 * scale}
+    return keys([look] * len(names), names)
 
 
 def _draw(
     axes: "Axes", methods: "Mapping[str, Sequence[Result]]", column: str, looks: dict[str, Any], scale: float
 ) -> None:
     """Draw one panel."""
-    axes.set_yscale("log")
-    for number, (label, runs) in enumerate(methods.items()):
-        band, look = median_curve(runs, column), looks[label]
-        spaced = {"markevery": (0.02 + 0.25 * number / len(methods), 0.25)}
-        axes.plot(band.at, band.middle, label=plain(label), **look | spaced)
-        if len(runs) > 1:
-            axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
-        if mostly(run.lost for run in runs):
-            cross: dict[str, Any] = {"marker": "X", "markersize": 6 * scale, "clip_on": False, "zorder": 5}
-            axes.plot(band.at[-1], band.middle[-1], color=look["color"], **cross)
+    lines = [(looks[label] | {"label": plain(label)}, runs) for label, runs in methods.items()]
+    draw_medians(axes, lines, column, cross={"markersize": 6 * scale, "clip_on": False})
     axes.set_xlabel(AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
+
+
+def draw_medians(
+    axes: "Axes",
+    lines: "Sequence[tuple[dict[str, Any], Sequence[Result]]]",
+    column: str = "round",
+    *,
+    cross: dict[str, Any],
+    crossed: "Callable[[Result], bool]" = lambda run: run.lost,
+) -> None:
+    """Draw lines, each a look and the runs of all seeds: the median on a logarithmic axis, and a band around it.
+
+    A line ends in a cross, which looks like `cross`, if most of its runs are `crossed`.
+    """
+    axes.set_yscale("log")
+    for number, (look, runs) in enumerate(lines):
+        band = median_curve(runs, column)
+        spaced = {"markevery": (0.02 + 0.25 * number / len(lines), 0.25)}  # so that markers do not hide each other
+        axes.plot(band.at, band.middle, **look | spaced)
+        if len(runs) > 1:
+            axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
+        if mostly(map(crossed, runs)):
+            axes.plot(band.at[-1], band.middle[-1], color=look["color"], marker="X", zorder=5, **cross)
+
+
+FEW = 8
+"""The most methods whose names go below the axes."""
+BESIDE = 0.4
+"""The largest part of a figure's width for names beside the axes."""
+
+
+def profile_figure(
+    profile: "pd.DataFrame", *, cost: str = "rounds", ax: "Axes | None" = None, style: str | None = None
+) -> "Figure":
+    """Draw a performance profile: the higher a curve, the more instances; the further left, the cheaper.
+
+    Parameters
+    ----------
+    profile : pandas.DataFrame
+        Result of `adom.study.profiles.performance_profile`: indexed by ratio, one column per method.
+    cost : str
+        Name of the cost, for the axis.
+    ax : matplotlib axes, optional
+        Axes to draw into; by default a new figure is made.
+    style : str, optional
+        "column", "page" or "slide"; see `adom.styles`.
+    """
+    with in_style(style):
+        from .display import Figure
+
+        scale, names = magnification(style), [str(name) for name in profile.columns]
+        if ax is not None:
+            _draw_profile(ax, profile, names, cost, scale)
+            legend_inside(ax, scale)
+            drawn: Figure = ax.figure  # type: ignore[assignment]  # may be a subfigure
+            return drawn
+        width, height = size(style)
+        if len(names) <= FEW:
+            legend = legend_of(names, width, scale)
+            figure = Figure(figsize=(width, height + legend.depth), layout="constrained")
+            _draw_profile(figure.subplots(), profile, legend.names, cost, scale)
+            figure.legend(loc="outside lower center", ncols=legend.columns, frameon=False)
+            return figure
+        broken = [fitted(name, BESIDE * width - KEY * scale, 6 * scale) for name in names]
+        lines = sum(map(len, broken))  # beside the axes, where they cover nothing
+        figure = Figure(figsize=(width, height + (0.2 + 0.1 * max(0, lines - FEW)) * scale), layout="constrained")
+        axes = figure.subplots()
+        _draw_profile(axes, profile, [plain("\n".join(each)) for each in broken], cost, scale)
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.25)
+        return figure
+
+
+def _draw_profile(axes: "Axes", profile: "pd.DataFrame", names: Sequence[str], cost: str, scale: float) -> None:
+    """Draw the curves with these names."""
+    ratios = profile.index.to_numpy(dtype=float)
+    end = max(float(ratios[-1]) * 1.1, 2.0)  # so that the last step shows
+    for number, name in enumerate(names):
+        shares = profile.iloc[:, number].to_numpy(dtype=float)
+        look = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+        axes.step([*ratios, end], [*shares, shares[-1]], where="post", label=name, linewidth=1.2 * scale, **look)
+    axes.set_xscale("log")
+    axes.set_xlim(1.0, end)
+    label_axis(axes.xaxis, ticks(1.0, end))
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel(f"{cost} over those of the best method")
+    axes.set_ylabel("share of instances solved")
+    axes.grid(visible=True, which="major")

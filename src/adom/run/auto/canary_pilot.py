@@ -20,7 +20,7 @@ from ...dynamics.policy import Policy
 from ...dynamics.rates import Scalars, WideOracle
 from ...dynamics.wrapping import Wrapped, bare, plain
 from ...networks import LossyNetwork
-from ...problems.inverses import held
+from ...problems.oracles import held
 from ...util.compiling import compiled, forget_many
 from ..links.ledgers import replanted, rested, with_ledgers
 from ..local.gossip import Graphs
