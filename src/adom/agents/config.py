@@ -12,7 +12,7 @@ from ..data.node_shards import NAME as SHARD
 from ..data.node_shards import shard_names
 from ..errors import InputError, nearest, shown
 from ..problems.losses import USUAL_MODEL, models
-from ..problems.weighting import COUNTS
+from ..problems.samples import COUNTS
 from ..util import files
 from ..util.checks import is_number
 from .links import Keys
