@@ -28,6 +28,7 @@ METHODS = {
     "opapc": "opapc:OPAPC",
     "adom+multi": "adom_plus_multi:ADOMPlusMulti",
     "acc-gt-multi": "acc_gt_multi:AccGTMulti",
+    "newton": "newton:Newton",
 }
 """Name -> file and class. A new method is one file in this folder and one line here."""
 COMPARED = ("adom", "pngd", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "push-pull", "adom+", "acc-gt")

@@ -90,18 +90,14 @@ class Kind(NamedTuple):
 
 
 def _oracle(problem: Problem, spec: OracleSpec, memory: oracles.Memory) -> CountingOracle:
-    return CountingOracle(problem.gradient_rows, partial(oracles.dual_gradient, spec, problem), memory)
-
-
-def _memory(oracle: CountingOracle) -> oracles.Memory:
-    return oracle.memory._replace(gradients=oracle.gradients) if oracle.calls else oracle.memory
+    return CountingOracle(problem, partial(oracles.dual_gradient, spec, problem), memory)
 
 
 def _begin(method: Method, problem: Problem, zeros: Array, spec: OracleSpec, nodes: int) -> Carry:
     oracle = _oracle(problem, spec, oracles.start(problem, zeros, spec, nodes))
     state = method.init(zeros, oracle)
     zero = jnp.zeros((), dtype=jnp.int64)
-    return Carry(state, _memory(oracle), zeros, zero, zero, zero)
+    return Carry(state, oracle.spent(), zeros, zero, zero, zero)
 
 
 def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: OracleSpec) -> Carry:
@@ -109,7 +105,7 @@ def _step(carry: Carry, method: Method, problem: Problem, graphs: Graphs, spec: 
     gossip = network_of(graphs, carry.clock, carry.floats)
     with jax.default_matmul_precision("highest"):  # or a GPU would round float32 to 10 bits before it multiplies
         state, x = method.step(method.renewed(carry.state, carry.iteration), oracle, gossip)
-    memory = _memory(oracle)
+    memory = oracle.spent()
     if graphs.loss is not None and graphs.loss.present is not None:  # nodes that are away compute nothing
         present = graphs.loss.present[graphs.loss.epoch(carry.clock)]
         memory = memory._replace(gradients=jnp.where(present, memory.gradients, carry.memory.gradients))
