@@ -218,7 +218,7 @@ STILL = ("msda", "opapc")  # which are for one matrix
 
 
 def test_every_method_is_transcribed_here_or_in_its_own_file():
-    assert set(TRANSCRIPTIONS) | {"adom", "pngd"} == set(METHODS)
+    assert set(TRANSCRIPTIONS) | {"adom", "pngd", "newton"} == set(METHODS)
 
 
 @pytest.mark.parametrize("protocol", ["theory", "unit"])

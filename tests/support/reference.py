@@ -48,8 +48,11 @@ class Oracle:
     def __init__(self, H, c):
         self.H, self.c = H, c
 
-    def gradient(self, x):
+    def gradient(self, x, where=None):
         return np.einsum("nde,...ne->...nd", self.H, x) - self.c
+
+    def hessian(self, x, where=None):
+        return self.H
 
     def dual_gradient(self, z):
         return np.linalg.solve(self.H, (z + self.c)[..., None])[..., 0]
