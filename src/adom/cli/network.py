@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from ..util.settings import Tables
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
-from .settings import USUAL, Tables
+from .settings import USUAL
 
 SPANS = ("edges", "degree")
 

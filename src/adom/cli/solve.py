@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from ..algorithms import METHODS
 from ..errors import InputError
 from ..util.columns import METRICS, STATES, Column, totals
+from ..util.settings import Tables
 from .error_text import in_flags
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
 from .picture import Painter
-from .settings import USUAL, Config, Tables
+from .settings import USUAL, Config
 
 if TYPE_CHECKING:
     from ..run.result import Result
@@ -197,7 +198,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
 
 
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
-    from ..problems.weighting import penalty_text, weighting_text
+    from ..problems.samples import penalty_text, weighting_text
     from .output import number, steps_of
 
     status = summary["status"]

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
+from ..util.settings import Tables
 from .exit_codes import Exit
 from .members import MEMBERS, runs_kept
 from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings
 from .own_code import method_of
-from .settings import USUAL, Config, Tables
+from .settings import USUAL, Config
 
 if TYPE_CHECKING:
     from ..study.sweep_result import Sweep
@@ -40,7 +41,7 @@ def sweep(
     the same command goes on where it was ended or killed. Writes table.csv,
     sweep.png, config.toml and one file per member in members/.
     """
-    from ..problems.weighting import weighting_text
+    from ..problems.samples import weighting_text
     from . import output
     from .config import settle
 

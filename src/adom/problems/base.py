@@ -21,10 +21,9 @@ from ..util.compile_cache import double_precision, kept_programs
 from ..util.programs import Program, program
 from .checks import EXTREME
 from .claims import contradiction, contradiction_around
-from .inverses import HELD, held
 from .minimiser import DENSE, Minimum, minimum
-from .newton import newton
-from .weighting import weighting_text
+from .oracles import HELD, held, newton
+from .samples import weighting_text
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 HessianProduct = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]  # v -> H v; the diagonal of H if cheap
