@@ -1,7 +1,7 @@
 """Networks whose messages arrive late, coarse, incomplete or noisy: one class and one function for each kind of link.
 
-The class says what the links do, as arithmetic on arrays of NumPy or JAX: rows of shape (2, links, vectors, columns) are
-the messages of both ends of all links, `clock` is the round, and `code` identifies the message of each end of each
+The class says what the links do, as arithmetic on arrays of NumPy or JAX: rows of shape (2, links, vectors, columns)
+are the messages of both ends of all links, `clock` is the round, and `code` identifies the message of each end of each
 link. The compiled loop takes the classes as they are. `LINKS` has all kinds of imperfect links.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..util.checks import check_real, check_whole
 from .checks import seed_number, truth
-from .lossy import Channel, Size, channel_of, draws, lossy, uniform, with_channel
+from .lossy import Size, channel_of, draws, lossy, uniform, with_channel
 from .network import Network
 from .recipes import generator
 
@@ -86,7 +86,16 @@ class Quantised(NamedTuple):
     bits: Any
     levels: Any  # steps on either side of zero
     key: Any  # None to round to nearest
-    share = sent = 1.0
+
+    @property
+    def sent(self) -> float:
+        """The share of numbers that is sent: all."""
+        return 1.0
+
+    @property
+    def share(self) -> float:
+        """The share of W that acts on average: all."""
+        return 1.0
 
     def coded(self, rows: Any, clock: Any, code: Any) -> Any:
         """Return the rows that arrive."""

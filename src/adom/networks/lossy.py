@@ -287,7 +287,7 @@ def lossy(
     (np.int64(6), np.int64(5))
     """
     if isinstance(network, LossyNetwork) and not network.loss.nothing:
-        raise InputTypeError("lossy takes a network without loss, got one that loses messages; give both losses once")
+        raise InputTypeError(f"lossy takes an undirected network without loss, got {network!r}; make it lossy once")
     channel = channel_of("lossy", network)
     one_way = check_real("one_way", one_way, 0, 1, "it is the share of messages that are lost")
     if one_way == 1:
