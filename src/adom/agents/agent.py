@@ -24,8 +24,7 @@ import numpy as np
 from ..util.checked_json import Damaged
 from .auto import Auto, Settings
 from .certificate import Certificate, Place
-from .functions import Function
-from .intercepts import Intercepts
+from .functions import Function, Intercepts
 from .members import EPS, LEFT, Members
 from .rows import LONGEST, SHORTEST, Rows
 from .wire import (

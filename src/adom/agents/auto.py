@@ -33,7 +33,7 @@ from ..dynamics.policy import (
 from ..dynamics.policy import START as BOLD
 from ..dynamics.rates import Scalars
 from ..errors import InputError
-from .functions import Function, Oracle
+from .functions import AgentOracle, Function
 from .rows import Rows
 from .wire import LAST_ROUND
 
@@ -144,7 +144,7 @@ def check_method(cls: type[Method]) -> None:
 class WideOracle:
     """The run's oracle on the first columns, and the canaries' on the others."""
 
-    def __init__(self, oracle: Oracle, canaries: int) -> None:
+    def __init__(self, oracle: AgentOracle, canaries: int) -> None:
         self.oracle, self._dim = oracle, oracle.function.dim
         self.curvature = np.ones((1, canaries))
 

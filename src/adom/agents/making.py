@@ -25,10 +25,8 @@ from .agent import Agent
 from .auto import Auto, Settings, WideOracle
 from .board import MOST_WORDS, Group, mark_of
 from .config import Config
-from .functions import Function, Oracle
-from .intercepts import Intercepts
+from .functions import HELD, AgentOracle, Function, Intercepts, from_samples
 from .rows import Rows
-from .sample_functions import HELD, from_samples
 from .wire import Form, Member, most_bytes
 
 LARGEST = 2**28
@@ -55,7 +53,7 @@ def read_function(config: Config) -> Function:
 def make_agent(config: Config, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:
     """Return the agent of a configuration; `agreed` and `group` are of a shard that was prepared with other agents."""
     cls = method_class(config.method)
-    oracle: Any = Oracle(function, config.exact)
+    oracle: Any = AgentOracle(function, config.exact)
     settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
     if config.chi is None:
         settings = Auto(cls, function, zlib.crc32(config.name.encode()))

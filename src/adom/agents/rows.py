@@ -68,7 +68,7 @@ class Rows:
     ----------
     method : Method
     oracle : object
-        For one row; works like `adom.agents.functions.Oracle`.
+        For one row; works like `adom.agents.functions.AgentOracle`.
     width : int
     """
 

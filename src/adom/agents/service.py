@@ -29,14 +29,13 @@ from .board import MAGIC as BOARD
 from .board import Board
 from .checks import Checks
 from .config import Config
-from .functions import Function
+from .functions import Function, from_prepared
 from .keys import Certificate
 from .links import Links
 from .making import largest_message, make_agent, read_function, restore, save
 from .members import agree
 from .preparation import prepare, restore_agreement, save_agreement
 from .publishing import Publisher, bound_of
-from .sample_functions import from_prepared
 from .wire import Member, most_bytes
 
 STRICT = "ADOM_STRICT"

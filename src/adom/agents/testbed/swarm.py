@@ -20,9 +20,8 @@ import numpy as np
 from ...errors import InputError
 from ...util.files import atomic
 from ..config import TABLES
-from ..functions import Function, Sum
+from ..functions import AgentOracle, from_samples
 from ..keys import make_keys
-from ..sample_functions import from_samples
 from .wires import Link, Wires
 
 Array = np.ndarray
@@ -95,7 +94,7 @@ class Swarm:
         self.events: list[str] = []
         self.began = time.monotonic()
         self._settings, self._protocol = settings or {}, "tls" if tls else "tcp"
-        self._l2, self._functions = l2, dict[str, Function]()
+        self._l2, self._exact = l2, dict[tuple[str, ...], Array]()
         if tls and not (folder / "keys" / "ca.pem").exists():
             make_keys(folder / "keys", self.names)
         for name in self.names:
@@ -134,16 +133,18 @@ class Swarm:
         with atomic(home / f"{name}.toml") as partial:
             partial.write_text(text, encoding="utf-8")
 
-    def function(self, name: str) -> Function:
-        """Return the function of an agent, from its samples."""
-        if name not in self._functions:
-            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as file:
-                self._functions[name] = from_samples("logistic", file["features"], file["labels"], self._l2, "samples")
-        return self._functions[name]
-
     def exact(self, names: Sequence[str]) -> Array:
-        """Return the exact answer for the data of some agents."""
-        return Sum([self.function(name) for name in names]).minimiser()
+        """Return the exact answer for the data of some agents: that for all their samples together."""
+        if tuple(names) not in self._exact:
+            found = [self._samples(name) for name in names]
+            features, labels = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            pooled = from_samples("logistic", features, labels, self._l2, "samples")
+            self._exact[tuple(names)] = AgentOracle(pooled, exact=True).dual_gradient(np.zeros((1, pooled.dim)))[0]
+        return self._exact[tuple(names)]
+
+    def _samples(self, name: str) -> tuple[Array, Array]:
+        with np.load(self.folder / f"{name}.npz", allow_pickle=False) as file:
+            return file["features"], file["labels"]
 
     # Actions on agents
 
@@ -224,9 +225,9 @@ class Swarm:
 
     def change_data(self, name: str, seed: int | None = None) -> None:
         """Give an agent other samples, and tell it to read them."""
-        dim = self.function(name).dim
+        dim = self._samples(name)[0].shape[1]
         write_samples(self.folder, [name], len(self.events) if seed is None else seed, dim)
-        del self._functions[name]
+        self._exact.clear()
         if self.alive(name):
             self.processes[name].send_signal(signal.SIGHUP)
         self.note(f"{name} has other data")
