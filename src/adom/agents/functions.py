@@ -20,7 +20,7 @@ from ..data.node_shards import NodeShard
 from ..data.preparing import Agreed
 from ..errors import InputError, nearest
 from ..problems.checks import is_sparse
-from ..problems.curvature import dense, largest_curvature, scaled_rows
+from ..problems.samples import dense, largest_curvature, scaled_rows
 from ..problems.losses import LOSSES, Loss, models
 from ..problems.minimiser import conjugate_gradients, damped_step
 
