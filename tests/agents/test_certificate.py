@@ -8,8 +8,7 @@ import pytest
 
 from adom.agents import certificate as module
 from adom.agents.board import Board
-from adom.agents.certificate import Place, certified, middle
-from adom.agents.checks import Checks
+from adom.agents.certificate import Checks, Place, certified, middle
 from adom.agents.functions import Free, SampleFunction
 from adom.agents.wire import Member
 from adom.problems.losses import LOGISTIC, RIDGE, SOFTMAX

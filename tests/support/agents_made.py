@@ -9,11 +9,12 @@ import numpy as np
 from adom.agents.agent import Agent
 from adom.agents.auto import Auto, Settings, WideOracle
 from adom.agents.board import MAGIC, Board
-from adom.agents.checks import Checks
-from adom.agents.functions import EPS, AgentOracle, Function
-from adom.agents.rows import Rows
+from adom.agents.certificate import Checks
+from adom.agents.functions import AgentOracle, Function
+from adom.agents.rows import AgentRows
 from adom.agents.wire import Form, Member
 from adom.algorithms import method_class
+from adom.problems.minimiser import ULP
 
 
 class QuadraticFunction(Function):
@@ -34,7 +35,7 @@ class QuadraticFunction(Function):
 
     def noise(self, x):
         terms = np.abs(self._h) @ np.abs(x) + np.abs(self._c)
-        return float(2 * np.sqrt(self.dim + 1) * EPS * np.linalg.norm(terms))
+        return float(2 * np.sqrt(self.dim + 1) * ULP * np.linalg.norm(terms))
 
 
 def quadratics(nodes, dim, kappa=10.0, seed=0):
@@ -60,7 +61,7 @@ def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, 
         settings = Auto(cls, function, zlib.crc32(name.encode()))
         oracle = WideOracle(oracle, settings.canaries)
     width = function.dim + settings.canaries
-    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
+    rows = AgentRows(settings.method(function.mu, function.L, 1), oracle, width)
     form = Form("test", method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(name, boot, 0, function.mu, function.L)
     return Agent(own, rows, form, settings, function, neighbours, patience, gone)

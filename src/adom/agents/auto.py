@@ -34,7 +34,7 @@ from ..dynamics.policy import START as BOLD
 from ..dynamics.rates import Scalars
 from ..errors import InputError
 from .functions import AgentOracle, Function
-from .rows import Rows
+from .rows import AgentRows
 from .wire import LAST_ROUND
 
 Array = np.ndarray
@@ -321,7 +321,7 @@ class Auto:
 
     # Deciding
 
-    def begin(self, number: int, rows: Rows) -> None:
+    def begin(self, number: int, rows: AgentRows) -> None:
         """Before a round, look at the numbers, decide, or change to new settings, if it is time."""
         self._number = number
         if self._nodes < 2:
@@ -417,7 +417,7 @@ class Auto:
         self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why
 
-    def plant(self, rows: Rows, function: Function) -> None:
+    def plant(self, rows: AgentRows, function: Function) -> None:
         """If settings are new, restore or keep the run's state, and plant new canaries; `rows` has the new method."""
         if not self._fresh:
             return
@@ -441,7 +441,7 @@ class Auto:
             seeds = self._random.standard_normal(self.canaries)
         rows.plant(self._dim, seeds)
 
-    def _end_outgrown(self, rows: Rows) -> None:
+    def _end_outgrown(self, rows: AgentRows) -> None:
         """End all canaries if one is too large, and note that they have outgrown all numbers."""
         if np.abs(self._answers).max(initial=0.0) > TOO_LARGE or not np.isfinite(self._answers).all():
             self._greatest[:] = OUTGROWN

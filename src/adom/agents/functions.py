@@ -20,21 +20,15 @@ from ..data.node_shards import NodeShard
 from ..data.preparing import Agreed
 from ..errors import InputError, nearest
 from ..problems.checks import is_sparse
-from ..problems.samples import dense, largest_curvature, scaled_rows
 from ..problems.losses import LOSSES, Loss, models
-from ..problems.minimiser import conjugate_gradients, damped_step
+from ..problems.minimiser import ACCURACY, NEAR_ROUNDING, SHORTEST, ULP, conjugate_gradients, damped_step
+from ..problems.samples import dense, largest_curvature, scaled_rows
 
 Array = np.ndarray
 NEWTON = 60
 """The most Newton steps in one call."""
 SLOW = 0.1
 """A step that leaves more than this part of the residual shows that the Hessian is out of date."""
-SHORTEST = 2.0**-30
-NEAR_ROUNDING = 1e3
-"""Below this multiple of rounding, the first step that does not reduce the residual ends the iteration."""
-EPS = float(np.finfo(float).eps)
-ACCURACY = 0.01
-"""Residual at which the iteration ends, relative to how far z moved; the error is small beside the round's step."""
 HELD = 2048
 """The largest matrix to invert, by coordinates or by samples; beyond it, conjugate gradients."""
 CG_ACCURACY, CG_STEPS = 0.03, 500
@@ -146,7 +140,7 @@ class SampleFunction(Function):
         """Return how far rounding may move the gradient, if errors add up as random ones do."""
         slopes: Any = 2.0 if self.loss.coupled else np.abs(self.loss.slope(self._margins(x), self._b))
         margins = self._lengths * np.linalg.norm(x)
-        grown = 2 * (np.sqrt(self.samples) + np.sqrt(self.dim) + 4) * EPS
+        grown = 2 * (np.sqrt(self.samples) + np.sqrt(self.dim) + 4) * ULP
         off = np.mean(self._lengths * (slopes + self.loss.steepest * margins)) + self._l2 * np.linalg.norm(x)
         return float(grown * self._weight * off)
 
@@ -265,7 +259,7 @@ class Free(Function):
 
     def noise(self, x: Array) -> float:
         """Return how far rounding may move the gradient."""
-        return self._inner.noise(x) + float(EPS * np.linalg.norm(self._taken * x))
+        return self._inner.noise(x) + float(ULP * np.linalg.norm(self._taken * x))
 
 
 class Intercepts:
@@ -374,11 +368,11 @@ class AgentOracle:
         f, x = self.function, self._x
 
         def residual(x: Array) -> Array:
-            return self._gradient(x) - z
+            return np.asarray(self._gradient(x) - z)
 
         e = residual(x)
         size = float(np.linalg.norm(e))
-        rounding = 4 * EPS * (size + np.linalg.norm(z) + f.L * np.linalg.norm(x))
+        rounding = 4 * ULP * float(size + np.linalg.norm(z) + f.L * np.linalg.norm(x))
         enough = rounding if self.exact else max(ACCURACY * float(np.linalg.norm(z - self._z)), rounding)
         for _ in range(NEWTON):
             if size <= enough:

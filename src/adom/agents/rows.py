@@ -61,7 +61,7 @@ class _Answering:
         return mixed[0] if len(mixed) == 1 else mixed
 
 
-class Rows:
+class AgentRows:
     """The state of one agent, and its steps.
 
     Parameters
