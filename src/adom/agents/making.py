@@ -24,7 +24,7 @@ from ..errors import InputError
 from ..problems.losses import LOSSES
 from ..problems.samples import dense
 from .agent import Agent
-from .auto import Auto, Settings, WideOracle
+from .auto import Auto, RidingOracle, Settings
 from .board import MOST_WORDS, Board, Group, mark_of, topic_of
 from .configuration import AgentConfig
 from .functions import HELD, AgentOracle, Function, Intercepts, from_samples
@@ -60,7 +60,7 @@ def make_agent(config: AgentConfig, function: Function, agreed: Agreed | None = 
     settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
     if config.chi is None:
         settings = Auto(cls, function, zlib.crc32(config.name.encode()))
-        oracle = WideOracle(oracle, settings.canaries)
+        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
     rows = AgentRows(settings.method(function.mu, function.L, 1), oracle, width)
     problem = config.problem
