@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from ..util.settings import Tables
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, with_settings
-from .settings import USUAL, Tables
+from .settings import USUAL
 
 SPANS = ("edges", "degree")
 
@@ -23,7 +24,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
     settings = settle(config, flags, USUAL)
     output.folder(out)
 
-    from ..plot.graphs import network_picture
+    from ..plot.networks import network_picture
     from ..plot.style import save
 
     with output.busy("building the network"):

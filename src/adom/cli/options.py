@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..util.settings import Setting, Tables, check_value
 from .completion import one_of, several_of
-from .settings import SETTINGS, Setting, Tables, check_value
+from .settings import SETTINGS
 
 Command = Callable[..., int]
 OUTPUT = "Output"

@@ -4,38 +4,53 @@ Command-line options, the tables of a configuration file and the checks of both 
 ``None`` means "not given"; the default is then in `USUAL` or `adom.cli.defaults`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, get_args
+from functools import cache
+from inspect import signature
+from typing import Any
 
 from ..algorithms import METHODS
-from ..errors import InputError, nearest, shown
 from ..problems.losses import USUAL_MODEL, models
 from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
+from ..util.settings import Tables, described, setting
 
-Tables = dict[str, dict[str, Any]]
-"""Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
-Values = Sequence[str] | Callable[[], Sequence[str]]
-"""Names to choose from, or a function that loads them when they are needed."""
-
-KINDS: dict[str, tuple[str, ...]] = {
-    "geometric": ("radius", "chi", "graphs"),
-    "waypoint": ("radius", "graphs", "speed", "repair"),
-    "erdos-renyi": ("graphs", "probability"),
-    "expander": ("graphs", "degree"),
-    "ring": (),
-    "star": (),
-    "path": (),
-    "complete": (),
-    "torus": (),
-    "contacts": ("contacts", "window", "repair"),
-    "infectious": (),
-}
-"""Kinds of network, and the settings that each takes besides those common to all."""
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
 """Suggestions for completion; all known names are in `adom.data.sets`, which takes long to load."""
 MODELS = " or ".join(f"{loss.name} (for {loss.words})" for loss in models().values())
+
+
+GIVEN: dict[str, dict[str, str]] = {
+    "torus": {},
+    "contacts": {"contacts": "path_or_rows", "window": "window", "repair": "repair"},
+    "infectious": {},
+}
+"""Kinds of network that are not made from a number of nodes, with their settings."""
+NAMED = {"p": "probability"}
+"""Settings that are not called like the argument of a generator."""
+
+
+@cache
+def kinds_of_network() -> dict[str, dict[str, str]]:
+    """Return the kinds of network: for each, the settings besides those common to all, and which argument each is.
+
+    Every generator of undirected graphs on a number of nodes is a kind. An option can only switch something on, so
+    arguments that are true unless given are no settings.
+    """
+    from ..networks import Network
+    from ..networks.recipes import GENERATORS
+
+    found = {}
+    for name, make in GENERATORS.items():
+        called = signature(make)
+        if "nodes" in called.parameters and called.return_annotation is Network:
+            own = {NAMED.get(each, each): each for each, more in called.parameters.items() if more.default is not True}
+            found[name.replace("_", "-")] = {
+                setting: argument
+                for setting, argument in own.items()
+                if ("network", setting) in SETTINGS and setting != "seed"
+            }
+    return found | GIVEN
 
 
 def splits() -> tuple[str, ...]:
@@ -43,82 +58,6 @@ def splits() -> tuple[str, ...]:
     from ..data.splits import SPLITS
 
     return SPLITS
-
-
-def setting(text: str, default: Any = None, **more: Any) -> Any:
-    """Describe a field: help, default, limits as pydantic names them, and other attributes of `Setting`."""
-    limits = {name: more.pop(name) for name in ("ge", "gt", "le") if name in more}
-    return field(default=default, metadata={"help": text, "limits": limits, **more})
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Description of one setting."""
-
-    table: str
-    name: str
-    kind: Any
-    default: Any
-    flag: str
-    example: Any
-    help: str = ""
-    limits: Mapping[str, float] = field(default_factory=dict)
-    choices: Values = ()
-    completions: Values = ()
-    several: bool = False  # separated by commas
-
-    def check(self, value: Any, called: str, example: str) -> None:
-        """Refuse a value of the wrong type, outside its limits or not among its choices."""
-        check_value(value, self.kind, called, example, **self.limits)
-        choices = self.choices() if callable(self.choices) else self.choices
-        if choices and value not in choices:
-            raise InputError(f"unknown {self.name} {shown(value)}; {nearest(value, choices)}")
-
-
-TYPES: dict[Any, tuple[str, Any]] = {
-    int: ("a whole number", 100),
-    float: ("a number", 0.5),
-    bool: ("true or false", True),
-    str: ("text in quotes", "..."),
-    list[int]: ("a list of whole numbers", [0, 1, 2]),
-    list[float]: ("a list of numbers", [0.5, 1, 2]),
-    list[str]: ("a list of texts in quotes", ["...", "..."]),
-    list[dict[str, float]]: ("a list of tables of numbers", [{"eta": 0.1}]),
-    dict[str, Any]: ("a table of lists", {"eta": [0.5, 1, 2]}),
-}
-"""Types of settings in words, and an example of each."""
-LIMITS = {
-    "greater_than_equal": "at least {ge:.10g}",
-    "greater_than": "above {gt:.10g}",
-    "less_than_equal": "at most {le:.10g}",
-    "finite_number": "a finite number",
-}
-"""Limits in words, by the name that pydantic gives to the error."""
-
-
-def check_value(value: Any, kind: Any, called: str, example: str, **limits: float) -> None:
-    """Refuse a value that is not of a type or breaks a limit; `called` is its name as the user gave it.
-
-    Examples
-    --------
-    >>> check_value(2.0, float, "--share", "--share 0.5", gt=0, le=1)
-    Traceback (most recent call last):
-    adom.errors.InputError: --share must be at most 1, got 2; e.g. --share 0.5
-    """
-    from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-
-    try:
-        TypeAdapter(
-            Annotated[kind, Field(**limits)], config=ConfigDict(strict=True, allow_inf_nan=False)
-        ).validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        given, limit = first["input"], LIMITS.get(first["type"])
-        rule = TYPES[kind][0] if limit is None or kind not in (int, float) else limit.format(**first.get("ctx", {}))
-        if limit is None and rule == "a number" and isinstance(given, int) and not isinstance(given, bool):
-            rule = "a number below 1e308"
-        got = f"{given:.15g}" if limit and isinstance(given, float) else shown(given)
-        raise InputError(f"{called} must be {rule}, got {got}; e.g. {example}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +125,7 @@ class NetworkTable:
         "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus, contacts or "
         "infectious; several, separated by commas, take turns.",
         flag="--network",
-        completions=tuple(KINDS),
+        completions=lambda: tuple(kinds_of_network()),
         several=True,
     )
     radius: float | None = setting(
@@ -306,7 +245,7 @@ class CompareTable:
     )
     networks: str | None = setting(
         "Kinds of network, separated by commas, each compared, in place of --network.",
-        completions=tuple(KINDS),
+        completions=lambda: tuple(kinds_of_network()),
         several=True,
         example="ring,geometric",
     )
@@ -340,19 +279,7 @@ class Config:
 
 
 TABLES: dict[str, type[Any]] = {table.name: table.type for table in fields(Config)}  # type: ignore[misc]  # no strings
-
-
-def _describe(table: str, name: str, annotation: Any, default: Any, metadata: Mapping[str, Any]) -> Setting:
-    kind = next(iter(get_args(annotation))) if default is None else annotation  # the type of "type | None"
-    own = {"flag": f"--{name.replace('_', '-')}", "example": TYPES[kind][1] if default is None else default}
-    return Setting(table, name, kind, default, **{**own, **metadata})
-
-
-SETTINGS = {
-    (table, each.name): _describe(table, each.name, each.type, each.default, each.metadata)
-    for table, cls in TABLES.items()
-    for each in fields(cls)
-}
+SETTINGS = {(table, each.name): described(each, table) for table, cls in TABLES.items() for each in fields(cls)}
 """All settings by table and name."""
 
 USUAL: Tables = {

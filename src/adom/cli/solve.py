@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from ..algorithms import METHODS
 from ..errors import InputError
 from ..util.columns import METRICS, STATES, Column, totals
+from ..util.settings import Tables
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
 from .picture import Painter
-from .settings import USUAL, Config, Tables
+from .settings import USUAL, Config
 
 if TYPE_CHECKING:
     from ..run.result import Result

@@ -1,8 +1,9 @@
 """`adom verify`: check the theorem and its lemmas on a run, round by round."""
 
+from ..util.settings import Tables
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, with_settings
-from .settings import SMALL, Tables
+from .settings import SMALL
 
 
 @with_settings("problem", "network", "run.rounds", usual=SMALL)
