@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from adom.page.report import read as read_inputs
+from adom.page.reading import read as read_inputs
 from adom.paper.claims import CLAIMS
 from adom.paper.ledger import write
-from adom.paper.report import read_reproduction
+from adom.paper.webpage import read_reproduction
 from support.damage import overwrite
 from support.made import absent, four, made, panel, saved
 
