@@ -175,6 +175,10 @@ class LinearModel(Problem):
         return product, np.concatenate(diagonal) + self.l2
 
 
+MOST_KAPPA = 1e15
+"""Beyond this, mu is lost beside L in rounding."""
+
+
 def check_regulariser(l2: float | None, kappa: float | None) -> None:
     """Check that exactly one of l2 and kappa is given and within its range."""
     if (l2 is None) == (kappa is None):
@@ -183,6 +187,8 @@ def check_regulariser(l2: float | None, kappa: float | None) -> None:
         raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
     if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
         raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
+    if kappa is not None and kappa > MOST_KAPPA:
+        raise InputError(f"kappa must be at most {MOST_KAPPA:g}, got {shown(kappa)}; float64 allows no more")
 
 
 def l2_of(C: float, samples: int, count: str = "samples") -> float:
@@ -206,6 +212,11 @@ def regulariser(curvature: float, l2: float | None, kappa: float | None) -> floa
     """Return the regulariser r: `l2`, or the r with (curvature + r) / r = kappa."""
     check_regulariser(l2, kappa)
     if l2 is not None:
+        if curvature / l2 >= MOST_KAPPA:
+            raise InputError(
+                f"l2 = {l2!r} makes kappa = {curvature / l2:.3g}, more than the {MOST_KAPPA:g} that float64 allows; "
+                "take a larger l2, or give kappa"
+            )
         return float(l2)
     assert kappa is not None
     if curvature == 0:
