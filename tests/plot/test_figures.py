@@ -13,9 +13,8 @@ import pytest
 import adom
 from adom.errors import InputError
 from adom.plot.curves import convergence
-from adom.plot.graphs import network_picture
-from adom.plot.medians import median_figure
-from adom.plot.profiles import profile_figure
+from adom.plot.medians import median_figure, profile_figure
+from adom.plot.networks import network_picture
 from adom.plot.style import save
 from adom.plot.sweeps import sweep_figure
 from adom.util.columns import AXES

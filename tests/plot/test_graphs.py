@@ -15,7 +15,7 @@ from PIL import Image
 import adom
 from adom.errors import InputError
 from adom.networks import lazy
-from adom.plot.graphs import network_picture
+from adom.plot.networks import network_picture
 from support.browser import Browser, program
 
 GO = """(() => {{

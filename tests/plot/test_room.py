@@ -9,10 +9,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from adom.plot.curves import convergence
-from adom.plot.medians import median_figure
-from adom.plot.profiles import profile_figure
+from adom.plot.labels import fitted, inches_of
+from adom.plot.medians import median_figure, profile_figure
 from adom.plot.sweeps import sweep_figure
-from adom.plot.words import fitted, inches_of
 from support.drawn import legend, made, table
 
 OURS = "Accelerated gradient tracking with multi-consensus (ours)"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from adom.errors import InputError
-from adom.plot.profiles import profile_figure
+from adom.plot.medians import profile_figure
 from adom.study.profiles import costs_by_instance, performance_profile, rank_table
 
 NONE = float("nan")

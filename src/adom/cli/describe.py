@@ -145,7 +145,7 @@ def network(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out
     settings = settle(config, flags, USUAL)
     output.folder(out)
 
-    from ..plot.graphs import network_picture
+    from ..plot.networks import network_picture
     from ..plot.style import save
 
     with output.busy("building the network"):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import closest
+from .settings import TABLES
 
 
 def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
@@ -47,6 +48,8 @@ PYTHON = (
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
     (r"leave that number out", "leave --dim out"),
+    (r"take a larger l2, or give kappa", "take a larger --l2, or give --kappa"),
+    (r"delayed\(network, 2\)", "--delay 2"),
     (r"take feedback=False", "give --no-feedback"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
     (r"parameters='(\w+)'", r"--parameters \1"),
@@ -61,6 +64,25 @@ PYTHON = (
     ),
 )
 """Remedies in the library's messages, as patterns, and their wording for the command line."""
+
+
+def in_settings(message: str, context: Any) -> str:
+    """Return a refusal of an argument, named as the call gave it: by its option, or by its name in the file.
+
+    The library says "rounds must be ...; e.g. rounds=100". That is the option --rounds if it was given, else a setting
+    in the file, if there is one.
+    """
+    found = re.match(r"(\w+)(?: of \w+)? must ", message)
+    if found is None:
+        return message
+    name = found[1]
+    keys = [name, *(f"{table}_{name}" for table in TABLES)]
+    given = [each for each in context.command.params if each.name in keys and context.params.get(each.name) is not None]
+    if given:
+        flag = max(given[-1].opts, key=len)
+        return flag + re.sub(rf"\b{name}=", f"{flag} ", message.removeprefix(name))
+    file = context.params.get("config")
+    return message if file is None else f"{file}: " + re.sub(rf"\b{name}=", f"{name} = ", message)
 
 
 def in_flags(message: str) -> str:

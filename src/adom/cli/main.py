@@ -144,6 +144,14 @@ class Command(Help, TyperCommand):
             argument.display_type_rich = lambda **_: ""  # typer would print <list[Path]>
         return super().get_params(context)
 
+    def invoke(self, context: Any) -> Any:
+        """Run the command; refusals name its options and the keys of its file, not arguments of the library."""
+        try:
+            return super().invoke(context)
+        except InputError as error:
+            error.args = (error_text.in_settings(str(error), context),)
+            raise
+
     def _arguments(self) -> list[Any]:
         return [parameter for parameter in self.params if parameter.param_type_name == "argument"]
 

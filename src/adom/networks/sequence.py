@@ -16,7 +16,7 @@ from .recipes import buildable, called, rebuild
 
 if TYPE_CHECKING:
     from ..plot.display import Figure
-    from ..plot.rounds import Animation
+    from ..plot.networks import Animation
 
 QUICK = 10_000_000
 """Largest nodes^3 times graphs for which chi is computed just for display: it takes a fraction of a second."""
@@ -177,7 +177,7 @@ class GraphSequence:
         >>> [axes.get_title() for axes in network.plot([0, 5]).axes]  # doctest: +ELLIPSIS
         ['round 0: ... links, ...', 'round 5: ... links, ...']
         """
-        from ..plot.rounds import rounds_figure
+        from ..plot.networks import rounds_figure
 
         return rounds_figure(self, k, values=values, label=label, style=style)
 
@@ -214,7 +214,7 @@ class GraphSequence:
         >>> geometric(20, 0.4, graphs=9).animate()
         Animation(20 nodes and their links, rounds 0 to 8, 9 frames)
         """
-        from ..plot.rounds import Animation
+        from ..plot.networks import Animation
 
         return Animation(self, rounds, values, interval, label, style)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..algorithms import METHODS
 from ..plot.curves import DASHES, SPREAD
-from ..plot.numbers import ticks
+from ..plot.labels import ticks
 from ..plot.style import COLOURS, marks
 from ..study.replay import Motion
 from ..util.columns import AXES, COLUMNS, METRICS, STATES

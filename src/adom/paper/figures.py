@@ -8,8 +8,8 @@ import numpy as np
 
 from ..algorithms import METHODS, method_class
 from ..plot.curves import DASHES
-from ..plot.graphs import draw_graph
 from ..plot.medians import median_curve, mostly
+from ..plot.networks import draw_graph
 from ..plot.style import COLOURS, MARKERS, marks, style
 from ..run.result import Result
 from .runs import PaperPanel

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.columns import AXES
+from .labels import fitted, room_below, room_inside
 from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
-from .words import fitted, room_below, room_inside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,11 +10,10 @@ import numpy as np
 from ..errors import InputError
 from ..util.columns import METRICS
 from .curves import DASHES
-from .numbers import label as label_axis
-from .numbers import ticks, written
+from .labels import fitted, inches_of, legend_of, ticks, written
+from .labels import label as label_axis
 from .style import COLOURS, MARKERS, magnification, marks, plain, size
 from .style import style as in_style
-from .words import fitted, inches_of, legend_of
 
 if TYPE_CHECKING:
     import pandas as pd

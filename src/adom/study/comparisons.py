@@ -260,7 +260,7 @@ class Comparisons:
 
     def plot_profile(self, cost: str = "rounds", *, ax: "Axes | None" = None, style: str | None = None) -> "Figure":
         """Draw the performance profile of all instances; see `profile`."""
-        from ..plot.profiles import profile_figure
+        from ..plot.medians import profile_figure
 
         check_axes(ax)
         return profile_figure(

@@ -227,7 +227,7 @@ def _motion(frames: Sequence[Frame], network: Network, solution: np.ndarray, tit
 
 def _positions(network: Network, graphs: Sequence[int]) -> list[np.ndarray]:
     """Return the nodes' positions in each graph, or one array for all; lay the nodes out if positions are missing."""
-    from ..plot.rounds import common_layout
+    from ..plot.networks import common_layout
 
     known = [np.asarray(points) for g in graphs if (points := network.positions(g)) is not None]
     if len(known) < len(graphs):
