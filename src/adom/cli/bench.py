@@ -52,7 +52,7 @@ def bench(
     fresh: Annotated[bool, switch("--fresh", "Do not resume: remove the runs that the folder holds.")] = False,
     schema: Annotated[bool, switch("--schema", "Print the schema of a file of results, and run nothing.")] = False,
     workers: Annotated[
-        int | None, number_option("--workers", "Processes; by default one per core.", int, 2, ge=1, le=10_000)
+        int | None, number_option("--workers", "Processes; by default one per core.", int, 2, least=1)
     ] = None,
     out: OutFolder = Path("out/bench"),
     json: AsJson = False,

@@ -1,10 +1,11 @@
 """Errors of typer and of the library, worded for the command line: the value, the rule and the remedy."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from ..errors import closest
+from ..errors import InputError, closest
 from .settings import TABLES
 
 
@@ -83,6 +84,18 @@ def in_settings(message: str, context: Any) -> str:
         return flag + re.sub(rf"\b{name}=", f"{flag} ", message.removeprefix(name))
     file = context.params.get("config")
     return message if file is None else f"{file}: " + re.sub(rf"\b{name}=", f"{name} = ", message)
+
+
+@contextmanager
+def naming(**settings: str) -> Iterator[None]:
+    """Let refusals name the setting that an argument of the library comes from, as in ``naming(std="noise")``."""
+    try:
+        yield
+    except InputError as error:
+        name, _, rest = str(error).partition(" ")
+        if name in settings:
+            error.args = (f"{settings[name]} {rest}".replace(f"{name}=", f"{settings[name]}="),)
+        raise
 
 
 def in_flags(message: str) -> str:

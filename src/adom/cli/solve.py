@@ -191,7 +191,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "wire": provenance.get("wire"),
         "status": result.status,
         "message": result.message,
-        "advice": advice(result, "--rtol" if settings.run.tol is None else "--tol"),
+        "advice": advice(result, settings.run.stop_flag),
     }
 
 
@@ -258,7 +258,7 @@ def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def advice(result: "Result", tol_flag: str = "--rtol") -> str:
+def advice(result: "Result", tol_flag: str) -> str:
     """Return advice on a run, without options that it uses already; "" if there is none."""
     status = result.status
     careful, floor = _more_careful(result), _floor(result.provenance.get("network") or {})
