@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from .defaults import kinds, lie_apart
 from .error_text import naming
 from .output import busy
 from .own_code import problem_of
-from .settings import KINDS, Config
+from .settings import NAMED, Config, kinds_of_network
 
 if TYPE_CHECKING:
     from ..algorithms import Method
@@ -60,7 +61,7 @@ def network(config: Config) -> "Network":
     by_kind: dict[str, Network] = {}
     for kind in sorted(set(chosen), key=lambda kind: kind not in ("contacts", "infectious")):
         nodes = next(iter(by_kind.values())).nodes if by_kind else config.problem.nodes
-        with naming(p="probability"):
+        with naming(**NAMED):
             by_kind[kind] = _member(kind, config, nodes)
     members = [by_kind[kind] for kind in chosen]
     if len(members) > 1:
@@ -133,31 +134,27 @@ def _seed(config: Config) -> int:
 
 
 def _member(kind: str, config: Config, nodes: int | None) -> "Network":
-    from .. import networks
+    from ..networks import from_contacts, torus
+    from ..networks.recipes import GENERATORS
 
-    table, seed = config.network, _seed(config)
-    values = {name: getattr(table, name) for name in KINDS[kind]}
+    table = config.network
+    given = {argument: getattr(table, name) for name, argument in kinds_of_network()[kind].items()}
+    arguments = {argument: value for argument, value in given.items() if value is not None}
     if kind == "contacts":
-        return networks.from_contacts(table.contacts, window=table.window or 1, nodes=nodes, repair=bool(table.repair))
+        return from_contacts(nodes=nodes, **arguments)
     if kind == "infectious":
         from ..data.infectious import infectious
 
         return infectious()
     assert nodes is not None, "only a contact list brings its own number"
-    if kind == "geometric":
-        if table.chi is not None and "waypoint" in str(table.kind):
-            values["radius"] = None
-        return networks.geometric(nodes, seed=seed, **values)
-    if kind == "erdos-renyi":
-        return networks.erdos_renyi(nodes, values.pop("probability"), seed=seed, **values)
     if kind == "torus":
-        return networks.torus(*_grid(nodes))
-    if kind == "waypoint":
-        return networks.waypoint(nodes, seed=seed, **{**values, "repair": bool(table.repair)})
-    if kind == "expander":
-        return networks.expander(nodes, seed=seed, **values)
-    classic = {"ring": networks.ring, "star": networks.star, "path": networks.path, "complete": networks.complete}
-    return classic[kind](nodes)
+        return torus(*_grid(nodes))
+    if kind == "geometric" and "chi" in arguments:
+        arguments.pop("radius", None)  # that of waypoint
+    make = GENERATORS[kind.replace("-", "_")]
+    seeded = {"seed": _seed(config)} if "seed" in signature(make).parameters else {}
+    member: Network = make(nodes, **arguments, **seeded)
+    return member
 
 
 def _grid(nodes: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from ..data.sets import SAMPLES
 from ..errors import InputError, nearest, shown
 from ..util import files
 from .defaults import UserSettings, belonging, common, complete
-from .settings import KINDS, SETTINGS, TABLES, Config, Tables
+from .settings import SETTINGS, TABLES, Config, Tables, kinds_of_network
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
@@ -129,7 +129,7 @@ def _remedy(file: Path) -> str:
     """Suggest the option that was meant when a word was taken for a file of settings."""
     name = str(file)
     taken = "was taken for a file of settings: give"
-    for option, known in (("--network", [*KINDS]), ("--method, or --methods to compare", [*METHODS])):
+    for option, known in (("--network", [*kinds_of_network()]), ("--method, or --methods to compare", [*METHODS])):
         if name.lower() in known:
             return f"{name!r} {taken} it with {option}, several with commas and no spaces"
     if name in SAMPLES:

@@ -1,6 +1,5 @@
 """Defaults for settings that were not given, and refusals of those that contradict each other or have no effect."""
 
-import math
 from collections.abc import Collection
 from dataclasses import asdict
 from itertools import combinations
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, nearest
-from .settings import KINDS, SETTINGS, Config, Tables
+from .settings import NAMED, SETTINGS, Config, Tables, kinds_of_network
 
 
 class UserSettings(NamedTuple):
@@ -35,19 +34,19 @@ def kinds(text: str) -> list[str]:
     """
     names = [part.strip().lower().replace("_", "-") for part in text.split(",")]
     for name in names:
-        if name not in KINDS:
-            raise InputError(f"unknown network {name!r}; {nearest(name, KINDS)}")
+        if name not in kinds_of_network():
+            raise InputError(f"unknown network {name!r}; {nearest(name, kinds_of_network())}")
     return names
 
 
 def common() -> set[str]:
     """Return the settings that every kind of network has."""
-    return {name for table, name in SETTINGS if table == "network"}.difference(*KINDS.values())
+    return {name for table, name in SETTINGS if table == "network"}.difference(*kinds_of_network().values())
 
 
 def belonging(text: str) -> set[str]:
     """Return the settings of the kinds that `--network` names."""
-    return {name for kind in kinds(text) for name in KINDS[kind]}
+    return {name for kind in kinds(text) for name in kinds_of_network()[kind]}
 
 
 def allowed(text: str, *, failing: bool) -> set[str]:
@@ -60,7 +59,7 @@ def check_network(given: UserSettings, text: str, names: Collection[str]) -> Non
     takes = allowed(text, failing="failing" in given.tables["network"])
     for name in names:
         if name not in takes:
-            owners = ", ".join(owner for owner, own in KINDS.items() if name in own)
+            owners = ", ".join(owner for owner, own in kinds_of_network().items() if name in own)
             flag = "--networks" if given.tables["compare"].get("networks") == text else "--network"
             raise InputError(
                 f"{given.describe('network', name)} has no effect on network {text}; "
@@ -254,14 +253,11 @@ def _affordable(graphs: int, nodes: int | None) -> int:
 
 
 def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> None:
-    """Choose radius and probability for graphs that are connected more often than not."""
-    spread = math.log(nodes) / nodes if nodes > 1 else 1.0
-    if "geometric" in chosen and "radius" not in network:
-        network.setdefault("chi", min(30.0, float(nodes)) if nodes > 2 else 1.0)  # few nodes cannot reach 30
-    if "waypoint" in chosen:
-        network.setdefault("radius", round(2 * math.sqrt(spread / math.pi), 6))
-        network.setdefault("speed", 0.02)
-    if "erdos-renyi" in chosen:
-        network.setdefault("probability", round(min(1.0, 2 * spread), 6))
-    if "expander" in chosen:
-        network.setdefault("degree", max(2, min(8, (nodes - 1) // 2 * 2)))
+    """Fill in arguments of generators that suit the number of nodes; a given radius stands for geometric's chi."""
+    from ..networks.recipes import SUITED
+
+    given = set(network)
+    for usual in (SUITED[name] for name in (kind.replace("-", "_") for kind in chosen) if name in SUITED):
+        for argument, value in usual(nodes).items():
+            if argument != "chi" or "radius" not in given:
+                network.setdefault(NAMED.get(argument, argument), value)

@@ -48,6 +48,7 @@ PYTHON = (
     (r"tell the two apart by pairs \(label, method\) such as .*", "give `name` in your own class another value"),
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
+    (r"a positive number or None", "a positive number"),
     (r"leave that number out", "leave --dim out"),
     (r"take a larger l2, or give kappa", "take a larger --l2, or give --kappa"),
     (r"delayed\(network, 2\)", "--delay 2"),

@@ -7,6 +7,8 @@ Command-line options, the tables of a configuration file and the checks of both 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
+from inspect import signature
 from typing import Any, get_args, get_origin
 
 from ..algorithms import METHODS
@@ -21,24 +23,43 @@ Tables = dict[str, dict[str, Any]]
 Values = Sequence[str] | Callable[[], Sequence[str]]
 """Names to choose from, or a function that loads them when they are needed."""
 
-KINDS: dict[str, tuple[str, ...]] = {
-    "geometric": ("radius", "chi", "graphs"),
-    "waypoint": ("radius", "graphs", "speed", "repair"),
-    "erdos-renyi": ("graphs", "probability"),
-    "expander": ("graphs", "degree"),
-    "ring": (),
-    "star": (),
-    "path": (),
-    "complete": (),
-    "torus": (),
-    "contacts": ("contacts", "window", "repair"),
-    "infectious": (),
-}
-"""Kinds of network, and the settings that each takes besides those common to all."""
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
 """Suggestions for completion; all known names are in `adom.data.sets`, which takes long to load."""
 MODELS = " or ".join(f"{loss.name} (for {loss.words})" for loss in models().values())
+
+
+GIVEN: dict[str, dict[str, str]] = {
+    "torus": {},
+    "contacts": {"contacts": "path_or_rows", "window": "window", "repair": "repair"},
+    "infectious": {},
+}
+"""Kinds of network that are not made from a number of nodes, with their settings."""
+NAMED = {"p": "probability"}
+"""Settings that are not called like the argument of a generator."""
+
+
+@cache
+def kinds_of_network() -> dict[str, dict[str, str]]:
+    """Return the kinds of network: for each, the settings besides those common to all, and which argument each is.
+
+    Every generator of undirected graphs on a number of nodes is a kind. An option can only switch something on, so
+    arguments that are true unless given are no settings.
+    """
+    from ..networks import Network
+    from ..networks.recipes import GENERATORS
+
+    found = {}
+    for name, make in GENERATORS.items():
+        called = signature(make)
+        if "nodes" in called.parameters and called.return_annotation is Network:
+            own = {NAMED.get(each, each): each for each, more in called.parameters.items() if more.default is not True}
+            found[name.replace("_", "-")] = {
+                setting: argument
+                for setting, argument in own.items()
+                if ("network", setting) in SETTINGS and setting != "seed"
+            }
+    return found | GIVEN
 
 
 def splits() -> tuple[str, ...]:
@@ -184,7 +205,7 @@ class NetworkTable:
         "geometric, waypoint, erdos-renyi, expander, ring, star, path, complete, torus, contacts or "
         "infectious; several, separated by commas, take turns.",
         flag="--network",
-        completions=tuple(KINDS),
+        completions=lambda: tuple(kinds_of_network()),
         several=True,
     )
     radius: float | None = setting(
@@ -302,7 +323,7 @@ class CompareTable:
     )
     networks: str | None = setting(
         "Kinds of network, separated by commas, each compared, in place of --network.",
-        completions=tuple(KINDS),
+        completions=lambda: tuple(kinds_of_network()),
         several=True,
         example="ring,geometric",
     )

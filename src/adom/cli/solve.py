@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS
 from ..errors import InputError
+from ..util.checks import check_whole
 from ..util.columns import METRICS, STATES, Column, totals
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
@@ -80,6 +81,8 @@ def check(settings: Config) -> None:
         )
     method = method_of(run.method)
     build.check_run(settings, [method]).oracle_for(method)
+    if settings.mpi.ranks is not None:
+        check_whole("ranks", settings.mpi.ranks, remedy="e.g. ranks=4")
     if run.engine == "mpi":
         for flag, path in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
             if path is not None and Path(path).exists() and not Path(path).is_file():

@@ -17,11 +17,22 @@ from .links import Floats, Longs
 from .near import Clouds, squares
 from .network import Network
 from .radius_search import radius_for
-from .random import random_stream
-from .recipes import generator
+from .random import log_share, random_stream
+from .recipes import generator, suited
+
+
+def _usual_chi(nodes: int) -> dict[str, Any]:
+    """Return the condition number of the paper's experiments, or one that few nodes can reach."""
+    return {"chi": min(30.0, float(nodes)) if nodes > 2 else 1.0}
+
+
+def _joining_radius(nodes: int) -> dict[str, Any]:
+    """Return a radius at which graphs are connected more often than not."""
+    return {"radius": round(2 * math.sqrt(log_share(nodes) / math.pi), 6), "speed": 0.02}
 
 
 @generator
+@suited(_usual_chi)
 def geometric(
     nodes: int,
     radius: float | None = None,
@@ -93,6 +104,7 @@ def geometric(
 
 
 @generator
+@suited(_joining_radius)
 def waypoint(
     nodes: int,
     radius: float,

@@ -14,7 +14,7 @@ from .connect import join_at_random
 from .lazy import Graph, gather, pool_of
 from .links import Ints, canonical, with_links
 from .network import Network
-from .recipes import generator
+from .recipes import generator, suited
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
@@ -22,7 +22,13 @@ def random_stream(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
+def log_share(nodes: int) -> float:
+    """Return log(nodes) / nodes: random graphs are mostly connected where nodes have more than this share of links."""
+    return math.log(nodes) / nodes if nodes > 1 else 1.0
+
+
 @generator
+@suited(lambda nodes: {"p": round(min(1.0, 2 * log_share(nodes)), 6)})
 def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Network:
     """Return graphs in which every pair of nodes is linked with probability p, independently.
 
@@ -55,6 +61,7 @@ def erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0) -> Netw
 
 
 @generator
+@suited(lambda nodes: {"degree": max(2, min(8, (nodes - 1) // 2 * 2))})
 def expander(nodes: int, degree: int = 8, *, graphs: int = 1, seed: int = 0) -> Network:
     """Return unions of random rings: sparse graphs that mix fast, however many nodes there are.
 

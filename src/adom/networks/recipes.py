@@ -10,6 +10,8 @@ from ..util.checks import is_number
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 GENERATORS: dict[str, Callable[..., Any]] = {}
 """Functions, by name, that can be called again with the arguments in a recipe."""
+SUITED: dict[str, Callable[[int], dict[str, Any]]] = {}
+"""By name of a generator: the arguments that suit a number of nodes, for a user who gives none (`adom solve`)."""
 
 HIDDEN = {"seed", "graphs"}
 """Arguments that are left out of a network's name."""
@@ -21,6 +23,16 @@ def generator(make: Maker) -> Maker:
     """Register a function whose parameters have the same names as in its recipes."""
     GENERATORS[make.__name__] = make
     return make
+
+
+def suited(arguments: Callable[[int], dict[str, Any]]) -> Callable[[Maker], Maker]:
+    """Register arguments of a generator, as a function of the number of nodes, that mostly give connected graphs."""
+
+    def register(make: Maker) -> Maker:
+        SUITED[make.__name__] = arguments
+        return make
+
+    return register
 
 
 def buildable(recipe: dict[str, Any]) -> bool:
