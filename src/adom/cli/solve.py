@@ -12,9 +12,10 @@ from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
 from .picture import Painter
-from .settings import USUAL, Config, Tables
+from .settings import USUAL, Config, MpiTable, Tables
 
 if TYPE_CHECKING:
+    from ..run.ranks.checkpoints import Checkpoints
     from ..run.result import Result
 
 FLOOR, LATELY = "at the floor of rounding", "has fallen lately"
@@ -83,12 +84,20 @@ def check(settings: Config) -> None:
     build.check_run(settings, [method]).oracle_for(method)
     if settings.mpi.ranks is not None:
         check_whole("ranks", settings.mpi.ranks, remedy="e.g. ranks=4")
+    if settings.mpi.checkpoints is not None:
+        _checkpoints(settings.mpi)
     if run.engine == "mpi":
         for flag, path in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
             if path is not None and Path(path).exists() and not Path(path).is_file():
                 raise InputError(f"{flag} {path} must be a file that every rank can read by itself; save it as one")
         if settings.mpi.ranks is None and ranks.rank() is None:
             output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
+
+
+def _checkpoints(mpi: MpiTable) -> "Checkpoints":
+    from .. import Checkpoints
+
+    return Checkpoints(str(mpi.checkpoints), mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
 
 
 def _build_and_run(settings: Config, out: Path) -> "Result":
@@ -108,9 +117,7 @@ def _build_and_run(settings: Config, out: Path) -> "Result":
     if mpi.patience is not None:
         more["patience"] = mpi.patience
     if mpi.checkpoints is not None:
-        from .. import Checkpoints
-
-        more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
+        more["checkpoints"] = _checkpoints(mpi)
     method: Any = method_of(run.method) if ":" in run.method else run.method
     parameters, budget = build.parameters(run.parameters), build.budget(settings, problem)
     return solve_problem(problem, network, method, parameters, run.oracle, engine=run.engine, **budget, **more)
