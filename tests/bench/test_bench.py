@@ -13,11 +13,12 @@ import pytest
 
 import adom
 from adom import page
-from adom.bench import records, suite
+from adom.bench import records, suite, work
 from adom.bench import run as running
 from adom.bench.page import content, tables
 from adom.bench.records import Record, Submission
-from adom.bench.work import Job, check_own, code_of, do_job, outcome
+from adom.bench.work import Job, check_own, code_of, do_job
+from adom.study.execute import read_outcome
 
 PAIR = ("quadratic-10", "geometric")
 COSTS = ("rounds_to_target", "gradients_to_target", "floats_sent_to_target")
@@ -29,6 +30,10 @@ def record(**changes):
     known = {"problem": PAIR[0], "network": PAIR[1], "method": "mine", "protocol": "auto", "status": "converged"}
     known |= {"rounds": 50, "relative_error": 1e-7, "rounds_to_target": 50.0, "gradients_to_target": 50.0}
     return Record(**{**known, "floats_sent_to_target": 9.0, **changes})
+
+
+def outcome(job, folder):
+    return read_outcome(job, folder, "bench")
 
 
 def submission(*runs, **changes):
@@ -144,22 +149,22 @@ def test_a_smaller_benchmark_does_not_take_the_place_of_a_larger_one(tmp_path, m
 def test_a_job_is_a_run_of_solve_and_its_file_is_found_again(tmp_path):
     (tmp_path / "results").mkdir()
     job = Job(*PAIR, "support.own_method:Mine", "theory", 400, 1e-6, code_of("support.own_method:Mine"))
-    assert not outcome(job, tmp_path).done
+    assert outcome(job, tmp_path).to_do
     do_job(job, tmp_path)
-    found = outcome(job, tmp_path)
+    found = work.record(outcome(job, tmp_path))
     problem, network = suite.problem(PAIR[0]), suite.network(PAIR[1])
     from support.own_method import Mine
 
     errors = adom.solve(problem, network, Mine, "theory", rounds=400).history
     reached = errors["error"].to_numpy() <= 1e-6 * suite.NODES * (problem.solution() ** 2).sum()
-    assert found.record.status == "converged"
-    assert found.record.rounds_to_target == errors["round"][reached.argmax()] == found.record.rounds
-    assert found.record.method == "Mine"
-    assert not outcome(replace(job, code="changed"), tmp_path).done
+    assert found.status == "converged"
+    assert found.rounds_to_target == errors["round"][reached.argmax()] == found.rounds
+    assert found.method == "Mine"
+    assert outcome(replace(job, code="changed"), tmp_path).to_do
     (path,) = (tmp_path / "results").glob("*.npz")
     path.write_bytes(path.read_bytes()[:100])
-    assert not outcome(job, tmp_path).done
-    assert not path.exists()  # so that it is made again
+    assert outcome(job, tmp_path).to_do
+    assert path.name in outcome(job, tmp_path).damaged  # so that it is made again
 
 
 @pytest.fixture
@@ -222,7 +227,7 @@ def test_a_method_that_fails_on_a_pair_is_one_that_did_not_run_there(own, tmp_pa
     broken = own(("        return cls(", "        [0][int(constants.chi > 1)]\n        return cls("))
     job = Job(*PAIR, broken, "theory", 100, 1e-6)
     do_job(job, tmp_path)
-    assert outcome(job, tmp_path).record.reason.startswith(
+    assert work.record(outcome(job, tmp_path)).reason.startswith(
         "changed:Mine fails: IndexError: list index out of range (ch"
     )
 
@@ -232,7 +237,7 @@ def test_a_method_without_numbers_diverges_also_where_messages_are_lost(own, tmp
     lost = own(("return State(x, y + g - state.g, g), x", 'x = x * float("nan")\n        return State(x, y, g), x'))
     job = Job("softmax", "lossy", lost, "theory", 100, 1e-6)
     do_job(job, tmp_path)
-    assert outcome(job, tmp_path).record.status == "diverged"
+    assert work.record(outcome(job, tmp_path)).status == "diverged"
 
 
 def test_what_no_table_could_tell_apart_is_refused_at_once(tmp_path):
@@ -251,10 +256,11 @@ def test_a_job_that_cannot_run_says_why(tmp_path):
     (tmp_path / "results").mkdir()
     job = Job("softmax", "lossy", "mudag", "auto", 100, 1e-6)
     do_job(job, tmp_path)
-    assert outcome(job, tmp_path).record.status == "refused"
     found = outcome(job, tmp_path)
-    assert "messages are lost" in found.record.reason
-    shown = content([found.record], [found], suite.SCALES["quick"], [])
+    row = work.record(found)
+    assert row.status == "refused"
+    assert "messages are lost" in row.reason
+    shown = content([row], [found], suite.SCALES["quick"], [])
     (run,) = shown.runs
     assert (run.cells["method"], run.cells["status"], run.details["message"]) == ("Mudag", "refused", found.reason)
     assert f"mudag did not run: softmax on lossy. {found.reason}" in unescape(shown.ledgers[0])

@@ -259,19 +259,6 @@ def test_a_file_is_shared_out_whole_or_by_samples() -> None:
         problem(many, 2)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"dim": 3}, "dim must be at least 4 for synthetic data, got 3"),
-        ({"label": "y"}, "--label y names a column of a file"),
-        ({"samples": 10**9}, "GB; take fewer"),
-    ],
-)
-def test_synthetic_data_has_rules(flags: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        problem(settle(None, {"problem": flags}, USUAL), 100)
-
-
 def test_synthetic_data_is_sklearns() -> None:
     from sklearn.datasets import make_classification
 

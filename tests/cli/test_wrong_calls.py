@@ -181,7 +181,10 @@ LATE = [
     ("solve --seed -1", "--seed must be a whole number of at least 0, got -1; e.g. --seed 0"),
     ("solve --samples 0", "--samples must be a whole number of at least 1, got 0; e.g. --samples 100"),
     ("solve --nodes 100000000", "10000000000 samples x 40 features take 3200 GB; take fewer nodes, samples"),
-    ("solve --engine mpi --checkpoints here --checkpoint-rounds 0", "--checkpoint-rounds of checkpoints must be"),
+    (
+        "solve --engine mpi --ranks 2 --checkpoints here --checkpoint-rounds 0",
+        "--checkpoint-rounds of checkpoints must be",
+    ),
     ("sweep small.toml --batch 0", "--batch must be a whole number of at least 1, got 0; e.g. --batch 100"),
     ("split good.csv --nodes 0", "--nodes must be a whole number of at least 1, got 0"),
     ("split good.csv --nodes 3 --by dirichlet --alpha 0", "--alpha must be positive and at most 1e+06, got 0.0"),

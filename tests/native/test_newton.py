@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import adom
 from adom import native
-from adom.problems import inverses, oracles
+from adom.problems import oracles
 from adom.problems.base import Problem
 from adom.problems.logistic import LogisticRegression
 from adom.problems.oracle_spec import OracleSpec
@@ -89,7 +89,7 @@ def test_every_round_is_the_same(monkeypatch, shape, sparse, steps, decay, size)
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nodes_that_keep_pairs_do_the_same(monkeypatch, sparse):
-    monkeypatch.setattr(inverses, "HELD", 0)
+    monkeypatch.setattr(oracles, "HELD", 0)
     problem = logistic(3, 33, 13, sparse=sparse)
     points = path((3, 13), 25, 0.9, 0.01)
     points[7] = points[6]  # nothing to do in this round

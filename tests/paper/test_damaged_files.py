@@ -57,7 +57,7 @@ def test_what_a_job_leaves_is_read_back_or_is_to_do_again(tmp_path, variant, dat
         found = read_outcome(one, tmp_path)
         if found.to_do:
             assert str(path) in found.damaged
-            assert found.reason.endswith("`adom reproduce` makes it again")
+            assert found.reason.endswith("the same call makes it again")
         else:
             assert replace(found, data=None) == replace(whole, data=None)
             assert data.items() <= (found.data or data).items()

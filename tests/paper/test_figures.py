@@ -91,7 +91,7 @@ def test_without_runs_there_is_no_picture_and_an_old_one_goes(tmp_path):
     old.parent.mkdir()
     old.touch()
     for figure in ("kappa", "real_kappa"):
-        draw(folder, figure, "unit")
+        draw((figure, "unit"), folder)
     assert [path.name for path in pictures(folder, "kappa", "unit")] == ["kappa-unit.png", "kappa-unit.pdf"]
     assert not pictures(folder, "real_kappa", "unit")
     assert not old.exists()
@@ -138,7 +138,7 @@ def test_rates_are_lines_on_logarithmic_axes_with_their_exponents():
 def test_rates_of_too_few_panels_are_curves(tmp_path):
     runs = seeds(place("rates", "kappa10", kappa=10.0), "adom", 200)
     assert rates_figure(table_of_runs(runs), "unit", title="") is None
-    draw(saved(runs, tmp_path), "rates", "unit")
+    draw(("rates", "unit"), saved(runs, tmp_path))
     assert len(pictures(tmp_path, "rates", "unit")) == 2
 
 

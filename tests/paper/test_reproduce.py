@@ -16,12 +16,12 @@ import pytest
 import adom
 from adom.algorithms import method_class
 from adom.errors import InputError
-from adom.paper import reproduce as reproducing
 from adom.paper.plan import make_jobs
 from adom.paper.report import replay_panel
-from adom.paper.reproduce import JobProgress, reproduce, seconds, work_units
+from adom.paper.reproduce import reproduce, seconds, shared
 from adom.paper.runs import load_outcomes, read_outcome
 from adom.paper.work import do_job, problem_of, records_every
+from adom.study.execute import work_units
 from support.tiny import TINY
 
 HERE = Path(__file__).parents[1]
@@ -211,7 +211,7 @@ def test_with_data_sets_real_panels_run(tmp_path, monkeypatch):
 def test_what_a_budget_refuses_leaves_its_reason(tmp_path):
     job = next(one for one in make_jobs(["chi/d4-chi7"], TINY, ["unit"]) if one.method == "mudag")
     short = replace(job, rounds=3)
-    do_job(short, tmp_path, TINY.stages)
+    do_job(short, tmp_path, stages=TINY.stages)
     found = read_outcome(short, tmp_path)
     assert found.refused
     assert "rounds must be at least" in found.reason
@@ -219,7 +219,8 @@ def test_what_a_budget_refuses_leaves_its_reason(tmp_path):
 
 def test_jobs_that_share_data_and_network_go_together_and_searches_first():
     jobs = make_jobs(["kappa"], TINY)
-    units = work_units(jobs)
+    costs = {job.key: seconds(job) for job in jobs}
+    units = work_units(jobs, shared, costs, lambda job: {job.tuning})
     assert sorted(job.key for unit in units for job in unit.jobs) == sorted(job.key for job in jobs)
     kinds = [{bool(job.candidates) for job in unit.jobs} for unit in units]
     assert kinds == sorted(kinds, key=lambda kind: kind != {True})
@@ -227,27 +228,6 @@ def test_jobs_that_share_data_and_network_go_together_and_searches_first():
         assert len({(job.seed, job.panel.settings["dim"]) for job in unit.jobs}) == 1
         assert unit.needs == {job.tuning for job in unit.jobs} - {""}
         assert unit.cost == pytest.approx(sum(map(seconds, unit.jobs)))
-
-
-def test_time_left_falls_to_nothing():
-    progress = JobProgress({"a": 1.0, "b": 3.0}, 0, 1, show=False)
-    left = [progress.left()]
-    for done in ({"a", "other"}, {"a", "b"}):
-        progress.tell(done)
-        left.append(progress.left())
-    assert left[0] == pytest.approx(4.0, rel=0.2)
-    assert left == sorted(left, reverse=True)
-    assert (left[-1], progress.count) == (0, 2)
-
-
-def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(monkeypatch, capsys):
-    assert f"every {reproducing.TELL_SECONDS:.0f} seconds" in (HERE.parent / "docs" / "command-line.md").read_text()
-    with JobProgress({"a": 1.0, "b": 3.0}, 5, 1, show=None, name="bench") as progress:
-        progress.tell({"a"})
-        monkeypatch.setattr(reproducing, "TELL_SECONDS", 0.0)
-        progress.tell({"a"})
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(",")[0] for line in said] == ["adom: 5 of 7 runs", "adom: 6 of 7 runs"]
 
 
 def test_a_panel_whose_links_change_is_shown_in_motion(whole, tmp_path):

@@ -8,10 +8,9 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.problems import inverses, oracles
-from adom.problems.newton import conjugate_gradients, newton
+from adom.problems import oracles
 from adom.problems.oracle_spec import OracleSpec, parse_oracle
-from adom.problems.oracles import ACCURACY
+from adom.problems.oracles import ACCURACY, conjugate_gradients, newton
 from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 
 answer = jax.jit(oracles.dual_gradient, static_argnums=0)
@@ -64,7 +63,7 @@ def test_exact_oracle_is_exact_for_many_features_of_unlike_scales():
 
 
 def test_exact_oracle_solves_wide_problems_without_hessians(monkeypatch):
-    monkeypatch.setattr(inverses, "HELD", 0)
+    monkeypatch.setattr(oracles, "HELD", 0)
     wide = adom.LogisticRegression.from_nodes(
         [(np.random.default_rng(i).standard_normal((6, 300)), [0, 1] * 3) for i in range(2)], kappa=50.0
     )
@@ -95,11 +94,11 @@ def spent_and_left(problem, memory, zs):
     return np.array(spent), np.array(left)
 
 
-@pytest.mark.parametrize("largest", [inverses.HELD, 0], ids=["matrices", "pairs"])
+@pytest.mark.parametrize("largest", [oracles.HELD, 0], ids=["matrices", "pairs"])
 @pytest.mark.parametrize("pace", [0.1, 30.0, 1e4])
 def test_auto_leaves_a_hundredth_of_how_far_z_moved(setting, monkeypatch, largest, pace):
     """Whether z creeps or leaps, and however far it gets: steps that are predicted to suffice nearly always do."""
-    monkeypatch.setattr(inverses, "HELD", largest)
+    monkeypatch.setattr(oracles, "HELD", largest)
     jax.clear_caches()
     problem, _, _ = setting
     zs = pace * np.cumsum(np.random.default_rng(1).standard_normal((40, 5, 3)), axis=0)
@@ -175,17 +174,17 @@ def test_auto_costs_a_few_gradients_a_round_with_many_features_as_with_few():
 
 
 def test_pairs_save_products_where_matrices_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr(inverses, "HELD", 0)
-    monkeypatch.setattr(inverses, "FEWEST", 64)
-    monkeypatch.setattr(inverses, "MOST", 64)
+    monkeypatch.setattr(oracles, "HELD", 0)
+    monkeypatch.setattr(oracles, "FEWEST", 64)
+    monkeypatch.setattr(oracles, "MOST", 64)
     learned = gradients_a_round(150, 60).mean()
     monkeypatch.setitem(oracles.RULES, "curved", 2.0)  # no cosine is 2: nothing is learned
-    monkeypatch.setattr(inverses, "CURVED", 2.0)
+    monkeypatch.setattr(oracles, "CURVED", 2.0)
     assert learned < 0.7 * gradients_a_round(150, 60).mean()
 
 
 def test_what_is_kept_depends_on_the_whole_network_not_on_the_nodes_at_hand(monkeypatch):
-    monkeypatch.setattr(inverses, "HELD", 6 * 10**2)
+    monkeypatch.setattr(oracles, "HELD", 6 * 10**2)
     problem, spec = adom.Quadratic(*quadratics(3, 10, 10.0)), OracleSpec("auto")
     monkeypatch.setattr(type(problem), "closed_form", False)
     for nodes, shape in ((6, (10, 10)), (7, (8, 2, 10)), (3, (10, 10))):
@@ -197,17 +196,17 @@ def test_what_is_kept_depends_on_the_whole_network_not_on_the_nodes_at_hand(monk
 def test_a_learned_pair_is_mapped_back(monkeypatch):
     rng = np.random.default_rng(5)
     H, s = quadratics(3, 6, 50.0)[0], rng.standard_normal((4, 3, 6))
-    for held in (inverses.HELD, 0):
-        monkeypatch.setattr(inverses, "HELD", held)
-        inverse = inverses.nothing_learned(jnp.zeros((3, 6)), 50.0, 3)
-        np.testing.assert_allclose(inverses.apply(inverse, s[0], 50.0), s[0] / 50.0, rtol=1e-12)
+    for held in (oracles.HELD, 0):
+        monkeypatch.setattr(oracles, "HELD", held)
+        inverse = oracles.nothing_learned(jnp.zeros((3, 6)), 50.0, 3)
+        np.testing.assert_allclose(oracles.apply(inverse, s[0], 50.0), s[0] / 50.0, rtol=1e-12)
         for each in s:
             y = np.einsum("nde,ne->nd", H, each)
-            inverse = inverses.learn(inverse, each, y, np.array([True, True, False]))
-            found = np.asarray(inverses.apply(inverse, y, 50.0))
+            inverse = oracles.learn(inverse, each, y, np.array([True, True, False]))
+            found = np.asarray(oracles.apply(inverse, y, 50.0))
             np.testing.assert_allclose(found[:2], each[:2], rtol=1e-9, atol=1e-11)
             assert np.asarray(inverse.learned)[2] == 0
-        unlearned = inverses.learn(inverse, -each, y, np.ones(3, bool))  # no curvature: nothing to learn
+        unlearned = oracles.learn(inverse, -each, y, np.ones(3, bool))  # no curvature: nothing to learn
         assert np.array_equal(unlearned.kept, inverse.kept)
 
 

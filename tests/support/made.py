@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adom.paper.runs import Job, Outcome, PaperPanel, ReproductionPlan
+from adom.paper.runs import Job, PaperPanel, ReproductionPlan
 from adom.run.result import Result
+from adom.study.execute import Outcome
 from adom.util.checked_json import write_checked
 
 START = 4.0

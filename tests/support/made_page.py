@@ -9,10 +9,10 @@ from adom.page.content import Content, Figure, Line, Panel, Run
 from adom.paper.findings import Section
 from adom.paper.ledger import Ledger
 from adom.paper.ledger_html import ledger_html
-from adom.paper.table import Table
 from adom.paper.verdicts import Entry
 from adom.run.result import Result
 from adom.study.replay import Motion
+from adom.util.table import Table
 from support.drawn import made
 
 EVIL = "<img src=x onerror=alert(1)>"

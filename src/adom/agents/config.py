@@ -1,8 +1,7 @@
-"""Read, check and complete the settings file of an agent: tables agent, neighbours, problem, run and files."""
+"""The settings of an agent, in tables agent, neighbours, problem, run and files of a file: read, checked, complete."""
 
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -10,61 +9,85 @@ from typing import Any
 from ..data.node_data import Wanted
 from ..data.node_shards import NAME as SHARD
 from ..data.node_shards import shard_names
-from ..errors import InputError, nearest, shown
+from ..errors import InputError, shown
 from ..problems.losses import USUAL_MODEL, models
 from ..problems.weighting import COUNTS
 from ..util import files
 from ..util.checks import is_number
+from ..util.settings import check_names, described, read_tables, setting
 from .links import Keys
 from .publishing import Quorum
 from .wire import MOST_MEMBERS, check_name
 
-Tables = dict[str, dict[str, Any]]
 USUAL_L2 = 0.01
-EXAMPLE = 'e.g. listen = "tls/0.0.0.0:7447"'
 
 
-@dataclass(frozen=True)
-class Config:
-    """Settings of one agent; `TABLES` has the table that each belongs to."""
+@dataclass(frozen=True, kw_only=True)
+class AgentTable:
+    """``[agent]``: its name, its links and its clock."""
 
-    name: str
-    data: Path
-    neighbours: Mapping[str, str]
-    listen: str = "tcp/127.0.0.1:7447"
-    keys: Keys | None = None
-    patience: float = 1.0
-    gone: float = 10.0
-    gather: float = 5.0
-    pace: float = 0.0
-    kind: str = USUAL_MODEL
-    l2: float | None = None
-    C: float | None = None
-    alpha: float | None = None
-    kappa: float | None = None
-    scale: bool = False
-    intercept: bool = True
-    nodes: int | None = None
-    count: str = "samples"
-    classes: tuple[float, float] = (-1.0, 1.0)
-    dim: int | None = None
-    method: str = "adom"
-    chi: float | None = None
-    mu: float | None = None
-    L: float | None = None
-    exact: bool = False
-    tol: float | None = None
-    require: int | tuple[str, ...] | None = None
-    publish: float = 1e-3
-    rounds: int | None = None
-    seconds: float | None = None
-    out: Path = Path("out")
-    every: float = 60.0
-    report: float = 1.0
-    watch: float = 5.0
-    page: int | None = None
-    loss: float = 0.0
-    control: bool = False
+    name: str = setting("Its name.", example="node-a")
+    listen: str = setting("Where it listens.", "tcp/127.0.0.1:7447")
+    keys: Keys | None = setting("Its key files; in a file of settings, the folder with them.")
+    plain: bool = setting("Whether plain text may leave this machine.", False)
+    patience: float = setting("Seconds that a round waits for a neighbour.", 1.0, ge=1e-3, le=3600)
+    gone: float = setting("Seconds without a heartbeat after which an agent is gone.", 10.0, ge=1e-2, le=1e6)
+    gather: float = setting("Seconds to wait for neighbours before the first round.", 5.0, ge=0, le=1e6)
+    pace: float = setting("The least seconds of a round.", 0.0, ge=0, le=3600)
+    loss: float = setting("Share of heard messages to drop, for experiments.", 0.0, ge=0, le=0.99)
+    control: bool = setting("Whether to obey commands on standard input, as of `adom swarm`.", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentProblemTable:
+    """``[problem]``: its data, and the model to fit."""
+
+    kind: str = setting("The kind of model.", USUAL_MODEL, choices=lambda: tuple(models()))
+    data: Path = setting("A file of samples, or a shard.", example="samples.svm")
+    l2: float | None = setting("The regulariser.", ge=1e-100, le=1e100)
+    count: str = setting("What counts alike: samples or nodes.", "samples", choices=COUNTS)
+    classes: tuple[float, float] = setting("The two labels.", (-1.0, 1.0))
+    dim: int | None = setting("The number of features.", ge=1, le=10**7)
+    C: float | None = setting("scikit-learn's C, in place of l2.", ge=1e-100, le=1e100)
+    alpha: float | None = setting("scikit-learn's alpha, in place of l2.", ge=1e-100, le=1e100)
+    kappa: float | None = setting("The condition number, in place of l2.", ge=1, le=1e100)
+    scale: bool = setting("Whether to scale all features.", False)
+    intercept: bool = setting("Whether to fit an intercept.", True)
+    nodes: int | None = setting("How many agents prepare the data together.", ge=1, le=4096)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentRunTable:
+    """``[run]``: the method, and when to stop and publish."""
+
+    method: str = setting("The method.", "adom")
+    chi: float | None = setting("The condition number of the network, if it is known.", ge=1, le=1e12)
+    mu: float | None = setting("A constant in place of that of the agents present.", ge=1e-100, le=1e100)
+    L: float | None = setting("A constant in place of that of the agents present.", ge=1e-100, le=1e100)
+    exact: bool = setting("Whether to solve inner problems down to rounding.", False)
+    tol: float | None = setting("Stop at this squared error.", ge=1e-300, le=1e300)
+    require: int | tuple[str, ...] | None = setting("Who must be in before agents end as agreed or publish.")
+    publish: float = setting("How far a published model may be off.", 1e-3, ge=1e-15, le=1e300)
+    rounds: int | None = setting("Stop after this many rounds.", ge=1, le=2**53)
+    seconds: float | None = setting("Stop after this many seconds.", ge=0, le=1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentFilesTable:
+    """``[files]``: what it writes, and how often."""
+
+    out: Path = setting("Folder for model and checkpoint.", Path("out"))
+    every: float = setting("Seconds between two looks for a better model.", 60.0, ge=0.01, le=1e9)
+    report: float = setting("Seconds from one line of status to the next.", 1.0, ge=0.01, le=1e9)
+    watch: float = setting("Seconds from one look at the data to the next.", 5.0, ge=0.01, le=1e9)
+    page: int | None = setting("Port of its page.", ge=1, le=65535)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(AgentTable, AgentProblemTable, AgentRunTable, AgentFilesTable):
+    """Settings of one agent; `docs/agents.md` says more about each."""
+
+    neighbours: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def l2_of_file(self) -> float:
@@ -124,87 +147,46 @@ class Config:
 OF_SHARDS = ("C", "alpha", "kappa", "scale", "intercept", "nodes")
 OF_FILES = ("classes", "dim")
 """Keys for shards only, and for files of samples only."""
-TABLES = {
-    "agent": ("name", "listen", "keys", "plain", "patience", "gone", "gather", "pace", "loss", "control"),
-    "problem": ("kind", "data", "l2", "count", *OF_SHARDS, *OF_FILES),
-    "run": ("method", "chi", "mu", "L", "exact", "tol", "require", "publish", "rounds", "seconds"),
-    "files": ("out", "every", "report", "watch", "page"),
+CLASSES: dict[str, type[Any]] = {
+    "agent": AgentTable,
+    "problem": AgentProblemTable,
+    "run": AgentRunTable,
+    "files": AgentFilesTable,
 }
+TABLES = {table: [each.name for each in fields(cls)] for table, cls in CLASSES.items()}
 """The tables of the file and their keys, without [neighbours]."""
-LIMITS: dict[str, tuple[float, float]] = {
-    "patience": (1e-3, 3600),
-    "gone": (1e-2, 1e6),
-    "gather": (0, 1e6),
-    "pace": (0, 3600),
-    "loss": (0, 0.99),
-    "l2": (1e-100, 1e100),
-    "C": (1e-100, 1e100),
-    "alpha": (1e-100, 1e100),
-    "kappa": (1, 1e100),
-    "nodes": (1, 4096),
-    "dim": (1, 10**7),
-    "chi": (1, 1e12),
-    "mu": (1e-100, 1e100),
-    "L": (1e-100, 1e100),
-    "tol": (1e-300, 1e300),
-    "publish": (1e-15, 1e300),
-    "rounds": (1, 2**53),
-    "seconds": (0, 1e9),
-    "every": (0.01, 1e9),
-    "report": (0.01, 1e9),
-    "watch": (0.01, 1e9),
-    "page": (1, 65535),
-}
-CHOICES = {"kind": tuple(models()), "count": COUNTS}
+SETTINGS = {each.name: described(each, table) for table, cls in CLASSES.items() for each in fields(cls)}
+"""The settings in these tables, by key."""
 
 
 def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
     """Read a file of settings; `overrides` are values by key, such as {"tol": 1e-8}."""
-    text = files.text(file, "expected the settings of an agent, in TOML", files.SETTINGS)
-    try:
-        tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is not a TOML file: {error}; a line reads `name = value`, text in quotes") from None
-    known = [*TABLES, "neighbours"]
-    given: dict[str, Any] = {}
-    for table, values in tables.items():
-        if table not in known or not isinstance(values, dict):
-            raise InputError(f"{file}: unknown table [{table[:80]}]; {nearest(table, known)}")
-        if table == "neighbours":
-            continue
-        for key, value in values.items():
-            if key not in TABLES[table]:
-                home = next((name for name, keys in TABLES.items() if key in keys), None)
-                remedy = nearest(key, TABLES[table]) if home is None else f"it belongs to [{home}]"
-                raise InputError(f"{file}, [{table}]: unknown key {shown(key)}; {remedy}")
-            given[key] = _path(file, value) if key in ("data", "keys", "out") else value
-    neighbours = {name: where for name, where in tables.get("neighbours", {}).items() if name != overrides.get("name")}
-    return make_config({**given, **overrides}, neighbours)
-
-
-def _path(file: Path, value: Any) -> Any:
-    return str(file.parent / value) if isinstance(value, str) else value
+    tables = read_tables(file, "expected the settings of an agent, in TOML", {**TABLES, "neighbours": ()})
+    neighbours = tables.pop("neighbours", {})
+    check_names(file, tables, TABLES)
+    given = {key: value for values in tables.values() for key, value in values.items()}
+    for key in ("data", "keys", "out"):
+        if isinstance(given.get(key), str):
+            given[key] = str(file.parent / given[key])
+    others = {name: where for name, where in neighbours.items() if name != overrides.get("name")}
+    return make_config({**given, **overrides}, others)
 
 
 def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Config:
     """Check the values of all keys; return the configuration."""
-    values = dict(given)
-    plain, folder = values.pop("plain", False), values.pop("keys", None)
-    for key, value in values.items():
-        values[key] = _checked(key, value)
-    for key, example in (("name", '"node-a"'), ("data", '"samples.svm"')):
+    values = {key: _checked(key, value) for key, value in given.items()}
+    for key in ("name", "data"):
         if key not in values:
-            table = next(table for table, keys in TABLES.items() if key in keys)
-            raise InputError(f"the agent has no {key}; add {key} = {example} to the table [{table}]")
-    listen = values.get("listen", Config.listen)
+            missing = SETTINGS[key]
+            raise InputError(f'the agent has no {key}; add {key} = "{missing.example}" to the table [{missing.table}]')
     for name, where in neighbours.items():
         check_name(name)
         if where:
-            _endpoint(f"neighbour {name}", where)
-    keys = _keys(values["name"], listen, neighbours, plain, folder)
-    config = Config(**values, neighbours=dict(neighbours), keys=keys)
+            _endpoint(where, f"neighbour {name}")
+    folder = values.pop("keys", None)
+    config = Config(**values, neighbours=dict(neighbours))
     _check_problem(config, values)
-    return config
+    return replace(config, keys=_key_files(config, folder))
 
 
 def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
@@ -212,7 +194,7 @@ def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
     if not config.data.exists():
         return  # reading it will be refused
     sharded = config.shard is not None
-    odd = next((key for key in (OF_FILES if sharded else OF_SHARDS) if key in given), None)
+    odd = next((key for key in given if key in (OF_FILES if sharded else OF_SHARDS)), None)
     if odd is not None:
         words = (
             "a shard already defines its columns and classes"
@@ -228,34 +210,13 @@ def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
 
 def _checked(key: str, value: Any) -> Any:
     """Return a value in the type of its key; refuse a wrong one."""
-    if key == "name":
-        return check_name(value)
-    if key == "listen":
-        return _endpoint("listen", value)
-    if key in ("data", "out"):
-        return Path(value)
-    if key in CHOICES and value not in CHOICES[key]:
-        raise InputError(
-            f"{key} must be one of {', '.join(CHOICES[key])}, got {shown(value)}; e.g. {key} = {CHOICES[key][0]!r}"
-        )
-    if key in ("scale", "intercept", "exact", "control") and not isinstance(value, bool):
-        raise InputError(f"{key} must be true or false, got {shown(value)}; e.g. {key} = true")
-    if key == "require":
-        return _required(value)
-    if key == "classes":
-        if not (isinstance(value, list | tuple) and len(value) == 2 and all(is_number(v) for v in value)):
-            raise InputError(
-                f"classes must be two numbers, the smaller first, got {shown(value)}; e.g. classes = [0, 1]"
-            )
-        return tuple(float(v) for v in value)
-    if key in LIMITS:
-        low, high = LIMITS[key]
-        whole = next(f.type for f in fields(Config) if f.name == key) in (int, int | None)
-        if not is_number(value) or not low <= value <= high or (whole and value != int(value)):
-            kind = "a whole number" if whole else "a number"
-            raise InputError(f"{key} must be {kind} from {low:g} to {high:g}, got {shown(value)}; correct it")
-        return int(value) if whole else float(value)
-    return value
+    if key in READERS:
+        return READERS[key](value)
+    setting = SETTINGS[key]
+    if setting.kind is int and isinstance(value, float) and value.is_integer():  # such as 1e6
+        value = int(value)
+    setting.check(value, key, f"{key} = {setting.example}")
+    return float(value) if setting.kind is float else value
 
 
 def _required(value: Any) -> int | tuple[str, ...]:
@@ -270,13 +231,36 @@ def _required(value: Any) -> int | tuple[str, ...]:
     return value
 
 
-def _endpoint(what: str, where: Any) -> str:
+def _classes(value: Any) -> tuple[float, ...]:
+    """Return the two labels."""
+    if not (isinstance(value, list | tuple) and len(value) == 2 and all(is_number(v) for v in value)):
+        raise InputError(f"classes must be two numbers, the smaller first, got {shown(value)}; e.g. classes = [0, 1]")
+    return tuple(float(v) for v in value)
+
+
+def _endpoint(where: Any, what: str = "listen") -> str:
     """Return an address in Zenoh's form; refuse anything else."""
     protocol, _, rest = str(where).partition("/")
     host, _, port = rest.rpartition(":")
     if protocol not in ("tcp", "tls") or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise InputError(f"{what} must be tcp/HOST:PORT or tls/HOST:PORT, got {shown(where)}; {EXAMPLE}")
+        raise InputError(
+            f'{what} must be tcp/HOST:PORT or tls/HOST:PORT, got {shown(where)}; e.g. listen = "tls/0.0.0.0:7447"'
+        )
     return str(where)
+
+
+def _path(value: Any) -> Path:
+    """Return a path."""
+    if not isinstance(value, str | Path):
+        raise InputError(f"data, keys and out must be text in quotes, got {shown(value)}; e.g. out = 'folder'")
+    return Path(value)
+
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("data", "keys", "out"), _path),
+    **{"name": check_name, "listen": _endpoint, "require": _required, "classes": _classes},
+}
+"""Functions that check values of other types, and return them as they are in `Config`."""
 
 
 def is_loopback(where: str) -> bool:
@@ -294,12 +278,12 @@ def is_loopback(where: str) -> bool:
         return host == "localhost"
 
 
-def _keys(name: str, listen: str, neighbours: Mapping[str, str], plain: Any, folder: Any) -> Keys | None:
+def _key_files(config: Config, folder: Path | None) -> Keys | None:
     """Return the key files, None without TLS; refuse plain text beyond this machine unless `plain` is true."""
-    addresses = [listen, *(where for where in neighbours.values() if where)]
+    addresses = [config.listen, *(where for where in config.neighbours.values() if where)]
     open_ones = [where for where in addresses if where.startswith("tcp/")]
     far = [where for where in open_ones if not is_loopback(where)]
-    if far and plain is not True:
+    if far and not config.plain:
         raise InputError(
             f'{far[0]} would carry plain text to other machines; write tls/... and keys = "FOLDER" (adom agent keys '
             "makes them), or plain = true in [agent] if anyone may read it"
@@ -308,11 +292,13 @@ def _keys(name: str, listen: str, neighbours: Mapping[str, str], plain: Any, fol
         return None
     if open_ones:
         raise InputError(f"{open_ones[0]} is plain text, but other addresses use TLS; write tls/... for all of them")
-    if not isinstance(folder, str):
+    if folder is None:
         raise InputError('tls/... needs keys; write keys = "FOLDER" in [agent], where adom agent keys put them')
-    home = Path(folder)
-    keys = Keys(home / "ca.pem", home / f"{name}.pem", home / f"{name}.key")
+    name = config.name
+    keys = Keys(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
     for path in (keys.authority, keys.certificate, keys.private):
         if files.kind(path) != "file":
-            raise InputError(f"{path} is missing; copy ca.pem, {name}.pem and {name}.key of adom agent keys to {home}")
+            raise InputError(
+                f"{path} is missing; copy ca.pem, {name}.pem and {name}.key of adom agent keys to {folder}"
+            )
     return keys

@@ -8,14 +8,15 @@ import numpy as np
 
 from ..page.content import Content, Figure, Line, Panel, Profile, Run
 from ..page.report import ResultFile, run_row
-from ..paper.table import Table
+from ..study.execute import Outcome
 from ..study.profiles import costs_by_instance, performance_profile, rank_table
 from ..util.cards import escaped
 from ..util.columns import METRICS
+from ..util.table import Table
 from ..util.text import format_short
 from . import suite
 from .records import Record
-from .work import Outcome, loaded
+from .work import loaded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +118,7 @@ def _figures(outcomes: Sequence[Outcome]) -> list[Figure]:
         for place, pair in enumerate(pairs):
             mine = [o for o in outcomes if (o.job.problem, o.job.network) == pair and o.job.protocol == protocol]
             lines = [Line(o.job.label, o.job.label, [o.result]) for o in mine if o.result is not None]
-            reason = "; ".join(f"{o.job.label}: {o.reason}" for o in mine if o.reason)
+            reason = "; ".join(f"{o.job.label}: {o.reason}" for o in mine if o.refused)
             name = " on ".join(pair)
             pages.setdefault(protocol, []).append(
                 Panel(name, name, lines, f"parameters {protocol}", place // 4, place % 4, reason)
@@ -132,7 +133,7 @@ def _runs(outcomes: Sequence[Outcome]) -> list[Run]:
         more["protocol"] = o.job.protocol
         if o.result is not None:
             rows.append(run_row(ResultFile(Path(f"{o.job.key}.npz"), o.result, o.job.label), "suite", **more))
-        elif o.reason:
+        elif o.refused:
             cells = {"source": "suite", **more, "method": loaded(o.job.method).title, "status": "refused"}
             rows.append(Run(cells, {"message": o.reason}))
     return rows

@@ -4,20 +4,20 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__, page
 from ..algorithms import METHODS, method_class
 from ..errors import InputError
-from ..paper.reproduce import JobProgress, default_workers, gpu_wanted
-from ..paper.runner import Runner, WorkUnit
 from ..run.request import AUTO
+from ..study.execute import Outcome, execute, gpu_wanted, read_outcome
 from ..util.text import format_count
 from . import suite
 from .page import content, ranks
 from .records import RESULTS, Submission, called, check_alike, read, together, write
-from .work import Job, Outcome, check_own, code_of, do_unit, label_of, outcome
+from .work import Job, check_own, code_of, do_job, label_of, record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,30 +119,23 @@ def bench(
     if fresh:
         _clear(target)
     _check_contains(target, jobs, quick)
-    (target / "results").mkdir(parents=True, exist_ok=True)
-    pending = [job for job in jobs if not outcome(job, target).done]
-    runner = Runner(target, workers or default_workers(), gpu=gpu, do=do_unit)
-    costs = {job.key: SECONDS for job in pending}
-    with JobProgress(costs, len(jobs) - len(pending), runner.workers, progress, "bench") as bar:
-        runner.run(_units(pending), bar.tell)
-    outcomes = [outcome(job, target) for job in jobs]
-    submission = _submission(outcomes, scale, quick, runner.lost)
+    outcomes, lost = execute(
+        jobs,
+        target,
+        do_job,
+        partial(read_outcome, folder=target, place="bench"),
+        shared=lambda job: (job.method, job.protocol),  # these share compiled programs
+        seconds=lambda job: SECONDS,
+        workers=workers,
+        progress=progress,
+        name="bench",
+    )
+    submission = _submission(outcomes, scale, quick, lost)
     records = together(submission, others)
     notes = _notes(scale, pairs, absent, chosen, others)
     written = page.write(content(records, outcomes, scale, notes), target / PAGE)
     files = [write(submission, target / RESULTS), written]
-    lost = {job.key: runner.lost[job.key] for job in jobs if job.key in runner.lost}
     return Benchmark(target, outcomes, ranks(records), files, notes, lost, time.perf_counter() - began)
-
-
-def _units(jobs: Sequence[Job]) -> list[WorkUnit]:
-    """Group the runs of one method and protocol, which share compiled programs."""
-    units: dict[tuple[str, str], WorkUnit] = {}
-    for job in jobs:
-        unit = units.setdefault((job.method, job.protocol), WorkUnit())
-        unit.jobs.append(job)
-        unit.cost += SECONDS
-    return list(units.values())
 
 
 def _check_distinct(methods: Sequence[str], protocols: Sequence[str]) -> None:
@@ -185,7 +178,7 @@ def _check_contains(target: Path, jobs: Sequence[Job], quick: bool) -> None:
 
 
 def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool, lost: Mapping[str, str]) -> Submission:
-    done = [o for o in outcomes if o.done]
+    done = [o for o in outcomes if not o.to_do]
     if not done:
         key, reason = next(iter(lost.items()))
         raise InputError(f"no run could be made; the first, {key}: {reason}")
@@ -197,7 +190,7 @@ def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool, lo
         target=scale.target,
         software=f"adom {__version__}",
         device=device,
-        runs=[o.record for o in done],
+        runs=[record(o) for o in done],
     )
 
 

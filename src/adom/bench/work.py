@@ -5,7 +5,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import import_module
 from math import isfinite
@@ -16,15 +16,11 @@ from uuid import uuid4
 from .. import __version__
 from ..algorithms import Constants, Method, method_class
 from ..algorithms.base import check_class, check_made
-from ..dynamics.endings import FINISHED
 from ..errors import InputError
-from ..paper.runner import WorkUnit
-from ..paper.work import thinned
 from ..run.calls.solve import solve
-from ..run.result import Result, load
 from ..run.user_code import code_of_class, try_steps
+from ..study.execute import Outcome, keep_data, keep_run
 from ..study.metrics import metrics
-from ..util.checked_json import read_checked, write_checked
 from ..util.own_code import files_of, in_words, place
 from . import suite
 from .records import COSTS, Record
@@ -114,15 +110,8 @@ def _parameters(make: Callable[[Constants], Method], chi: float, kappa: float) -
         return in_words(error)
 
 
-def do_unit(unit: WorkUnit, folder: Path, *_: Any) -> None:
-    """Run the jobs of a unit; each writes a file."""
-    for job in unit.jobs:
-        do_job(job, folder)
-
-
 def do_job(job: Job, folder: Path) -> None:
     """Run a job and save its result, or the reason why it cannot run."""
-    path = folder / "results" / job.key
     try:
         problem, network = suite.problem(job.problem), suite.network(job.network)
         method: Any = loaded(job.method)
@@ -131,14 +120,10 @@ def do_job(job: Job, folder: Path) -> None:
         reason = str(error) if isinstance(error, InputError) else _own_fault(error, job.method)
         if not reason:
             raise
-        write_checked(path.with_name(f"{job.key}.json"), {"reason": reason})
-        return
-    if result.status not in FINISHED:
-        raise KeyboardInterrupt
-    about = {"key": job.key, "problem": job.problem, "network": job.network}
-    provenance = {**result.provenance, "bench": about}
-    kept = replace(result, history=thinned(result.columns, RECORDS), provenance=provenance)
-    kept.save(path.with_name(f"{job.key}.npz"))
+        keep_data(job, folder, {"reason": reason})
+    else:
+        about = {"key": job.key, "problem": job.problem, "network": job.network}
+        keep_run(job, folder, result, RECORDS, {"bench": about})
 
 
 def _own_fault(error: Exception, method: str) -> str:
@@ -147,51 +132,20 @@ def _own_fault(error: Exception, method: str) -> str:
     return f"{method} fails: {in_words(error, at)}" if at else ""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a job."""
-
-    job: Job
-    result: Result | None = None
-    reason: str = ""
-
-    @property
-    def done(self) -> bool:
-        """Whether there is a run, or a reason why there is none."""
-        return self.result is not None or bool(self.reason)
-
-    @property
-    def record(self) -> Record:
-        """The job's row in the file of results."""
-        job = self.job
-        about: dict[str, Any] = {"problem": job.problem, "network": job.network, "method": job.label}
-        about["protocol"] = job.protocol
-        if self.result is None:
-            costs: dict[str, Any] = dict.fromkeys(COSTS)
-            return Record(**about, status="refused", rounds=0, relative_error=None, reason=self.reason, **costs)
-        found = metrics(self.result, None, job.target)
-        costs = {name: known(found[name]) for name in COSTS}
-        error = known(found["relative_error"])
-        return Record(**about, status=found["status"], rounds=found["rounds"], relative_error=error, **costs)
+def record(outcome: Outcome) -> Record:
+    """Return the row of a job that was done or refused, for the file of results."""
+    job = outcome.job
+    about: dict[str, Any] = {"problem": job.problem, "network": job.network, "method": job.label}
+    about["protocol"] = job.protocol
+    if outcome.result is None:
+        costs: dict[str, Any] = dict.fromkeys(COSTS)
+        return Record(**about, status="refused", rounds=0, relative_error=None, reason=outcome.reason, **costs)
+    found = metrics(outcome.result, None, job.target)
+    costs = {name: known(found[name]) for name in COSTS}
+    error = known(found["relative_error"])
+    return Record(**about, status=found["status"], rounds=found["rounds"], relative_error=error, **costs)
 
 
 def known(value: float) -> float | None:
     """Return a number; None if it is NaN or infinite."""
     return float(value) if isfinite(value) else None
-
-
-def outcome(job: Job, folder: Path) -> Outcome:
-    """Read the outcome of a job; a file that is damaged or of another job is removed and counts as missing."""
-    run, refused = (folder / "results" / f"{job.key}.{suffix}" for suffix in ("npz", "json"))
-    try:
-        if refused.exists():
-            return Outcome(job, reason=str(read_checked(refused)["reason"]))
-        if run.exists():
-            result = load(run)
-            if (result.provenance.get("bench") or {}).get("key") == job.key:
-                return Outcome(job, result)
-    except (InputError, ValueError, LookupError, OSError):
-        pass
-    for path in (run, refused):
-        path.unlink(missing_ok=True)
-    return Outcome(job)

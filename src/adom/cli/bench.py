@@ -52,7 +52,7 @@ def bench(
     fresh: Annotated[bool, switch("--fresh", "Do not resume: remove the runs that the folder holds.")] = False,
     schema: Annotated[bool, switch("--schema", "Print the schema of a file of results, and run nothing.")] = False,
     workers: Annotated[
-        int | None, number_option("--workers", "Processes; by default one per core.", int, 2, least=1)
+        int | None, number_option("--workers", "Processes; by default one per core.", int, 2, ge=1, le=10_000)
     ] = None,
     out: OutFolder = Path("out/bench"),
     json: AsJson = False,
@@ -84,11 +84,11 @@ def bench(
         return Exit.INTERRUPTED
     for key, reason in done.lost.items():
         output.note(f"{key} could not be run ({reason}); the same command tries it again")
-    for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.reason).items():
+    for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.refused).items():
         output.note(f"{reason} ({format_count(count, 'run')})")
     if json:
         found = {name: table.to_dict("records") for name, table in done.ranks.items()}
-        counts = {"runs": len(done.outcomes), "done": sum(o.done for o in done.outcomes)}
+        counts = {"runs": len(done.outcomes), "done": sum(not o.to_do for o in done.outcomes)}
         about = {"folder": done.folder, "quick": quick, **counts, "seconds": round(done.seconds, 1)}
         output.as_json({**about, "notes": done.notes, "ranks": found, "lost": done.lost, "files": done.files})
     else:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..errors import InputError
 from ..util.checks import check_whole
 from ..util.columns import HEADS, TO_TARGET
+from ..util.settings import Tables
 from . import compare_lists
 from .compare_output import end, print_latex
 from .defaults import check_lists
 from .members import FRESH, kept, refuse_runs
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
 from .own_code import method_of
-from .settings import USUAL, Config, Tables
+from .settings import USUAL, Config
 
 if TYPE_CHECKING:
     from ..study.comparison import Comparison

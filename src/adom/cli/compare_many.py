@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, nearest
+from ..util.settings import Tables
 from .compare_lists import once, parts
 from .compare_output import end, print_latex
 from .config import settle
 from .defaults import allowed, kinds
 from .drawn import networks_by_seed, problem_by_seed
 from .members import MEMBERS, runs_kept
-from .settings import USUAL, Config, Tables, splits
+from .settings import USUAL, Config, splits
 
 if TYPE_CHECKING:
     from ..study.comparisons import Comparisons

@@ -1,22 +1,23 @@
 """Settings from options, a TOML file and defaults: merged, checked, completed, and written down again."""
 
 import os
-import re
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..algorithms import METHODS
 from ..data.sets import SAMPLES
-from ..errors import InputError, nearest, shown
+from ..errors import InputError, shown
 from ..util import files
+from ..util.settings import Tables, check_names, read_tables
 from .defaults import UserSettings, belonging, common, complete
-from .settings import SETTINGS, TABLES, Config, Tables, kinds_of_network
+from .settings import SETTINGS, TABLES, Config, kinds_of_network
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
 
+NAMES = {table: [name for home, name in SETTINGS if home == table] for table in TABLES}
+"""The names in each table."""
 MOST_SEEDS = 10**6
 
 RIVALS = {
@@ -58,49 +59,22 @@ def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
 
 
 def _check_file(file: Path | None, tables: Tables) -> None:
+    check_names(file, tables, NAMES)
     for table, values in tables.items():
-        known = [name for home, name in SETTINGS if home == table]
         for name, value in values.items():
-            if name not in known:
-                raise InputError(f"{file}, [{table}]: unknown key {shown(name)}; {nearest(name, known)}")
             setting = SETTINGS[table, name]
             setting.check(value, f"{file}, [{table}]: {name}", f"{name} = {_toml(setting.example)}")
 
 
 def read_toml(file: Path) -> Tables:
     """Read the tables of a configuration file; paths in it become relative to the working folder."""
-    text = files.text(file, _remedy(file), files.SETTINGS)
-    try:
-        content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists within lists
-        raise InputError(f"{file} is not a TOML file: {_mistake(file, error)}") from None
-    for table, values in content.items():
-        if table not in TABLES:
-            home = next((home for home, name in SETTINGS if name == table), None)
-            if home and not isinstance(values, dict):
-                raise InputError(f"{file}: {table} is not in a table; write [{home}] on a line above it")
-            raise InputError(f"{file}: unknown table [{table[:80]}]; {nearest(table, TABLES)}")
-        if not isinstance(values, dict):
-            raise InputError(
-                f"{file}: {table} must be a table, got {shown(values)}; write [{table}] on a line of its own"
-            )
+    content = read_tables(file, _remedy(file), NAMES)
     _read_lists(file, content.get("compare", {}), content.get("sweep", {}))
     for table, name in PATHS:
         value = content.get(table, {}).get(name)
         if isinstance(value, str) and value not in SAMPLES:
             content[table][name] = _as_path(str(file.parent / value))
     return content
-
-
-def _mistake(file: Path, error: Exception) -> str:
-    """Explain why a text is not TOML, with the remedy."""
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply; a file of settings has no lists within lists"
-    if not isinstance(error, tomllib.TOMLDecodeError):  # Python reads no number of more than 4300 digits
-        return "a number in it has thousands of digits; write 1e12 for a large one"
-    if re.match("Cannot (overwrite|declare)", str(error)):
-        return f"{error}; a name may appear once in its table, and a table once in the file"
-    return f"{error}; {'a line reads `name = value`, text in quotes' if file.suffix == '.toml' else _remedy(file)}"
 
 
 def _read_lists(file: Path, compare: dict[str, Any], sweep: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, nearest
-from .settings import NAMED, SETTINGS, Config, Tables, kinds_of_network
+from ..util.settings import Tables
+from .settings import NAMED, SETTINGS, Config, kinds_of_network
 
 
 class UserSettings(NamedTuple):

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ..util.settings import Tables
 from . import output
 from .completion import one_of
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, switch, with_settings
-from .settings import DATA_SETS, SMALL, USUAL, Tables
+from .settings import DATA_SETS, SMALL, USUAL
 
 Names = Annotated[
     list[str] | None,

@@ -3,15 +3,15 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from ..util.settings import Setting, Tables, check_value
 from .completion import one_of, several_of
-from .settings import SETTINGS, Setting, Tables, check_value
+from .settings import SETTINGS
 
 Command = Callable[..., int]
 OUTPUT = "Output"
@@ -38,16 +38,13 @@ def switch(name: str, text: str, **more: Any) -> Any:
     return typer.Option(name, metavar="", help=text, **more)
 
 
-def number_option(name: str, text: str, kind: type, example: Any, least: float | None = None, most: float = inf) -> Any:
-    """Describe an option that is not a setting: a number, from `least` to `most` where no library function says so."""
+def number_option(name: str, text: str, kind: type, example: Any, **limits: float) -> Any:
+    """Describe an option that is not a setting: a number, within limits where no library function has them."""
 
     def read(given: Any) -> Any:
         try:
             value = _convert(given, kind, name, example)
-            check_value(value, kind, name, f"{name} {example}")
-            if least is not None and not least <= value <= most:
-                bound = f"at least {least:.10g}" if value < least else f"at most {most:.10g}"
-                raise InputError(f"{name} must be {bound}, got {value:.15g}; e.g. {name} {example}")
+            check_value(value, kind, name, f"{name} {example}", **limits)
         except InputError as error:
             raise typer.BadParameter(str(error)) from None
         return value

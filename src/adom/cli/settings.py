@@ -4,24 +4,16 @@ Command-line options, the tables of a configuration file and the checks of both 
 ``None`` means "not given"; the default is then in `USUAL` or `adom.cli.defaults`.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from inspect import signature
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from ..algorithms import METHODS
 from ..dynamics.stop import Stop
-from ..errors import InputError, nearest, shown
 from ..problems.losses import USUAL_MODEL, models
 from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
-from ..util.checks import is_number
-
-Tables = dict[str, dict[str, Any]]
-"""Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
-Values = Sequence[str] | Callable[[], Sequence[str]]
-"""Names to choose from, or a function that loads them when they are needed."""
+from ..util.settings import Tables, described, setting
 
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
@@ -67,78 +59,6 @@ def splits() -> tuple[str, ...]:
     from ..data.splits import SPLITS
 
     return SPLITS
-
-
-def setting(text: str, default: Any = None, **more: Any) -> Any:
-    """Describe a field: help, default, and other attributes of `Setting`."""
-    return field(default=default, metadata={"help": text, **more})
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Description of one setting."""
-
-    table: str
-    name: str
-    kind: Any
-    default: Any
-    flag: str
-    example: Any
-    help: str = ""
-    choices: Values = ()
-    completions: Values = ()
-    several: bool = False  # separated by commas
-
-    def check(self, value: Any, called: str, example: str) -> None:
-        """Refuse a value of the wrong type or not among the choices; limits of numbers are the library's."""
-        check_value(value, self.kind, called, example)
-        choices = self.choices() if callable(self.choices) else self.choices
-        if choices and value not in choices:
-            raise InputError(f"unknown {self.name} {shown(value)}; {nearest(value, choices)}")
-
-
-TYPES: dict[Any, tuple[str, Any]] = {
-    int: ("a whole number", 100),
-    float: ("a number", 0.5),
-    bool: ("true or false", True),
-    str: ("text in quotes", "..."),
-    list[int]: ("a list of whole numbers", [0, 1, 2]),
-    list[float]: ("a list of numbers", [0.5, 1, 2]),
-    list[str]: ("a list of texts in quotes", ["...", "..."]),
-    list[dict[str, float]]: ("a list of tables of numbers", [{"eta": 0.1}]),
-    dict[str, Any]: ("a table of lists", {"eta": [0.5, 1, 2]}),
-}
-"""Types of settings in words, and an example of each."""
-LARGEST = sys.float_info.max
-
-
-def check_value(value: Any, kind: Any, called: str, example: str) -> None:
-    """Refuse a value that is not of a type; `called` is its name as the user gave it.
-
-    Examples
-    --------
-    >>> check_value(float("nan"), float, "--share", "--share 0.5")
-    Traceback (most recent call last):
-    adom.errors.InputError: --share must be a finite number, got nan; e.g. --share 0.5
-    """
-    if _is_of(value, kind):
-        return
-    rule = TYPES[kind][0]
-    if kind is float and is_number(value):
-        rule = "a finite number" if isinstance(value, float) else "a number below 1e308"
-    raise InputError(f"{called} must be {rule}, got {shown(value)}; e.g. {example}")
-
-
-def _is_of(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a type of `TYPES`; whole numbers are numbers, booleans are not."""
-    parts = get_args(kind)
-    if get_origin(kind) is list:
-        return isinstance(value, list) and all(_is_of(item, parts[0]) for item in value)
-    if get_origin(kind) is dict:
-        return isinstance(value, dict) and all(_is_of(item, parts[1]) for item in value.values())
-    if kind is float:
-        return is_number(value) and abs(value) <= LARGEST  # also whole numbers that no float can hold
-    return kind is Any or (isinstance(value, kind) and not (kind is int and isinstance(value, bool)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,19 +277,7 @@ class Config:
 
 
 TABLES: dict[str, type[Any]] = {table.name: table.type for table in fields(Config)}  # type: ignore[misc]  # no strings
-
-
-def _describe(table: str, name: str, annotation: Any, default: Any, metadata: Mapping[str, Any]) -> Setting:
-    kind = next(iter(get_args(annotation))) if default is None else annotation  # the type of "type | None"
-    own = {"flag": f"--{name.replace('_', '-')}", "example": TYPES[kind][1] if default is None else default}
-    return Setting(table, name, kind, default, **{**own, **metadata})
-
-
-SETTINGS = {
-    (table, each.name): _describe(table, each.name, each.type, each.default, each.metadata)
-    for table, cls in TABLES.items()
-    for each in fields(cls)
-}
+SETTINGS = {(table, each.name): described(each, table) for table, cls in TABLES.items() for each in fields(cls)}
 """All settings by table and name."""
 
 USUAL: Tables = {

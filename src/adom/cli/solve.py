@@ -8,11 +8,12 @@ from ..algorithms import METHODS
 from ..errors import InputError
 from ..util.checks import check_whole
 from ..util.columns import METRICS, STATES, Column, totals
+from ..util.settings import Tables
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
 from .picture import Painter
-from .settings import USUAL, Config, MpiTable, Tables
+from .settings import USUAL, Config, MpiTable
 
 if TYPE_CHECKING:
     from ..run.ranks.checkpoints import Checkpoints
@@ -41,6 +42,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     refuse_runs(out, "of a comparison or a sweep", "take another --out")
     if settings.mpi.checkpoints is not None:
         output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
+        _checkpoints(settings.mpi)  # before any rank starts
     if settings.mpi.ranks is not None and ranks.rank() is None:
         return _start(settings, out, json)
     with Painter(beside=settings.run.engine == "local") as painter:
@@ -84,8 +86,6 @@ def check(settings: Config) -> None:
     build.check_run(settings, [method]).oracle_for(method)
     if settings.mpi.ranks is not None:
         check_whole("ranks", settings.mpi.ranks, remedy="e.g. ranks=4")
-    if settings.mpi.checkpoints is not None:
-        _checkpoints(settings.mpi)
     if run.engine == "mpi":
         for flag, path in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
             if path is not None and Path(path).exists() and not Path(path).is_file():

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 EVERY = 0.5
 """Seconds between two updates."""
-Agents = Annotated[int, number_option("--agents", "Number of agents.", int, 8, 2, 64)]
-Seconds = Annotated[float, number_option("--seconds", "Seconds during which faults happen.", float, 20, 0, 1e6)]
+Agents = Annotated[int, number_option("--agents", "Number of agents.", int, 8, ge=2, le=64)]
+Seconds = Annotated[float, number_option("--seconds", "Seconds during which faults happen.", float, 20, ge=0, le=1e6)]
 Faults = Annotated[
     str, typer.Option("--faults", metavar="TEXT", help="random, none, or a file of events: SECONDS EVENT NAME...")
 ]
-Late = Annotated[int, number_option("--late", "Agents that only a file of events starts.", int, 0, 0, 63)]
+Late = Annotated[int, number_option("--late", "Agents that only a file of events starts.", int, 0, ge=0, le=63)]
 Plain = Annotated[bool, switch("--plain", "Without TLS.")]
 Spaces = Annotated[bool, switch("--namespaces", "Each agent in a network namespace of its own (root).")]
-Seed = Annotated[int, number_option("--seed", "Seed of data, links and faults.", int, 0, 0, 2**32 - 1)]
+Seed = Annotated[int, number_option("--seed", "Seed of data, links and faults.", int, 0, ge=0, le=2**32 - 1)]
 Tol = Annotated[
-    float, number_option("--tol", "Relative error that all agents must reach in the end.", float, 1e-8, 1e-300)
+    float, number_option("--tol", "Relative error that all agents must reach in the end.", float, 1e-8, gt=0)
 ]
-Port = Annotated[int, number_option("--port", "First port on loopback.", int, 17447, 1024, 65000)]
+Port = Annotated[int, number_option("--port", "First port on loopback.", int, 17447, ge=1024, le=65000)]
 Page = Annotated[
-    int | None, number_option("--page", "Show the network on http://127.0.0.1:PORT/.", int, 8080, 1024, 65535)
+    int | None, number_option("--page", "Show the network on http://127.0.0.1:PORT/.", int, 8080, ge=1024, le=65535)
 ]
 Out = Annotated[
     Path | None,

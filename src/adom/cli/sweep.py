@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
+from ..util.settings import Tables
 from .exit_codes import Exit
 from .members import MEMBERS, runs_kept
 from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings
 from .own_code import method_of
-from .settings import USUAL, Config, Tables
+from .settings import USUAL, Config
 
 if TYPE_CHECKING:
     from ..study.sweep_result import Sweep

@@ -1,6 +1,5 @@
-// The oracles `auto` and `exact` for logistic regression, one node at a time: `newton_steps` in adom/problems/oracles.py
-// and `newton` in adom/problems/newton.py say why each of these steps is taken, and do the same for other problems, all
-// nodes in step.
+// The oracles `auto` and `exact` for logistic regression, one node at a time: `newton_steps` and `newton` in
+// adom/problems/oracles.py say why each of these steps is taken, and do the same for other problems, all nodes in step.
 
 #pragma once
 
@@ -111,7 +110,7 @@ T Norm(const T* v, int64_t d) {
 }
 
 // What a node knows of its inverse Hessian: a matrix, or else its latest `pairs`, (s, y) one after the other, scaled to
-// s'y = 1 and followed by the next older one. adom/problems/inverses.py says more.
+// s'y = 1 and followed by the next older one. `Inverse` in adom/problems/oracles.py says more.
 template <typename T>
 struct Inverse {
   T* kept;

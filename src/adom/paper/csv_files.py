@@ -6,9 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from ..study.execute import Outcome
 from ..util.files import atomic
 from .evidence import SAVED, about, table_of_runs
-from .runs import TUNE, VERIFY, Outcome
+from .runs import TUNE, VERIFY
 
 
 def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:

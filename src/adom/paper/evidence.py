@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from ..run.result import Result
+from ..study.execute import Outcome
 from ..study.metrics import power_of_ten, relative_errors
 from ..util.columns import METRICS, totals
-from .runs import Outcome
 
 COARSE = 1e-2
 """The largest target that methods are ranked by; if none reaches it, last errors are compared."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from ..util.table import Table
 from . import full_run
 from .claims_curves import ENOUGH, adom_cells
 from .claims_theory import SLACK, exponents
@@ -25,7 +26,6 @@ from .evidence import (
 )
 from .plan import OTHERS
 from .runs import PROTOCOLS, ReproductionPlan
-from .table import Table
 from .verdicts import PANELS
 
 LABEL = "split-label"

@@ -9,13 +9,14 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError, shown
+from ..study.execute import Outcome
 from ..util.checked_json import read_checked, write_checked
 from ..util.files import atomic, reason
+from ..util.table import Table
 from . import findings, full_run
 from .claims import CLAIMS, GROUPS, entries, find_claim
 from .evidence import table_of_runs
-from .runs import PROTOCOLS, Outcome, load_outcomes, load_plan
-from .table import Table
+from .runs import PROTOCOLS, load_outcomes, load_plan
 from .verdicts import NOT_JUDGED, VERDICTS, Entry
 
 FORMAT = "adom-ledger-1"

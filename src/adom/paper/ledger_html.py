@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..page.text import address
 from ..util.cards import Markup, escaped
+from ..util.table import Table
 from .claims import GROUPS, Claim
 from .findings import Section
 from .ledger import ERRORS, Ledger
-from .table import Table
 from .verdicts import Entry
 
 CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad"}  # anything else is "none"

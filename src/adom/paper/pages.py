@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..networks import geometric
 from ..plot.style import save
+from ..study.execute import Outcome
 from .evidence import table_of_runs
 from .figures import SPLIT, Curves, panel_grid, sample_network
 from .panels import FIGURES
 from .rates_figure import rates_figure
-from .runs import Outcome, PaperPanel, load_plan, read_outcome
+from .runs import PaperPanel, load_plan, read_outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,19 +41,18 @@ def _files(folder: Path, figure: str, protocol: str) -> list[Path]:
     return [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
 
 
-def draw(folder: Path, figure: str, protocol: str) -> None:
-    """Draw one figure under one protocol as PNG and PDF; figure network has the protocol "".
+def draw(page: tuple[str, str], folder: Path) -> None:
+    """Draw a page, one figure under one protocol, as PNG and PDF; figure network has the protocol "".
 
     Without runs there is nothing to draw, and an old picture is removed.
     """
-    page = (
-        sample_network(geometric(20, 0.3, graphs=3, seed=0)) if figure == "network" else _page(folder, figure, protocol)
-    )
-    for path in _files(folder, figure, protocol):
-        if page is None:
+    figure, _ = page
+    drawn = sample_network(geometric(20, 0.3, graphs=3, seed=0)) if figure == "network" else _page(folder, *page)
+    for path in _files(folder, *page):
+        if drawn is None:
             path.unlink(missing_ok=True)
         else:
-            save(page, path)
+            save(drawn, path)
 
 
 def _page(folder: Path, figure: str, protocol: str) -> "Figure | None":

@@ -11,13 +11,14 @@ from ..page.content import Content, Figure, Line, Panel, Run
 from ..page.report import ResultFile, run_row
 from ..page.text import plain_title
 from ..run.progress import Progress
+from ..study.execute import Outcome
 from ..study.replay import NODES, Motion, replay
+from ..util.table import in_words
 from . import findings, ledger
 from .evidence import SETTINGS, table_of_runs
 from .ledger_html import ledger_html
 from .panels import FIGURES
-from .runs import Job, Outcome, load_plan, read_outcome
-from .table import in_words
+from .runs import Job, load_plan, read_outcome
 
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto", "others": ""}
 """Variants of a method's runs in a panel, in words; those not in `ON` are hidden at first."""

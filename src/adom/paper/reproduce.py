@@ -1,27 +1,26 @@
 """`reproduce`: run every panel of the paper's figures, draw them, and judge the claims by the results."""
 
 import os
-import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..errors import InputError, nearest
 from ..run.provenance import commit
+from ..study.execute import Outcome, execute, gpu_wanted
 from ..util.checks import check_whole
-from ..util.text import format_duration
 from . import ledger
 from .csv_files import write_tables
-from .pages import pages, pictures
+from .pages import draw, pages, pictures
 from .plan import SCALES, Scale, make_jobs, read_names
-from .runner import Runner, WorkUnit
-from .runs import PROTOCOLS, VERIFY, Job, Outcome, ReproductionPlan, read_outcome
+from .runs import PROTOCOLS, VERIFY, Job, ReproductionPlan, read_outcome
+from .work import do_job
 
-TELL_SECONDS = 15.0
-"""Seconds between lines of progress if there is no terminal."""
+BATCH = 16
+"""Candidates of a search that a GPU runs at the same time; a core runs them one after the other."""
 SIZES = {"a6a": (14, 122), "w6a": (12, 300), "ijcnn1": (22, 22)}
 """Data set -> (non-zero features of a sample, all features)."""
 
@@ -100,38 +99,33 @@ def reproduce(
     target = Path(folder)
     jobs = make_jobs(names, scale, protocols, seeds)
     plan = ReproductionPlan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
-    (target / "results").mkdir(parents=True, exist_ok=True)
-    for partial in (target / "results").glob(".*.tmp"):
-        partial.unlink(missing_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     plan.save(target)
-
-    outcomes = [read_outcome(job, target, plan) for job in jobs]
-    pending = [outcome.job for outcome in outcomes if outcome.to_do and not plan.reason_against(outcome.job)]
-    units = [*work_units(pending), *_drawing(names, protocols, pending)]
-    runner = Runner(target, workers or default_workers(), scale.stages, gpu_wanted())
-    before = len([outcome for outcome in outcomes if not outcome.to_do])
-    with JobProgress({job.key: seconds(job) for job in pending}, before, runner.workers, progress) as bar:
-        _tell_missing(plan, bar)
-        for outcome in outcomes:
-            if outcome.damaged:
-                bar.say(f"redoing a damaged result: {outcome.damaged}")
-                _remove(outcome.job, target)
-        try:
-            runner.run(units, bar.tell)
-        except KeyboardInterrupt:
-            bar.say(f"{before + bar.count} of {len(jobs)} runs are kept in {target}; the same command goes on")
-            raise
-        bar.say("tables and ledger")
-    renewed = {job.key for job in pending}
-    outcomes = [
-        read_outcome(outcome.job, target, plan) if outcome.job.key in renewed else outcome for outcome in outcomes
-    ]
-    files = [path for page in pages(names, protocols) for path in pictures(target, *page)]
+    shown = pages(names, protocols)
+    able = [job for job in jobs if not plan.reason_against(job)]
+    tried, lost = execute(
+        able,
+        target,
+        partial(do_job, stages=scale.stages, batch=BATCH if gpu_wanted() else 1),
+        partial(read_outcome, folder=target, plan=plan),
+        shared=shared,
+        seconds=seconds,
+        needs=lambda job: {job.tuning},
+        pages={page: {job.key for job in able if (job.panel.figure, job.protocol) == page} for page in shown},
+        draw=draw,
+        notes=_missing_notes(plan),
+        workers=workers,
+        progress=progress,
+        name="reproduce",
+    )
+    by_key = {outcome.job.key: outcome for outcome in tried}
+    outcomes = [by_key.get(job.key) or read_outcome(job, target, plan) for job in jobs]
+    files = [path for page in shown for path in pictures(target, *page)]
     files += write_tables(target, outcomes)
     judged = ledger.write(target, outcomes)
     files += [target / name for name in ("ledger.json", "ledger.md", "findings.md")]
-    lost = {job.text: runner.lost[job.key] for job in jobs if job.key in runner.lost}
-    return Reproduction(target, plan, outcomes, judged, files, lost, time.perf_counter() - began)
+    died = {job.text: lost[job.key] for job in jobs if job.key in lost}
+    return Reproduction(target, plan, outcomes, judged, files, died, time.perf_counter() - began)
 
 
 def _check(protocols: Sequence[str], **numbers: int | None) -> None:
@@ -163,59 +157,21 @@ def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
     return missing
 
 
-def _tell_missing(plan: ReproductionPlan, bar: "JobProgress") -> None:
+def _missing_notes(plan: ReproductionPlan) -> list[str]:
+    """Return a line about the panels that are left out, if there are any."""
     left = {(job.panel.figure, job.panel.name) for job in plan.jobs if plan.reason_against(job)}
-    if left:
-        figures = ", ".join(dict.fromkeys(figure for figure, _ in sorted(left)))
-        bar.say(
-            f"{len(left)} panels of {figures} are left out because they need {', '.join(plan.refused)}: "
-            "`adom data --download` fetches them, or set ADOM_DATA to a folder that has them"
-        )
+    figures = ", ".join(dict.fromkeys(figure for figure, _ in sorted(left)))
+    line = (
+        f"{len(left)} panels of {figures} are left out because they need {', '.join(plan.refused)}: "
+        "`adom data --download` fetches them, or set ADOM_DATA to a folder that has them"
+    )
+    return [line] if left else []
 
 
-def _remove(job: Job, folder: Path) -> None:
-    """Remove a damaged file, since a job with a file counts as done."""
-    for suffix in ("json", "npz"):
-        with suppress(OSError):
-            (folder / "results" / f"{job.key}.{suffix}").unlink(missing_ok=True)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def default_workers() -> int:
-    """Return the default number of processes: one per core, or one for a GPU."""
-    return 1 if gpu_wanted() else _cores()
-
-
-def gpu_wanted() -> bool:
-    """Return whether the environment asks JAX for a platform other than the CPU."""
-    platforms = os.environ.get("JAX_PLATFORMS", "")
-    return bool(platforms) and not platforms.startswith("cpu")
-
-
-def work_units(jobs: Sequence[Job]) -> list[WorkUnit]:
-    """Group jobs that share data and network (searches: method too); searches come first, then the longest."""
-    keys = {job.key for job in jobs}
-    units: dict[Any, WorkUnit] = {}
-    for job in jobs:
-        names = ("data", "dim", "samples", "nodes", "network", "graphs", "chi", "every")
-        search = job.method if job.candidates else ""
-        shared = (search, job.seed, *(job.panel.settings.get(name) for name in names))
-        unit = units.setdefault(shared, WorkUnit())
-        unit.jobs.append(job)
-        unit.cost += seconds(job)
-        unit.needs |= {job.tuning} & keys
-    return sorted(units.values(), key=lambda unit: (not unit.jobs[0].candidates, -unit.cost))
-
-
-def _drawing(names: Sequence[str], protocols: Sequence[str], pending: Sequence[Job]) -> list[WorkUnit]:
-    """Return a unit for each page to draw, which needs the page's pending jobs."""
-    return [
-        WorkUnit(page=page, needs={job.key for job in pending if (job.panel.figure, job.protocol) == page})
-        for page in pages(names, protocols)
-    ]
+def shared(job: Job) -> tuple[Any, ...]:
+    """Return what jobs that one process does together share: data and network, and of searches the method too."""
+    names = ("data", "dim", "samples", "nodes", "network", "graphs", "chi", "every")
+    return (job.method if job.candidates else "", job.seed, *(job.panel.settings.get(name) for name in names))
 
 
 def seconds(job: Job) -> float:
@@ -228,66 +184,3 @@ def seconds(job: Job) -> float:
     gradients = {"exact": 4.0 * dim, "auto": 2.0}.get(kind, float(steps or 1)) * (3 if job.variant == VERIFY else 1)
     round_seconds = 2e-5 + 4e-9 * nodes * dim + 1e-10 * entries * gradients
     return 0.5 + max(1, job.candidates) * job.rounds * round_seconds
-
-
-class JobProgress:
-    """Shows how many jobs are done and how much time is left: a bar on a terminal, elsewhere a line now and then.
-
-    `costs` maps the keys of pending jobs to estimated seconds; `before` is the number of jobs done already.
-    """
-
-    def __init__(
-        self, costs: dict[str, float], before: int, workers: int, show: bool | None, name: str = "reproduce"
-    ) -> None:
-        self.name = name
-        self.costs, self.before, self.workers = costs, before, workers
-        self.total, self.paid, self.count = sum(costs.values()), 0.0, 0
-        self.show = sys.stderr.isatty() if show is None else show
-        self.began = self._printed = time.perf_counter()
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        if self.show:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            columns = (TextColumn(self.name), BarColumn(), TextColumn("{task.fields[note]}"))
-            self._bar = Progress(*columns, console=Console(stderr=True, force_terminal=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task("", total=self.total or 1.0, note=self._note())
-        elif self.costs:
-            self.say(self._note())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-    def say(self, text: str) -> None:
-        """Print a line on stderr, above the bar if there is one."""
-        if self._bar is not None:
-            self._bar.console.print(f"adom: {text}", markup=False, highlight=False)
-        else:
-            print(f"adom: {text}", file=sys.stderr, flush=True)
-
-    def tell(self, done: set[str]) -> None:
-        """Show the jobs that are done, by their keys."""
-        now = self.costs.keys() & done
-        self.count, self.paid = len(now), sum(self.costs[key] for key in now)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.paid, note=self._note())
-        elif time.perf_counter() - self._printed > TELL_SECONDS:
-            self._printed = time.perf_counter()
-            self.say(self._note())
-
-    def _note(self) -> str:
-        done, of = self.before + self.count, self.before + len(self.costs)
-        return f"{done} of {of} runs, {format_duration(self.left())} left"
-
-    def left(self) -> float:
-        """Return the estimated seconds left: from the estimates at first, then from the pace."""
-        elapsed = time.perf_counter() - self.began
-        guess = self.total / self.workers
-        pace = (elapsed + 0.1 * guess) / (self.paid + 0.1 * self.total) if self.total else 0.0
-        return max(0.0, pace * (self.total - self.paid))

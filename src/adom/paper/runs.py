@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 from .. import __version__
 from ..algorithms import method_class
 from ..errors import InputError, shown
-from ..run.result import Result, load
+from ..study.execute import Outcome
+from ..study.execute import read_outcome as read_kept
 from ..util.checked_json import Damaged, read_checked, write_checked
-from ..util.files import kind, reason
+from ..util.files import reason
 
 FORMAT = "adom-reproduction-1"
 PROTOCOLS = ("theory", "unit", "tuned", "auto")
@@ -77,27 +78,6 @@ class Job:
         """Figure, panel, method, protocol, oracle, variant and seed, in words."""
         parts = (f"{self.panel.figure} {self.panel.name}", self.method, self.protocol, self.oracle, self.variant)
         return ", ".join(part for part in (*parts, f"seed {self.seed}") if part)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a job.
-
-    A verification has the data {"holds", "rows": [{"name", "statement", "worst_ratio", ...}]}; a search has {"chosen":
-    {"mu", "L", "chi"}, ...}, multiples of the constants that `unit` uses.
-    """
-
-    job: Job
-    result: Result | None  # None if the job leaves data or `reason` is set
-    reason: str = ""  # why there is no result: missing data set, not yet run, refused
-    data: Mapping[str, Any] | None = None
-    refused: bool = False  # by its method or its budget; it is not tried again
-    damaged: str = ""  # error of a damaged file, which counts as missing
-
-    @property
-    def to_do(self) -> bool:
-        """Whether the job is still to be done: it has no run and no data, and was not refused."""
-        return self.result is None and self.data is None and not self.refused
 
 
 @dataclass(frozen=True)
@@ -209,51 +189,20 @@ def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
 
 def read_outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
     """Return the outcome of a job; a damaged file counts as missing, and the outcome says so."""
-    results, damaged = Path(folder) / "results", ""
-    for path, read in ((results / f"{job.key}.json", _read_data), (results / f"{job.key}.npz", _read_run)):
-        if kind(path) != "nothing":
-            try:
-                return read(job, path)
-            except InputError as error:
-                damaged = damaged or str(error)
-    if damaged:
-        told = damaged.replace(f"{results}{os.sep}", "")  # the file's name only: the text goes into tables and pages
-        return Outcome(job, None, f"not whole: {told}", damaged=damaged)
-    return Outcome(job, None, (plan.reason_against(job) if plan else "") or "not run yet")
+    found = read_kept(job, folder, "reproduction", _check_data)
+    against = plan.reason_against(job) if plan and found.to_do and not found.damaged else ""
+    return replace(found, reason=against) if against else found
 
 
-AGAIN = "`adom reproduce` makes it again"
-
-
-def _read_data(job: Job, path: Path) -> Outcome:
-    """Read a search, a verification, or the reason why there is none."""
-    try:
-        data = read_checked(path)
-        if "reason" in data:
-            return Outcome(job, None, str(data["reason"]), refused=True)
-        if not job.leaves_data:
-            raise Damaged("it holds no reason")
-        if job.variant == VERIFY:
-            for row in data["rows"]:
-                _check_types(row, ROW)
-            if not data["rows"]:
-                raise Damaged("it has no rows")
-        else:
-            _check_types(data, SEARCH)
-            _check_types(data["chosen"], CHOSEN)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {reason(error)}; {AGAIN}") from None
-    except (ValueError, LookupError, TypeError) as error:
-        raise InputError(f"{path} is not a valid result of a job ({error}); {AGAIN}") from None
-    return Outcome(job, None, "", data)
-
-
-def _read_run(job: Job, path: Path) -> Outcome:
-    """Read the result of a job's run."""
-    result = load(path)
-    provenance = result.provenance
-    key = (provenance.get("reproduction") or {}).get("key")
-    whole = result.measure == "error" and len(result.history) and provenance.get("start_error") is not None
-    if key != job.key or not whole:
-        raise InputError(f"{path} does not hold the run named in its file name; {AGAIN}")
-    return Outcome(job, result)
+def _check_data(job: Job, data: Any) -> None:
+    """Refuse data that are not those of a search or a verification."""
+    if not job.leaves_data:
+        raise Damaged("it holds no reason")
+    if job.variant == VERIFY:
+        for row in data["rows"]:
+            _check_types(row, ROW)
+        if not data["rows"]:
+            raise Damaged("it has no rows")
+    else:
+        _check_types(data, SEARCH)
+        _check_types(data["chosen"], CHOSEN)

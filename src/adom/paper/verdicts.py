@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError, shown
+from ..util.table import Table
 from .evidence import plain
-from .table import Table
 
 REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED = "reproduced", "partly", "not reproduced", "not tested"
 NOT_JUDGED = "not judged"

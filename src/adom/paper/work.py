@@ -1,7 +1,6 @@
 """One job: build the problem and the network of its panel, run it, write its file."""
 
 import time
-from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import numpy as np
 
 from .. import networks
 from ..algorithms import Method, method_class
-from ..dynamics.endings import FINISHED
 from ..dynamics.tolerance import tolerance
 from ..errors import InputError
 from ..networks import Network
@@ -20,7 +18,8 @@ from ..run.calls.theory import verify
 from ..run.calls.tuning import Stages, transferred, tune
 from ..run.constants import make_method
 from ..run.request import AUTO, Request
-from ..util.checked_json import read_checked, write_checked
+from ..study.execute import keep_data, keep_run
+from ..util.checked_json import read_checked
 from .runs import TUNE, VERIFY, Job
 
 SEARCHED = 200
@@ -31,7 +30,7 @@ KEPT = 6
 """Problems and networks cached for the next jobs."""
 
 
-def do_job(job: Job, folder: Path, stages: Stages, batch: int = 1) -> None:
+def do_job(job: Job, folder: Path, *, stages: Stages, batch: int = 1) -> None:
     """Run a job and write its file; if its method or budget refuses the job, write the reason.
 
     Parameters
@@ -44,16 +43,15 @@ def do_job(job: Job, folder: Path, stages: Stages, batch: int = 1) -> None:
     batch : int
         The most candidates of a search that run at the same time.
     """
-    path = folder / "results" / f"{job.key}.json"
     try:
         if job.variant == TUNE:
-            write_checked(path, _search(job, stages, batch))
+            keep_data(job, folder, _search(job, stages, batch))
         elif job.variant == VERIFY:
-            write_checked(path, _verification(job))
+            keep_data(job, folder, _verification(job))
         else:
-            _run(job, folder / "results")
+            _run(job, folder)
     except InputError as error:
-        write_checked(path, {"reason": str(error)})
+        keep_data(job, folder, {"reason": str(error)})
 
 
 def problem_of(job: Job) -> LogisticRegression:
@@ -70,10 +68,10 @@ def network_of(job: Job) -> Network:
     return _network(*(settings.get(name) for name in ("network", "nodes", "graphs", "chi", "every")), seed=job.seed)
 
 
-def _run(job: Job, results: Path) -> None:
+def _run(job: Job, folder: Path) -> None:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
-    method, search = _method(job, problem, network, results)
+    method, search = _method(job, problem, network, folder / "results")
     found = job.protocol == AUTO  # parameters are found during the run
     result = solve(
         problem,
@@ -86,22 +84,9 @@ def _run(job: Job, results: Path) -> None:
         record_every=1 if found and method.rounds_per_step is None else records_every(method, job),
         progress=False,
     )
-    if result.status not in FINISHED:
-        raise KeyboardInterrupt
     about = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed, "variant": job.variant}
     about |= {"key": job.key, "graphs": network.period, **_seconds_since(began)}
-    provenance = {**result.provenance, "protocol": job.protocol, "reproduction": about, **search}
-    kept = thinned(result.columns, job.records)
-    replace(result, history=kept, provenance=provenance).save(results / f"{job.key}.npz")
-
-
-def thinned(columns: Any, records: int) -> Any:
-    """Return a table with at most `records` + 1 of its records, evenly spread."""
-    count = len(columns["iteration"])
-    if count <= records + 1:
-        return columns
-    chosen = np.linspace(0, count - 1, records).astype(int)
-    return {name: column[chosen] for name, column in columns.items()}
+    keep_run(job, folder, result, job.records, {"protocol": job.protocol, "reproduction": about, **search})
 
 
 def _method(job: Job, problem: LogisticRegression, network: Network, results: Path) -> tuple[Method, dict[str, Any]]:

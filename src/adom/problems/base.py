@@ -21,9 +21,8 @@ from ..util.compile_cache import double_precision, kept_programs
 from ..util.programs import Program, program
 from .checks import EXTREME
 from .claims import contradiction, contradiction_around
-from .inverses import HELD, held
 from .minimiser import DENSE, Minimum, minimum
-from .newton import newton
+from .oracles import HELD, held, newton
 from .weighting import weighting_text
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer

@@ -11,11 +11,10 @@ from ..errors import InputError
 from ..util.checks import check_whole
 from .base import Array
 from .checks import LARGEST_DIM
-from .inverses import held
 from .linear_model import LinearModel, regulariser
 from .losses import LOGISTIC
-from .newton import HALVINGS, MAX_ITERATIONS
 from .nodes import Stacked, as_labels, check_features, stack
+from .oracles import HALVINGS, MAX_ITERATIONS, held
 from .weighting import sample_weight
 
 

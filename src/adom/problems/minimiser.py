@@ -1,8 +1,9 @@
-"""The minimiser of the mean of the f_i, by damped Newton steps in NumPy, and an estimate of its error.
+"""Newton's method on the host: the minimiser of the mean of the f_i, and an estimate of its error.
 
-Unlike `newton`, which solves one equation per node in a compiled loop, this module solves a single equation with
+Unlike `oracles`, which solves one equation per node in a compiled loop, this module solves a single equation with
 libraries on the host. Nothing is compiled unless a problem's gradients exist only in JAX. Systems are factorised up to
-`DENSE` coordinates; above, preconditioned conjugate gradients solve them.
+`DENSE` coordinates; above, preconditioned conjugate gradients solve them. Agents take the parts that have no problem:
+`damped_step`, `conjugate_gradients`, and what counts as enough or as rounding.
 
 If mu is tiny, a small gradient says little about the distance to the minimiser. So this distance is estimated by one
 more Newton step from each of several points, with the last digits of points and gradients changed at random. Without
@@ -22,8 +23,12 @@ DENSE = 4096
 SMALL = 512
 """Up to this many coordinates a factor is inverted, which takes less time than loading SciPy to solve with it."""
 STEPS = 100
-SMALLEST = 2.0**-30
-"""The smallest fraction of a Newton step that is tried."""
+SHORTEST = 2.0**-30
+"""The smallest fraction of a step that is tried; if even that does not reduce the residual, the cause is rounding."""
+NEAR_ROUNDING = 1e3
+"""A residual below this multiple of its rounding error is accepted as soon as one full step fails."""
+ACCURACY = 0.01
+"""The residual that the oracle `auto` accepts, relative to the distance that z moved in this round."""
 ULP = float(np.finfo(np.float64).eps)
 PRODUCTS = 20_000
 """The most Hessian products of conjugate gradients in total."""
@@ -74,7 +79,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
         length = float(np.linalg.norm(direction))
         # If so short a step, or one from so small a gradient, does not help, the cause is rounding: shorter will not.
         near = length <= 1e-8 * at or size <= ULP * (first + float(problem.L) * at)
-        better = _step(gradient, x, g, direction, 1.0 if near else SMALLEST)
+        better = damped_step(gradient, x, g, direction, 1.0 if near else SHORTEST)
         if better is None:
             break
         (x, g), solve = better, systems.at(better[0])
@@ -86,18 +91,55 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
     return Minimum(x, error)
 
 
-def _step(
-    gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray, g: np.ndarray, direction: np.ndarray, shortest: float
+def far_enough(left: Any, t: Any, before: Any) -> Any:
+    """Return whether the fraction t of a Newton step reduced a residual's size enough; of numbers or arrays."""
+    return left <= (1 - t / 4) * before
+
+
+def damped_step(
+    residual: Callable[[np.ndarray], np.ndarray],
+    x: np.ndarray,
+    e: np.ndarray,
+    direction: np.ndarray,
+    shortest: float = SHORTEST,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a point along the direction with a smaller gradient, and that gradient; None if there is none."""
-    before, t = float(np.linalg.norm(g)), 1.0
+    """Halve the step x - direction until it reduces the residual e; return the point and its residual, None if none.
+
+    Examples
+    --------
+    >>> damped_step(np.arctan, np.array([2.0]), np.arctan([2.0]), np.array([5.0]))[0]  # -3 and -0.5: twice the length
+    array([-0.5])
+    """
+    before, t = float(np.linalg.norm(e)), 1.0
     while t >= shortest:
         trial = x - t * direction
-        g_trial = gradient(trial)
-        if np.linalg.norm(g_trial) <= (1 - t / 4) * before:
-            return trial, g_trial
+        e_trial = residual(trial)
+        if far_enough(np.linalg.norm(e_trial), t, before):
+            return trial, e_trial
         t /= 2
     return None
+
+
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray],
+    b: np.ndarray,
+    tolerance: float,
+    most: int,
+    diagonal: np.ndarray | None = None,
+) -> np.ndarray:
+    """Solve product(v) = b to a relative residual in at most so many products, preconditioned by the diagonal if given.
+
+    Examples
+    --------
+    >>> conjugate_gradients(lambda v: np.array([1.0, 4.0]) * v, np.array([1.0, 2.0]), 1e-12, 10).round(9).tolist()
+    [1.0, 0.5]
+    """
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    shape = (b.size, b.size)
+    scaled = None if diagonal is None else LinearOperator(shape, matvec=lambda v: v / diagonal, dtype=float)
+    solution, _ = cg(LinearOperator(shape, matvec=product, dtype=float), b, rtol=tolerance, maxiter=most, M=scaled)
+    return np.asarray(solution)
 
 
 def _distance(problem: "Problem", gradient: Callable[[np.ndarray], np.ndarray], solve: Solve, x: np.ndarray) -> float:
@@ -147,21 +189,15 @@ class _Systems:
         return lambda v, _: (cho_solve((lower, True), v, check_finite=False), 0.0)
 
     def _iterative(self, x: np.ndarray) -> Solve:
-        from scipy.sparse.linalg import LinearOperator, cg
-
         product, diagonal = self.problem.mean_hessian_product(x)
-        shape = (x.size, x.size)
 
         def counted(v: np.ndarray) -> np.ndarray:
             self.left -= 1
             return product(v)
 
-        scaled = None if diagonal is None else LinearOperator(shape, matvec=lambda v: v / diagonal, dtype=float)
-
         def solve(v: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:
-            operator: Any = LinearOperator(shape, matvec=counted, dtype=float)
-            most = max(self.left, 100)
-            p, _ = cg(operator, v, rtol=tolerance, maxiter=min(most, 10 * x.size + 100), M=scaled)
+            most = min(max(self.left, 100), 10 * x.size + 100)
+            p = conjugate_gradients(counted, v, tolerance, most, diagonal)
             return p, float(np.linalg.norm(v - product(p))) / self.mu
 
         return solve

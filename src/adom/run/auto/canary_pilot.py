@@ -10,7 +10,7 @@ from ...algorithms import Method
 from ...dynamics.policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
 from ...dynamics.wrapping import bare
 from ...networks import LossyNetwork
-from ...problems.inverses import held
+from ...problems.oracles import held
 from ...util.compiling import forget_many
 from ..links.ledgers import rested, with_ledgers
 from ..local.placing import place

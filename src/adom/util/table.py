@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..util.cards import escaped
+from .cards import escaped
 
 
 @dataclass(frozen=True)

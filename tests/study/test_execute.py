@@ -3,16 +3,16 @@
 import json
 import os
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pytest
 
-from adom.paper.reproduce import default_workers, gpu_wanted
-from adom.paper.runner import Runner, WorkUnit
-from adom.paper.runs import Job
-from support.deadly import do
-from support.made import panel
+from adom.study import execute as executing
+from adom.study.execute import JobProgress, Runner, WorkUnit, default_workers, gpu_wanted
+from support.deadly import Numbered, do, draw
 
-JOBS = [Job(panel(), "unit", seed, "adom", "gd:1", 100, 1e-8) for seed in range(5)]
+DOCS = Path(__file__).parents[2] / "docs"
+JOBS = [Numbered(number) for number in range(5)]
 KEYS = [job.key for job in JOBS]
 
 
@@ -26,7 +26,7 @@ def run(folder, units, deadly=None, gpu=False):
     (folder / "deadly.json").write_text(json.dumps(deadly or {}))
     (folder / "tried").touch()
     told = []
-    runner = Runner(folder, 2, (), gpu, do)
+    runner = Runner(folder, 2, do, draw, gpu)
     runner.run(units, told.append)
     tried = [int(line.split()[0]) for line in (folder / "tried").read_text().splitlines()]
     return sorted(KEYS.index(key) for key in told[-1]), runner, tried
@@ -35,7 +35,7 @@ def run(folder, units, deadly=None, gpu=False):
 def test_units_wait_for_what_they_need(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
     before = dict(os.environ)
-    units = [unit(3, 4, needs=(0, 2)), unit(0), unit(1, 2), unit(needs=(3, 4), page=("kappa", "unit"))]
+    units = [unit(3, 4, needs=(0, 2)), unit(0), unit(1, 2), unit(needs=(3, 4), page="kappa")]
     done, runner, tried = run(tmp_path, units)
     assert done == [0, 1, 2, 3, 4]
     assert tried.index(3) > max(tried.index(0), tried.index(2))
@@ -86,8 +86,8 @@ def test_a_job_that_raises_is_given_up_at_once(tmp_path):
 
 
 def test_a_process_that_dies_while_drawing_is_an_error(tmp_path):
-    with pytest.raises(RuntimeError, match=r"died while drawing \('deadly', 'unit'\): ended abruptly, as it does"):
-        run(tmp_path, [unit(0), unit(page=("deadly", "unit"))])
+    with pytest.raises(RuntimeError, match=r"died while drawing deadly: ended abruptly, as it does"):
+        run(tmp_path, [unit(0), unit(page="deadly")])
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,24 @@ def test_a_gpu_is_used_only_where_it_is_asked_for(monkeypatch, asked, gpu):
     monkeypatch.delenv("JAX_PLATFORMS") if asked is None else monkeypatch.setenv("JAX_PLATFORMS", asked)
     assert gpu_wanted() is gpu
     assert default_workers() == 1 or not gpu
+
+
+def test_time_left_falls_to_nothing():
+    progress = JobProgress({"a": 1.0, "b": 3.0}, 0, 1, show=False, name="reproduce")
+    left = [progress.left()]
+    for done in ({"a", "other"}, {"a", "b"}):
+        progress.tell(done)
+        left.append(progress.left())
+    assert left[0] == pytest.approx(4.0, rel=0.2)
+    assert left == sorted(left, reverse=True)
+    assert (left[-1], progress.count) == (0, 2)
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(monkeypatch, capsys):
+    assert f"every {executing.TELL_SECONDS:.0f} seconds" in (DOCS / "command-line.md").read_text()
+    with JobProgress({"a": 1.0, "b": 3.0}, 5, 1, show=None, name="bench") as progress:
+        progress.tell({"a"})
+        monkeypatch.setattr(executing, "TELL_SECONDS", 0.0)
+        progress.tell({"a"})
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in said] == ["adom: 5 of 7 runs", "adom: 6 of 7 runs"]
