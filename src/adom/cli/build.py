@@ -298,8 +298,15 @@ def check_run(
                 if len(methods) == 1 or "has no parameter" not in str(error):
                     raise
                 raise InputError(f"{error}; name the methods that have it with --methods") from None
-    more = {} if patience is None else {"patience": patience}
-    return Request(run.oracle, run.rounds, run.stop.tol, run.record_every, run.engine, run.dtype, **more)
+    return Request(
+        run.oracle,
+        run.rounds,
+        run.stop.tol,
+        run.record_every,
+        run.engine,
+        run.dtype,
+        patience=Request.patience if patience is None else patience,
+    )
 
 
 def budget(config: Config, problem: "Problem | Shards | NodeData") -> dict[str, Any]:

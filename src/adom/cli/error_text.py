@@ -81,7 +81,7 @@ def in_settings(message: str, context: Any) -> str:
     keys = [name, *(f"{table}_{name}" for table in TABLES)]
     given = [each for each in context.command.params if each.name in keys and context.params.get(each.name) is not None]
     if given:
-        flag = max(given[-1].opts, key=len)
+        flag: str = max(given[-1].opts, key=len)
         return flag + re.sub(rf"\b{name}=", f"{flag} ", message.removeprefix(name))
     file = context.params.get("config")
     return message if file is None else f"{file}: " + re.sub(rf"\b{name}=", f"{name} = ", message)

@@ -76,14 +76,14 @@ def check_value(value: Any, kind: Any, called: str, example: str, **limits: floa
     Traceback (most recent call last):
     adom.errors.InputError: --share must be at most 1, got 2; e.g. --share 0.5
     """
-    rule, got = "", shown(value)
-    if not _is_of(value, kind):
-        rule = TYPES[kind][0]
-        if kind is float and is_number(value):
-            rule = "a finite number" if isinstance(value, float) else "a number below 1e308"
-    elif limits:
-        rule = next((words for words, kept in _bounds(value, **limits) if not kept), "")
-        got = f"{value:.15g}" if isinstance(value, float) else got
+    wrong = _misfits(value, kind)
+    if wrong:
+        rule, got = TYPES[kind][0], shown(wrong[0])
+        if kind is float and is_number(wrong[0]):
+            rule = "a finite number" if isinstance(wrong[0], float) else "a number below 1e308"
+    else:
+        rule = next((words for words, kept in _bounds(value, **limits) if not kept), "") if limits else ""
+        got = f"{value:.15g}" if isinstance(value, float) else shown(value)
     if rule:
         raise InputError(f"{called} must be {rule}, got {got}; e.g. {example}")
 
@@ -93,16 +93,17 @@ def _bounds(value: float, ge: float = -inf, gt: float = -inf, le: float = inf) -
     return [(f"at least {ge:.10g}", value >= ge), (f"above {gt:.10g}", value > gt), (f"at most {le:.10g}", value <= le)]
 
 
-def _is_of(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a type of `TYPES`; whole numbers are numbers, booleans are not."""
-    parts = get_args(kind)
-    if get_origin(kind) is list:
-        return isinstance(value, list) and all(_is_of(item, parts[0]) for item in value)
-    if get_origin(kind) is dict:
-        return isinstance(value, dict) and all(_is_of(item, parts[1]) for item in value.values())
-    if kind is float:
-        return is_number(value) and abs(value) <= LARGEST  # also whole numbers that no float can hold
-    return kind is Any or (isinstance(value, kind) and not (kind is int and isinstance(value, bool)))
+def _misfits(value: Any, kind: Any) -> list[Any]:
+    """Return the parts of a value that are not of a type of `TYPES`; whole numbers are numbers, booleans are not."""
+    form, parts = get_origin(kind) or kind, get_args(kind)
+    if form is Any:
+        return []
+    if form is float:  # also whole numbers, if a float can hold them
+        return [] if is_number(value) and abs(value) <= LARGEST else [value]
+    if not isinstance(value, form) or (form is int and isinstance(value, bool)):
+        return [value]
+    inside = value.values() if form is dict else value if form is list else ()
+    return [wrong for item in inside for wrong in _misfits(item, parts[-1])]
 
 
 def described(each: Field[Any], table: str) -> Setting:
