@@ -96,7 +96,7 @@ def problem(rng, nodes):
     import numpy as np
 
     import adom
-    from adom.problems.squares import LeastSquares
+    from adom.problems.linear_model import LeastSquares
 
     kind, split = (
         str(rng.choice(["logistic", "logistic", "ridge", "quadratic"])),

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from .data.node_data import NodeData
     from .data.shards import Shards
     from .errors import InputError
-    from .problems.logistic import LogisticRegression
+    from .problems.linear_model import LeastSquares, LogisticRegression, SoftmaxRegression
     from .problems.loss import from_loss
     from .problems.quadratic import Quadratic
-    from .problems.softmax import SoftmaxRegression
-    from .problems.squares import LeastSquares
     from .run.calls.solve import solve, solve_many
     from .run.calls.theory import verify
     from .run.cite import cite
@@ -53,8 +51,8 @@ _HOME = {
     "Comparisons": "study.comparisons",
     "Constants": "algorithms",
     "InputError": "errors",
-    "LeastSquares": "problems.squares",
-    "LogisticRegression": "problems.logistic",
+    "LeastSquares": "problems.linear_model",
+    "LogisticRegression": "problems.linear_model",
     "Method": "algorithms",
     "Model": "data.model",
     "NodeData": "data.node_data",
@@ -62,7 +60,7 @@ _HOME = {
     "Quadratic": "problems.quadratic",
     "Result": "run.result",
     "Shards": "data.shards",
-    "SoftmaxRegression": "problems.softmax",
+    "SoftmaxRegression": "problems.linear_model",
     "Sweep": "study.sweep_result",
     "algorithms": "algorithms",
     "cite": "run.cite",

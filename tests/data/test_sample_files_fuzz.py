@@ -15,7 +15,7 @@ import adom
 from adom.data import tables, text_files
 from adom.data.sample_files import read
 from adom.problems import checks
-from adom.problems.logistic import LogisticRegression  # loads JAX, before memory is watched
+from adom.problems.linear_model import LogisticRegression  # loads JAX, before memory is watched
 from support.damage import mutants
 
 ROOM = 2**28

@@ -12,7 +12,7 @@ import adom
 from adom import native
 from adom.problems import oracles
 from adom.problems.base import Problem
-from adom.problems.logistic import LogisticRegression
+from adom.problems.linear_model import LogisticRegression
 from adom.problems.oracle_spec import OracleSpec
 from adom.run.local.jitted import place
 

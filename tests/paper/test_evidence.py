@@ -7,7 +7,7 @@ import pytest
 
 from adom.paper import evidence
 from adom.paper.evidence import Curve
-from adom.paper.power_laws import power_law
+from adom.paper.growth import power_law
 from adom.util.cards import Markup
 from adom.util.table import Table
 from support.made import absent, four, linear, made, panel, seeds

@@ -9,10 +9,8 @@ import pytest
 import adom
 from adom.algorithms import METHODS
 from adom.paper.evidence import table_of_runs
-from adom.paper.figures import LETTERS, look, panel_grid, sample_network
-from adom.paper.pages import draw, pictures
+from adom.paper.figures import LETTERS, draw, look, panel_grid, pictures, rates_figure, sample_network
 from adom.paper.panels import FIGURES
-from adom.paper.rates_figure import rates_figure
 from adom.plot.style import COLOURS
 from adom.run.result import Result
 from support.made import absent, four, linear, saved, seeds

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from adom.paper import findings, full_run, ledger
+from adom.paper import findings, ledger, verdicts
 from adom.paper.claims import CLAIMS
 from adom.paper.evidence import table_of_runs
-from adom.paper.report import read_reproduction
 from adom.paper.verdicts import NOT_JUDGED, NOT_TESTED, REPRODUCED
+from adom.paper.webpage import read_reproduction
 from adom.plot.style import COLOURS
 from support.made import four, panel, saved, verified
 
@@ -44,14 +44,14 @@ def compute(*, quick=False):
 
 
 def test_the_package_says_what_the_documents_say(documents):
-    assert documents.full_run() == json.loads(full_run.FILE.read_text()), "run `make reproduction-docs`"
+    assert documents.full_run() == json.loads(verdicts.FILE.read_text()), "run `make reproduction-docs`"
     table = (ROOT / "docs" / "reproduction.md").read_text()
     for claim in CLAIMS.values():
         (row,) = (line for line in table.splitlines() if line.startswith(f"| {claim.name} |"))
         for protocol in claim.protocols:
-            verdict, _, count = full_run.verdict(claim.name, protocol).partition(", ")
+            verdict, _, count = verdicts.full_verdict(claim.name, protocol).partition(", ")
             assert f"| {verdict}{', ' + ' '.join(count.split()[:3]) if count else ''} |" in row
-    told = json.loads(full_run.FILE.read_text())["findings"].keys()
+    told = json.loads(verdicts.FILE.read_text())["findings"].keys()
     assert {one.title for one in findings.compute(table_of_runs([]))} == told
 
 
@@ -83,7 +83,7 @@ def test_what_depends_on_sizes_is_not_judged_and_what_does_not_is():
     assert full.find("best-over-kappa", "tuned").full_run == ""
     for one in quick.entries:
         assert CLAIMS[one.claim].miniature or one.verdict in (NOT_JUDGED, NOT_TESTED)
-        assert one.full_run == full_run.verdict(one.claim, one.protocol) != ""
+        assert one.full_run == verdicts.full_verdict(one.claim, one.protocol) != ""
     assert NOT_JUDGED in quick.counts().columns
     assert NOT_JUDGED not in full.counts().columns
 
@@ -113,4 +113,4 @@ def test_a_miniature_recommends_no_method(folder):
     assert "Under `tuned`, of 70 panels: acc-dngd 22" in page
     assert "This miniature: Under `tuned`, of 1 panels: adom 1." in page
     _, advice = page.split("## Which method to take\n")
-    assert advice.strip() == f"A miniature cannot tell. The full run: {full_run.finding('Which method to take')}"
+    assert advice.strip() == f"A miniature cannot tell. The full run: {verdicts.full_finding('Which method to take')}"

@@ -8,7 +8,7 @@ import pytest
 from adom.page.report import read as read_inputs
 from adom.paper.claims import CLAIMS
 from adom.paper.ledger import write
-from adom.paper.report import read_reproduction
+from adom.paper.webpage import read_reproduction
 from support.damage import overwrite
 from support.made import absent, four, made, panel, saved
 

@@ -17,9 +17,9 @@ import adom
 from adom.algorithms import method_class
 from adom.errors import InputError
 from adom.paper.plan import make_jobs
-from adom.paper.report import replay_panel
-from adom.paper.reproduce import reproduce, seconds, shared
+from adom.paper.reproduction import reproduce, seconds, shared
 from adom.paper.runs import load_outcomes, read_outcome
+from adom.paper.webpage import replay_panel
 from adom.paper.work import do_job, problem_of, records_every
 from adom.study.execute import work_units
 from support.tiny import TINY
@@ -31,7 +31,7 @@ SCRIPT = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs would ignore it
 import sys
-from adom.paper.reproduce import reproduce
+from adom.paper.reproduction import reproduce
 from support.tiny import TINY
 reproduce(sys.argv[2:], scale=TINY, folder=sys.argv[1], workers=2, progress=False)
 """

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import adom
 from adom.problems import checks
-from adom.problems.curvature import largest_curvature
+from adom.problems.samples import largest_curvature
 from adom.problems.shifted import Shifted
 
 A = np.array([[-2.0, 0.0], [2.0, -1.0], [1.0, -2.0], [0.0, 2.0], [-1.0, 1.0], [-2.0, 1.0]])

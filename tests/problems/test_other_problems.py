@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import adom
+from adom.problems.linear_model import LeastSquares, SoftmaxRegression
 from adom.problems.shifted import Shifted
-from adom.problems.softmax import SoftmaxRegression
-from adom.problems.squares import LeastSquares
 from support import default_xla
 from support.reference import logistic_data, quadratics
 

@@ -8,8 +8,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 import adom
+from adom.problems.linear_model import LeastSquares
 from adom.problems.minimiser import minimum
-from adom.problems.squares import LeastSquares
 from adom.sklearn import DecentralizedRidge
 from adom.sklearn.coordinates import Coordinates, with_intercept
 from adom.sklearn.partition import Partition, partition

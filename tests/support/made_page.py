@@ -7,8 +7,7 @@ import numpy as np
 
 from adom.page.content import Content, Figure, Line, Panel, Run
 from adom.paper.findings import Section
-from adom.paper.ledger import Ledger
-from adom.paper.ledger_html import ledger_html
+from adom.paper.ledger import Ledger, as_html
 from adom.paper.verdicts import Entry
 from adom.run.result import Result
 from adom.study.replay import Motion
@@ -63,7 +62,7 @@ def ledger() -> str:
         Entry(*about, EVIL, "not tested", notes=(WORSE,)),
     )
     sections = [Section(EVIL, WORSE, Table([EVIL], [[WORSE]]))]
-    return ledger_html(Ledger(entries), sections, name=EVIL, drawn={("kappa", "theory", "two")})
+    return as_html(Ledger(entries), sections, name=EVIL, drawn={("kappa", "theory", "two")})
 
 
 def content() -> Content:

@@ -14,9 +14,8 @@ import scipy.sparse as sp
 import adom
 from adom.networks import lazy
 from adom.problems.base import Problem
+from adom.problems.linear_model import LeastSquares, SoftmaxRegression
 from adom.problems.shifted import Shifted
-from adom.problems.softmax import SoftmaxRegression
-from adom.problems.squares import LeastSquares
 from adom.run.result import Result
 from adom.study.compare import Comparison
 from adom.util.cards import bounds, card, curve, drawing, grid

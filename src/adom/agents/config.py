@@ -11,7 +11,7 @@ from ..data.node_shards import NAME as SHARD
 from ..data.node_shards import shard_names
 from ..errors import InputError, shown
 from ..problems.losses import USUAL_MODEL, models
-from ..problems.weighting import COUNTS
+from ..problems.samples import COUNTS
 from ..util import files
 from ..util.checks import is_number
 from ..util.settings import check_names, described, read_tables, setting

@@ -17,8 +17,8 @@ from ..algorithms import method_class
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed
 from ..errors import InputError
-from ..problems.curvature import dense
 from ..problems.losses import LOSSES
+from ..problems.samples import dense
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent

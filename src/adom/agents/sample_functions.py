@@ -13,8 +13,8 @@ from ..data.node_shards import NodeShard
 from ..data.preparing import Agreed
 from ..errors import InputError, nearest
 from ..problems.checks import is_sparse
-from ..problems.curvature import dense, largest_curvature, scaled_rows
 from ..problems.losses import LOSSES, Loss, models
+from ..problems.samples import dense, largest_curvature, scaled_rows
 from .functions import EPS, Function, Spend, unpaid
 
 Array = np.ndarray

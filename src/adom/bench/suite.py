@@ -49,7 +49,7 @@ def _quadratic(kappa: float, *, alike: bool = False, dim: int = 20) -> Problem:
 
 def _ridge(l2: float, dim: int = 40) -> Problem:
     from ..data import split
-    from ..problems.squares import LeastSquares
+    from ..problems.linear_model import LeastSquares
 
     features, _ = _samples("synthetic", dim)
     rng = np.random.default_rng(SEED)
@@ -59,14 +59,14 @@ def _ridge(l2: float, dim: int = 40) -> Problem:
 
 def _logistic(data: str, kappa: float, how: str = "shuffled", dim: int = 40) -> Problem:
     from ..data import split
-    from ..problems.logistic import LogisticRegression
+    from ..problems.linear_model import LogisticRegression
 
     return LogisticRegression.from_nodes(split(*_samples(data, dim), NODES, how, seed=SEED), kappa=kappa)
 
 
 def _softmax(l2: float, dim: int = 10, classes: int = 3) -> Problem:
     from ..data import split
-    from ..problems.softmax import SoftmaxRegression
+    from ..problems.linear_model import SoftmaxRegression
 
     rng = np.random.default_rng(SEED)
     features = rng.standard_normal((SAMPLES, dim))

@@ -177,8 +177,8 @@ def _grid(nodes: int) -> tuple[int, int]:
 
 def problem(config: Config, nodes: int) -> "Problem":
     """Build the problem that the settings describe, on the network's number of nodes."""
-    from ..problems.linear_model import l2_of
-    from ..problems.logistic import LogisticRegression
+    from ..problems.linear_model import LogisticRegression
+    from ..problems.samples import l2_of
 
     table = config.problem
     _check_data(config, nodes)

@@ -72,7 +72,7 @@ def _compare_one(settings: Config, methods: list[Any] | str | None, out: Path, *
 
     network, problem = build.both(settings)
 
-    from ..problems.weighting import weighting_text
+    from ..problems.samples import weighting_text
     from ..study.saved import file_names
 
     parameters, budget = build.parameters(settings.run.parameters), build.budget(settings, problem)

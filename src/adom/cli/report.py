@@ -54,7 +54,7 @@ def report(
     """
     from .. import page
     from ..page import report as reports
-    from ..paper.report import read_reproduction
+    from ..paper.webpage import read_reproduction
     from ..util.text import format_count
     from . import output
 
@@ -96,7 +96,7 @@ def _replay(path: Path) -> "Motion":
     from ..dynamics.endings import LOST
     from ..page import report as reports
     from ..page.groups import is_search
-    from ..paper.report import replay_panel
+    from ..paper.webpage import replay_panel
     from ..run.result import load
     from ..study import replay
 

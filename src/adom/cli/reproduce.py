@@ -71,7 +71,7 @@ def reproduce(
     chosen = _check(figures, protocols)
     output.folder(out)
 
-    from ..paper.reproduce import reproduce as reproduce_paper
+    from ..paper.reproduction import reproduce as reproduce_paper
 
     done = reproduce_paper(figures, quick=quick, folder=out, protocols=chosen, seeds=seeds, workers=workers)
     for job, reason in done.lost.items():

@@ -206,7 +206,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
 
 
 def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
-    from ..problems.weighting import penalty_text, weighting_text
+    from ..problems.samples import penalty_text, weighting_text
     from .output import number, steps_of
 
     status = summary["status"]

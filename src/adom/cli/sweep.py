@@ -41,7 +41,7 @@ def sweep(
     the same command goes on where it was ended or killed. Writes table.csv,
     sweep.png, config.toml and one file per member in members/.
     """
-    from ..problems.weighting import weighting_text
+    from ..problems.samples import weighting_text
     from . import output
     from .config import settle
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError, InputTypeError, shown
 from ..problems.checks import as_numbers, is_sparse
 from ..problems.losses import LOSSES, Loss
-from ..problems.nodes import as_labels, check_features
+from ..problems.samples import as_labels, check_features
 from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import named, reason
 

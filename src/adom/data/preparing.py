@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from ..errors import InputError, shown
-from ..problems.curvature import largest_curvature
 from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
-from ..problems.weighting import sample_weight
+from ..problems.samples import largest_curvature, sample_weight
 from .node_data import Wanted, regulariser
 from .node_shards import MOST_LABELS, NodeShard
 
@@ -176,10 +175,7 @@ class Agreed:
         """Return the problem of some nodes, one f_i each."""
         if self.streamed:
             return self._on_disk(shards)
-        from ..problems.linear_model import LinearModel
-        from ..problems.logistic import LogisticRegression
-        from ..problems.softmax import SoftmaxRegression
-        from ..problems.squares import LeastSquares
+        from ..problems.linear_model import LeastSquares, LinearModel, LogisticRegression, SoftmaxRegression
 
         data = [(self.table(shard), self.targets(shard)) for shard in shards]
         weights = [np.full(len(targets), self.weight(len(targets))) for _, targets in data]
@@ -188,7 +184,7 @@ class Agreed:
             SOFTMAX: partial(SoftmaxRegression, classes=len(self.classes)),
             RIDGE: LeastSquares,
         }
-        make = faster.get(self.loss, partial(LinearModel, self.loss))
+        make = faster.get(self.loss, partial(LinearModel, self.loss, vectors=self.vectors))
         return make(data, l2=self.l2, weights=weights, longest=int(self.counts.max()))
 
     def _on_disk(self, shards: Sequence[NodeShard]) -> "Streamed":

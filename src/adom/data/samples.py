@@ -14,7 +14,7 @@ from .text_files import parse_libsvm
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..problems.logistic import LogisticRegression
+    from ..problems.linear_model import LogisticRegression
 
 TABLE_2 = {"a6a": (11220, 122), "w6a": (17188, 300), "ijcnn1": (49990, 22)}
 """The paper's Table 2: samples and dimension."""
@@ -74,7 +74,7 @@ def problem(
     l2, kappa : float
         Exactly one: the regulariser itself, or the condition number from which it is computed.
     """
-    from ..problems.logistic import LogisticRegression
+    from ..problems.linear_model import LogisticRegression
 
     features, labels = load(name)
     data = split_samples(features, labels, nodes, split, seed=seed, concentration=concentration)

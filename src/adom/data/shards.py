@@ -29,7 +29,7 @@ from .splits import CONCENTRATION, check_concentration, shares
 from .tables import Block, Table
 
 if TYPE_CHECKING:  # pydantic, which manifests need, takes long to load
-    from ..problems.logistic import LogisticRegression
+    from ..problems.linear_model import LogisticRegression
     from .manifest import Shard, Source
 
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
@@ -250,8 +250,7 @@ class Shards:
         C: float | None = None,
         count: str = "samples",
     ) -> None:
-        from ..problems.linear_model import check_regulariser, l2_of
-        from ..problems.weighting import sample_weight
+        from ..problems.samples import check_regulariser, l2_of, sample_weight
         from .manifest import read_manifest
 
         self.folder, self.kappa, self.count = Path(folder), kappa, count
@@ -305,15 +304,15 @@ class Shards:
         return self._build(0, self.nodes, self.l2, self.kappa)
 
     def weighting(self) -> dict[str, Any]:
-        """Return the sizes of nodes and how samples are weighted; see `adom.problems.weighting`."""
-        from ..problems.weighting import weighting
+        """Return the sizes of nodes and how samples are weighted; see `adom.problems.samples`."""
+        from ..problems.samples import weighting
 
         return weighting(self.samples, np.ones(self.nodes) if self.weight is None else self.weight * self.samples)
 
     def model(self, l2: float) -> dict[str, Any]:
         """Return the description of a model with this regulariser, without its coefficients."""
         from ..problems.losses import LOGISTIC
-        from ..problems.weighting import penalty_of
+        from ..problems.samples import penalty_of
 
         penalty = penalty_of(LOGISTIC, l2, self.weighting(), int(self.samples.sum()))
         classes = self.manifest.classes
@@ -329,12 +328,12 @@ class Shards:
         curvature : float
             The largest L_i - l2 of all nodes.
         """
-        from ..problems.linear_model import regulariser
+        from ..problems.samples import regulariser
 
         return regulariser(curvature, self.l2, self.kappa)
 
     def _build(self, first: int, end: int, l2: float | None, kappa: float | None) -> "LogisticRegression":
-        from ..problems.logistic import LogisticRegression
+        from ..problems.linear_model import LogisticRegression
 
         data = [self._read(node) for node in range(first, end)]
         longest = int(self.samples.max())

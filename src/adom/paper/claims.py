@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from ..errors import InputError, nearest
-from . import claims_curves as curves
-from . import claims_ranks as ranks
-from . import claims_theory as theory
-from . import full_run
+from . import judges
 from .runs import PROTOCOLS
-from .verdicts import NOT_JUDGED, NOT_TESTED, Entry
+from .verdicts import NOT_JUDGED, NOT_TESTED, Entry, full_verdict
 
 GIVEN = ("theory", "unit", "tuned")
 """Protocols that fix all parameters before a run."""
@@ -51,7 +48,7 @@ class Claim:
     def in_miniature(self, entry: Entry) -> Entry:
         """Return an entry for a miniature: "not judged" if it cannot judge the claim, plus the full run's verdict."""
         judged = self.miniature or entry.verdict == NOT_TESTED
-        full = full_run.verdict(entry.claim, entry.protocol)
+        full = full_verdict(entry.claim, entry.protocol)
         return replace(entry, verdict=entry.verdict if judged else NOT_JUDGED, full_run=full)
 
 
@@ -61,7 +58,7 @@ GROUPS = {
             "theorem-1",
             "With the exact oracle, error <= C (1 - sqrt(mu/L) / (7 chi))^k",
             "Theorem 1",
-            theory.theorem,
+            judges.theorem,
             ("theory",),
             miniature=True,
         ),
@@ -69,7 +66,7 @@ GROUPS = {
             "lemmas",
             "Contraction, descent, error feedback and Lyapunov function",
             "Lemmas 1-4",
-            theory.lemmas,
+            judges.lemmas,
             ("theory",),
             miniature=True,
         ),
@@ -77,7 +74,7 @@ GROUPS = {
             "complete-graph",
             "On the complete graph ADOM is PNGD, at rate sqrt(kappa)",
             "Sections 2.2, 3.3",
-            theory.complete,
+            judges.complete,
             GIVEN,
             miniature=True,
         ),
@@ -85,50 +82,50 @@ GROUPS = {
             "rates",
             "Rounds to a target grow like chi and sqrt(kappa) for ADOM, and like its row for each other method",
             "Table 1",
-            theory.rates,
+            judges.rates,
             GIVEN,
         ),
     ),
     "ADOM and DNM": (
         Claim(
-            "dnm-diverges", "DNM diverges in 7 of 8 panels, ADOM converges in all", "Figure slow2", ranks.dnm_diverges
+            "dnm-diverges", "DNM diverges in 7 of 8 panels, ADOM converges in all", "Figure slow2", judges.dnm_diverges
         ),
-        Claim("dnm-faster", "Where DNM converges it can be faster than ADOM", "Section 6.1", ranks.dnm_faster),
+        Claim("dnm-faster", "Where DNM converges it can be faster than ADOM", "Section 6.1", judges.dnm_faster),
     ),
     "ADOM against Mudag, Acc-DNGD and APM": (
-        Claim("best-over-kappa", "ADOM is best in all 16 panels", "Figure kappa", ranks.best_over_kappa),
-        Claim("best-over-chi", "ADOM is best in all 16 panels", "Figure chi", ranks.best_over_chi),
+        Claim("best-over-kappa", "ADOM is best in all 16 panels", "Figure kappa", judges.best_over_kappa),
+        Claim("best-over-chi", "ADOM is best in all 16 panels", "Figure chi", judges.best_over_chi),
         Claim(
             "best-on-real-data",
             "ADOM is best on a6a, w6a and ijcnn1 for every setting; Acc-DNGD almost does not converge for some",
             "Figures real_kappa, real_chi",
-            ranks.best_on_real_data,
+            judges.best_on_real_data,
         ),
         Claim(
             "real-networks",
             "infectious_ct1 has 200 graphs on 50 nodes, chi about 232; ADOM is best; for kappa 10 Mudag passes APM "
             "after some accuracy, for large kappa the reverse",
             "Figure real_networks",
-            ranks.real_networks,
+            judges.real_networks,
         ),
     ),
     "How the methods behave": (
-        Claim("acc-dngd-worsens", "Acc-DNGD gets worse as chi and kappa grow", "Section 6.2", curves.acc_dngd_worsens),
+        Claim("acc-dngd-worsens", "Acc-DNGD gets worse as chi and kappa grow", "Section 6.2", judges.acc_dngd_worsens),
         Claim(
-            "apm-flattens", "APM is sub-linear: its slope flattens as rounds grow", "Section 6.2", curves.apm_flattens
+            "apm-flattens", "APM is sub-linear: its slope flattens as rounds grow", "Section 6.2", judges.apm_flattens
         ),
         Claim(
             "few-inner-steps",
             "T <= 3 inner steps are enough; T = 1 is enough outside figure slow2",
             "Section 6, appendix",
-            curves.few_inner_steps,
+            judges.few_inner_steps,
             GIVEN,
         ),
         Claim(
             "early-progress",
             "APM and Mudag often diverge at first while ADOM makes progress at once",
             "Appendix, real data",
-            curves.early_progress,
+            judges.early_progress,
         ),
     ),
 }

@@ -10,6 +10,7 @@ Intervals over seeds run from the least to the greatest value: three to five see
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -20,6 +21,8 @@ from ..run.result import Result
 from ..study.execute import Outcome
 from ..study.metrics import power_of_ten, relative_errors
 from ..util.columns import METRICS, totals
+from ..util.files import atomic
+from .runs import TUNE, VERIFY
 
 COARSE = 1e-2
 """The largest target that methods are ranked by; if none reaches it, last errors are compared."""
@@ -326,3 +329,35 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}") if np.isfinite(value) else str(value)
     return value
+
+
+def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
+    """Write runs.csv, tuning.csv and theory.csv without timings, each only if it has rows; return their paths."""
+    runs = table_of_runs(outcome for outcome in outcomes if not outcome.job.leaves_data)[list(SAVED)]
+    searches = [_search_row(outcome) for outcome in outcomes if outcome.job.variant == TUNE]
+    rows = [row for outcome in outcomes if outcome.job.variant == VERIFY for row in _verification_rows(outcome)]
+    written = []
+    for name, table in {"runs": runs, "tuning": pd.DataFrame(searches), "theory": pd.DataFrame(rows)}.items():
+        if len(table):
+            target = folder / "tables" / f"{name}.csv"
+            with atomic(target) as partial:
+                table.to_csv(partial, index=False)
+            written.append(target)
+    return written
+
+
+def _search_row(outcome: Outcome) -> dict[str, Any]:
+    row = {**about(outcome), "budget": outcome.job.rounds, "target": outcome.job.rtol}
+    if outcome.data is None:
+        return {**row, "reason": outcome.reason}
+    chosen = outcome.data["chosen"]
+    names = {"name": "chosen", "mu": "mu_factor", "L": "L_factor", "chi": "chi_factor"}
+    best = {column: chosen[name] for name, column in names.items()}
+    ends = {name: chosen[name] for name in ("rounds", "relative_error", "status")}
+    return {**row, "candidates": outcome.data["candidates"], **best, **ends, "reason": ""}
+
+
+def _verification_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    if outcome.data is None:
+        return [{**about(outcome), "reason": outcome.reason}]
+    return [{**about(outcome), **row, "reason": ""} for row in outcome.data["rows"]]

@@ -8,9 +8,6 @@ import numpy as np
 import pandas as pd
 
 from ..util.table import Table
-from . import full_run
-from .claims_curves import ENOUGH, adom_cells
-from .claims_theory import SLACK, exponents
 from .evidence import (
     UNDECIDED,
     Interval,
@@ -24,9 +21,11 @@ from .evidence import (
     target_of,
     target_within,
 )
+from .growth import SLACK, exponents
+from .judges import ENOUGH, adom_cells
 from .plan import OTHERS
 from .runs import PROTOCOLS, ReproductionPlan
-from .verdicts import PANELS
+from .verdicts import PANELS, full_finding
 
 LABEL = "split-label"
 """The variant whose data are split over the nodes by label."""
@@ -60,9 +59,9 @@ def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
     beside = [
         replace(section, text=f"The full run: {told} This miniature: {section.text}") if told else section
         for section in sections
-        for told in [full_run.finding(section.title)]
+        for told in [full_finding(section.title)]
     ]
-    text = f"A miniature cannot tell. The full run: {full_run.finding(rule.title)}"
+    text = f"A miniature cannot tell. The full run: {full_finding(rule.title)}"
     return (*beside, Section(rule.title, text, NOTHING))
 
 

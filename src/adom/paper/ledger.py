@@ -1,7 +1,10 @@
-"""The ledger: every claim of the paper with its evidence and a verdict, computed from the files of a reproduction."""
+"""The ledger: every claim of the paper with its evidence and a verdict, computed from the files of a reproduction.
+
+It is written as JSON and Markdown; on the page of a report it is HTML that is readable without scripts.
+"""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +12,17 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError, shown
+from ..page.text import address
 from ..study.execute import Outcome
+from ..util.cards import Markup, escaped
 from ..util.checked_json import read_checked, write_checked
 from ..util.files import atomic, reason
 from ..util.table import Table
-from . import findings, full_run
-from .claims import CLAIMS, GROUPS, entries, find_claim
+from . import findings
+from .claims import CLAIMS, GROUPS, Claim, entries, find_claim
 from .evidence import table_of_runs
 from .runs import PROTOCOLS, load_outcomes, load_plan
-from .verdicts import NOT_JUDGED, VERDICTS, Entry
+from .verdicts import NOT_JUDGED, VERDICTS, Entry, full_commit
 
 FORMAT = "adom-ledger-1"
 ERRORS = (
@@ -76,7 +81,7 @@ class Ledger:
         return (
             f"A miniature has small stand-ins for the paper's panels, and few draws of them. It can judge {judged}; "
             f"the others are {NOT_JUDGED}, whatever it measures, and the verdict to go by is the full run's beside "
-            f"them (docs/ledger.md, commit {full_run.commit()})."
+            f"them (docs/ledger.md, commit {full_commit()})."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -181,3 +186,104 @@ def _page(ledger: Ledger) -> Iterator[str]:
                     verdict = ", ".join(text for text in (entry.verdict, entry.count) if text)
                     yield from ("", f"<details><summary>{entry.protocol}: {verdict}</summary>", "")
                     yield from (entry.table.markdown(), "", "</details>")
+
+
+CLASSES = {"reproduced": "good", "partly": "mixed", "not reproduced": "bad"}  # anything else is "none"
+SIGNS = {"good": "✓", "mixed": "◐", "bad": "✗", "none": "–"}
+"""A sign for each class, so that verdicts differ in more than colour."""
+
+
+def as_html(
+    ledger: Ledger,
+    sections: Sequence[findings.Section] = (),
+    *,
+    name: str = "",
+    prefix: str = "",
+    drawn: Collection[tuple[str, str, str]] = (),
+) -> str:
+    """Return a ledger as HTML: its claims by topic, then the findings.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    sections : sequence of Section
+        The findings.
+    name : str
+        Name of the reproduction, if the page shows several.
+    prefix : str
+        Prefix of its figures' names on the page.
+    drawn : collection of (str, str, str)
+        Figure, protocol and name of every panel on the page; rows of evidence link to these panels.
+    """
+    return "\n".join(_html(ledger, sections, name, prefix, drawn))
+
+
+def _html(
+    ledger: Ledger,
+    sections: Sequence[findings.Section],
+    name: str,
+    prefix: str,
+    drawn: Collection[tuple[str, str, str]],
+) -> Iterator[str]:
+    kind = "the miniature: small stand-ins for the paper's panels" if ledger.quick else "the paper's own sizes"
+    missing = f", {ledger.missing} more are missing" if ledger.missing else ""
+    text = f"Computed from {ledger.runs} result files{missing}; {kind}. {ERRORS} {ledger.note_on_size}"
+    yield f"<h2>The paper's claims{f': {escaped(name)}' if name else ''}</h2>"
+    yield f"<p>{escaped(text.strip())}</p>"
+    counts = ledger.counts()
+    badges = Table([counts.columns[0], *map(_badge, counts.columns[1:])], counts.rows)
+    yield badges.html("Verdicts by protocol", row_heads=True)
+    for title, claims in GROUPS.items():
+        by_claim = {claim: ledger.of(claim.name).entries for claim in claims}
+        if any(by_claim.values()):
+            yield f"<h3>{escaped(title)}</h3>"
+        for claim, judged in by_claim.items():
+            if judged:
+                yield from _claim(claim, judged, prefix, drawn)
+    shown = [section for section in sections if section.table.rows]
+    if shown:
+        yield "<h2>Beside the claims</h2>"
+    for section in shown:
+        yield f"<h3>{escaped(section.title)}</h3><p>{_unquoted(section.text)}</p>"
+        yield section.table.html(section.title)
+
+
+def _claim(
+    claim: Claim, judged: Sequence[Entry], prefix: str, drawn: Collection[tuple[str, str, str]]
+) -> Iterator[str]:
+    yield '<article class="claim">'
+    yield f"<h4><code>{escaped(claim.name)}</code> {escaped(claim.statement)}</h4>"
+    yield f'<p class="where">{escaped(claim.where)}</p><ul class="verdicts">'
+    for entry in judged:
+        beside = (entry.count, f"the full run: {entry.full_run}" if entry.full_run else "")
+        counts = "".join(f' <span class="count">{escaped(text)}</span>' for text in beside if text)
+        yield f'<li><span class="protocol">{escaped(entry.protocol)}</span> {_badge(entry.verdict)}{counts}'
+        if entry.text:
+            yield f'<p class="said">{_unquoted(entry.text)}</p>'
+        if entry.table is not None:
+            yield f"<details><summary>Evidence, {len(entry.table.rows)} rows</summary>"
+            yield entry.table.html(f"Evidence under {entry.protocol}", _links(entry, prefix, drawn))
+            yield "</details>"
+        yield "</li>"
+    yield f"</ul><details><summary>How it is judged</summary><p>{_unquoted(claim.rule)}</p></details></article>"
+
+
+def _links(entry: Entry, prefix: str, drawn: Collection[tuple[str, str, str]]) -> list[str]:
+    """Return the page address of the panel of each row of evidence; "" if that panel is not drawn."""
+    return [
+        address("curves", f"{prefix}{row['figure']}", entry.protocol, row["panel"])
+        if (row.get("figure"), entry.protocol, row.get("panel")) in drawn
+        else ""
+        for row in entry.evidence["panels"]
+    ]
+
+
+def _badge(verdict: str) -> Markup:
+    kind = CLASSES.get(verdict, "none")
+    sign = f'<span aria-hidden="true">{SIGNS[kind]}</span>'
+    return Markup(f'<span class="badge {kind}">{sign} {escaped(verdict)}</span>')
+
+
+def _unquoted(text: str) -> str:
+    """Return text for HTML without Markdown's backquotes."""
+    return escaped(text.replace("`", ""))

@@ -1,8 +1,15 @@
-"""An entry of the ledger: one claim under one protocol, its evidence and its verdict."""
+"""Verdicts: an entry of the ledger is one claim under one protocol, its evidence and its verdict.
 
+full_run.json holds the verdicts of docs/ledger.md and the sentences of docs/findings.md, which miniatures show beside
+their own; `make reproduction-docs` writes all three.
+"""
+
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -140,3 +147,33 @@ def fewer(tested: int, figures: Sequence[str], seeds: Iterable[int] = ()) -> lis
     if least < FEW:
         notes.append(f"{least} seed{'s' if least > 1 else ''} only: no error bars")
     return notes
+
+
+FILE = Path(__file__).with_name("full_run.json")
+
+
+@cache
+def _full_run() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(FILE.read_text())
+    return content
+
+
+def full_commit() -> str:
+    """Return the commit that the full run was made with."""
+    return str(_full_run()["commit"])
+
+
+def full_verdict(claim: str, protocol: str) -> str:
+    """Return the full run's verdict on a claim, with the number of panels that hold; empty if there is none.
+
+    Examples
+    --------
+    >>> full_verdict("theorem-1", "theory")
+    'reproduced, 11 of 11 verifications'
+    """
+    return str(_full_run()["verdicts"].get(claim, {}).get(protocol, ""))
+
+
+def full_finding(title: str) -> str:
+    """Return the full run's text of a section of the findings; empty if there is none."""
+    return str(_full_run()["findings"].get(title, ""))

@@ -12,7 +12,7 @@ from ..algorithms import Method, method_class
 from ..dynamics.tolerance import tolerance
 from ..errors import InputError
 from ..networks import Network
-from ..problems.logistic import LogisticRegression
+from ..problems.linear_model import LogisticRegression
 from ..run.calls.solve import solve
 from ..run.calls.theory import verify
 from ..run.calls.tuning import Stages, transferred, tune

@@ -1,6 +1,6 @@
 """Figures of comparisons: medians over seeds with a band from the least to the greatest, and performance profiles."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -224,7 +224,7 @@ def _sheet(
         grid[at].spines[:].set_visible(False)
     for at, title in sheet.titles.items():
         grid[at].set_title(plain("\n".join(fitted(title, room, 8 * scale))), fontsize=8 * scale)
-    handles = [*_lines(looks, legend.names), *_crosses(legend.names[len(looks) :], scale)]
+    handles = [*keys(looks.values(), legend.names), *cross_keys(legend.names[len(looks) :], scale)]
     figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns, frameon=False)
     return figure
 
@@ -235,35 +235,51 @@ def _crossed(panels: Any) -> list[str]:
     return [" or ".join(sorted({run.status for run in runs if run.lost}))] if any(run.lost for run in runs) else []
 
 
-def _lines(looks: dict[str, dict[str, Any]], names: Sequence[str]) -> list[Any]:
+def keys(looks: Iterable[dict[str, Any]], names: Sequence[str]) -> list[Any]:
+    """Return the entries of a legend, as many as there are names of lines."""
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks.values(), strict=False)]
+    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks, strict=False)]
 
 
-def _crosses(names: Sequence[str], scale: float) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    return [Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=name) for name in names]
+def cross_keys(names: Sequence[str], scale: float = 1.0) -> list[Any]:
+    """Return the entries of a legend for crosses."""
+    look = {"color": "0.6", "linestyle": "", "marker": "X", "markersize": 6 * scale}
+    return keys([look] * len(names), names)
 
 
 def _draw(
     axes: "Axes", methods: "Mapping[str, Sequence[Result]]", column: str, looks: dict[str, Any], scale: float
 ) -> None:
     """Draw one panel."""
-    axes.set_yscale("log")
-    for number, (label, runs) in enumerate(methods.items()):
-        band, look = median_curve(runs, column), looks[label]
-        spaced = {"markevery": (0.02 + 0.25 * number / len(methods), 0.25)}
-        axes.plot(band.at, band.middle, label=plain(label), **look | spaced)
-        if len(runs) > 1:
-            axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
-        if mostly(run.lost for run in runs):
-            cross: dict[str, Any] = {"marker": "X", "markersize": 6 * scale, "clip_on": False, "zorder": 5}
-            axes.plot(band.at[-1], band.middle[-1], color=look["color"], **cross)
+    lines = [(looks[label] | {"label": plain(label)}, runs) for label, runs in methods.items()]
+    draw_medians(axes, lines, column, cross={"markersize": 6 * scale, "clip_on": False})
     axes.set_xlabel(AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
+
+
+def draw_medians(
+    axes: "Axes",
+    lines: "Sequence[tuple[dict[str, Any], Sequence[Result]]]",
+    column: str = "round",
+    *,
+    cross: dict[str, Any],
+    crossed: "Callable[[Result], bool]" = lambda run: run.lost,
+) -> None:
+    """Draw lines, each a look and the runs of all seeds: the median on a logarithmic axis, and a band around it.
+
+    A line ends in a cross, which looks like `cross`, if most of its runs are `crossed`.
+    """
+    axes.set_yscale("log")
+    for number, (look, runs) in enumerate(lines):
+        band = median_curve(runs, column)
+        spaced = {"markevery": (0.02 + 0.25 * number / len(lines), 0.25)}  # so that markers do not hide each other
+        axes.plot(band.at, band.middle, **look | spaced)
+        if len(runs) > 1:
+            axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
+        if mostly(map(crossed, runs)):
+            axes.plot(band.at[-1], band.middle[-1], color=look["color"], marker="X", zorder=5, **cross)
 
 
 FEW = 8

@@ -23,7 +23,7 @@ from .checks import EXTREME
 from .claims import contradiction, contradiction_around
 from .minimiser import DENSE, Minimum, minimum
 from .oracles import HELD, held, newton
-from .weighting import weighting_text
+from .samples import weighting_text
 
 Array = Any  # a NumPy or JAX array; inside a compiled loop, a tracer
 HessianProduct = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray | None]  # v -> H v; the diagonal of H if cheap

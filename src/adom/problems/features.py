@@ -14,8 +14,8 @@ from .. import native
 from ..errors import InputError
 from ..util import arrays
 from .checks import check_memory, is_sparse
-from .curvature import dense
 from .losses import LOGISTIC
+from .samples import dense
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -1,36 +1,56 @@
-"""Problems on samples: a loss of the margins a_ij'x, a linear term and an l2 penalty."""
+"""Linear models on samples: a loss of the margins a_ij'x, a linear term and an l2 penalty.
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+`LinearModel` takes any loss. The classes after it are for one loss each, and faster: targets are folded into the
+features, or into a linear term of f_i.
+"""
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import InputError, shown
+from .. import native
+from ..errors import InputError
+from ..util.checks import check_whole
 from .base import Array, HessianProduct, Problem
-from .checks import as_number, as_numbers, check_room
-from .curvature import largest_curvature
+from .checks import LARGEST_DIM, as_numbers, check_room
 from .features import DenseFeatures, Samples, SparseFeatures, lay_out
-from .losses import Loss
-from .nodes import Stacked, check_longest, stack
-from .weighting import penalty_of, weighting
+from .losses import LOGISTIC, RIDGE, SOFTMAX, Loss
+from .oracles import HALVINGS, MAX_ITERATIONS, held
+from .samples import (
+    Stacked,
+    as_labels,
+    check_features,
+    check_longest,
+    dense,
+    largest_curvature,
+    penalty_of,
+    regulariser,
+    sample_weight,
+    stack,
+    weighting,
+)
 
 
 class LinearModel(Problem):
-    """f_i(x) = sum_j w_ij loss(a_ij'x, b_ij) + r |x|^2 / 2, for any loss with one vector of coefficients.
+    """f_i(x) = sum_j w_ij loss(a_ij'x, b_ij) + r |x|^2 / 2, for any loss.
 
-    Rows of nodes are computed by JAX, means over nodes by NumPy. Subclasses are for one loss each, and faster: targets
-    are folded into the features, or into a linear term of f_i. The parameters besides `loss` are theirs.
+    If the loss couples a vector of coefficients for each of `vectors` classes, a row of x concatenates them. Rows of
+    nodes are computed by JAX, means over nodes by NumPy. The other parameters are those of the subclasses.
     """
 
     array_fields: ClassVar[tuple[str, ...]] = ("features", "l2")
-    static_fields: ClassVar[tuple[str, ...]] = ("loss",)
+    static_fields: ClassVar[tuple[str, ...]] = ("loss", "vectors")
     on_host = True
     loss: Loss
     folded: ClassVar[float]
     """The target in the loss if the true targets are folded into the features or a linear term."""
     features: DenseFeatures | SparseFeatures
     l2: float
+    vectors: int = 1
     labels: tuple[Any, ...] | None = None  # the classes, if known; not part of the pytree
 
     def __init__(
@@ -39,15 +59,16 @@ class LinearModel(Problem):
         data: Sequence[tuple[Any, Any]],
         *,
         l2: float,
+        vectors: int = 1,
         weights: Sequence[Any] | None = None,
         longest: int | None = None,
         count: str = "nodes",
     ) -> None:
-        self.loss, stacked = loss, stack(data, weights, count)
+        self.loss, self.vectors, stacked = loss, vectors, stack(data, weights, count)
         targets = as_numbers("targets", stacked.labels)
         if flaw := loss.flaw(targets):
             raise InputError(flaw)
-        self.labels = (-1, 1) if loss.classes else ()
+        self.labels = tuple(range(vectors)) if loss.coupled else (-1, 1) if loss.classes else ()
         self._build(stacked, l2, longest=longest, targets=targets)
 
     @property
@@ -61,14 +82,13 @@ class LinearModel(Problem):
         l2: float | None,
         kappa: float | None = None,
         *,
-        outputs: int = 1,
         signs: np.ndarray | None = None,
         longest: int | None = None,
         targets: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Set everything but the linear term; return the L_i - r. Each feature has `outputs` coordinates in x."""
+        """Set everything but the linear term; return the L_i - r."""
         longest = check_longest(longest, data.counts)
-        self.nodes, self.dim = int(data.counts.size), outputs * int(data.features.shape[1])
+        self.nodes, self.dim = int(data.counts.size), self.vectors * int(data.features.shape[1])
         check_room(self.nodes, self.dim, data.features)
         curvature = self.loss.steepest * largest_curvature(data.features, data.counts, data.weights)
         self._regularise(regulariser(float(curvature.max()), l2, kappa), curvature)
@@ -87,11 +107,18 @@ class LinearModel(Problem):
         return self.folded if of.targets is None else of.targets
 
     def _margins(self, x: Array) -> Array:
-        return self.features.margins(x)
+        """Return a_ij'x_i for every sample; with a vector for each class, classes are the last axis."""
+        if not self.loss.coupled:
+            return self.features.margins(x)
+        per_class = x.reshape(x.shape[0], self.vectors, -1)
+        return jax.vmap(self.features.margins, in_axes=1, out_axes=-1)(per_class)
 
     def _sums(self, per_sample: Array) -> Array:
-        """Return the sum over each node's samples of w_ij per_sample a_ij."""
-        return self.features.weighted_mean(per_sample)
+        """Return the sum over each node's samples of w_ij per_sample a_ij, for every vector; shape (nodes, dim)."""
+        if not self.loss.coupled:
+            return self.features.weighted_mean(per_sample)
+        sums = jax.vmap(self.features.weighted_mean, in_axes=-1, out_axes=1)(per_sample)
+        return sums.reshape(sums.shape[0], -1)
 
     def weighting(self) -> dict[str, Any]:
         """Return the nodes' numbers of samples and how these are weighted."""
@@ -102,7 +129,7 @@ class LinearModel(Problem):
         if self.labels is None:
             return None
         counts, totals = self.features.weighed()
-        width = self.dim // self.loss.vectors(len(self.labels))
+        width = self.dim // self.vectors
         penalty = penalty_of(self.loss, self.l2, weighting(counts, totals), int(counts.sum()))
         return {
             "kind": self.loss.name, "features": width, "classes": self.labels, "intercept": False, "penalty": penalty
@@ -128,14 +155,14 @@ class LinearModel(Problem):
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessians, shape (nodes, dim, dim)."""
-        if isinstance(self.features, SparseFeatures):
+        if isinstance(self.features, SparseFeatures) or self.loss.coupled:
             return super().hessian_rows(x)
         curvatures = self.loss.curvature(self._margins(x), self._targets(self.features))
         return self.features.gram(curvatures) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
     def own_hessians(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessians on the host; dense features need no compiled program."""
-        if isinstance(self.features, SparseFeatures):
+        if isinstance(self.features, SparseFeatures) or self.loss.coupled:
             return super().own_hessians(x)
         signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features[:2])
         bends = weights * self.loss.curvature((signed @ x[..., None])[..., 0], np.asarray(self._targets(self.features)))
@@ -143,24 +170,40 @@ class LinearModel(Problem):
 
     def _columns(self, x: np.ndarray) -> np.ndarray:
         """Return one common x in the shape by which the sample matrix is multiplied."""
-        return x
-
-    def _flat(self, sums: np.ndarray) -> np.ndarray:
-        """Return sums over the samples of all nodes in the shape of x."""
-        return sums
+        return x.reshape(self.vectors, -1).T if self.loss.coupled else x
 
     def mean_gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the mean of the gradients at one common x."""
         samples = self.features.samples()
         slopes = self.loss.slope(samples.margins(self._columns(x)), self._targets(samples))
-        sums = self._flat(samples.sums(slopes))
-        return np.asarray(sums - np.asarray(self._linear()).mean(axis=0) + self.l2 * x)
+        sums = samples.sums(slopes).T.ravel() - np.asarray(self._linear()).mean(axis=0)
+        return np.asarray(self._balanced(sums) + self.l2 * x)
+
+    def _balanced(self, sums: np.ndarray) -> np.ndarray:
+        """Return the vectors of all classes minus their mean, if there are several.
+
+        In the gradient of a coupled loss these vectors sum to 0. Along a common shift of all classes f_i has no
+        curvature except r, so Newton's method would amplify a rounding error in this sum the most.
+        """
+        if not self.loss.coupled:
+            return sums
+        per_class = sums.reshape(self.vectors, -1)
+        return np.asarray(per_class - per_class.mean(axis=0)).ravel()
 
     def mean_hessian(self, x: np.ndarray) -> np.ndarray:
-        """Return the mean of the Hessians at one common x."""
+        """Return the mean of the Hessians at one common x, block by block if there is a vector for each class."""
         samples = self.features.samples()
-        curvatures = self.loss.curvature(samples.margins(x), self._targets(samples))
-        return samples.gram(curvatures) + self.l2 * np.eye(self.dim)
+        bends = self.loss.bends(samples.margins(self._columns(x)), self._targets(samples))
+        width = self.dim // self.vectors
+        hessian = self.l2 * np.eye(self.dim)
+        for k, unit in enumerate(np.eye(self.vectors)):
+            rows, bend = slice(k * width, (k + 1) * width), bends(unit).reshape(-1, self.vectors)
+            hessian[rows, rows] += samples.gram(bend[:, k])
+            for other in range(k):
+                columns = slice(other * width, (other + 1) * width)
+                hessian[rows, columns] = samples.gram(bend[:, other])
+                hessian[columns, rows] = hessian[rows, columns].T
+        return hessian
 
     def mean_hessian_product(self, x: np.ndarray) -> HessianProduct:
         """Return v -> H v for the mean H of the Hessians at x, and the diagonal of H."""
@@ -170,58 +213,350 @@ class LinearModel(Problem):
         diagonal = [samples.squares(each) for each in np.atleast_2d(self.loss.curvature(margins, targets).T)]
 
         def product(v: np.ndarray) -> np.ndarray:
-            return self._flat(samples.sums(bend(samples.margins(self._columns(v))))) + self.l2 * v
+            return np.asarray(samples.sums(bend(samples.margins(self._columns(v)))).T.ravel() + self.l2 * v)
 
         return product, np.concatenate(diagonal) + self.l2
 
 
-MOST_KAPPA = 1e15
-"""Beyond this, mu is lost beside L in rounding."""
+class LeastSquares(LinearModel):
+    r"""Ridge regression: each node holds samples a_ij with targets b_ij.
 
+    .. math:: f_i(x) = \frac{1}{2} \sum_j w_{ij} (a_{ij}^\top x - b_{ij})^2 + \frac{r}{2} \|x\|^2
 
-def check_regulariser(l2: float | None, kappa: float | None) -> None:
-    """Check that exactly one of l2 and kappa is given and within its range."""
-    if (l2 is None) == (kappa is None):
-        raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
-    if l2 is not None and not 0 < as_number("l2", l2, 1.0) < np.inf:
-        raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
-    if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
-        raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
-    if kappa is not None and kappa > MOST_KAPPA:
-        raise InputError(f"kappa must be at most {MOST_KAPPA:g}, got {shown(kappa)}; float64 allows no more")
+    Here w_ij = 1 / m_i by default, mu_i = r and L_i = r + the largest eigenvalue of the sum of the w_ij a_ij a_ij'.
+    A gradient costs two products with a node's samples. If nodes have more samples than features, `Quadratic` with
+    that sum plus r I as H_i is cheaper and has a larger mu.
 
-
-def l2_of(C: float, samples: int, count: str = "samples") -> float:
-    """Return the regulariser that corresponds to scikit-learn's C if all samples count equally.
+    Parameters
+    ----------
+    data : sequence of (features, targets)
+        One pair per node, dense or scipy.sparse.
+    l2 : float
+        The regulariser r.
+    weights : sequence of arrays, optional
+        The w_ij, one array per node.
+    longest : int, optional
+        Dense nodes are padded to this many rows; by default, to the size of the largest node.
+    count : str
+        Without `weights`: whether "nodes" or "samples" count equally, as for `LogisticRegression`.
 
     Examples
     --------
-    >>> l2_of(0.5, 100)
-    0.02
+    >>> problem = LeastSquares([([[1.0], [1.0]], [1.0, 3.0]), ([[2.0]], [0.0])], l2=0.5)
+    >>> problem.mu, problem.L, problem.solution().round(9).tolist()
+    (0.5, 4.5, [0.333333333])
     """
-    if not 0 < as_number("C", C, 1.0) < np.inf:
-        raise InputError(f"C must be positive and finite, got {shown(C)}; it makes every f_i strongly convex")
-    if count != "samples":
+
+    array_fields = ("features", "moments", "squares", "l2")
+    static_fields = ()
+    loss, folded = RIDGE, 0.0  # `moments` and `squares` have the targets
+    moments: np.ndarray  # (nodes, dim): the sum over j of w_ij b_ij a_ij
+    squares: np.ndarray  # (nodes,): the sum over j of w_ij b_ij^2
+
+    def __init__(
+        self,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        l2: float,
+        weights: Sequence[Any] | None = None,
+        longest: int | None = None,
+        count: str = "nodes",
+    ) -> None:
+        stacked = stack(data, weights, count)
+        targets = as_numbers("targets", stacked.labels)
+        self._build(stacked, l2, longest=longest)
+        sums = stacked.summing(stacked.sample_weights() * targets)
+        self.labels = ()
+        self.moments, self.squares = dense(sums @ stacked.features), np.asarray(sums @ targets)
+
+    def _linear(self) -> Array:
+        return self.moments
+
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i)."""
+        fitted = self.features.mean(self.loss.value(self.features.margins(x), self.folded))
+        return fitted + self.squares / 2 + ((self.l2 / 2 * x - self.moments) * x).sum(axis=-1)
+
+    def rounding(self, rng: np.random.Generator) -> np.ndarray:
+        """Return a random rounding error of the moments: plus or minus a bound of the sum of the |w_ij b_ij a_ij|."""
+        samples = self.features.samples()
+        most = np.sqrt(np.asarray(self.squares).mean() * samples.squares(np.ones_like(samples.weights)))
+        return np.asarray(most * rng.choice([-1.0, 1.0], self.dim))
+
+
+class SoftmaxRegression(LinearModel):
+    r"""Classification into K classes: each node holds samples a_ij with labels b_ij = 0, ..., K - 1.
+
+    Each class has its own vector of coefficients, x = (x_0, ..., x_{K-1}), and none is fixed (the symmetric form):
+
+    .. math:: f_i(x) = \sum_j w_{ij} \left(\log \sum_k e^{a_{ij}^\top x_k} - a_{ij}^\top x_{b_{ij}}\right)
+              + \frac{r}{2} \|x\|^2
+
+    Here w_ij = 1 / m_i by default. A row of x concatenates these vectors, so dim is K times the number of features.
+    The Hessian of the log-sum-exp, diag(p) - p p', has no eigenvalue above 1/2. So mu_i = r, and L_i = r + half the
+    largest eigenvalue of the sum over j of w_ij a_ij a_ij', computed for every node.
+
+    A label enters the loss linearly. So a node stores its labels as one vector, in which the block of class k is the
+    sum of w_ij a_ij over its samples of class k, and its samples without labels.
+
+    Parameters
+    ----------
+    data : sequence of (features, labels)
+        One pair per node, dense or scipy.sparse; labels are 0, ..., K - 1. A node need not have every class.
+    classes : int
+        K, two or more.
+    l2 : float
+        The regulariser r.
+    weights : sequence of arrays, optional
+        The w_ij, one array per node.
+    longest : int, optional
+        Dense nodes are padded to this many rows; by default, to the size of the largest node.
+    count : str
+        Without `weights`: whether "nodes" or "samples" count equally, as for `LogisticRegression`.
+
+    Examples
+    --------
+    >>> data = [([[1.0, 0.0], [0.0, 1.0]], [0, 1]), ([[1.0, 1.0]], [2])]
+    >>> problem = SoftmaxRegression(data, classes=3, l2=0.5)
+    >>> problem.nodes, problem.dim, problem.mu, problem.L
+    (2, 6, 0.5, 1.5)
+    """
+
+    array_fields = ("features", "targets", "l2")
+    static_fields = ("classes", "vectors")
+    loss, folded = SOFTMAX, -1.0  # of no class: `targets` has the labels
+    targets: np.ndarray  # (nodes, dim): in the block of class k, the sum of w_ij a_ij over its samples
+    classes: int
+
+    def __init__(
+        self,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        classes: int,
+        l2: float,
+        weights: Sequence[Any] | None = None,
+        longest: int | None = None,
+        count: str = "nodes",
+    ) -> None:
+        stacked = stack(data, weights, count)
+        _check_labels(stacked.labels, classes)
+        self.classes = self.vectors = int(classes)
+        self._build(stacked, l2, longest=longest)
+        self.labels = tuple(range(self.classes))
+        sums = stacked.summing(stacked.sample_weights(), stacked.labels.astype(np.int64), self.classes)
+        self.targets = dense(sums @ stacked.features).reshape(self.nodes, self.dim)
+
+    def _linear(self) -> Array:
+        return self.targets
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "classes": self.classes}
+
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i)."""
+        losses = self.features.mean(self.loss.value(self._margins(x), self.folded))
+        return losses + ((self.l2 / 2 * x - self.targets) * x).sum(axis=-1)
+
+    def rounding(self, rng: np.random.Generator) -> np.ndarray:
+        """Return a random rounding error of the targets: plus or minus a bound of the sum of the |w_ij a_ij|."""
+        samples = self.features.samples()
+        most = np.sqrt(samples.weights.sum() * samples.squares(np.ones_like(samples.weights)))
+        return self._balanced((most * rng.choice([-1.0, 1.0], (self.classes, most.size))).ravel())
+
+
+def _check_labels(labels: np.ndarray, classes: int) -> None:
+    """Refuse labels other than whole numbers from 0 up to the number of classes."""
+    check_whole("classes", classes, 2, "it is the number of classes", LARGEST_DIM)
+    if labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() >= classes:
+        strange = labels[0] if labels.dtype.kind not in "iub" else labels[np.argmax((labels < 0) | (labels >= classes))]
         raise InputError(
-            f"C={C:g} weighs single samples, but here {count} count equally; give l2, or set count to samples"
+            f"labels must be whole numbers from 0 to {classes - 1}, got {strange!r}; "
+            "number the classes first, e.g. by numpy.unique(labels, return_inverse=True)"
         )
-    return 1 / (float(C) * samples)
 
 
-def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:
-    """Return the regulariser r: `l2`, or the r with (curvature + r) / r = kappa."""
-    check_regulariser(l2, kappa)
-    if l2 is not None:
-        if curvature / l2 >= MOST_KAPPA:
+class LogisticRegression(LinearModel):
+    r"""Binary classification: each node holds samples a_ij with labels b_ij = -1 or +1.
+
+    .. math:: f_i(x) = \frac{1}{m_i} \sum_j \log(1 + \exp(-b_{ij} a_{ij}^\top x)) + \frac{r}{2} \|x\|^2
+
+    The curvature of the logistic loss lies in (0, 1/4], so mu_i = r and L_i = r + largest eigenvalue of
+    A_i'A_i / (4 m_i), computed for every node.
+
+    Parameters
+    ----------
+    features : array or scipy.sparse array of shape (samples, dim)
+        Sparse features stay sparse.
+    labels : array of shape (samples,)
+        Any two values; the smaller one becomes -1.
+    nodes : int
+        The samples are dealt out in order, as evenly as possible.
+    l2, kappa : float
+        Give exactly one: the regulariser r, or the condition number L / mu that r is chosen to give.
+    count : str
+        What counts equally if nodes have different numbers of samples. "nodes" uses the formula above, which is the
+        paper's. "samples" weighs losses by n / N instead of 1 / m_i, so the solution is that of the pooled data.
+
+    Examples
+    --------
+    >>> problem = LogisticRegression([[1.0], [2.0], [-1.0], [0.5]], [1, 1, 0, 0], nodes=2, kappa=10)
+    >>> problem.nodes, problem.dim, round(problem.kappa, 9)
+    (2, 1, 10.0)
+    """
+
+    array_fields = ("features", "l2", "curvature")
+    static_fields = ()
+    loss, folded = LOGISTIC, 1.0  # samples are multiplied by their targets
+    curvature: np.ndarray  # (nodes,): L_i - r, stored because a large r would swamp it in L_i
+
+    def __init__(
+        self,
+        features: Any,
+        labels: Any,
+        nodes: int,
+        *,
+        l2: float | None = None,
+        kappa: float | None = None,
+        count: str = "nodes",
+    ) -> None:
+        matrix = check_features(features)
+        nodes = check_whole("nodes", nodes, most=LARGEST_DIM)
+        if nodes > matrix.shape[0]:
             raise InputError(
-                f"l2 = {l2!r} makes kappa = {curvature / l2:.3g}, more than the {MOST_KAPPA:g} that float64 allows; "
-                "take a larger l2, or give kappa"
+                f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
+                f"use nodes={matrix.shape[0]} or fewer"
             )
-        return float(l2)
-    assert kappa is not None
-    if curvature == 0:
+        counts = np.full(nodes, matrix.shape[0] // nodes)
+        counts[: matrix.shape[0] % nodes] += 1
+        each = sample_weight(counts, count)
+        weights = None if each is None else np.full(matrix.shape[0], each)
+        data = Stacked(matrix, as_labels(labels), counts, weights)
+        signs, self.labels = _signs(data)
+        self.curvature = self._build(data, l2, kappa, signs=signs)
+
+    @classmethod
+    def from_nodes(
+        cls,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        l2: float | None = None,
+        kappa: float | None = None,
+        classes: tuple[float, float] | None = None,
+        longest: int | None = None,
+        weights: Sequence[Any] | None = None,
+        count: str = "nodes",
+    ) -> Self:
+        """Return the problem of one (features, labels) pair per node; numbers of samples may differ.
+
+        Parameters
+        ----------
+        data : sequence of (features, labels)
+        l2, kappa : float
+            Give exactly one, as for the class.
+        classes : (smaller, larger), optional
+            The two label values; by default the two that occur. Give them if these nodes are built without the others
+            and may hold only one of the values.
+        longest : int, optional
+            Dense nodes are padded to this many rows; by default, to the size of the largest node given. With the size
+            of the largest of all nodes, a node's sums are the same to the bit whichever nodes it is built with.
+        weights : sequence of arrays, optional
+            One array per node: the weights of its samples' losses, instead of 1 / m_i.
+        count : str
+            As for the class, if there are no weights. The default "nodes" is the paper's f_i. Code that fits models to
+            data (`Shards`, `NodeData`, the command line, the estimators) uses "samples".
+
+        Examples
+        --------
+        >>> data = [([[1.0, 0.0]], [1]), ([[0.0, 1.0], [1.0, 1.0]], [-1, 1])]
+        >>> LogisticRegression.from_nodes(data, l2=0.1).nodes
+        2
+        """
+        stacked = stack(data, weights, count)
+        self = object.__new__(cls)
+        signs, self.labels = _signs(stacked, classes)
+        self.curvature = self._build(stacked, l2, kappa, signs=signs, longest=longest)
+        return self
+
+    def with_l2(self, l2: float) -> Self:
+        """Return the problem with another regulariser; the data are shared, not copied."""
+        return self._regularised(l2, None)
+
+    def with_kappa(self, kappa: float) -> Self:
+        """Return the problem with the regulariser that gives this condition number; the data are shared, not copied.
+
+        Examples
+        --------
+        >>> problem = LogisticRegression([[1.0], [2.0], [-1.0], [0.5]], [1, 1, 0, 0], nodes=2, kappa=10)
+        >>> other = problem.with_kappa(1000.0)
+        >>> round(other.kappa, 6), other.features is problem.features
+        (1000.0, True)
+        """
+        return self._regularised(None, kappa)
+
+    def _regularised(self, l2: float | None, kappa: float | None) -> Self:
+        arrays, static = self._flatten()
+        other = type(self)._unflatten(static, arrays)
+        other.labels = self.labels
+        other._regularise(regulariser(float(self.curvature.max()), l2, kappa), self.curvature)
+        return other
+
+    def gradient_rows(self, x: Array) -> Array:
+        """Return grad f_i(x_i), by a compiled kernel if there is one."""
+        return self.features.logistic_gradient(x) + self.l2 * x
+
+    def newton_kernel(self, dtype: Any) -> Callable[..., Sequence[Array]] | None:
+        """Return the compiled kernel of the oracle `auto`, with the data bound; None if there is none."""
+        return self._kernel(native.logistic_newton, dtype)
+
+    def exact_dual_gradient_rows(self, z: Array, x: Array) -> tuple[Array, Array]:
+        """Solve grad f_i(x_i) = z_i for every row as the base class does, by a compiled kernel if there is one."""
+        kernel = self._kernel(native.logistic_exact, z.dtype) if held(self.nodes, self.dim) else None
+        if kernel is None:
+            return super().exact_dual_gradient_rows(z, x)
+        solution, gradients = kernel(z, x, iterations=MAX_ITERATIONS, halvings=HALVINGS)
+        return solution, gradients
+
+    def _kernel(self, kernel: Callable[..., Any], dtype: Any) -> Callable[..., Any] | None:
+        """Return a kernel with the data bound; None if no kernel can be used."""
+        samples = self.features.for_kernel()
+        return partial(kernel, samples, self.l2, self.L) if samples[0].dtype == dtype and native.usable() else None
+
+
+def _signs(data: Stacked, classes: tuple[float, float] | None = None) -> tuple[np.ndarray, tuple[Any, Any]]:
+    """Return labels as -1 (smaller value) and +1, and the two values: the given ones or those that occur."""
+    labels, samples = data.labels, data.features.shape[0]
+    if labels.shape != (samples,):
         raise InputError(
-            "kappa cannot be chosen when every feature is zero, or so small that its square is: L = mu for any l2; "
-            "give l2 instead, or scale the features"
+            f"labels must have shape ({samples},), one for every sample, got {labels.shape}; "
+            "check that features and labels are of the same samples"
         )
-    return curvature / (float(kappa) - 1)
+    if classes is not None:
+        smaller, larger = _check_classes(classes)
+        strange = (labels != smaller) & (labels != larger)
+        if strange.any():
+            sample = int(np.argmax(strange))
+            raise InputError(
+                f"labels must be {smaller} or {larger}, got {labels[sample]} for sample {sample}; "
+                "correct the label, or give the classes that occur"
+            )
+        return np.where(labels == larger, 1.0, -1.0), (smaller, larger)
+    values = np.unique(labels)
+    if values.size != 2:
+        shown = ", ".join(str(v) for v in values[:5]) + (", ..." if values.size > 5 else "")
+        raise InputError(
+            f"labels must be of exactly two classes, got {values.size}: {shown}; "
+            "logistic regression here is binary: map or filter the classes first"
+        )
+    return np.where(labels == values[1], 1.0, -1.0), (values[0].item(), values[1].item())
+
+
+def _check_classes(classes: tuple[float, float]) -> tuple[float, float]:
+    """Return the two label values; refuse anything but two numbers in ascending order."""
+    try:
+        smaller, larger = classes
+        ordered = -np.inf < smaller < larger < np.inf
+    except (TypeError, ValueError):
+        ordered = False
+    if not ordered:
+        raise InputError(f"classes must be two numbers, the smaller first, got {classes!r}; e.g. (-1, 1)")
+    return smaller, larger

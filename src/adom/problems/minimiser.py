@@ -55,7 +55,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
 
     Examples
     --------
-    >>> from adom.problems.squares import LeastSquares
+    >>> from adom.problems.linear_model import LeastSquares
     >>> problem = LeastSquares([([[1.0]], [1.0]), ([[3.0]], [0.0])], l2=1.0)  # f' = 2x - 1 and 10x
     >>> x, error = minimum(problem, slope=np.array([1.0]))
     >>> x.round(12).tolist(), error < 1e-14

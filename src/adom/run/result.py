@@ -16,7 +16,7 @@ import numpy as np
 from ..algorithms import NEEDS
 from ..dynamics.endings import LOST
 from ..errors import InputError, InputTypeError, shown
-from ..problems.weighting import weighting_text
+from ..problems.samples import weighting_text
 from ..util.cards import card, curve
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz

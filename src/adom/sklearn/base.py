@@ -13,7 +13,7 @@ from ..dynamics.endings import LOST
 from ..errors import InputError, shown
 from ..problems.base import Problem
 from ..problems.checks import LARGEST, as_array, as_number, as_numbers
-from ..problems.nodes import check_features
+from ..problems.samples import check_features
 from ..util.checks import check_whole
 from .coordinates import Coordinates
 from .partition import Partition

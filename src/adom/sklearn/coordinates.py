@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..problems.curvature import largest_curvature
+from ..problems.samples import largest_curvature
 from .partition import Partition
 
 HELD = 10.0

@@ -12,8 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..errors import InputError, shown
 from ..problems.base import Problem
 from ..problems.checks import LARGEST, as_number
-from ..problems.logistic import LogisticRegression
-from ..problems.softmax import SoftmaxRegression
+from ..problems.linear_model import LogisticRegression, SoftmaxRegression
 from .base import Decentralized
 from .coordinates import Coordinates, with_intercept
 from .partition import partition

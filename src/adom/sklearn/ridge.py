@@ -9,8 +9,8 @@ from sklearn.base import RegressorMixin
 
 from ..problems.base import Problem
 from ..problems.checks import as_numbers
+from ..problems.linear_model import LeastSquares
 from ..problems.quadratic import Quadratic
-from ..problems.squares import LeastSquares
 from .base import Decentralized
 from .coordinates import Coordinates, with_intercept
 from .partition import Partition, partition

@@ -16,7 +16,6 @@ from ..study.replay import NODES, Motion, replay
 from ..util.table import in_words
 from . import findings, ledger
 from .evidence import SETTINGS, table_of_runs
-from .ledger_html import ledger_html
 from .panels import FIGURES
 from .runs import Job, load_plan, read_outcome
 
@@ -65,7 +64,7 @@ def read_reproduction(
     with_curves = [outcome for outcome in shown if _page(outcome) in begun or not begun]
     drawn = {(*_page(outcome), outcome.job.panel.name) for outcome in with_curves}
     sections = findings.compute(table, quick=plan.quick)
-    claims = ledger_html(judged, sections, name=prefix.rstrip(": "), prefix=prefix, drawn=drawn)
+    claims = ledger.as_html(judged, sections, name=prefix.rstrip(": "), prefix=prefix, drawn=drawn)
     return Content("", [about], _figures(with_curves, prefix), [_row(outcome, name) for outcome in shown], [claims])
 
 

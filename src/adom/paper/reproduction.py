@@ -13,8 +13,8 @@ from ..run.provenance import commit
 from ..study.execute import Outcome, execute, gpu_wanted
 from ..util.checks import check_whole
 from . import ledger
-from .csv_files import write_tables
-from .pages import draw, pages, pictures
+from .evidence import write_tables
+from .figures import draw, pages, pictures
 from .plan import SCALES, Scale, make_jobs, read_names
 from .runs import PROTOCOLS, VERIFY, Job, ReproductionPlan, read_outcome
 from .work import do_job
