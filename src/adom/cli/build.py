@@ -33,7 +33,16 @@ def both(config: Config) -> "tuple[Network, Problem]":
     _check_data(config, config.problem.nodes)  # before building a network, which may take long
     with busy("building the network and the problem"):
         on_network = network(config)
-        return on_network, problem(config, on_network.nodes)
+        to_solve = problem(config, on_network.nodes)
+
+    from ..problems.samples import MOST_KAPPA
+
+    if to_solve.kappa > MOST_KAPPA and config.problem.own is None:
+        raise InputError(
+            f"l2 = {getattr(to_solve, 'l2', None)!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} "
+            "that float64 allows; take a larger --l2, or give --kappa"
+        )
+    return on_network, to_solve
 
 
 def _check_data(config: Config, nodes: int | None) -> None:

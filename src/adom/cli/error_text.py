@@ -50,7 +50,6 @@ PYTHON = (
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
     (r"a positive number or None", "a positive number"),
     (r"leave that number out", "leave --dim out"),
-    (r"take a larger l2, or give kappa", "take a larger --l2, or give --kappa"),
     (r"delayed\(network, 2\)", "--delay 2"),
     (r"take feedback=False", "give --no-feedback"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),

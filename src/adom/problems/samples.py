@@ -291,11 +291,6 @@ def regulariser(curvature: float, l2: float | None, kappa: float | None) -> floa
     """Return the regulariser r: `l2`, or the r with (curvature + r) / r = kappa."""
     check_regulariser(l2, kappa)
     if l2 is not None:
-        if curvature / l2 >= MOST_KAPPA:
-            raise InputError(
-                f"l2 = {l2!r} makes kappa = {curvature / l2:.3g}, more than the {MOST_KAPPA:g} that float64 allows; "
-                "take a larger l2, or give kappa"
-            )
         return float(l2)
     assert kappa is not None
     if curvature == 0:
