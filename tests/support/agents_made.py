@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from adom.agents.agent import Agent
-from adom.agents.auto import Auto, Settings, WideOracle
+from adom.agents.auto import Auto, RidingOracle, Settings
 from adom.agents.board import MAGIC, Board
 from adom.agents.checks import Checks
 from adom.agents.functions import Oracle, QuadraticFunction
@@ -37,7 +37,7 @@ def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, 
         settings = Settings(cls, **chosen)
     else:
         settings = Auto(cls, function, zlib.crc32(name.encode()))
-        oracle = WideOracle(oracle, settings.canaries)
+        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
     rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
     form = Form("test", method, function.dim, width, cls.vectors_per_round, rows.parts)

@@ -22,7 +22,7 @@ from ..problems.samples import dense
 from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
-from .auto import Auto, Settings, WideOracle
+from .auto import Auto, RidingOracle, Settings
 from .board import MOST_WORDS, Group, mark_of
 from .config import Config
 from .functions import Function, Oracle
@@ -59,7 +59,7 @@ def make_agent(config: Config, function: Function, agreed: Agreed | None = None,
     settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
     if config.chi is None:
         settings = Auto(cls, function, zlib.crc32(config.name.encode()))
-        oracle = WideOracle(oracle, settings.canaries)
+        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
     rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
     problem = config.problem
