@@ -52,6 +52,7 @@ PYTHON = (
     (r"leave that number out", "leave --dim out"),
     (r"delayed\(network, 2\)", "--delay 2"),
     (r"take feedback=False", "give --no-feedback"),
+    (r"leave (feedback|healing)=False out", r"leave --no-\1 out"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
     (r"parameters='(\w+)'", r"--parameters \1"),
     (
