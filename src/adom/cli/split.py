@@ -38,10 +38,10 @@ By = Annotated[
         "--by", metavar="TEXT", help="rows (in file order), shuffled, label or dirichlet.", autocompletion=one_of(ways)
     ),
 ]
-Nodes = Annotated[int, number_option("--nodes", "Number of nodes.", int, 100, ge=1, le=10**7)]
-Seed = Annotated[int, number_option("--seed", "Seed of a shuffled or dirichlet split.", int, 0, ge=0, le=2**32 - 1)]
+Nodes = Annotated[int, number_option("--nodes", "Number of nodes.", int, 100)]
+Seed = Annotated[int, number_option("--seed", "Seed of a shuffled or dirichlet split.", int, 0)]
 ALIKE = "How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike."
-Alpha = Annotated[float | None, number_option("--alpha", ALIKE, float, 0.5, gt=0, le=1e6)]
+Alpha = Annotated[float | None, number_option("--alpha", ALIKE, float, 0.5)]
 Overwrite = Annotated[bool, switch("--overwrite", "Replace the shards that the folder holds.")]
 
 
