@@ -51,7 +51,9 @@ def pooled(of, dim=DIM):
     for _ in range(100):
         g = sum(of.one_gradient(i, x) for i in range(NODES))
         step, t = np.linalg.solve(sum(of.one_hessian(i, x) for i in range(NODES)), g), 1.0
-        while np.linalg.norm(sum(of.one_gradient(i, x - t * step) for i in range(NODES))) > np.linalg.norm(g) and t > 1e-9:
+        while (
+            np.linalg.norm(sum(of.one_gradient(i, x - t * step) for i in range(NODES))) > np.linalg.norm(g) and t > 1e-9
+        ):
             t /= 2
         x = x - t * step
     return x

@@ -228,6 +228,7 @@ class Method:
     needs: ClassVar[Literal["fixed", "connected", "windows", "complete"] | None] = None  # see `NEEDS`; None: no proof
     plain: ClassVar[bool] = False  # whether it becomes plain gradient descent as the chi it assumes grows
     windowed: ClassVar[bool] = False  # whether `auto` takes windows of rounds where a greater chi makes it no safer
+    singly: ClassVar[bool] = False  # whether it runs round by round also where only windows of rounds connect the nodes
     latest: ClassVar[int | None] = None  # mean delay of messages, in rounds, must be below this; None: no bound
     complexity: ClassVar[str]
     reference: ClassVar[str]
@@ -261,6 +262,10 @@ class Method:
     def at_rest(cls, state: Any) -> Any:
         """Return a state at the same point without momentum; by default, the state itself."""
         return state
+
+    def width(self, dim: int) -> int:
+        """Return how many numbers a row of a vector that it sends has, for a problem of `dim` coordinates."""
+        return dim
 
     def rounds_of_step(self, k: Number) -> Number:
         """Return the number of rounds of step k = 0, 1, ...; a run starts no step that its budget does not cover."""

@@ -27,6 +27,8 @@ class State(NamedTuple):
     t: Array  # (rows, 1): the last step that it accepted
     theta: Array  # (rows, 1): the weight of this round
 
+    conserved = "e"  # the field from which gossip takes, which ledgers restore after loss: `adom.dynamics.healing`
+
 
 @dataclass(frozen=True)
 class Newton(Method):
@@ -84,6 +86,7 @@ class Newton(Method):
     oracle = "primal"
     vectors_per_round = 1
     needs = "windows"
+    singly = True
     complexity = "chi log(1/eps) near the solution"
     reference = "Varagnolo et al. 2016, arXiv:1511.01509"
 
@@ -108,6 +111,10 @@ class Newton(Method):
         column = zeros[:, :1]
         return State(zeros, oracle.gradient(zeros), h, 0 * _joined(h, zeros), column + 1 / GROWTH, column + 1)
 
+    def width(self, dim: int) -> int:
+        """A row has the upper triangle of a Hessian, and a vector."""
+        return dim * (dim + 3) // 2
+
     def renewed(self, state: State, k: Number) -> State:
         """Set the weight of the round, the same at all nodes."""
         return state._replace(theta=0 * state.theta + 1 + (STEEP - 1) * (k % 3 > 0))
@@ -118,7 +125,7 @@ class Newton(Method):
         dim = z.shape[1]
         H = unpacked(h, dim)
         own = _times(H, z) - g
-        e = e - theta * self.sigma * gossip(_joined(h, own) + e)  # (1)
+        e = e - gossip(theta * self.sigma * (_joined(h, own) + e))  # (1)
         Hbar, gbar = unpacked((h + e[:, :-dim]), dim), own + e[:, -dim:]  # (2)
         S = _damped(Hbar)
         fine = _positive(S - self.hold * H)
@@ -135,7 +142,9 @@ class Newton(Method):
             r = slope - g - t[:, None] * _times(H, s)
             off_now = _root(_times(inverse, r), r)
             accepted = moving & (off_now <= t * length + rounding)
-            z_next, g_next, off = (_chosen(accepted, *two) for two in ((there, z_next), (slope, g_next), (off_now, off)))  # (4)
+            z_next, g_next, off = (
+                _chosen(accepted, *two) for two in ((there, z_next), (slope, g_next), (off_now, off))
+            )  # (4)
             moving = moving & ~accepted
             t = _chosen(moving, t / 2, t)
         moved = fine & ~moving

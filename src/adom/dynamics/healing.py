@@ -17,6 +17,8 @@ them, it replaces its own entry by minus the owner's, and adds the difference to
 - a node that joins, or returns without memory, starts without entries, as all nodes did;
 - parts that do depend on gradients need no ledger: the method itself corrects them.
 
+A method that is not linear, such as Newton's, declares the field of its state from which gossip takes: `State.conserved`.
+
 Such ledgers are those of flow updating (Jesus, Baquero, Almeida 2009); docs/loss.md names it and other forebears.
 
 The arithmetic works on NumPy and JAX arrays, for the rows of a simulation and for a single agent.
@@ -91,6 +93,10 @@ def healing(method: Method, lambda_max: float = 1.0, remedy: str = "NIDS") -> He
     >>> healing(method_class("apm").unit(constants)).parts
     0
     """
+    state: Any = method.init(np.zeros((1, 1)), _Probe(lambda_max))
+    if _declared(state):
+        one = np.ones((1, 1, 1))
+        return Healing(kept=one, onward=one, taken=-one, lift=one)
     inputs, ends = _linear(method, lambda_max, remedy)
     A, B, C = np.split(inputs, ends, axis=2)
     _, first, alike = np.unique(np.swapaxes(inputs, 0, 1), axis=0, return_index=True, return_inverse=True)
@@ -214,6 +220,9 @@ class _Probe:
 
     dual_gradient = gradient
 
+    def hessian(self, x: Array) -> Array:
+        return 0 * x[..., None]
+
     def _exchange(self, v: Array) -> Array:
         self.network += 1
         self.sent.append(v)
@@ -307,15 +316,22 @@ def _whole(rows: Array) -> Array:
 
 def _stacked(state: Any) -> Array:
     """Return the arrays of a state stacked, (rows, fields, columns)."""
-    fields = [f for f in state if np.ndim(f) == 2]
+    fields = [getattr(state, state.conserved)] if _declared(state) else [f for f in state if np.ndim(f) == 2]
     library = fields[0].__array_namespace__()  # NumPy, or JAX
     return library.stack(library.broadcast_arrays(*fields), axis=1)
 
 
 def _filled(state: Any, arrays: Any) -> Any:
     """Return a state with its arrays replaced; other parts, such as a count of steps, stay."""
+    if _declared(state):
+        return state._replace(**{state.conserved: next(iter(arrays))})
     rest = iter(arrays)
     return state._make(next(rest) if np.ndim(f) == 2 else f for f in state)
+
+
+def _declared(state: Any) -> bool:
+    """Return whether a state names the field that its method conserves."""
+    return hasattr(state, "conserved")
 
 
 def _times(matrix: Array, vectors: Array) -> Array:

@@ -40,6 +40,10 @@ class Wrapped(Method):
         """Renew the inner method's state."""
         return state._replace(inner=self.inner.renewed(state.inner, k))
 
+    def width(self, dim: int) -> int:
+        """Return the numbers of a row that the inner method sends."""
+        return int(self.inner.width(dim))
+
     def rounds_of_step(self, k: Any) -> Any:
         """Return the rounds of the inner method's step."""
         return self.inner.rounds_of_step(k)

@@ -58,7 +58,7 @@ class InWindows(Wrapped):
 
 def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
     """Return the method for a network, on windows if single rounds do not connect the nodes."""
-    if method.directed or network.window == 1 or method.needs == "complete":  # "complete": one round is enough
+    if method.directed or method.singly or network.window == 1 or method.needs == "complete":  # one round is enough
         return method
     return InWindows(method, network.window)
 

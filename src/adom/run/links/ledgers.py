@@ -60,7 +60,7 @@ class OnLossyLinks(Wrapped):
     def init(self, zeros: Array, oracle: Oracle) -> LossyState:
         """Start the method with empty ledgers."""
         state = self.inner.init(zeros, oracle)
-        rows, columns = zeros.shape
+        rows, columns = len(zeros), self.inner.width(zeros.shape[1])
         ledger = jnp.zeros((*self.empty.shape, columns), zeros.dtype)
         copies = late = None
         if self.copies is not None:
@@ -157,7 +157,7 @@ def serving(network: LossyNetwork) -> str:
 def rule_on(method: Method, network: LossyNetwork) -> Healing:
     """Return a method's conserved parts; refuse a method that cannot run on these links with any parameters."""
     inner, late = plain(method), network.channel.delay
-    if late and network.window > 1:
+    if late and network.window > 1 and not inner.singly:
         raise InputError(
             f"a step here is a window of {network.window} rounds, since single rounds do not connect the nodes, and it "
             "would have to wait for late messages; take the network without delay, or use repair=True"
@@ -191,7 +191,7 @@ def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, f
         rule = Healing(rule.kept[:0], rule.onward[:0, :0], rule.taken[:0], rule.lift[:, :0])
     links = len(own_pairs(network, first, network.nodes if end < 0 else end))
     vectors = rule.taken.shape[1]
-    size = 2 * links * (rule.parts + 2 * channel.feedback * vectors) * dim * 8
+    size = 2 * links * (rule.parts + 2 * channel.feedback * vectors) * method.width(dim) * 8
     if size > LEDGER_BYTES:
         raise InputError(
             f"the ledgers of {links} links would take {size / 2**30:.1f} GiB, more than {LEDGER_BYTES / 2**30:g}; "
