@@ -57,7 +57,7 @@ class Newton(Method):
     - ``t`` is the step, ``theta`` the weight of the round: 1, 1.6, 1.6, 1, ...
 
     The iterate reported is x. No constant of the functions or of the network enters; the functions must be convex and
-    their sum strictly so. A message has dim (dim + 3) / 2 numbers. The rate near the solution is proved in docs/newton.md;
+    their sum strictly so. A message has dim (dim + 3) / 2 numbers. docs/newton.md proves the rate near the solution;
     that the rules are safe from afar is measured there, not proved.
 
     Parameters
@@ -71,8 +71,8 @@ class Newton(Method):
 
     References
     ----------
-    Varagnolo, Zanella, Cenedese, Pillonetto, Schenato. Newton-Raphson Consensus for Distributed Convex Optimization. IEEE
-    Transactions on Automatic Control 2016, arXiv:1511.01509, with steps near 0 and without the two rules.
+    Varagnolo, Zanella, Cenedese, Pillonetto, Schenato. Newton-Raphson Consensus for Distributed Convex Optimization.
+    IEEE Transactions on Automatic Control 2016, arXiv:1511.01509, with steps near 0 and without the two rules.
 
     Examples
     --------
@@ -142,9 +142,8 @@ class Newton(Method):
             r = slope - g - t[:, None] * _times(H, s)
             off_now = _root(_times(inverse, r), r)
             accepted = moving & (off_now <= t * length + rounding)
-            z_next, g_next, off = (
-                _chosen(accepted, *two) for two in ((there, z_next), (slope, g_next), (off_now, off))
-            )  # (4)
+            z_next, g_next = _chosen(accepted, there, z_next), _chosen(accepted, slope, g_next)  # (4)
+            off = _chosen(accepted, off_now, off)
             moving = moving & ~accepted
             t = _chosen(moving, t / 2, t)
         moved = fine & ~moving

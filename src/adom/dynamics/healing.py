@@ -17,7 +17,7 @@ them, it replaces its own entry by minus the owner's, and adds the difference to
 - a node that joins, or returns without memory, starts without entries, as all nodes did;
 - parts that do depend on gradients need no ledger: the method itself corrects them.
 
-A method that is not linear, such as Newton's, declares the field of its state from which gossip takes: `State.conserved`.
+A method that is not linear, such as Newton's, names the field of its state from which gossip takes: `State.conserved`.
 
 Such ledgers are those of flow updating (Jesus, Baquero, Almeida 2009); docs/loss.md names it and other forebears.
 
