@@ -1,5 +1,7 @@
 """Newton by gossip against a plain transcription of its round, its invariants, its end and what it promises."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -45,15 +47,16 @@ def logistic(l2=1e-3, scale=1.0, dim=DIM, samples=12):
     return Logistic(scale * A, b, l2)
 
 
+def total(of, x):
+    return sum(of.one_gradient(i, x) for i in range(NODES))
+
+
 def pooled(of, dim=DIM):
     """The solution, by Newton's method on the sum with halved steps."""
     x = np.zeros(dim)
     for _ in range(100):
-        g = sum(of.one_gradient(i, x) for i in range(NODES))
-        step, t = np.linalg.solve(sum(of.one_hessian(i, x) for i in range(NODES)), g), 1.0
-        while (
-            np.linalg.norm(sum(of.one_gradient(i, x - t * step) for i in range(NODES))) > np.linalg.norm(g) and t > 1e-9
-        ):
+        step, t = np.linalg.solve(sum(of.one_hessian(i, x) for i in range(NODES)), total(of, x)), 1.0
+        while np.linalg.norm(total(of, x - t * step)) > np.linalg.norm(total(of, x)) and t > 1e-9:
             t /= 2
         x = x - t * step
     return x
@@ -116,7 +119,7 @@ def test_the_transcription_saw_holds_and_halved_steps():
     of = logistic(scale=30.0)
     states = [run(of, k)[0] for k in range(1, 12)]
     assert any((s.t < 1).any() for s in states[3:])
-    assert any((after.z == s.z).all(axis=1).any() for s, after in zip(states, states[1:], strict=False))
+    assert any((after.z == s.z).all(axis=1).any() for s, after in pairwise(states))
 
 
 def test_what_came_over_links_sums_to_zero_and_the_average_is_that_of_the_models():
