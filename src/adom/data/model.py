@@ -7,6 +7,7 @@ unpickled. Scores are ((a - means) / scales)'w + b for one or several pairs of w
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -205,10 +206,11 @@ class Model:
         """
         from sklearn.pipeline import make_pipeline
 
-        from sklearn import linear_model
-
-        penalty = self.loss.penalty
-        estimator = getattr(linear_model, self.loss.sklearn)(**{penalty: self.penalty.get(penalty, 1.0)})
+        penalty, (module, _, name) = self.loss.penalty, self.loss.sklearn.rpartition(".")
+        cls = getattr(import_module(f"sklearn.{module or 'linear_model'}"), name)
+        estimator = cls(**{penalty: self.penalty.get(penalty, 1.0)})
+        if hasattr(estimator, "_get_loss"):  # scikit-learn's generalised linear models predict by it
+            estimator._base_loss = estimator._get_loss()
         if self.loss.classes:
             estimator.coef_, estimator.intercept_ = self.coefficients.copy(), self.intercept.copy()
             estimator.classes_, estimator.n_iter_ = np.array(self.classes), np.array([0])

@@ -7,6 +7,7 @@ and a line in `LOSSES`. The functions take arrays of NumPy and of JAX alike; thi
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, pi
 from typing import Any
 
 from ..errors import InputError
@@ -15,6 +16,8 @@ Array = Any  # of NumPy or JAX; inside a compiled loop, a tracer
 Along = Callable[[Array], Array]
 MANY = 3
 """As a loss's number of classes: this many or more."""
+FAR = 1.35
+"""The residual beyond which Huber's loss grows linearly, as scikit-learn's `HuberRegressor` has it at scale 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +40,24 @@ class Loss:
         The largest eigenvalue of the second derivative, and a bound of the third derivative over the second, along a
         change of the coefficients of length 1 for features of length 1.
     penalty, sklearn : str
-        scikit-learn's name of the penalty ("C" for l2 = 1 / (C N) with N samples, "alpha" for l2 = alpha / N), and the
-        estimator of `sklearn.linear_model` that predicts the same.
+        scikit-learn's name of the penalty, "C" or "alpha", and the estimator that predicts the same, with its module
+        if that is not `sklearn.linear_model`.
+    as_counted : callable, optional
+        From l2 and the number of samples to that penalty; by default 1 / (l2 N) for "C", l2 N for "alpha".
     classes : int
         0 if targets are numbers, 2 for two classes, which are -1 and 1, or `MANY` for classes numbered from 0 on.
     more : Loss, optional
         The loss that takes the place of one for two classes if there are more.
     allowed, target : callable, str
         If targets are numbers, but not any: which are possible, and the same in words.
+    variance : callable, optional
+        For inference: from the expected target to its variance at dispersion 1; None if the loss is no likelihood.
+    dispersed : bool
+        Whether the dispersion is not 1 but estimated.
+    deviance : callable, optional
+        Twice the loss at t less its least for the target y, if the loss is a likelihood.
+    constant : callable, optional
+        What the log-likelihood of a target y has besides minus the loss over the dispersion: of y and the dispersion.
     centred : bool
         Whether targets may be shifted and scaled: shifted by their mean, the model of centred features needs no
         intercept.
@@ -64,6 +77,11 @@ class Loss:
     more: "Loss | None" = None
     allowed: Callable[[Array], Array] | None = None
     target: str = "numbers"
+    variance: Callable[[Array], Array] | None = None
+    dispersed: bool = False
+    deviance: Callable[[Array, Array], Array] | None = None
+    constant: Callable[[Array, float], Array] | None = None
+    as_counted: Callable[[float, int], float] | None = None
     centred: bool = False
     coupled: Callable[[Array, Array], Along] | None = None
 
@@ -125,6 +143,8 @@ class Loss:
         >>> LOGISTIC.penalties(0.1, 20), RIDGE.penalties(0.1, 20)
         ({'l2': 0.1, 'C': 0.5}, {'l2': 0.1, 'alpha': 2.0})
         """
+        if self.as_counted is not None:
+            return {"l2": l2, self.penalty: self.as_counted(l2, samples)}
         return {"l2": l2, self.penalty: 1 / (l2 * samples) if self.penalty == "C" else l2 * samples}
 
 
@@ -150,6 +170,11 @@ def _logarithm_of_sum(t: Array) -> Array:
     return _numpy_of(t).log(_numpy_of(t).exp(t - top).sum(axis=-1)) + top[..., 0]
 
 
+def _huber(r: Array) -> Array:
+    size = abs(r)
+    return _numpy_of(r).where(size <= FAR, r * r / 2, FAR * (size - FAR / 2))
+
+
 def _hit(t: Array, y: Array) -> Array:
     """Return whether each class is the target; none is for y = -1."""
     return _numpy_of(t).asarray(y)[..., None] == _numpy_of(t).arange(t.shape[-1])
@@ -158,6 +183,35 @@ def _hit(t: Array, y: Array) -> Array:
 def _softmax_bends(t: Array, y: Array) -> Along:
     p = _softmax(t)
     return lambda along: p * (along - (p * along).sum(axis=-1, keepdims=True))
+
+
+def _nothing(y: Array, dispersion: float) -> Array:
+    return 0.0 * y
+
+
+def _twice(value: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    return lambda t, y: 2 * value(t, y)
+
+
+def _log_gamma(v: Array) -> Array:
+    from scipy.special import gammaln
+
+    return gammaln(v)
+
+
+def _log_ratio(y: Array, expected: Array) -> Array:
+    """Return y log(y / expected), 0 for y = 0."""
+    numpy = _numpy_of(y)
+    return numpy.where(y > 0, y * numpy.log(numpy.where(y > 0, y, 1.0) / expected), 0.0)
+
+
+def _gaussian_constant(y: Array, dispersion: float) -> Array:
+    return 0 * y - _numpy_of(y).log(2 * pi * dispersion) / 2
+
+
+def _gamma_constant(y: Array, dispersion: float) -> Array:
+    log = _numpy_of(y).log
+    return log(y / dispersion) / dispersion - log(y) - _log_gamma(1 / dispersion)
 
 
 SOFTMAX = Loss(
@@ -187,6 +241,9 @@ LOGISTIC = Loss(
     sklearn="LogisticRegression",
     classes=2,
     more=SOFTMAX,
+    variance=lambda p: p * (1 - p),
+    deviance=_twice(lambda t, y: _numpy_of(t).logaddexp(0.0, -y * t)),
+    constant=_nothing,
 )
 RIDGE = Loss(
     name="ridge",
@@ -199,15 +256,86 @@ RIDGE = Loss(
     twist=0.0,
     penalty="alpha",
     sklearn="Ridge",
+    variance=lambda expected: 0 * expected + 1,
+    dispersed=True,
+    deviance=lambda t, y: (t - y) ** 2,
+    constant=_gaussian_constant,
     centred=True,
 )
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (LOGISTIC, SOFTMAX, RIDGE)}
+POISSON = Loss(
+    name="poisson",
+    words="counts",
+    value=lambda t, y: _numpy_of(t).exp(t) - y * t,
+    slope=lambda t, y: _numpy_of(t).exp(t) - y,
+    curvature=lambda t, y: _numpy_of(t).exp(t),
+    expected=lambda t: _numpy_of(t).exp(t),
+    steepest=inf,
+    twist=1.0,
+    penalty="alpha",
+    sklearn="PoissonRegressor",
+    as_counted=lambda l2, samples: l2,
+    allowed=lambda y: y >= 0,
+    target="counts of at least 0",
+    variance=lambda expected: expected,
+    deviance=lambda t, y: 2 * (_log_ratio(y, _numpy_of(t).exp(t)) - y + _numpy_of(t).exp(t)),
+    constant=lambda y, dispersion: -_log_gamma(y + 1),
+)
+GAMMA = Loss(
+    name="gamma",
+    words="positive numbers",
+    value=lambda t, y: y * _numpy_of(t).exp(-t) + t,
+    slope=lambda t, y: 1 - y * _numpy_of(t).exp(-t),
+    curvature=lambda t, y: y * _numpy_of(t).exp(-t),
+    expected=lambda t: _numpy_of(t).exp(t),
+    steepest=inf,
+    twist=1.0,
+    penalty="alpha",
+    sklearn="GammaRegressor",
+    as_counted=lambda l2, samples: l2,
+    allowed=lambda y: y > 0,
+    target="positive numbers",
+    variance=lambda expected: expected**2,
+    dispersed=True,
+    deviance=lambda t, y: 2 * (y * _numpy_of(t).exp(-t) - 1 - _numpy_of(y).log(y) + t),
+    constant=_gamma_constant,
+)
+HUBER = Loss(
+    name="huber",
+    words="numbers, some of them far off",
+    value=lambda t, y: _huber(t - y),
+    slope=lambda t, y: _numpy_of(t).clip(t - y, -FAR, FAR),
+    curvature=lambda t, y: 1.0 * (abs(t - y) <= FAR),
+    expected=lambda t: t,
+    steepest=1.0,
+    twist=inf,
+    penalty="alpha",
+    sklearn="HuberRegressor",
+)
+SQUARED_HINGE = Loss(
+    name="squared-hinge",
+    words="two classes, separated by a margin",
+    value=lambda t, y: _numpy_of(t).maximum(0.0, 1 - y * t) ** 2 / 2,
+    slope=lambda t, y: -y * _numpy_of(t).maximum(0.0, 1 - y * t),
+    curvature=lambda t, y: 1.0 * (y * t < 1),
+    expected=None,
+    steepest=1.0,
+    twist=inf,
+    penalty="C",
+    sklearn="svm.LinearSVC",
+    as_counted=lambda l2, samples: 1 / (2 * l2 * samples),
+    classes=2,
+)
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (LOGISTIC, SOFTMAX, RIDGE, POISSON, GAMMA, HUBER, SQUARED_HINGE)}
 """All losses, by the kind of model."""
 USUAL_MODEL = LOGISTIC.name
 """The model that is fitted if none is named."""
 
 
 def models() -> Mapping[str, Loss]:
-    """Return the losses to choose from: those that are not only another one's for more classes."""
+    """Return the losses to choose from where mu and L are needed; one that is another's for more classes is left out."""
     rest = [loss.more for loss in LOSSES.values()]
-    return {name: loss for name, loss in LOSSES.items() if loss not in rest}
+    return {name: loss for name, loss in LOSSES.items() if loss not in rest and loss.steepest < inf}
+
+
+FAMILIES = {"gaussian": RIDGE} | {name: loss for name, loss in LOSSES.items() if loss is not RIDGE}
+"""The losses of `adom.GLM`, by its names."""
