@@ -105,10 +105,13 @@ class Policy:
         """The number of canaries."""
         return len(self.state.window) * len(self.rules.stiffness)
 
-    def columns(self, dim: int, power: int) -> Method:
-        """Return the method with arrays for parameters: `dim` columns that assume `power`, then one for each canary."""
+    def columns(self, dim: int, power: int, window: Sequence[int] | None = None) -> Method:
+        """Return the method with arrays for parameters: `dim` columns that assume `power`, then one for each canary.
+
+        The canaries are those of the present block, or assume the powers of `window`.
+        """
         run, each = self.method(power).parameters(), len(self.rules.stiffness)
-        canaries = [self.method(other).parameters() for other in self.state.window]
+        canaries = [self.method(other).parameters() for other in (self.state.window if window is None else window)]
         values = (
             (name, np.concatenate([np.full(dim, value), np.repeat([other[name] for other in canaries], each)]))
             for name, value in run.items()
