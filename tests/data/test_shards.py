@@ -18,8 +18,8 @@ from adom import native
 from adom.data import Shards, node_shards, split, write_shards
 from adom.data.model import unnamed
 from adom.data.node_shards import open_shard, put_shard
+from adom.data.sample_files import Block, Table
 from adom.data.shards import BY
-from adom.data.tables import Block, Table
 from adom.errors import InputError
 from adom.problems.features import DenseFeatures, SparseFeatures
 from support import default_xla

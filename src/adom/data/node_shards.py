@@ -24,7 +24,7 @@ from ..util.checked_json import Damaged, read_checked, write_checked
 from ..util.files import named, reason
 from .manifest import Count, Sha256, complaint
 from .model import unnamed
-from .tables import Table, label_text, open_table
+from .sample_files import Table, label_text, open_table
 
 NAME = "shard.json"
 FORMAT: Final = "adom-shard-1"
@@ -146,7 +146,7 @@ def write_shard(
     Parameters
     ----------
     source : path
-        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.tables`).
+        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.sample_files`).
     node : str
         Name of the node, unique among all machines.
     out : path

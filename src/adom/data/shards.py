@@ -22,11 +22,10 @@ from ..util.checks import check_whole
 from ..util.files import atomic, named, reason
 from ..util.files import content as file_content
 from ..util.text import format_exact
-from .sample_files import read
-from .samples import load
+from .paper_data import load
+from .sample_files import Block, Table, read
 from .sets import SETS
 from .splits import CONCENTRATION, check_concentration, shares
-from .tables import Block, Table
 
 if TYPE_CHECKING:  # pydantic, which manifests need, takes long to load
     from ..problems.linear_model import LogisticRegression
