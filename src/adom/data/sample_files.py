@@ -170,7 +170,7 @@ def read(
     if not blocks:
         raise InputError(f"{path} holds no samples; give a file with at least one")
     if len(blocks) > 1 or hasattr(blocks[0][0], "indptr"):
-        return join(path, blocks, features)
+        return join(Path(path), blocks, features)
     return blocks[0]
 
 
