@@ -28,13 +28,13 @@ class MultiConsensus(Method):
 
     @classmethod
     def theory(cls, constants: Constants) -> Self:
-        """The parameters of the method's theorem for chi = 2, and T = ceil(chi ln 2)."""
+        """The `theory` of the method with one round per step for chi = 2, and T = ceil(chi ln 2)."""
         easier, T = halving(constants)
         return cls(**cls.single.theory(easier).parameters(), T=T)
 
     @classmethod
     def unit(cls, constants: Constants) -> Self:
-        """The method's unit parameters for chi = 2, and T = ceil(chi ln 2)."""
+        """The `unit` parameters of the method with one round per step for chi = 2, and T = ceil(chi ln 2)."""
         easier, T = halving(constants)
         return cls(**cls.single.unit(easier).parameters(), T=T)
 
