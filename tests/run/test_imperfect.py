@@ -13,8 +13,7 @@ from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, 
 from adom.networks.channel import Channel, Quantised, Sparsified
 from adom.run.auto.choice import pilot_for
 from adom.run.constants import make_method
-from adom.run.links.channel import link_channel
-from adom.run.links.ledgers import as_run
+from adom.run.links import as_run, link_channel
 from adom.util.compile_cache import double_precision
 
 NODES, DIM = 12, 3

@@ -22,10 +22,9 @@ from ...dynamics.wrapping import Wrapped, bare, plain
 from ...networks import LossyNetwork
 from ...problems.oracles import held
 from ...util.compiling import compiled, forget_many
-from ..links.ledgers import replanted, rested, with_ledgers
-from ..local.gossip import Graphs
-from ..local.lossy_gossip import network_of
-from ..local.placing import place
+from ..links import replanted, rested, with_ledgers
+from ..local.gossip import Graphs, network_of
+from ..local.jitted import place
 from .pilot import Pilot, Riding, RunPart
 
 Array = Any

@@ -14,7 +14,7 @@ import numpy as np
 from ...algorithms import Gossip, Method, Oracle
 from ...algorithms.base import halving, made
 from ...dynamics.wrapping import Wrapped
-from ..local.placing import place, register
+from ..local.jitted import place, register
 from ..windows import InWindows
 from .pilot import Pilot, Riding, RunPart
 

@@ -22,8 +22,7 @@ from ...problems.base import Problem
 from ..contract import Averaging, Turn
 from ..driver import Chunk
 from ..local.graph_layout import FOREVER
-from ..local.jitted import Carry, Session
-from ..local.placing import place, register
+from ..local.jitted import Carry, Session, place, register
 from ..recorder import Plan
 
 Array = np.ndarray

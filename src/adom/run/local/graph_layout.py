@@ -16,7 +16,7 @@ from ...dynamics.floods import messages
 from ...native import graphs as compiled
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...util import arrays
-from ..links.lossy_links import lossy_links
+from ..links import lossy_links
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
 
 Array = Any

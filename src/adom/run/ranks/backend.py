@@ -21,7 +21,7 @@ from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
-from ..links.presence import Presence
+from ..links import Presence
 from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, DIVERGED, MENDED, History, Plan, Recorder
 from .agreement import Stop

@@ -17,7 +17,7 @@ from jax.experimental import io_callback
 
 from ... import native
 from ...networks import LossyNetwork, Network
-from ..links.lossy_links import lossy_links
+from ..links import lossy_links
 from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
 from .partition import RankRounds, RoundPlan, RowTravel

@@ -22,8 +22,7 @@ from ..auto.pilot import Pilot
 from ..constants import constants, of_network
 from ..driver import drive
 from ..journal import Journal, following
-from ..links.ledgers import as_run
-from ..links.presence import presence_on
+from ..links import as_run, presence_on
 from ..progress import Interrupt, Progress
 from ..provenance import describe_method
 from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe
