@@ -16,15 +16,15 @@ import numpy as np
 from jax.scipy.special import ndtri
 
 from ..algorithms import Gossip, Method, Oracle, method_class
+from ..algorithms.base import Wrapped, plain
 from ..dynamics.healing import Healing, healing
-from ..dynamics.wrapping import Wrapped, plain
 from ..errors import InputError
 from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..networks.channel import Channel, Quantised, Sparsified
 from ..networks.lossy import DIGITS, draws, draws_of_numbers
 from ..problems.base import Problem
 from ..problems.some_nodes import minimum_of
-from .windows import in_windows
+from .contract import in_windows
 
 Array = Any
 
@@ -456,7 +456,8 @@ def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: 
 
 def serving(network: LossyNetwork) -> str:
     """Name a method that runs on the network's links, and its parameters if it needs special ones."""
-    return "NIDS" if network.channel.mean_delay < (method_class("nids").latest or 1) else "ADOM with parameters='theory'"
+    latest = method_class("nids").latest or 1
+    return "NIDS" if network.channel.mean_delay < latest else "ADOM with parameters='theory'"
 
 
 def rule_on(method: Method, network: LossyNetwork) -> Healing:

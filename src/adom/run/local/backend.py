@@ -21,11 +21,9 @@ from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
 from ...util.threads import one_thread
 from ..driver import Chunk, drive, slots
-from ..journal import following
 from ..links import Presence, as_run, presence_on
-from ..progress import Interrupt, Progress
-from ..provenance import describe_problem
-from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe
+from ..progress import Interrupt, Progress, following
+from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe, describe_problem
 from ..request import Request, check_budget
 from ..result import Result
 from .jitted import Carry, Session, Target, distances

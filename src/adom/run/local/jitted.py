@@ -23,12 +23,12 @@ import numpy as np
 
 from ... import native
 from ...algorithms import Method
-from ...dynamics.wrapping import bare, wrapped
+from ...algorithms.base import bare, wrapped
 from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ...util.compiling import compiled, forget_many
+from ...util.compile_cache import compiled, forget_many
 from ...util.programs import cached_for
 from ..contract import CountingOracle
 from ..driver import Chunk
