@@ -222,9 +222,9 @@ def test_messages_that_are_late_coarse_partial_and_noisy() -> None:
     late = built(kind="ring", keep=0.5, bits=4, delay=2)
     assert isinstance(late, LossyNetwork)
     channel = late.channel
-    assert (channel.coders[0].keep, channel.coders[1].bits, channel.delay, channel.feedback) == (0.5, 4, 2, True)
+    assert (channel.coders[0].sent, channel.coders[1].bits, channel.delay, channel.feedback) == (0.5, 4, 2, True)
     noisy = built(kind="ring", bits=4, no_feedback=True, noise=0.1, one_way=0.2, no_healing=True)
-    assert (noisy.channel.noise, noisy.channel.feedback, noisy.loss.one_way) == (0.1, False, 0.2)
+    assert (noisy.channel.noise.std, noisy.channel.feedback, noisy.loss.one_way) == (0.1, False, 0.2)
     with pytest.raises(InputError, match="--no-feedback has no effect"):
         built(kind="ring", no_feedback=True)
 

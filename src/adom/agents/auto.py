@@ -24,8 +24,8 @@ from ..dynamics.auto_state import SETTINGS as RULES
 from ..dynamics.policy import Policy
 from ..dynamics.rates import WideOracle
 from ..errors import InputError
-from .functions import Function, Oracle
-from .rows import Rows
+from .functions import AgentOracle, Function
+from .rows import AgentRows
 from .wire import LAST_ROUND
 
 Array = np.ndarray
@@ -121,7 +121,7 @@ def check_method(cls: type[Method]) -> None:
 class RidingOracle(WideOracle):
     """The oracle of an agent's own columns and its canaries'."""
 
-    oracle: Oracle
+    oracle: AgentOracle
 
     def replace(self, function: Function) -> None:
         """Replace the run's function."""
@@ -278,7 +278,7 @@ class Auto:
 
     # Deciding
 
-    def begin(self, number: int, rows: Rows) -> None:
+    def begin(self, number: int, rows: AgentRows) -> None:
         """Before a round, look at the numbers, decide, or change to new settings, if it is time."""
         self._number = number
         if self._nodes < 2:
@@ -374,7 +374,7 @@ class Auto:
         self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why
 
-    def plant(self, rows: Rows, function: Function) -> None:
+    def plant(self, rows: AgentRows, function: Function) -> None:
         """If settings are new, restore or keep the run's state, and plant new canaries; `rows` has the new method."""
         if not self._fresh:
             return
@@ -398,7 +398,7 @@ class Auto:
             seeds = self._random.standard_normal(self.canaries)
         rows.plant(self._dim, seeds)
 
-    def _end_outgrown(self, rows: Rows) -> None:
+    def _end_outgrown(self, rows: AgentRows) -> None:
         """End all canaries if one is too large, and note that they have outgrown all numbers."""
         if np.abs(self._answers).max(initial=0.0) > TOO_LARGE or not np.isfinite(self._answers).all():
             self._greatest[:] = OUTGROWN

@@ -14,7 +14,7 @@ from ..util import files
 from .defaults import kinds, lie_apart
 from .output import busy
 from .own_code import problem_of
-from .settings import Config, kinds_of_network
+from .settings import SETTINGS, Config, kinds_of_network
 
 if TYPE_CHECKING:
     from ..algorithms import Method
@@ -70,41 +70,32 @@ def network(config: Config) -> "Network":
     if table.failing is not None:
         graphs = max(int(table.graphs or 1), whole.period)
         whole = networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
-    return _with_loss(_with_channel(whole, config), config)
+    return _with_links(whole, config)
 
 
-def _with_channel(network: "Network", config: Config) -> "Network":
-    """Return the network with late, coarse, partial or noisy messages, if the settings ask for any."""
-    from .. import networks
+def _with_links(network: "Network", config: Config) -> "Network":
+    """Return the network with the imperfect links that the settings ask for."""
+    from ..networks.imperfect import LINKS
 
-    table, seed = config.network, _seed(config)
-    feedback = not table.no_feedback
-    if not feedback and table.bits is None and table.keep is None:
-        raise InputError("--no-feedback has no effect where messages are whole; give --bits or --keep")
-    if table.keep is not None:
-        network = networks.sparsified(network, table.keep, feedback=feedback, seed=seed)
-    if table.bits is not None:
-        network = networks.quantised(network, table.bits, feedback=feedback, seed=seed)
-    if table.delay is not None:
-        network = networks.delayed(network, table.delay, seed=seed)
-    return network if table.noise is None else networks.noisy(network, table.noise, seed)
-
-
-def _with_loss(network: "Network", config: Config) -> "Network":
-    """Return the network with lost messages and nodes, if the settings ask for any."""
-    from .. import networks
-
-    table = config.network
-    asked = (table.one_way, table.leaving, table.joining)
-    if asked == (None, None, None):
-        if table.no_healing:
-            raise InputError("--no-healing has no effect where nothing is lost; give --one-way, --leaving or --joining")
-        return network
-    rounds = {name: _rounds_by_node(name, getattr(table, name)) for name in ("leaving", "joining")}
-    return networks.lossy(network, table.one_way or 0.0, not table.no_healing, _seed(config), **rounds)
+    idle = {name: value for name, value in vars(config.network).items() if value and name.startswith("no_")}
+    for link in LINKS.values():
+        given = {name: value for name in link.options if (value := getattr(config.network, name)) is not None}
+        if all(name.startswith("no_") for name in given):
+            continue
+        arguments = {}
+        for name, value in given.items():
+            idle.pop(name, None)
+            read = _rounds_by_node(name, value) if isinstance(value, str) else value
+            arguments[link.options[name]] = not read if name.startswith("no_") else read
+        network = link.make(network, seed=_seed(config), **arguments)
+    for name in idle:
+        beside = [other for link in LINKS.values() if name in link.options for other in link.options if other != name]
+        flags = [SETTINGS["network", each].flag for each in (name, *beside)]
+        raise InputError(f"{flags[0]} has no effect on its own; give {' or '.join(flags[1:])} too, or leave it out")
+    return network
 
 
-def _rounds_by_node(name: str, text: str | None) -> dict[int, list[int]]:
+def _rounds_by_node(name: str, text: str) -> dict[int, list[int]]:
     """Read "5:800,7:1200": each node and its rounds.
 
     Examples
@@ -113,7 +104,7 @@ def _rounds_by_node(name: str, text: str | None) -> dict[int, list[int]]:
     {5: [800, 2000], 7: [1200]}
     """
     rounds: dict[int, list[int]] = {}
-    for part in (text or "").split(",") if text else []:
+    for part in filter(None, text.split(",")):
         node, _, k = (piece.strip() for piece in part.partition(":"))
         if not (node.isdecimal() and k.isdecimal()):
             raise InputError(f"--{name} must read node:round,..., got {part.strip()!r}; e.g. --{name} 5:800,7:1200")

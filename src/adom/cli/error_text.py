@@ -48,6 +48,7 @@ PYTHON = (
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
     (r"leave that number out", "leave --dim out"),
     (r"take feedback=False", "give --no-feedback"),
+    (r"leave (feedback|healing)=False out", r"leave --no-\1 out"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
     (r"parameters='(\w+)'", r"--parameters \1"),
     (

@@ -8,6 +8,7 @@ from ..algorithms import METHODS
 from ..errors import InputError
 from ..util.columns import METRICS, STATES, Column, totals
 from ..util.settings import Tables
+from .error_text import in_flags
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
@@ -285,16 +286,11 @@ def advice(result: "Result", tol_flag: str = "--rtol") -> str:
 
 def _floor(network: Mapping[str, Any]) -> str:
     """Return what the links do, by the network's recipe, that no method or parameters can mend; "" if nothing."""
-    kind, coarse = network.get("generator"), ("quantised", "sparsified")
-    if kind == "noisy" and network.get("std"):
-        return "noise on the links leaves a floor, or errors that grow, with any parameters; docs/links.md says which"
-    if kind in coarse and not network.get("feedback") and network.get("choice") != "random":
-        return "coarse messages without feedback leave a floor; leave --no-feedback out (docs/links.md)"
-    loses = network.get("one_way") or network.get("leaving") or network.get("joining")
-    if kind == "lossy" and loses and not network.get("healing"):
-        return "lost messages and nodes lead to a wrong answer without healing; leave --no-healing out (docs/loss.md)"
-    inner = network.get("network")
-    return _floor(inner) if isinstance(inner, Mapping) else ""
+    from ..networks.imperfect import LINKS
+
+    link, inner = LINKS.get(network.get("generator", "")), network.get("network")
+    floor = in_flags(link.floor(network)) if link else ""
+    return floor or (_floor(inner) if isinstance(inner, Mapping) else "")
 
 
 def _more_careful(result: "Result") -> list[str]:
