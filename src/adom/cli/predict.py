@@ -111,7 +111,7 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
         fitted = _loaded(model)
         sums = _sums(fitted, data, target or fitted.target or None)
         if ranks.rank() is not None:
-            from ..run.ranks.fit import sums_of_ranks
+            from ..run.ranks.world import sums_of_ranks
 
             sums = sums_of_ranks(sums)
     if ranks.rank():
