@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..algorithms.base import made
+from ..algorithms.base import bare, made
 from .auto_state import SETTINGS, AutoSettings, AutoState, Block, Decision, Trials
 from .rates import fails_where_flat, perfect_rates
-from .wrapping import bare
 
 Array = np.ndarray
 
