@@ -10,9 +10,9 @@ import pytest
 import adom
 from adom import native
 from adom.algorithms import Constants
-from adom.dynamics.floods import flood_rounds
 from adom.errors import InputError
 from adom.run.local import graph_layout
+from adom.run.local.graph_layout import flood_rounds
 from adom.run.ranks import checkpoints
 from adom.run.ranks import fit as distributed
 from adom.run.ranks.agreement import AgreedStop

@@ -23,7 +23,7 @@ from ..errors import InputError, shown
 from ..util.checked_json import Damaged, made_from, read_checked, write_checked
 from ..util.files import named, reason
 from .model import unnamed
-from .tables import Table, label_text, open_table
+from .sample_files import Table, label_text, open_table
 
 NAME = "shard.json"
 FORMAT = "adom-shard-2"
@@ -154,7 +154,7 @@ def write_shard(
     Parameters
     ----------
     source : path
-        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.tables`).
+        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.sample_files`).
     node : str
         Name of the node, unique among all machines.
     out : path

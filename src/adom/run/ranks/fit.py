@@ -21,8 +21,7 @@ from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
-from ..journal import Journal, following
-from ..progress import Interrupt, Progress
+from ..progress import Interrupt, Journal, Progress, following
 from ..request import Request, method_type
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages

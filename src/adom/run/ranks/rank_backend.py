@@ -29,8 +29,7 @@ from ...problems.oracle_spec import OracleSpec
 from ...util.programs import array_digest
 from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
-from ..links.lossy_links import lossy_links
-from ..links.presence import Presence
+from ..links import Presence, lossy_links
 from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
 from ..local.jitted import Carry, Session
