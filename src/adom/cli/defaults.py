@@ -111,7 +111,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
         if "contacts" not in network:
             raise InputError("network contacts needs a contact list; give one with --contacts FILE")
     if "infectious" in chosen:
-        from ..data.infectious import NODES
+        from ..data.paper_data import NODES
 
         if problem.setdefault("nodes", NODES) != NODES:
             raise InputError(

@@ -99,6 +99,10 @@ class LinearModel(Problem):
         self.l2 = l2
         self._set_constants(np.full(self.nodes, l2), l2 + curvature)
 
+    def _ridge(self) -> Array:
+        """Return the penalty r of every coordinate, or of all."""
+        return self.l2
+
     def _linear(self) -> Array:
         """Return the t_i, one row per node."""
         return np.zeros((1, 1))
@@ -146,19 +150,19 @@ class LinearModel(Problem):
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i)."""
         slopes = self.loss.slope(self._margins(x), self._targets(self.features))
-        return self._sums(slopes) - self._linear() + self.l2 * x
+        return self._sums(slopes) - self._linear() + self._ridge() * x
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the Hessian of f_i at x_i times v_i."""
         bends = self.loss.bends(self._margins(x), self._targets(self.features))
-        return self._sums(bends(self._margins(v))) + self.l2 * v
+        return self._sums(bends(self._margins(v))) + self._ridge() * v
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessians, shape (nodes, dim, dim)."""
         if isinstance(self.features, SparseFeatures) or self.loss.coupled:
             return super().hessian_rows(x)
         curvatures = self.loss.curvature(self._margins(x), self._targets(self.features))
-        return self.features.gram(curvatures) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
+        return self.features.gram(curvatures) + self._ridge() * jnp.eye(self.dim, dtype=x.dtype)
 
     def own_hessians(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessians on the host; dense features need no compiled program."""
@@ -166,7 +170,7 @@ class LinearModel(Problem):
             return super().own_hessians(x)
         signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features[:2])
         bends = weights * self.loss.curvature((signed @ x[..., None])[..., 0], np.asarray(self._targets(self.features)))
-        return np.asarray((signed * bends[..., None]).swapaxes(1, 2) @ signed + self.l2 * np.eye(self.dim))
+        return np.asarray((signed * bends[..., None]).swapaxes(1, 2) @ signed + self._ridge() * np.eye(self.dim))
 
     def _columns(self, x: np.ndarray) -> np.ndarray:
         """Return one common x in the shape by which the sample matrix is multiplied."""
@@ -177,7 +181,7 @@ class LinearModel(Problem):
         samples = self.features.samples()
         slopes = self.loss.slope(samples.margins(self._columns(x)), self._targets(samples))
         sums = samples.sums(slopes).T.ravel() - np.asarray(self._linear()).mean(axis=0)
-        return np.asarray(self._balanced(sums) + self.l2 * x)
+        return np.asarray(self._balanced(sums) + self._ridge() * x)
 
     def _balanced(self, sums: np.ndarray) -> np.ndarray:
         """Return the vectors of all classes minus their mean, if there are several.
@@ -195,7 +199,7 @@ class LinearModel(Problem):
         samples = self.features.samples()
         bends = self.loss.bends(samples.margins(self._columns(x)), self._targets(samples))
         width = self.dim // self.vectors
-        hessian = self.l2 * np.eye(self.dim)
+        hessian = self._ridge() * np.eye(self.dim)
         for k, unit in enumerate(np.eye(self.vectors)):
             rows, bend = slice(k * width, (k + 1) * width), bends(unit).reshape(-1, self.vectors)
             hessian[rows, rows] += samples.gram(bend[:, k])
@@ -213,9 +217,9 @@ class LinearModel(Problem):
         diagonal = [samples.squares(each) for each in np.atleast_2d(self.loss.curvature(margins, targets).T)]
 
         def product(v: np.ndarray) -> np.ndarray:
-            return np.asarray(samples.sums(bend(samples.margins(self._columns(v)))).T.ravel() + self.l2 * v)
+            return np.asarray(samples.sums(bend(samples.margins(self._columns(v)))).T.ravel() + self._ridge() * v)
 
-        return product, np.concatenate(diagonal) + self.l2
+        return product, np.concatenate(diagonal) + self._ridge()
 
 
 class LeastSquares(LinearModel):

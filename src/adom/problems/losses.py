@@ -301,7 +301,7 @@ GAMMA = Loss(
 )
 HUBER = Loss(
     name="huber",
-    words="numbers, some of them far off",
+    words="numbers",
     value=lambda t, y: _huber(t - y),
     slope=lambda t, y: _numpy_of(t).clip(t - y, -FAR, FAR),
     curvature=lambda t, y: 1.0 * (abs(t - y) <= FAR),
@@ -313,7 +313,7 @@ HUBER = Loss(
 )
 SQUARED_HINGE = Loss(
     name="squared-hinge",
-    words="two classes, separated by a margin",
+    words="two classes",
     value=lambda t, y: _numpy_of(t).maximum(0.0, 1 - y * t) ** 2 / 2,
     slope=lambda t, y: -y * _numpy_of(t).maximum(0.0, 1 - y * t),
     curvature=lambda t, y: 1.0 * (y * t < 1),
