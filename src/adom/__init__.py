@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .data.node_data import NodeData
     from .data.shards import Shards
     from .errors import InputError
+    from .problems.glm import GLM
     from .problems.linear_model import LeastSquares, LogisticRegression, SoftmaxRegression
     from .problems.loss import from_loss
     from .problems.quadratic import Quadratic
@@ -50,6 +51,7 @@ _HOME = {
     "Comparison": "study.comparison",
     "Comparisons": "study.comparisons",
     "Constants": "algorithms",
+    "GLM": "problems.glm",
     "InputError": "errors",
     "LeastSquares": "problems.linear_model",
     "LogisticRegression": "problems.linear_model",
@@ -80,6 +82,7 @@ _HOME = {
 
 __all__ = [
     "ADOM",
+    "GLM",
     "PNGD",
     "Checkpoints",
     "Comparison",

@@ -228,6 +228,7 @@ class Method:
     needs: ClassVar[Literal["fixed", "connected", "windows", "complete"] | None] = None  # see `NEEDS`; None: no proof
     plain: ClassVar[bool] = False  # whether it becomes plain gradient descent as the chi it assumes grows
     windowed: ClassVar[bool] = False  # whether `auto` takes windows of rounds where a greater chi makes it no safer
+    bounded: ClassVar[bool] = True  # whether its formulas need a mu > 0 and an L < inf
     singly: ClassVar[bool] = False  # whether it runs round by round also where only windows of rounds connect the nodes
     latest: ClassVar[int | None] = None  # mean delay of messages, in rounds, must be below this; None: no bound
     complexity: ClassVar[str]

@@ -87,6 +87,7 @@ class Newton(Method):
     vectors_per_round = 1
     needs = "windows"
     singly = True
+    bounded = False
     complexity = "chi log(1/eps) near the solution"
     reference = "Varagnolo et al. 2016, arXiv:1511.01509"
 

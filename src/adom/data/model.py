@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from ..problems.checks import as_numbers, is_sparse
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
 from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checks import check_real
 from ..util.files import named, reason
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = "adom-model-1"
 SOME = 5
@@ -49,6 +53,8 @@ class Model:
         Penalty of the fit: "l2", and scikit-learn's "C" or "alpha" where one is equivalent.
     provenance : dict
         Record of the run that fitted the model.
+    inference : dict
+        How well it fits, and the errors of its coefficients or why there are none; empty if nothing was computed.
 
     Examples
     --------
@@ -69,6 +75,7 @@ class Model:
     target: str = ""
     penalty: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    inference: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("coefficients", "intercept", "means", "scales"):
@@ -158,6 +165,40 @@ class Model:
                 f"y is of {labels.dtype}, and the classes of the model are {self._shown_classes()}; give the same kind"
             )
         return np.array([len(labels), float((labels == predicted).sum())])
+
+    def summary(self, *, level: float = 0.95, robust: bool = False) -> "pd.DataFrame":
+        """Return a table of the coefficients with their errors, as statistics packages print it.
+
+        Columns are estimate, std_error, z (Student's t for a gaussian family), p_value, lower and upper; without
+        errors, the estimates alone. ``summary().attrs`` has the log-likelihood, deviance, dispersion, AIC, BIC, numbers
+        of samples and nodes, and in "refused" why there are no errors, if there are none.
+
+        Parameters
+        ----------
+        level : float
+            Of the confidence intervals.
+        robust : bool
+            Whether errors hold also if the variance is not that of the family (the sandwich, HC0).
+        """
+        import pandas as pd
+        from scipy import stats
+
+        check_real("level", level, 0.0, 1.0, "e.g. level=0.95", strict=True)
+        rows = [*self.features, *(["intercept"] if self.provenance.get("intercept", True) else [])]
+        estimates = np.append(self.coefficients, self.intercept[:, None], axis=1).ravel()[: len(rows)]
+        table = pd.DataFrame({"estimate": estimates}, index=pd.Index(rows, name="column"))
+        errors = self.inference.get("robust_std_error" if robust else "std_error")
+        about = {name: value for name, value in self.inference.items() if not name.endswith("std_error")}
+        if errors is None:
+            table.attrs = {"refused": "this fit computed no errors; fit adom.GLM without a penalty", **about}
+            return table
+        error = np.array(errors)
+        law = stats.t(about["left"]) if about["student"] else stats.norm()
+        ratio, reach = estimates / error, law.ppf((1 + level) / 2) * error
+        table["std_error"], table["z"], table["p_value"] = error, ratio, 2 * law.sf(np.abs(ratio))
+        table["lower"], table["upper"] = estimates - reach, estimates + reach
+        table.attrs = about
+        return table
 
     def _shown_classes(self) -> str:
         return ", ".join(map(shown, self.classes[:SOME])) + (", ..." if len(self.classes) > SOME else "")
@@ -288,6 +329,7 @@ class _Stored:
     target: str = ""
     penalty: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    inference: dict[str, Any] = field(default_factory=dict)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -343,4 +385,5 @@ def model_from(rows: np.ndarray, about: Mapping[str, Any], provenance: dict[str,
         target=about.get("target", ""),
         penalty=dict(about["penalty"]),
         provenance={**provenance, "problem": {k: v for k, v in provenance.get("problem", {}).items() if k != "model"}},
+        inference=dict(about.get("inference") or {}),
     )

@@ -319,6 +319,10 @@ class Problem(ABC):
         """Return a description of the fitted model, without its coefficients; None if the problem is not a model."""
         return None
 
+    def inference(self, x: np.ndarray) -> dict[str, Any] | None:
+        """Return the errors of a model's coefficients at x, and how well it fits; None if they are not computed."""
+        return None
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nodes={self.nodes}, dim={self.dim}, kappa={self.kappa:.4g})"
 

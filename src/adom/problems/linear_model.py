@@ -22,9 +22,8 @@ from .losses import LOGISTIC, RIDGE, SOFTMAX, Loss
 from .oracles import HALVINGS, MAX_ITERATIONS, held
 from .samples import (
     Stacked,
-    as_labels,
-    check_features,
     check_longest,
+    dealt,
     dense,
     largest_curvature,
     penalty_of,
@@ -423,18 +422,9 @@ class LogisticRegression(LinearModel):
         kappa: float | None = None,
         count: str = "nodes",
     ) -> None:
-        matrix = check_features(features)
-        nodes = check_whole("nodes", nodes, most=LARGEST_DIM)
-        if nodes > matrix.shape[0]:
-            raise InputError(
-                f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
-                f"use nodes={matrix.shape[0]} or fewer"
-            )
-        counts = np.full(nodes, matrix.shape[0] // nodes)
-        counts[: matrix.shape[0] % nodes] += 1
-        each = sample_weight(counts, count)
-        weights = None if each is None else np.full(matrix.shape[0], each)
-        data = Stacked(matrix, as_labels(labels), counts, weights)
+        data = dealt(features, labels, nodes)
+        each = sample_weight(data.counts, count)
+        data = data._replace(weights=None if each is None else np.full(int(data.counts.sum()), each))
         signs, self.labels = _signs(data)
         self.curvature = self._build(data, l2, kappa, signs=signs)
 

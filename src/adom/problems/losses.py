@@ -143,6 +143,8 @@ class Loss:
         >>> LOGISTIC.penalties(0.1, 20), RIDGE.penalties(0.1, 20)
         ({'l2': 0.1, 'C': 0.5}, {'l2': 0.1, 'alpha': 2.0})
         """
+        if not l2:
+            return {"l2": 0.0}
         if self.as_counted is not None:
             return {"l2": l2, self.penalty: self.as_counted(l2, samples)}
         return {"l2": l2, self.penalty: 1 / (l2 * samples) if self.penalty == "C" else l2 * samples}
@@ -332,7 +334,7 @@ USUAL_MODEL = LOGISTIC.name
 
 
 def models() -> Mapping[str, Loss]:
-    """Return the losses to choose from where mu and L are needed; one that is another's for more classes is left out."""
+    """Return the losses to choose from where mu and L are needed, without those for more classes of another."""
     rest = [loss.more for loss in LOSSES.values()]
     return {name: loss for name, loss in LOSSES.items() if loss not in rest and loss.steepest < inf}
 

@@ -70,7 +70,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
 
     systems = _Systems(problem)
     g, solve, near = gradient(x), systems.at(x), False
-    first = float(np.linalg.norm(g))
+    first, stiff = float(np.linalg.norm(g)), float(problem.L) if np.isfinite(problem.L) else 0.0
     for _ in range(STEPS):
         size, at = float(np.linalg.norm(g)), float(np.linalg.norm(x))
         if size == 0 or systems.spent:
@@ -78,7 +78,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
         direction, _ = solve(g, max(TIGHT, min(0.1, size / first)))
         length = float(np.linalg.norm(direction))
         # If so short a step, or one from so small a gradient, does not help, the cause is rounding: shorter will not.
-        near = length <= 1e-8 * at or size <= ULP * (first + float(problem.L) * at)
+        near = length <= 1e-8 * at or size <= ULP * (first + stiff * at)
         better = damped_step(gradient, x, g, direction, 1.0 if near else SHORTEST)
         if better is None:
             break
@@ -87,7 +87,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
             break
     error = _distance(problem, gradient, solve, x)
     if not near and g.any():  # stopped far from the minimiser: only mu bounds the distance
-        error = max(error, float(np.linalg.norm(g)) / systems.mu)
+        error = max(error, float(np.linalg.norm(g)) / systems.mu if systems.mu else np.inf)
     return Minimum(x, error)
 
 
@@ -178,7 +178,7 @@ class _Systems:
             lower = np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:  # rounding made eigenvalues smaller than mu
             values, vectors = np.linalg.eigh(hessian)
-            values = np.maximum(values, self.mu)
+            values = np.maximum(values, max(self.mu, ULP * abs(values).max()))
             return lambda v, _: (vectors @ ((vectors.T @ v) / values), 0.0)
         if len(lower) <= SMALL:
             inverse = np.linalg.inv(lower)

@@ -42,6 +42,20 @@ class Stacked(NamedTuple):
         return sp.csr_array((values, (rows, samples)), shape=(self.counts.size * groups, rows.size))
 
 
+def dealt(features: Any, labels: Any, nodes: int) -> Stacked:
+    """Check samples, and deal them out to nodes in order, as evenly as possible."""
+    matrix = check_features(features)
+    nodes = check_whole("nodes", nodes, most=LARGEST_DIM)
+    if nodes > matrix.shape[0]:
+        raise InputError(
+            f"{nodes} nodes cannot share {matrix.shape[0]} samples: every node needs one at least; "
+            f"use nodes={matrix.shape[0]} or fewer"
+        )
+    counts = np.full(nodes, matrix.shape[0] // nodes)
+    counts[: matrix.shape[0] % nodes] += 1
+    return Stacked(matrix, as_labels(labels), counts)
+
+
 def stack(data: Sequence[tuple[Any, Any]], weights: Sequence[Any] | None = None, count: str = "nodes") -> Stacked:
     """Check and stack one (features, labels) pair per node, and one array of weights per node if given.
 

@@ -1,13 +1,14 @@
 """Constants of a problem on a network, and the check that the two belong together."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from ..algorithms import NEEDS, Constants, Method
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..problems.base import Problem
-from .request import AUTO, method_from
+from .request import AUTO, method_from, method_type
 
 
 def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
@@ -15,20 +16,34 @@ def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants
 
     A directed network has no symmetric W; its chi stands in for lambda_max / lambda_min_plus.
     """
-    return Constants(problem.mu, problem.L, **of_network(network))
+    return Constants(*_bounds(problem), **of_network(network))
+
+
+def _bounds(problem: Problem, cls: type[Method] | None = None) -> tuple[float, float]:
+    """Return mu and L; refuse a problem that has none for a method that needs them."""
+    if 0 < problem.mu <= problem.L < inf:
+        return problem.mu, problem.L
+    if cls is not None and not cls.bounded:
+        return 1.0, 1.0  # its formulas use neither
+    raise InputError(
+        f"{'this' if cls is None else cls.title} needs f_i with 0 < mu <= L < inf, got mu={problem.mu:g} and "
+        f"L={problem.L:g} of {type(problem).__name__}; take method='newton', which needs neither"
+    )
 
 
 def make_method(problem: Problem, network: Network | DirectedNetwork, method: Any, parameters: Any) -> Method:
     """Return the method given by name, class or instance, with its parameters."""
     if parameters != AUTO or isinstance(method, Method):
-        return method_from(method, parameters, lambda: constants(problem, network))
-    return method_from(method, parameters, lambda: unspectral(problem, network))
+        return method_from(
+            method, parameters, lambda: Constants(*_bounds(problem, method_type(method)), **of_network(network))
+        )
+    return method_from(method, parameters, lambda: unspectral(problem, network, method_type(method)))
 
 
-def unspectral(problem: Problem, network: Network | DirectedNetwork) -> Constants:
+def unspectral(problem: Problem, network: Network | DirectedNetwork, cls: type[Method]) -> Constants:
     """Return the constants of a problem on a network if only lambda_max, the scale of its weights, is known."""
     scale = 1.0 if isinstance(network, DirectedNetwork) else network.lambda_max
-    return Constants(problem.mu, problem.L, scale, scale, problem.nodes)
+    return Constants(*_bounds(problem, cls), scale, scale, problem.nodes)
 
 
 def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:

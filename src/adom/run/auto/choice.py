@@ -24,7 +24,7 @@ def pilot_for(
     rules: AutoSettings = SETTINGS,
 ) -> Pilot | None:
     """Return the pilot of a method for the nodes of `problem`; None if the method's formulas do not use chi."""
-    constants = replace(unspectral(problem, network), nodes=network.nodes)
+    constants = replace(unspectral(problem, network, cls), nodes=network.nodes)
     if not _uses_chi(cls, constants):
         return None
     check_findable(cls, network)

@@ -79,6 +79,8 @@ def run_settings(
         if presence is not None and history.rows is not None:
             history.rows = presence.marked(history.rows, history.table[-1, CLOCK])
         results[member] = history.result({**provenances[member], **found})
+        if (model := provenances[member]["problem"]["model"]) is not None:
+            model["inference"] = problems[member].inference(results[member].x.mean(axis=0))
         if finished is not None:
             finished(member, results[member])
 

@@ -1,0 +1,362 @@
+"""Generalised linear models: a family, an intercept that is not penalised, any penalty or none, and inference.
+
+The mean of the f_i is (1 / N) sum of the losses of all N samples + (l2 / 2) |w|^2, without the intercept in w. Without
+a penalty the f_i are convex but not strongly so, and Poisson's and gamma's have no greatest curvature:
+`method="newton"` needs neither. What it needs is a single answer, which `solution` checks: it names aliased columns,
+and the direction in which separable data have no best answer.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..errors import InputError, nearest
+from .base import Array
+from .checks import as_number, as_numbers, is_sparse
+from .features import lay_out
+from .linear_model import LinearModel
+from .losses import FAMILIES
+from .minimiser import Minimum, minimum
+from .samples import Stacked, dealt, dense, largest_curvature, scaled_rows, stack, weighting
+
+ALIASED = 1e-11
+"""Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
+NAMED = 0.1
+"""Share of the largest entry from which on a column is named as a part of a direction."""
+OFFSETS = {
+    "gaussian": lambda y, offset: (y - offset, 1.0),
+    "poisson": lambda y, offset: (y * np.exp(-offset), np.exp(offset)),
+    "gamma": lambda y, offset: (y * np.exp(-offset), 1.0),
+}
+"""For families where an offset is the same as other targets and weights: which ones."""
+
+
+class GLM(LinearModel):
+    r"""A generalised linear model: each node holds samples a_ij with targets b_ij.
+
+    .. math:: f_i(w, c) = \sum_j w_{ij}\, \mathrm{loss}(a_{ij}^\top w + c, b_{ij}) + \frac{r}{2} \|w\|^2
+
+    The weights w_ij are such that all samples of all nodes count alike, so that the answer is that of the pooled data.
+
+    Parameters
+    ----------
+    features : array, scipy.sparse array or pandas.DataFrame of shape (samples, features)
+        The column names of a data frame go into the model.
+    targets : array of shape (samples,)
+    nodes : int
+        The samples are dealt out in order, as evenly as possible.
+    family : str
+        "gaussian", "logistic" (two classes), "poisson", "gamma" (with the logarithm as link), "huber" (residuals beyond
+        1.35 count linearly) or "squared-hinge" (two classes).
+    l2 : float
+        The penalty r of the coefficients, 0 for none.
+    intercept : bool
+        Whether there is an intercept c, which is not penalised.
+    offset : array of shape (samples,), optional
+        Known parts of the margins, such as the logarithm of an exposure; for gaussian, poisson and gamma.
+    weights : array of shape (samples,), optional
+        How much each sample counts, in place of 1.
+
+    Examples
+    --------
+    >>> problem = GLM([[0.0], [1.0], [2.0], [3.0]], [1, 2, 6, 11], nodes=2, family="poisson")
+    >>> problem.solution().round(6).tolist()
+    [0.815837, 0.010362]
+    >>> problem.mu
+    0.0
+    """
+
+    array_fields: ClassVar[tuple[str, ...]] = ("features", "l2")
+    static_fields: ClassVar[tuple[str, ...]] = ("loss", "vectors", "intercept")
+    intercept: bool
+    names: tuple[str, ...] | None
+    _given: tuple[np.ndarray, np.ndarray, np.ndarray]  # targets, offsets and weights of all samples
+    _counts: np.ndarray  # samples of each node
+
+    def __init__(
+        self,
+        features: Any,
+        targets: Any,
+        nodes: int,
+        *,
+        family: str = "gaussian",
+        l2: float = 0.0,
+        intercept: bool = True,
+        offset: Any = None,
+        weights: Any = None,
+    ) -> None:
+        names = _names(features)
+        data = dealt(features, targets, nodes)
+        if data.labels.shape != (int(data.counts.sum()),):
+            raise InputError(f"targets must be one for every sample, got shape {data.labels.shape}; give one for each")
+        ends = np.cumsum(data.counts)[:-1]
+        each = {"offset": offset, "weights": weights}
+        for name, values in each.items():
+            if values is not None:
+                each[name] = np.split(_one_each(name, values, data.labels.size), ends)
+        self._fit_to(data, family, l2, intercept, each["offset"], each["weights"], None, names)
+
+    @classmethod
+    def from_nodes(
+        cls,
+        data: Sequence[tuple[Any, Any]],
+        *,
+        family: str = "gaussian",
+        l2: float = 0.0,
+        intercept: bool = True,
+        offset: Sequence[Any] | None = None,
+        weights: Sequence[Any] | None = None,
+        classes: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Return the problem of one (features, targets) pair per node; numbers of samples may differ.
+
+        Offsets and weights are one array per node; `classes` are the two labels, by default those that occur.
+        """
+        data = list(data)
+        self = object.__new__(cls)
+        names = _names(data[0][0]) if data and isinstance(data[0], tuple | list) and data[0] else None
+        self._fit_to(stack(data), family, l2, intercept, offset, weights, classes, names)
+        return self
+
+    def _fit_to(
+        self,
+        data: Stacked,
+        family: str,
+        l2: float,
+        intercept: bool,
+        offset: Sequence[Any] | None,
+        weights: Sequence[Any] | None,
+        classes: tuple[Any, Any] | None,
+        names: tuple[str, ...] | None,
+    ) -> None:
+        if family not in FAMILIES or FAMILIES[family].coupled:
+            usual = [name for name, loss in FAMILIES.items() if not loss.coupled]
+            raise InputError(
+                f"unknown family {family!r}; {nearest(family, usual)}; for three classes or more take "
+                "SoftmaxRegression with l2"
+            )
+        if not 0 <= as_number("l2", l2, 1.0) < np.inf:
+            raise InputError(f"l2 must be at least 0 and finite, got {l2!r}; 0 is for no penalty")
+        self.loss, self.vectors, self.intercept, self.names = FAMILIES[family], 1, bool(intercept), names
+        targets = self._targets_of(data, classes)
+        if flaw := self.loss.flaw(targets):
+            raise InputError(flaw)
+        counting, known = _for_nodes("weights", weights, data, 1.0), _for_nodes("offset", offset, data, 0.0)
+        if (counting < 0).any() or not counting.any():
+            raise InputError(f"weights must be at least 0, and not all 0, got {counting.min():g}; correct them")
+        self._given, self._counts = (targets, known, counting), data.counts
+        counted = counting
+        if offset is not None:
+            if family not in OFFSETS:
+                raise InputError(f"an offset is for {', '.join(OFFSETS)}, got family {family!r}; leave it out")
+            targets, factor = OFFSETS[family](targets, known)
+            counted = counting * factor
+        matrix = _with_ones(data.features) if self.intercept else data.features
+        self.nodes, self.dim, self.l2 = int(data.counts.size), int(matrix.shape[1]), float(l2)
+        shares = counted * (self.nodes / counting.sum())
+        self.features = lay_out(matrix, data.counts, shares, targets=targets)
+        self.curvature = self._steepest(matrix, data.counts, shares)
+        least = 0.0 if self.intercept else self.l2
+        self.mu_nodes, self.L_nodes = np.full(self.nodes, least), self.l2 + self.curvature
+        self.mu, self.L = least, float(self.L_nodes.max())
+
+    def _targets_of(self, data: Stacked, classes: tuple[Any, Any] | None) -> np.ndarray:
+        if not self.loss.classes:
+            self.labels = ()
+            return as_numbers("targets", data.labels)
+        values = np.unique(data.labels) if classes is None else np.asarray(classes)
+        if values.size != 2 or not np.isin(data.labels, values).all():
+            raise InputError(
+                f"targets of a {self.loss.name} model must be of two classes, "
+                f"got {np.unique(data.labels)[:5].tolist()}; map or filter them first"
+            )
+        self.labels = tuple(value.item() for value in values)
+        return np.where(data.labels == values[1], 1.0, -1.0)
+
+    def _steepest(self, matrix: Any, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        if not np.isfinite(self.loss.steepest):
+            return np.full(self.nodes, np.inf)
+        return self.loss.steepest * largest_curvature(matrix, counts, shares)
+
+    # The functions
+
+    def _ridge(self) -> Array:
+        if not self.intercept:
+            return self.l2
+        return self.l2 * np.append(np.ones(self.dim - 1), 0.0)
+
+    def value_rows(self, x: Array) -> Array:
+        """Return f_i(x_i)."""
+        losses = self.loss.value(self._margins(x), self._targets(self.features))
+        return self.features.mean(losses) + (self._ridge() / 2 * x * x).sum(axis=-1)
+
+    def __repr__(self) -> str:
+        return f"GLM({self.loss.name}, nodes={self.nodes}, dim={self.dim}, l2={self.l2:g})"
+
+    # The answer
+
+    @property
+    def kappa(self) -> float:
+        """The condition number of the mean of the f_i at the solution; L / mu is infinite without a penalty."""
+        if 0 < self.mu <= self.L < np.inf:
+            return self.L / self.mu
+        values = np.linalg.eigvalsh(self.mean_hessian(self.solution()))
+        return float(values[-1] / values[0])
+
+    def _minimum(self) -> Minimum:
+        if self._solution is None:
+            self._check_columns()
+            known = minimum(self)
+            self._check_answer(known.x)
+            self._warn_of_inexact(known)
+            self._remember(known)
+        assert self._solution is not None
+        return self._solution[0]
+
+    def _check_columns(self) -> None:
+        """Refuse columns that others determine, unless a penalty chooses between them."""
+        samples = self.features.samples()
+        penalty = np.diag(np.broadcast_to(self._ridge(), self.dim))
+        direction = _flat_direction(samples.gram(np.ones(len(samples.weights))) + penalty)
+        if direction is not None:
+            raise InputError(
+                f"columns are aliased, so infinitely many answers fit alike: {self._named(direction)}; leave one of "
+                "them out, or give l2"
+            )
+
+    def _check_answer(self, x: np.ndarray) -> None:
+        """Refuse data whose fit gets ever better in a direction."""
+        direction = _flat_direction(self.mean_hessian(x))
+        samples = self.features.samples()
+        separated = (
+            self.loss.classes and not self.l2 and (samples.margins(x) * samples.targets)[samples.weights > 0] > 0
+        )
+        if direction is None and (np.all(separated) if self.loss.classes else not np.isfinite(x).all()):
+            direction = x
+        if direction is not None:
+            raise InputError(
+                f"the data have no best answer: the fit gets ever better in the direction of {self._named(direction)}, "
+                "as where classes are separable; leave such columns out, or give l2"
+            )
+
+    def _named(self, direction: np.ndarray) -> str:
+        names = [*self.column_names(), *(["intercept"] if self.intercept else [])]
+        largest = np.abs(direction).max()
+        return ", ".join(name for name, part in zip(names, direction, strict=True) if abs(part) >= NAMED * largest)
+
+    def column_names(self) -> list[str]:
+        """Return the names of the features, default ones if they have none."""
+        count = self.dim - self.intercept
+        return list(self.names) if self.names else [f"x{i}" for i in range(1, count + 1)]
+
+    # The model
+
+    def model(self) -> dict[str, Any]:
+        """Return a description of the fitted model, without its coefficients."""
+        features = list(self.names) if self.names else self.dim - self.intercept
+        return {**(super().model() or {}), "features": features, "intercept": self.intercept}
+
+    def weighting(self) -> dict[str, Any]:
+        """Return the nodes' numbers of samples; all samples count alike."""
+        return {**weighting(*self.features.weighed()), "alike": "samples"}
+
+    def inference(self, x: np.ndarray) -> dict[str, Any]:
+        """Return what `Model.summary` shows of a fit that ended at x: errors of the coefficients, and how well it fits.
+
+        A dispersion that is not 1 is estimated by the sum of squared residuals over their variance, over the degrees of
+        freedom left. `refused` says why there are no errors, where there are none.
+        """
+        (A, y, offset, weights), loss = self._observed(), self.loss
+        count, left = len(y), len(y) - self.dim
+        facts: dict[str, Any] = {"samples": count, "nodes": self.nodes}
+        if loss.variance is None or loss.deviance is None or loss.constant is None:
+            return {**facts, "refused": f"{loss.name} is not the loss of a likelihood, from which errors are computed"}
+        t = A @ x + offset
+        assert loss.expected is not None
+        expected = loss.expected(t)[:, 1] if loss.classes else loss.expected(t)
+        residuals = ((y + 1) / 2 if loss.classes else y) - expected
+        deviance = float(weights @ loss.deviance(t, y))
+        dispersion = 1.0
+        if loss.dispersed and left > 0:
+            dispersion = float(weights @ (residuals**2 / loss.variance(expected))) / left
+        # The likelihood of a gaussian is greatest at this dispersion; that of others is taken at the estimated one.
+        scale = deviance / count if loss.centred else dispersion
+        each = loss.constant(y, scale / weights) if loss.dispersed else weights * loss.constant(y, 1.0)
+        likelihood = float(each.sum() - weights @ loss.value(t, y) / scale)
+        facts |= {
+            "log_likelihood": likelihood,
+            "deviance": deviance,
+            "dispersion": dispersion,
+            "aic": 2 * self.dim - 2 * likelihood,
+            "bic": float(np.log(count)) * self.dim - 2 * likelihood,
+            "left": left,
+            "student": loss.centred,
+        }
+        if self.l2:
+            return {**facts, "refused": "a penalty moves the coefficients, which errors do not count; fit with l2=0"}
+        if left <= 0:
+            return {**facts, "refused": f"{count} samples leave nothing to estimate {self.dim} errors from; take more"}
+        inverse = np.linalg.inv(_gram(A, weights * loss.curvature(t, y if loss.classes else expected)))
+        scores = _gram(A, (weights * loss.slope(t, y)) ** 2)
+        return {
+            **facts,
+            "std_error": np.sqrt(dispersion * np.diag(inverse)).tolist(),
+            "robust_std_error": np.sqrt(np.diag(inverse @ scores @ inverse)).tolist(),
+        }
+
+    def _observed(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Return features, targets, offsets and weights of all samples that count, as they were given."""
+        matrix, used = self.features.samples().matrix, self._given[2] > 0
+        if not is_sparse(matrix):  # without padding
+            counts = self._counts
+            matrix = matrix[(np.arange(matrix.shape[0] // counts.size) < counts[:, None]).ravel()]
+        return matrix[used], *(part[used] for part in self._given)
+
+
+def _names(features: Any) -> tuple[str, ...] | None:
+    return tuple(map(str, features.columns)) if hasattr(features, "columns") and hasattr(features, "loc") else None
+
+
+def _one_each(name: str, values: Any, count: int) -> np.ndarray:
+    array = as_numbers(name, values)
+    if array.shape != (count,):
+        raise InputError(f"{name} must have shape ({count},), one for every sample, got {array.shape}; give these")
+    return array
+
+
+def _for_nodes(name: str, values: Sequence[Any] | None, data: Stacked, usual: float) -> np.ndarray:
+    """Return one number for every sample, from one array for each node."""
+    if values is None:
+        return np.full(data.labels.size, usual)
+    values = list(values)
+    if len(values) != data.counts.size:
+        raise InputError(f"{name} must be one array for each of the {data.counts.size} nodes, got {len(values)}")
+    pairs = enumerate(zip(values, data.counts, strict=True))
+    return np.concatenate([_one_each(f"node {i}'s {name}", value, int(count)) for i, (value, count) in pairs])
+
+
+def _with_ones(features: Any) -> Any:
+    """Return features with a column of ones at the end."""
+    ones = np.ones((features.shape[0], 1))
+    if not is_sparse(features):
+        return np.hstack([features, ones])
+    import scipy.sparse as sp
+
+    return sp.csr_array(sp.hstack([features, sp.csr_array(ones)]))
+
+
+def _gram(A: Any, weights: np.ndarray) -> np.ndarray:
+    """Return the sum over samples of weight times a a'."""
+    return dense(A.T @ scaled_rows(A, weights))
+
+
+def _flat_direction(hessian: np.ndarray) -> np.ndarray | None:
+    """Return a direction in which a function is flat, None if there is none; features may be of any scale."""
+    scale = np.sqrt(np.abs(np.diag(hessian)))
+    if not np.isfinite(scale).all():
+        return None
+    if (scale == 0).any():
+        return np.asarray(scale == 0, dtype=float)
+    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+    return None if values[0] > ALIASED else np.asarray(vectors[:, 0] / scale)
