@@ -228,17 +228,20 @@ class GLM(LinearModel):
     def _check_answer(self, x: np.ndarray) -> None:
         """Refuse data whose fit gets ever better in a direction."""
         direction = _flat_direction(self.mean_hessian(x))
-        samples = self.features.samples()
-        separated = (
-            self.loss.classes and not self.l2 and (samples.margins(x) * samples.targets)[samples.weights > 0] > 0
-        )
-        if direction is None and (np.all(separated) if self.loss.classes else not np.isfinite(x).all()):
+        if direction is None and (not np.isfinite(x).all() or self._separates(x)):
             direction = x
         if direction is not None:
             raise InputError(
                 f"the data have no best answer: the fit gets ever better in the direction of {self._named(direction)}, "
                 "as where classes are separable; leave such columns out, or give l2"
             )
+
+    def _separates(self, x: np.ndarray) -> bool:
+        """Return whether all samples are on their class's side of x, so that a longer x fits better."""
+        if not self.loss.classes or self.l2:
+            return False
+        A, y, _, _ = self._observed()
+        return bool((A @ x * y > 0).all())
 
     def _named(self, direction: np.ndarray) -> str:
         names = [*self.column_names(), *(["intercept"] if self.intercept else [])]
