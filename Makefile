@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 CODE := src tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-estimators bench-links bench-loss bench-peers clean
+.PHONY: help setup run test check browser lint types format docs reproduction-docs bench bench-mpi bench-agents bench-apart bench-auto bench-battery bench-constants bench-drift bench-estimators bench-links bench-loss bench-newton bench-peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -103,6 +103,10 @@ bench-links: $(READY)  ## every method with late, coarse, partial and noisy mess
 
 bench-loss: $(READY)  ## every method with 0, 10, 30 and 50 % of the messages lost, healing and as printed (two minutes)
 	@$(BIN)/python benchmarks/loss.py
+
+bench-newton: $(READY)  ## Newton by gossip on 300 random settings against plain averaging, then with a fifth of the messages lost (half an hour)
+	@$(BIN)/python benchmarks/newton.py
+	@$(BIN)/python benchmarks/newton.py --faults --out out/newton-faults.json
 
 bench-peers: $(READY)  ## 1,000 rounds by adom, plain NumPy, plain JAX and other tools (three minutes; options as PEERS="--repeats 5")
 	@$(BIN)/python benchmarks/peers.py $(PEERS)

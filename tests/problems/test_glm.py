@@ -191,7 +191,7 @@ def test_offsets_are_one_array_for_each_node():
 def test_what_has_no_answer_says_why_and_names_the_columns():
     frame = pd.DataFrame(X, columns=["age", "dose", "size", "sex"])
     twice = frame.assign(both=2 * frame.age + frame.sex)
-    with pytest.raises(InputError, match="columns are aliased.*: age, sex, both; leave one of them out"):
+    with pytest.raises(InputError, match=r"columns are aliased.*: age, sex, both; leave one of them out"):
         adom.GLM(twice, TARGETS["gaussian"], NODES).solution()
     assert np.isfinite(adom.GLM(twice, TARGETS["gaussian"], NODES, l2=0.1).solution()).all()
     apart = np.where(frame.age > 0.1, 1, 0)
@@ -205,7 +205,7 @@ def test_what_has_no_answer_says_why_and_names_the_columns():
 def test_methods_that_need_constants_point_to_newton():
     problem = adom.GLM(X, TARGETS["poisson"], NODES, family="poisson")
     for method in ("adom", "nids"):
-        with pytest.raises(InputError, match="needs f_i with 0 < mu <= L < inf, got mu=0 and L=inf.*method='newton'"):
+        with pytest.raises(InputError, match=r"needs f_i with 0 < mu <= L < inf, got mu=0 and L=inf.*method='newton'"):
             adom.solve(problem, NETWORK, method, rounds=10)
     with pytest.raises(InputError, match="method='newton'"):
         adom.constants(problem, NETWORK)
