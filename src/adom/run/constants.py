@@ -28,7 +28,7 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
 def unspectral(problem: Problem, network: Network | DirectedNetwork) -> Constants:
     """Return the constants of a problem on a network if only lambda_max, the scale of its weights, is known."""
     scale = 1.0 if isinstance(network, DirectedNetwork) else network.lambda_max
-    return Constants(problem.mu, problem.L, scale, scale, problem.nodes)
+    return Constants(problem.mu, problem.L, scale, scale, network.nodes)
 
 
 def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
