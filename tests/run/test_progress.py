@@ -9,6 +9,7 @@ import pytest
 import adom
 from adom.run import progress
 from adom.run.progress import Interrupt, Pace, Progress
+from adom.run.ranks import on_ranks
 from support import apart
 
 
