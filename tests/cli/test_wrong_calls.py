@@ -165,7 +165,7 @@ EARLY = [
     ("reproduce kapa", "no figure is called 'kapa'; did you mean 'kappa'? known: network, slow2, kappa"),
     ("reproduce --protocols best", "unknown protocol 'best'; known: theory, unit, tuned"),
     ("reproduce --seeds 0", "--seeds must be at least 1, got 0"),
-    ("reproduce --protocols ,", "--protocols ',' names none; give some of theory, unit, tuned"),
+    ("reproduce --protocols ,", "protocols names none; give some of theory, unit, tuned"),
     ("reproduce --workers 0", "--workers must be at least 1, got 0; e.g. --workers 2"),
     ("plot", "missing RESULT.npz...: files that runs saved"),
     ("report", "missing RESULTS...: result files, or folders"),

@@ -23,13 +23,11 @@ from .compare import compare
 from .completion import INSTALL, SHOW
 from .data import data
 from .exit_codes import MEANING, Ending, Exit
-from .ledger import ledger
 from .methods import methods
 from .network import network
-from .plot import plot
 from .predict import predict, score
-from .report import report
-from .reproduce import reproduce
+from .report import plot, report
+from .reproduce import ledger, reproduce
 from .shard import shard
 from .solve import solve
 from .split import split
