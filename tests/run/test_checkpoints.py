@@ -10,15 +10,15 @@ import pytest
 import adom
 from adom import native
 from adom.algorithms import Constants
-from adom.dynamics.floods import flood_rounds
 from adom.errors import InputError
 from adom.run.local import graph_layout
+from adom.run.local.graph_layout import flood_rounds
 from adom.run.ranks import checkpoints
-from adom.run.ranks import peers as ranks
-from adom.run.ranks import solve as distributed
-from adom.run.ranks.agreement import Stop
-from adom.run.ranks.folder_lock import FolderLock
-from adom.run.ranks.partition import Partition, RankGossip, RankRounds, RowTravel
+from adom.run.ranks import fit as distributed
+from adom.run.ranks.agreement import AgreedStop
+from adom.run.ranks.checkpoints import FolderLock
+from adom.run.ranks.peers import Ranks
+from adom.run.ranks.rank_rounds import Partition, RankGossip, RankRounds, RowTravel
 from adom.run.recorder import History, Plan, Recorder
 from adom.run.request import Request
 from support import mpi_program
@@ -152,7 +152,7 @@ def test_going_on_changes_no_bit_where_nodes_agree_on_when_to_stop(shards, tmp_p
 def alone(network):
     """The network as the only rank sees it between two steps."""
     rounds = RankRounds(network, Partition(network.nodes, 1), 0, False, "float64")
-    return RankGossip(RowTravel(rounds, ranks.Alone(network.nodes).exchange))
+    return RankGossip(RowTravel(rounds, Ranks(network.nodes).exchange))
 
 
 def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
@@ -160,7 +160,7 @@ def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
     network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
     gossip = alone(network)
     for size in (1e150, 1e308, np.inf, np.nan):
-        stop = Stop(1e-6, network, constants, steepest=1e300)
+        stop = AgreedStop(1e-6, network, constants, steepest=1e300)
         with np.errstate(all="ignore"):
             x = np.full((6, 2), size) * np.arange(6)[:, None]
             assert not stop.reached(gossip, x, x)
@@ -171,7 +171,7 @@ def test_the_bound_of_the_error_counts_the_gradient_and_the_disagreement():
     """With mu = L = 1 and one coordinate, no row is farther from x* than |mean gradient| + width of the rows."""
     network, nodes = adom.networks.ring(6), 6
     gossip = alone(network)
-    stop = Stop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
+    stop = AgreedStop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
     x = np.zeros((nodes, 1))
     x[2] = 1e-3
     assert not stop.reached(gossip, x, np.full((nodes, 1), 1e-3))
@@ -189,7 +189,7 @@ def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
     shards = adom.Shards(adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards"), l2=1.0)
 
     def ended(a, monitor=True):
-        alone, asked = ranks.Alone(6), request(60, oracle="auto", monitor=monitor)
+        alone, asked = Ranks(6), request(60, oracle="auto", monitor=monitor)
         with jax.enable_x64(True):
             one = distributed.run(alone, shards, adom.networks.ring(6), adom.DIGing(a=a), None, asked, None)
         return one.status, one.message
@@ -369,4 +369,4 @@ def test_a_run_on_float32_is_near_that_on_float64():
 
 def test_ranks_alone_send_nothing():
     assert solved(20).provenance["wire"] == {"ranks": 1, "messages": 0, "bytes": 0}
-    assert ranks.Alone(5).collect(np.zeros(3))[0].shape == (3,)
+    assert Ranks(5).collect(np.zeros(3))[0].shape == (3,)

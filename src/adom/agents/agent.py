@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from ..problems.minimiser import ULP
 from ..util.checked_json import Damaged
-from .auto import Auto, Settings
+from .auto import Settings
 from .certificate import Certificate, Place
-from .functions import Function
-from .intercepts import Intercepts
-from .members import EPS, LEFT, Members
-from .rows import LONGEST, SHORTEST, Rows
+from .functions import Function, Intercepts
+from .members import LEFT, Members
+from .rows import LONGEST, SHORTEST, AgentRows
 from .wire import (
     ASIDE,
     COUNTED,
@@ -127,9 +127,9 @@ class Agent:
     ----------
     own : Member
         Its name and constants.
-    rows : Rows
+    rows : AgentRows
     form : Form
-    settings : Settings or Auto
+    settings : Settings
         Chooses the method's parameters.
     function : Function
     neighbours : iterable of str
@@ -143,9 +143,9 @@ class Agent:
     def __init__(
         self,
         own: Member,
-        rows: Rows,
+        rows: AgentRows,
         form: Form,
-        settings: Settings | Auto,
+        settings: Settings,
         function: Function,
         neighbours: Any,
         patience: float,
@@ -239,12 +239,9 @@ class Agent:
         self.members.beat(now)
         self._give_up(now)
         self._renew_large()
-        self.settings.begin(self.round, self.rows)
         mu, L, nodes = self.members.extremes(now)
-        self.rows.method = self.settings.method(mu, L, nodes)
         self.rows.span = span(mu, L)
-        self.rows.renew(self.round)
-        self.settings.plant(self.rows, self.function)
+        self.settings.prepare(self.rows, self.round, mu, L, nodes)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
             fine = np.abs(self._sent) <= self._most
@@ -390,7 +387,7 @@ class Agent:
         """Find the largest numbers that count: beside them, all that this agent knows would be lost in rounding."""
         f = self.function
         self._slope = _largest(f.gradient(np.zeros(f.dim)))
-        self._most[: f.dim] = min(max(1.0, f.L, self._slope, self._slope / f.mu) / EPS, CANARY)
+        self._most[: f.dim] = min(max(1.0, f.L, self._slope, self._slope / f.mu) / ULP, CANARY)
 
     def _neighbour(self, name: str) -> Neighbour:
         if name == self.name:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..run.provenance import commit
+from ..run.recorder import commit
 from ..study.execute import Outcome, execute, gpu_wanted
 from ..util.checks import check_whole
 from . import ledger
