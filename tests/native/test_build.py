@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from adom.native import build
-
 SOLVE = """
 import adom, numpy as np, sys
 rng = np.random.default_rng(0)
@@ -68,9 +66,9 @@ def test_a_compiler_that_refuses_is_quoted(tmp_path):
     compiler = tmp_path / "cxx"
     compiler.write_text("#!/bin/sh\necho 'kernels.cc:1: error: no' >&2\nexit 1\n")
     compiler.chmod(0o755)
-    recipe = build.Recipe(build.Path(build.__file__).with_name("kernels.cc"), str(compiler), (), "")
-    with pytest.raises(build.BuildError, match=r"could not compile the kernels: kernels\.cc:1: error: no"):
-        build.build(recipe, tmp_path / "cache" / "kernels.so")
+    recipe = compiler.Recipe(compiler.Path(compiler.__file__).with_name("kernels.cc"), str(compiler), (), "")
+    with pytest.raises(compiler.BuildError, match=r"could not compile the kernels: kernels\.cc:1: error: no"):
+        compiler.build(recipe, tmp_path / "cache" / "kernels.so")
     assert not list((tmp_path / "cache").iterdir())
 
 

@@ -21,8 +21,7 @@ from ..problems.losses import LOGISTIC, Loss
 from ..problems.quadratic import Quadratic
 from ..problems.samples import check_features
 from ..util.checks import check_whole
-from .layout import Coordinates, Partition, partition, with_intercept
-from .proximal_loop import Costs, Fit, minimise, summary
+from .fitting import Coordinates, Costs, Fit, Partition, minimise, partition, summary, with_intercept
 
 AGREED = 0.01
 """Before the first run, nodes average shared numbers until this fraction of `tol` is left of their differences."""
