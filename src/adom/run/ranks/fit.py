@@ -28,7 +28,7 @@ from ..stages import Run, StageCosts, run_stages
 from .agreement import GossipLinks
 from .checkpoints import Checkpoints, generations
 from .one_run import Part, rank_travel, run
-from .peers import Alone, Ranks, at_rank_0, rank_errors, tell_bytes
+from .peers import Ranks, at_rank_0, rank_errors, tell_bytes
 from .rank_rounds import Partition, RankGossip
 
 Array = np.ndarray
@@ -65,7 +65,7 @@ def on_one_rank(
     """Solve or fit as the only rank, without MPI: the arithmetic of engine "mpi" in one process."""
     solve = _solver(problem, network, method)
     with double_precision():
-        return solve(Alone(problem.nodes), problem, network, method, parameters, request, kept)
+        return solve(Ranks(problem.nodes), problem, network, method, parameters, request, kept)
 
 
 def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
