@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from adom.native import compiler
+
 SOLVE = """
 import adom, numpy as np, sys
 rng = np.random.default_rng(0)

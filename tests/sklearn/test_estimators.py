@@ -287,16 +287,12 @@ def test_bad_settings_are_refused_in_one_line(estimator, given, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("C", "rule"),
-    [(C, "be positive and finite") for C in (0.0, -1.0, np.inf, np.nan, 10**400)]
-    + [(C, "be a number") for C in ("1", True, 1j, None, np.ones(1))]
-    + [(C, "lie between 1e-75 and 1e\\+75") for C in (1e-300, 1e300)],
-)
-def test_regularisation_is_a_positive_number_that_can_be_computed_with(C, rule):
-    with pytest.raises(InputError, match=f"C must {rule}"):
+@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan, 10**400, "1", True, 1j, None, np.ones(1), 1e-300, 1e300])
+def test_regularisation_is_a_positive_number_that_can_be_computed_with(C):
+    rule = r"must be a finite number at least 1e-75 and at most 1e\+75, got"
+    with pytest.raises(InputError, match=f"C {rule}"):
         DecentralizedLogisticRegression(C=C).fit(X, Y)
-    with pytest.raises(InputError, match=f"alpha must {rule}"):
+    with pytest.raises(InputError, match=f"alpha {rule}"):
         DecentralizedRidge(alpha=C).fit(X, Y)
 
 
