@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..util.threads import one_thread
+from ..util.process import one_thread
 from . import spectra
 from .connect import component_labels, name_components
 from .links import Floats, Ints, Longs, distinct_codes

@@ -20,8 +20,7 @@ from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
 from ..util.columns import COLUMNS as DESCRIBED
 from ..util.columns import STATES
-from .constants import outside
-from .contract import window_of
+from .constants import outside, window_of
 from .result import Result
 
 if TYPE_CHECKING:

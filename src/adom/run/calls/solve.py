@@ -19,7 +19,6 @@ from ..local.backend import run_settings
 from ..request import TUNED, Request, method_type
 from ..result import Result
 from ..user_code import explained
-from .tuning import tune
 
 if TYPE_CHECKING:
     from ...data.node_data import NodeData
@@ -128,6 +127,8 @@ def _solve(
     if parameters != TUNED or isinstance(method, Method):
         chosen, pilot, protocol = resolve(whole, network, method, parameters)
         return run_settings([chosen], [whole], network, protocol, request, pilot=pilot)[0]
+    from .tuning import tune
+
     best, chosen_oracle, search = tune(whole, network, cls, request)
     result = run_settings([best], [whole], network, TUNED, replace(request, oracle=chosen_oracle))[0]
     return replace(result, provenance={**result.provenance, "tuning": search})
