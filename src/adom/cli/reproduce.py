@@ -7,10 +7,9 @@ import typer
 
 from ..errors import InputError, nearest
 from ..run.request import AUTO, PROTOCOLS, TUNED
-from .completion import one_of, several_of
 from .exit_codes import Exit
 from .ledger import Full, print_claims
-from .options import AsJson, OutFolder, number_option, switch
+from .options import AsJson, OutFolder, number_option, one_of, several_of, switch
 
 JUDGED = (*PROTOCOLS, TUNED, AUTO)
 """Ways to choose parameters under which the claims are judged."""

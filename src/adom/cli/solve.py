@@ -103,7 +103,7 @@ def _checkpoints(mpi: MpiTable) -> "Checkpoints":
 
 def _build_and_run(settings: Config, out: Path) -> "Result":
     from . import build
-    from .defaults import lie_apart
+    from .config import lie_apart
 
     problem: Any
     folder = settings.problem.shards
