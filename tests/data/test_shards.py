@@ -19,8 +19,8 @@ from adom.data import Shards, split, write_shards
 from adom.data import shards as splitting
 from adom.data.model import unnamed
 from adom.data.node_shards import open_shard, put_shard
+from adom.data.sample_files import Block, Table
 from adom.data.shards import BY
-from adom.data.tables import Block, Table
 from adom.errors import InputError
 from adom.problems.features import DenseFeatures, SparseFeatures
 from support import default_xla

@@ -13,7 +13,7 @@ import adom
 from adom.data import Shards
 from adom.data.model import unnamed
 from adom.data.node_shards import put_shard
-from adom.data.tables import Block, Table
+from adom.data.sample_files import Block, Table
 
 from .conftest import refusal, samples
 

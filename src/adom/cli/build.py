@@ -140,7 +140,7 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     if kind == "contacts":
         return from_contacts(nodes=nodes, **arguments)
     if kind == "infectious":
-        from ..data.infectious import infectious
+        from ..data.paper_data import infectious
 
         return infectious()
     assert nodes is not None, "only a contact list brings its own number"
@@ -223,8 +223,8 @@ def shards(config: Config) -> "Shards | NodeData":
 
 def _samples(config: Config, nodes: int) -> tuple[Any, Any]:
     """Draw samples, or read as many of a known data set or of a file as the nodes need."""
+    from ..data.paper_data import load
     from ..data.sample_files import read
-    from ..data.samples import load
     from ..data.synthetic import classification
 
     table = config.problem

@@ -173,7 +173,7 @@ def _complete(given: UserSettings, usual: Tables) -> None:
         if "contacts" not in network:
             raise InputError("network contacts needs a contact list; give one with --contacts FILE")
     if "infectious" in chosen:
-        from ..data.infectious import NODES
+        from ..data.paper_data import NODES
 
         if problem.setdefault("nodes", NODES) != NODES:
             why = f"does not fit network infectious, which has {NODES} nodes; leave it out"

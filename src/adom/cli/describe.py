@@ -56,8 +56,7 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
     They lie in ADOM_DATA if that is set, otherwise in the user's cache folder.
     The exit code is 1 if a file is not what it should be.
     """
-    from ..data.download import fetch, folder, state
-    from ..data.sets import SETS, find_set
+    from ..data.sets import SETS, fetch, find_set, folder, state
 
     chosen = [find_set(name) for name in names or SETS]
     if download:
@@ -82,8 +81,7 @@ def data(names: Names = None, download: Download = False, check: Check = False, 
 
 def _check_data() -> dict[str, Any]:
     """Compare the paper's numbers with those of the files."""
-    from ..data.infectious import PAPER_CHI, readings
-    from ..data.samples import table2
+    from ..data.paper_data import PAPER_CHI, readings, table2
 
     with output.busy("reading the files"):
         table, read = table2(), readings()

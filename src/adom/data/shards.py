@@ -25,11 +25,10 @@ from ..util.files import content, kind, named, reason
 from ..util.text import format_exact
 from .model import unnamed
 from .node_shards import NAME, NODE, open_shard, put_shard, shard_names, unfinished
-from .sample_files import read
-from .samples import load
+from .paper_data import load
+from .sample_files import Block, Table, read
 from .sets import SETS
 from .splits import CONCENTRATION, check_concentration, shares
-from .tables import Block, Table
 
 if TYPE_CHECKING:
     from ..problems.linear_model import LogisticRegression

@@ -13,7 +13,7 @@ from ..problems.base import Problem
 from ..run.auto.choice import check_findable
 from ..run.calls.solve import solve
 from ..run.constants import check_pair, make_method
-from ..run.links.ledgers import as_run
+from ..run.links import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.user_code import try_own

@@ -17,8 +17,8 @@ import jax
 
 from .. import __version__
 from ..algorithms import Method
+from ..algorithms.base import plain
 from ..dynamics.endings import FINISHED
-from ..dynamics.wrapping import plain
 from ..errors import InputError, without_remedy
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..run.provenance import recorded_chi
+from ..run.recorder import recorded_chi
 from ..run.result import Result
 from ..util.cards import card, grid
 from ..util.columns import TO_TARGET, metric_of
