@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..run.result import Result, protocol_text
-from ..study.comparison import title
+from ..study.methods import title
 from .content import Panel
 
 Place = tuple[str, str]
