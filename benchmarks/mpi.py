@@ -62,7 +62,7 @@ def on_ranks(rounds: int, pieces: int) -> None:
     """Be one of the ranks; rank 0 prints what was measured."""
     import adom
     from adom.run.ranks import world as mpi
-    from adom.run.ranks.partition import Partition, RowTravel
+    from adom.run.ranks.rank_rounds import Partition, RowTravel
     from common import paper_size
 
     problem, network, method = paper_size()

@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from adom.agents.config import read_config
+from adom.agents.configuration import read_config
 from adom.algorithms import METHODS, method_class
 from adom.cli.config import settle
 from adom.cli.main import UsageError, app

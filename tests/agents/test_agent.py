@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from adom.agents.auto import check_method
-from adom.agents.functions import QuadraticFunction
 from adom.agents.members import agree
 from adom.agents.wire import Message, pack, parse
 from adom.algorithms import METHODS, method_class
 from adom.errors import InputError
-from support.agents_made import World, exact, make_agent, quadratics, ring
+from support.agents_made import QuadraticFunction, World, exact, make_agent, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]
 LINKS = ring(NAMES, [("n0", "n3"), ("n1", "n4")])

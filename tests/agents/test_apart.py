@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import adom
-from adom.agents.config import make_config
+from adom.agents.configuration import make_config
 from adom.agents.service import Service
 from adom.cli.main import app
 from adom.data.node_shards import write_shard
@@ -187,7 +187,7 @@ def test_one_that_comes_late_uses_the_scales_of_those_who_agreed(tmp_path):
     assert set(run_all(again).values()) == {"rounds"}
     assert again[0].resumed
     np.testing.assert_array_equal(again[0].agreed.means, first[0].agreed.means)
-    with pytest.raises(InputError, match="belongs to another problem; remove it"):
+    with pytest.raises(InputError, match="belongs to another agent, problem or method; remove it"):
         services(tmp_path, ["a"], nodes=2, l2=0.4)
 
 

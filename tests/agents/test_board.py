@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adom.agents.board import HEADER, Board, Words, mark_of, pack, parse, topic_of
-from adom.agents.certificate import Place
-from adom.agents.checks import Checks
-from adom.agents.preparation import choose
+from adom.agents.certificate import Checks, Place
+from adom.agents.making import choose
 from adom.agents.wire import LAST_COUNT, Member, RefusedError
 
 MARK = mark_of("logistic")

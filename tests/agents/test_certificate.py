@@ -8,13 +8,11 @@ import pytest
 
 from adom.agents import certificate as module
 from adom.agents.board import Board
-from adom.agents.certificate import Place, certified, middle
-from adom.agents.checks import Checks
-from adom.agents.functions import Free, QuadraticFunction
-from adom.agents.sample_functions import SampleFunction
+from adom.agents.certificate import Checks, Place, certified, middle
+from adom.agents.functions import Free, SampleFunction
 from adom.agents.wire import Member
 from adom.problems.losses import LOGISTIC, RIDGE, SOFTMAX
-from support.agents_made import World, make_agent, ring
+from support.agents_made import QuadraticFunction, World, make_agent, ring
 
 HISTORIES = int(os.environ.get("ADOM_HISTORIES", "1000"))
 """Random histories of checks; set the variable for more."""

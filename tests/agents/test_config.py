@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import adom
-from adom.agents.config import make_config, read_config
+from adom.agents.configuration import make_config, read_config
 from adom.agents.keys import make_keys
-from adom.agents.links import Links
+from adom.agents.zenoh_links import ZenohLinks
 from adom.errors import InputError
 
 GIVEN = {"name": "a", "data": "a.npz"}
@@ -69,7 +69,7 @@ def test_plain_text_beyond_this_machine_must_be_asked_for():
 def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(InputError, match=r"in a clone of adom, pip install '\.\[agents\]'"):
-        Links("a", "tcp/127.0.0.1:7447", {})
+        ZenohLinks("a", "tcp/127.0.0.1:7447", {})
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(InputError, match=r"in a clone of adom, pip install '\.\[agents\]'"):
         make_keys(tmp_path, ["a"])

@@ -8,7 +8,7 @@ pytest.importorskip("zenoh")
 x509 = pytest.importorskip("cryptography.x509")
 
 from adom.agents.keys import make_keys  # noqa: E402  # after what may be missing
-from adom.agents.links import Keys, Links  # noqa: E402  # after what may be missing
+from adom.agents.zenoh_links import KeyFiles, ZenohLinks  # noqa: E402  # after what may be missing
 from adom.errors import InputError  # noqa: E402  # after what may be missing
 from support.agents_made import free_ports  # noqa: E402  # after what may be missing
 
@@ -22,7 +22,7 @@ def folders(tmp_path_factory):
 
 
 def keys(folder, name):
-    return Keys(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
+    return KeyFiles(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
 
 
 def test_certificates_are_signed_and_private_keys_are_private(folders):
@@ -65,10 +65,12 @@ def test_only_the_owner_of_a_certificate_speaks_in_its_name(folders):
     ours, theirs = folders
     ports = free_ports(4)
     where = {name: f"tls/127.0.0.1:{port}" for name, port in zip(["a", "b", "forger", "foreign"], ports, strict=True)}
-    a = Links("a", where["a"], {"b": "", "c": ""}, keys(ours, "a"))
-    b = Links("b", where["b"], {"a": where["a"]}, keys(ours, "b"))
-    forger = Links("b", where["forger"], {"a": where["a"]}, keys(ours, "c"))  # has a certificate of c, says it is b
-    foreign = Links("b", where["foreign"], {"a": where["a"]}, keys(theirs, "b"))  # of another authority
+    a = ZenohLinks("a", where["a"], {"b": "", "c": ""}, keys(ours, "a"))
+    b = ZenohLinks("b", where["b"], {"a": where["a"]}, keys(ours, "b"))
+    forger = ZenohLinks(
+        "b", where["forger"], {"a": where["a"]}, keys(ours, "c")
+    )  # has a certificate of c, says it is b
+    foreign = ZenohLinks("b", where["foreign"], {"a": where["a"]}, keys(theirs, "b"))  # of another authority
     try:
         assert talk(b, "a", a, 10.0) == [("b", b"hello")]
         assert talk(a, "b", b, 10.0) == [("a", b"hello")]

@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from adom.agents.page import Server, metrics
+from adom.agents.live_page import Server, metrics
 from adom.errors import InputError
 from support.browser import Browser, program
 

@@ -11,8 +11,8 @@ pytest.importorskip("zenoh")
 
 import adom
 from adom.agents.certificate import Certificate
-from adom.agents.config import make_config
-from adom.agents.publishing import Publisher, Quorum, bound_of
+from adom.agents.configuration import Quorum, make_config
+from adom.agents.publishing import Publisher, bound_of
 from adom.agents.service import Service
 from support.agents_made import free_ports
 

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("zenoh")
 
 import adom
-from adom.agents.config import Config, make_config
-from adom.agents.links import Links
+from adom.agents.configuration import AgentConfig, make_config
 from adom.agents.service import Service
 from adom.agents.wire import Form, Member, Message, most_bytes, pack
+from adom.agents.zenoh_links import ZenohLinks
 from adom.errors import InputError
 from support.agents_made import free_ports, ring
 
@@ -189,8 +189,8 @@ def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     where = f"tcp/127.0.0.1:{free_ports(1)[0]}"
     given = {**honest.config.__dict__, "neighbours": {"n1": where}}
     honest.links.close()
-    honest = Service(Config(**given), io.StringIO())
-    fake, form = Links("n1", where, {"n0": honest.config.listen}), honest.agent.form
+    honest = Service(AgentConfig(**given), io.StringIO())
+    fake, form = ZenohLinks("n1", where, {"n0": honest.config.listen}), honest.agent.form
     good = pack(Message(0, members=[Member("n1", 1, 1, 0.02, 1.0)]), form)
     wrong_version = good[:4] + b"\x09\0" + good[6:]
     other = pack(Message(0), Form(**{**form.__dict__, "dim": DIM + 1}))
@@ -240,7 +240,7 @@ def test_whatever_a_message_makes_go_wrong_is_logged_and_ends_nobody(data, tmp_p
 
 def test_messages_wait_within_limits_for_each_neighbour():
     where = f"tcp/127.0.0.1:{free_ports(1)[0]}"
-    links = Links("a", where, {"b": "", "c": ""}, largest=1000)
+    links = ZenohLinks("a", where, {"b": "", "c": ""}, largest=1000)
     try:
         links._share = 2000
 

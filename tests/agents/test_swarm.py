@@ -7,8 +7,7 @@ pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
 from adom.agents.testbed.faults import Event, happen, random_events, read_script
-from adom.agents.testbed.swarm import Swarm, random_links, write_samples
-from adom.agents.testbed.wires import Loopback, Namespaces, missing
+from adom.agents.testbed.processes import Loopback, Namespaces, Swarm, missing, random_links, write_samples
 from adom.errors import InputError
 from support.agents_made import free_ports
 

@@ -24,11 +24,11 @@ from typer.testing import CliRunner
 
 import adom
 from adom.agents import service as module
-from adom.agents.config import make_config
-from adom.agents.keys import Certificate, make_keys
-from adom.agents.links import Keys
-from adom.agents.page import metrics
+from adom.agents.configuration import make_config
+from adom.agents.keys import KeyCertificate, make_keys
+from adom.agents.live_page import metrics
 from adom.agents.service import Service, run_agent
+from adom.agents.zenoh_links import KeyFiles
 from adom.cli.main import app
 from adom.data.node_shards import write_shard
 from adom.errors import InputError
@@ -115,7 +115,7 @@ def test_one_agent_a_folder(config):
 
 
 def key_files(folder, name="a"):
-    return Keys(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
+    return KeyFiles(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
 
 
 def _expired(folder):
@@ -197,13 +197,13 @@ def test_a_chain_of_authorities_is_accepted_up_to_its_first_end(tmp_path):
         .sign(load_pem_private_key((tmp_path / "ca.key").read_bytes(), None), hashes.SHA256())
     )
     own = tmp_path / "inner" / "a.pem"
-    keys = Keys(tmp_path / "ca.pem", own, own.with_suffix(".key"))
+    keys = KeyFiles(tmp_path / "ca.pem", own, own.with_suffix(".key"))
     with pytest.raises(InputError, match="was not signed by the authority"):
-        Certificate("a", keys)
+        KeyCertificate("a", keys)
     from cryptography.hazmat.primitives.serialization import Encoding
 
     own.write_bytes(own.read_bytes() + between.public_bytes(Encoding.PEM))
-    assert Certificate("a", keys).end == end
+    assert KeyCertificate("a", keys).end == end
 
 
 # On the way
@@ -216,7 +216,7 @@ def test_the_end_of_a_certificate_is_told_ahead_and_each_day(tmp_path, config):
     assert service.run() == "rounds"
     assert 19.9 < service.status["certificate_days"] <= 20
     assert f'adom_certificate_days{{agent="a"}} {service.status["certificate_days"]}' in metrics(service.picture())
-    certificate = Certificate("a", key_files(tmp_path))
+    certificate = KeyCertificate("a", key_files(tmp_path))
     (told,) = lines(service, "warning")
     assert told["why"].startswith(f"the certificate expires on {certificate.end:%Y-%m-%d %H:%M} UTC; remove a.key")
     end = certificate.end.timestamp()

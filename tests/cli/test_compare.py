@@ -268,7 +268,7 @@ def test_a_seed_of_the_network_keeps_it_the_same(adom: Any) -> None:
         ("--networks ring --degree 4", "--degree 4 has no effect on network ring; it belongs to expander: leave it o"),
         (
             "--networks ring --graphs 4",
-            "belongs to geometric, waypoint, erdos-renyi, expander: leave it out, or change",
+            "belongs to erdos-renyi, expander, geometric, waypoint: leave it out, or change",
         ),
         (
             "--splits label --concentration 0.1",

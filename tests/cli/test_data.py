@@ -13,7 +13,7 @@ from adom.cli.build import network, problem
 from adom.cli.config import read_toml, settle, write_toml
 from adom.cli.settings import USUAL
 from adom.data import sets
-from adom.data.infectious import LINKS, MEMBERS
+from adom.data.paper_data import LINKS, MEMBERS
 from adom.data.sets import Piece
 from adom.errors import InputError
 

@@ -10,7 +10,7 @@ import pooch
 import pytest
 
 import adom
-from adom.data import download, fetch, folder, sets, state
+from adom.data import fetch, folder, sets, state
 from adom.errors import InputError
 
 from .conftest import PARTS, TOY, refusal, zipped
@@ -57,8 +57,8 @@ def test_a_packed_file_is_kept_packed(home, small_sets):
 def test_an_archive_is_kept_unpacked(home, server, small_sets):
     assert sorted(fetch("net")) == [home / "net" / name for name in sorted(PARTS)]
     assert files(home) == sorted(f"net/{name}" for name in PARTS)  # not the files that nobody asked for
-    assert download.texts(small_sets["net"]) == PARTS
-    assert download.texts(small_sets["net"], ["net_A.txt"]) == {"net_A.txt": PARTS["net_A.txt"]}
+    assert sets.texts(small_sets["net"]) == PARTS
+    assert sets.texts(small_sets["net"], ["net_A.txt"]) == {"net_A.txt": PARTS["net_A.txt"]}
     assert state("net") == ("present", home / "net", "")
     assert server.requests == 1
 
@@ -78,7 +78,7 @@ def test_files_put_there_by_hand(home, server, small_sets, place):
 def test_an_archive_put_there_by_hand(home, server, small_sets, place):
     (home / place).mkdir(parents=True)
     (home / place / "net.zip").write_bytes(server.files["/net.zip"])
-    assert download.texts(small_sets["net"]) == PARTS
+    assert sets.texts(small_sets["net"]) == PARTS
     assert fetch("net") == [home / place / "net.zip"]
     assert state("net").status == "present"
     for name, text in PARTS.items():

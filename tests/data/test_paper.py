@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import adom
-from adom.data import infectious, load, problem, readings, samples, table2
-from adom.data.infectious import LINKS, MEMBERS, PAPER_CHI, rows
+from adom.data import infectious, load, paper_data, problem, readings, table2
+from adom.data.paper_data import LINKS, MEMBERS, PAPER_CHI, rows
 from adom.run.cite import INFECTIOUS
 
 Real = Callable[..., Path]
@@ -28,7 +28,7 @@ def test_table_2(real):
 
 def test_a_table_that_says_otherwise_is_not_agreed_with(real, monkeypatch):
     real("a6a", "w6a", "ijcnn1")
-    monkeypatch.setitem(samples.TABLE_2, "a6a", (11220, 123))
+    monkeypatch.setitem(paper_data.TABLE_2, "a6a", (11220, 123))
     assert table2()["agrees"].tolist() == [False, True, True]
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import adom
-from adom.data import tables, text_files
+from adom.data import sample_files, text_files
 from adom.data.sample_files import read
 from adom.problems import checks
 from adom.problems.linear_model import LogisticRegression  # loads JAX, before memory is watched
@@ -24,7 +24,7 @@ ROOM = 2**28
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch):
-    for module in (checks, tables, text_files):
+    for module in (checks, sample_files, text_files):
         monkeypatch.setattr(module, "memory", lambda: ROOM)
     tracemalloc.start()
     yield

@@ -7,20 +7,10 @@ import pytest
 
 from adom.algorithms import Constants
 from adom.algorithms.adom import ADOM
-from adom.dynamics.policy import (
-    AROUND,
-    CAREFUL,
-    FIRST,
-    FIRST_BLOCK,
-    LONGEST_BLOCK,
-    MOST,
-    PLAIN_SHOWN,
-    RATIO,
-    STIFFNESS,
-    Policy,
-)
-from adom.dynamics.trials import LONGEST_TRIAL
+from adom.dynamics.auto_state import SETTINGS
+from adom.dynamics.policy import Policy
 
+AROUND, FIRST, MOST, STIFFNESS = SETTINGS.around, SETTINGS.first, SETTINGS.most, SETTINGS.stiffness
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 
 
@@ -68,26 +58,28 @@ def test_growth_that_a_short_block_cannot_tell_from_a_start_is_no_reason_to_be_c
 def test_the_next_canaries_lie_around_the_choice_and_blocks_grow_up_to_a_bound():
     chosen, sizes = policy(), []
     for clock in range(0, 20_000, 1000):
-        sizes.append(chosen.block.rounds)
-        power = decide(chosen, [9.0] * len(chosen.window), np.array([1, 0.9, 0.8, 0.7]) / (1 + clock), clock).power
-        assert chosen.window == [max(0, power + offset) for offset in AROUND]
-    assert sizes[:3] == [FIRST_BLOCK, 2 * FIRST_BLOCK, 4 * FIRST_BLOCK]
-    assert sizes[-1] == LONGEST_BLOCK
+        sizes.append(chosen.state.block.rounds)
+        power = decide(
+            chosen, [9.0] * len(chosen.state.window), np.array([1, 0.9, 0.8, 0.7]) / (1 + clock), clock
+        ).power
+        assert chosen.state.window == [max(0, power + offset) for offset in AROUND]
+    assert sizes[:3] == [SETTINGS.first_block, 2 * SETTINGS.first_block, 4 * SETTINGS.first_block]
+    assert sizes[-1] == SETTINGS.longest_block
 
 
 def test_where_no_canary_lives_nothing_is_known_and_the_run_is_careful():
     chosen = policy()
     for _ in range(4):
         chosen.see(np.zeros(len(FIRST) * len(STIFFNESS)), 0.1)
-    assert chosen.decide(8, 1.0, 100.0).power == CAREFUL
+    assert chosen.decide(8, 1.0, 100.0).power == SETTINGS.careful
 
 
 def test_own_canaries_that_explode_end_a_block_at_once():
     chosen = policy()
     assert block(chosen, [-3.0] * len(FIRST)) < 3
-    before = chosen.block.rounds
+    before = chosen.state.block.rounds
     chosen.decide(10, 1.0, 100.0)
-    assert chosen.block.rounds <= before
+    assert chosen.state.block.rounds <= before
 
 
 @pytest.mark.parametrize("step", [1e3, np.inf, np.nan])
@@ -113,7 +105,7 @@ def test_canaries_that_always_explode_do_not_drive_the_assumption_beyond_all_num
         block(chosen, [-50.0] * 6, (1.0, 1e9, 1e9, 1e9))
         power = chosen.decide(clock, 1.0, 100.0).power
     assert power == MOST
-    assert RATIO**chosen.power < 1e11
+    assert SETTINGS.ratio**chosen.state.power < 1e11
 
 
 def test_a_canary_at_the_floor_of_rounding_counts_as_dead_not_as_one_that_stopped():
@@ -138,8 +130,8 @@ def test_no_assumption_is_credited_with_more_than_a_perfect_network_allows():
 
 def test_adom_begins_as_plain_descent_while_canaries_try_momentum():
     chosen = policy(plain=True)
-    assert chosen.power == MOST == chosen.careful
-    assert chosen.window == [*FIRST, MOST]
+    assert chosen.state.power == MOST == chosen.careful
+    assert chosen.state.window == [*FIRST, MOST]
     assert decide(chosen, [9.0] * 7).power == FIRST[0] + 1
 
 
@@ -149,12 +141,12 @@ def test_plain_descent_goes_on_where_it_is_faster_and_canaries_stay_around_the_b
     decision = chosen.decide(8, 1.0, 2.0)
     assert decision.power == MOST
     assert "plain descent" in decision.why
-    assert chosen.window == [*(FIRST[4] + 1 + offset for offset in AROUND), MOST]
+    assert chosen.state.window == [*(FIRST[4] + 1 + offset for offset in AROUND), MOST]
 
 
 def test_plain_descent_that_has_hardly_begun_to_shrink_is_not_believed():
     chosen = policy(Constants(1.0, 2.0, 1.0, 1.0, 20), plain=True)
-    hardly = 0.5 * PLAIN_SHOWN / (2 * chosen.quarter)
+    hardly = 0.5 * SETTINGS.plain_shown / (2 * chosen.quarter)
     block(chosen, [-1.0, -1.0, -1.0, -1.0, 0.0, -1.0, hardly])
     assert chosen.decide(8, 1.0, 2.0).power == FIRST[4] + 1
 
@@ -170,7 +162,7 @@ def test_decisions_go_on_from_what_a_checkpoint_holds():
 
 def test_where_the_first_rounds_average_fully_chi_is_1_and_momentum_is_left_alone():
     chosen = policy(plain=True)
-    assert chosen.see(np.ones(len(chosen.window) * len(STIFFNESS)), 1.0, fully=True)
+    assert chosen.see(np.ones(len(chosen.state.window) * len(STIFFNESS)), 1.0, fully=True)
     assert chosen.decide(4, 1.0, 100.0).power == 0
     decision = decide(chosen, [9.0] * 7, clock=24)
     assert (decision.power, decision.rest, decision.back) == (0, False, False)
@@ -183,7 +175,7 @@ def settled(chosen, blocks=12):
     """Show blocks whose canaries suggest a chi of about 58, and whose steps shrink a little; stop at a trial."""
     step = 1.0
     for number in range(blocks):
-        rates = [9.0 if power >= 10 else -0.01 for power in chosen.window]
+        rates = [9.0 if power >= 10 else -0.01 for power in chosen.state.window]
         clock = 2000 * number
         decision = decide(chosen, rates, np.array([1.0, 0.99, 0.98, 0.97]) * step, clock)
         if "trial" in decision.why:
@@ -196,12 +188,12 @@ def settled(chosen, blocks=12):
 def test_a_bolder_assumption_is_tried_and_kept_where_it_pays(faster, kept):
     chosen = policy(tries=True)
     decision, clock, step = settled(chosen)
-    before = chosen.window[AROUND.index(0)]
+    before = chosen.state.window[AROUND.index(0)]
     assert decision.power == before - 3
     assert decision.good
     after = decide(chosen, [-0.01] * 6, np.array([60.0, 2.0, 1.0, faster]) * step, clock + 2000)
     assert not after.back  # the first quarter has the jump of the new parameters
-    assert (chosen.window[AROUND.index(0)] - after.power > 0) == kept
+    assert (chosen.state.window[AROUND.index(0)] - after.power > 0) == kept
 
 
 def test_a_trial_that_grows_ends_early_and_goes_back_to_where_it_began():
@@ -223,8 +215,11 @@ def test_nothing_is_tried_where_little_can_be_gained():
 def test_nothing_is_tried_where_looks_are_too_far_apart_to_see_a_run_grow():
     chosen = policy(tries=True)
     for number in range(20):
-        rates = [9.0 if power >= 16 else -0.01 for power in chosen.window]
+        rates = [9.0 if power >= 16 else -0.01 for power in chosen.state.window]
         decision = decide(chosen, rates, np.array([1.0, 0.9, 0.8, 0.7]) * 0.8**number, 2000 * number)
-        assert "trial" not in decision.why or chosen.block.rounds <= LONGEST_TRIAL
-        assert chosen.power == chosen.window[AROUND.index(0)] or chosen.block.rounds <= LONGEST_TRIAL
-    assert chosen.block.rounds > LONGEST_TRIAL
+        assert "trial" not in decision.why or chosen.state.block.rounds <= SETTINGS.longest_trial
+        assert (
+            chosen.state.power == chosen.state.window[AROUND.index(0)]
+            or chosen.state.block.rounds <= SETTINGS.longest_trial
+        )
+    assert chosen.state.block.rounds > SETTINGS.longest_trial

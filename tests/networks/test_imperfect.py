@@ -34,10 +34,8 @@ def test_recipes_make_the_same_network_again():
     network = delayed(quantised(sparsified(ring(6), 0.5, "random", seed=1), 5, False, seed=2), 3, True, seed=3)
     recipe = json.loads(json.dumps(network.recipe))
     again = rebuild(recipe, 7)
-    assert [c.seed for c in again.channel.coders] == [7, 7]
-    assert [c.seed for c in network.channel.coders] == [1, 2]
     alike = delayed(quantised(sparsified(ring(6), 0.5, "random", seed=7), 5, False, seed=7), 3, True, seed=7)
-    assert again.channel == alike.channel
+    assert again.channel == alike.channel != network.channel
     assert again.recipe == alike.recipe
 
 

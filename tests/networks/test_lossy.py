@@ -85,6 +85,6 @@ def test_lossy_comes_last_and_takes_what_it_can():
         alternate([lossy(ring(5), 0.1), ring(5)])
     with pytest.raises(adom.InputError, match="make the schedule first"):
         bounded(lossy(ring(5), 0.1), 3.0)
-    for network in (lossy(ring(5), 0.1), directed_ring(5)):
-        with pytest.raises(TypeError, match="undirected network without loss"):
+    for network, takes in ((lossy(ring(5), 0.1), "network without loss"), (directed_ring(5), "undirected network")):
+        with pytest.raises(TypeError, match=takes):
             lossy(network, 0.1)

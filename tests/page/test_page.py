@@ -18,8 +18,7 @@ from adom import page
 from adom.algorithms import METHODS
 from adom.errors import InputError
 from adom.page.content import Content, Figure, Line, Panel, Run
-from adom.page.curves import DECADE, FLOOR, LETTERS, coded, letters
-from adom.page.layout import DARK, data, looks
+from adom.page.layout import DARK, DECADE, FLOOR, LETTERS, coded, data, letters, looks
 from adom.plot.style import COLOURS
 from support.made_page import EVIL, WORSE, content, falling, line, run
 
@@ -271,6 +270,6 @@ def test_refusals(tmp_path, monkeypatch):
 
 
 def test_the_plotting_library_is_loaded_when_a_page_is_written():
-    script = "import sys, adom.page, adom.page.report; print('bokeh' in sys.modules)"
+    script = "import sys, adom.page, adom.page.reading; print('bokeh' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

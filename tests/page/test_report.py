@@ -9,7 +9,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.page.report import kind, read
+from adom.page.reading import kind, read
 from adom.problems.quadratic import Quadratic
 from support.damage import overwrite
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from adom.page.report import read as read_inputs
+from adom.page.reading import read as read_inputs
 from adom.paper.claims import CLAIMS
 from adom.paper.ledger import write
 from adom.paper.webpage import read_reproduction

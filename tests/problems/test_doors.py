@@ -192,6 +192,7 @@ REFUSED = [
     (lambda: logistic(A[:, 0], l2=1.0), r"shape \(samples, features\), got \(6,\)"),
     (lambda: logistic(A.astype(str), l2=1.0), "features must be real numbers"),
     (lambda: logistic(kappa=1.0), "kappa must be finite and greater than 1, got 1.0"),
+    (lambda: logistic(kappa=2e15), r"kappa must be at most 1e\+15, got 2000000000000000.0; float64 allows no more"),
     (lambda: logistic(l2=1.0).with_kappa(1), "kappa must be finite and greater than 1, got 1"),
     (lambda: logistic(l2=1.0).with_l2(0.0), "l2 must be positive"),
     (lambda: logistic(l2=1.0, kappa=2.0), "exactly one of l2 and kappa"),

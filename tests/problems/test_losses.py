@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import adom
-from adom.agents.sample_functions import SampleFunction, from_prepared, from_samples
+from adom.agents.functions import SampleFunction, from_prepared, from_samples
 from adom.data.model import Model, load_model
 from adom.data.node_data import NodeData
 from adom.data.node_shards import write_shard

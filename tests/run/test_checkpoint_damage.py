@@ -14,7 +14,7 @@ import adom
 from adom.data import write_shards
 from adom.errors import InputError
 from adom.run.ranks import checkpoints
-from adom.run.ranks.partition import Partition
+from adom.run.ranks.rank_rounds import Partition
 from support.damage import mutants
 
 NODES, RANKS = 5, 2

@@ -14,11 +14,11 @@ from adom.dynamics.floods import flood_rounds
 from adom.errors import InputError
 from adom.run.local import graph_layout
 from adom.run.ranks import checkpoints
+from adom.run.ranks import fit as distributed
 from adom.run.ranks import peers as ranks
-from adom.run.ranks import solve as distributed
-from adom.run.ranks.agreement import Stop
-from adom.run.ranks.folder_lock import FolderLock
-from adom.run.ranks.partition import Partition, RankGossip, RankRounds, RowTravel
+from adom.run.ranks.agreement import AgreedStop
+from adom.run.ranks.checkpoints import FolderLock
+from adom.run.ranks.rank_rounds import Partition, RankGossip, RankRounds, RowTravel
 from adom.run.recorder import History, Plan, Recorder
 from adom.run.request import Request
 from support import mpi_program
@@ -160,7 +160,7 @@ def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
     network, constants = adom.networks.ring(6), Constants(1e-9, 1.0, 1.0, 4.0, 6)
     gossip = alone(network)
     for size in (1e150, 1e308, np.inf, np.nan):
-        stop = Stop(1e-6, network, constants, steepest=1e300)
+        stop = AgreedStop(1e-6, network, constants, steepest=1e300)
         with np.errstate(all="ignore"):
             x = np.full((6, 2), size) * np.arange(6)[:, None]
             assert not stop.reached(gossip, x, x)
@@ -171,7 +171,7 @@ def test_the_bound_of_the_error_counts_the_gradient_and_the_disagreement():
     """With mu = L = 1 and one coordinate, no row is farther from x* than |mean gradient| + width of the rows."""
     network, nodes = adom.networks.ring(6), 6
     gossip = alone(network)
-    stop = Stop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
+    stop = AgreedStop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
     x = np.zeros((nodes, 1))
     x[2] = 1e-3
     assert not stop.reached(gossip, x, np.full((nodes, 1), 1e-3))

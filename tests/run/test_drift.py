@@ -12,7 +12,7 @@ from adom import native
 from adom.algorithms.adom import State
 from adom.run.local.gossip import DenseMatrices, PaddedMatrices, SparseMatrices
 from adom.run.local.graph_layout import GraphLayout
-from adom.run.ranks.partition import Partition, RankRounds
+from adom.run.ranks.rank_rounds import Partition, RankRounds
 from support import default_xla
 from support.reference import quadratics
 

@@ -9,8 +9,8 @@ import pytest
 import adom
 from adom.algorithms import METHODS
 from adom.run.local import jitted
-from adom.run.ranks import solve as distributed
-from adom.run.ranks.partition import Partition
+from adom.run.ranks import fit as distributed
+from adom.run.ranks.rank_rounds import Partition
 from adom.run.request import Request
 from support import default_xla, mpi_program
 from support.ranks import needs_mpi, run

@@ -9,11 +9,9 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS, method_class
-from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, sparsified
-from adom.networks.channel import Channel, Quantised, Sparsified
+from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, ring, sparsified
 from adom.run.auto.choice import pilot_for
 from adom.run.constants import make_method
-from adom.run.links.channel import link_channel
 from adom.run.links.ledgers import as_run
 from adom.util.compile_cache import double_precision
 
@@ -41,37 +39,37 @@ def solved(problem, network, method="adom", rounds=600, **more):
     return adom.solve(problem, network, method, "unit", rounds=rounds, record_every=20, **more)
 
 
-def coded(channel, rows, clocks=5):
-    """Return rows after the coders, as messages of both ends of some links, in one round or several."""
+def coded(network, rows, clocks=5):
+    """Return rows after the coders of a network, as messages of both ends of some links, in one round or several."""
     code = np.arange(rows.shape[0] * rows.shape[1], dtype=np.uint64).reshape(rows.shape[:2])
     with double_precision():
-        made = jax.jit(lambda clock: link_channel(channel).coded(jnp.asarray(rows), clock, jnp.asarray(code)))
+        made = jax.jit(lambda clock: network.channel.coded(jnp.asarray(rows), clock, jnp.asarray(code)))
         return np.asarray(jax.vmap(made)(jnp.asarray(clocks)) if np.ndim(clocks) else made(jnp.int64(clocks)))
 
 
 def test_numbers_of_a_few_bits():
     rows = np.random.default_rng(0).standard_normal((2, 5, 1, 7))
     scale = abs(rows).max(axis=-1, keepdims=True)
-    nearest = coded(Channel((Quantised(4, False, 0),)), rows)
+    nearest = coded(quantised(ring(4), 4, dither=False), rows)
     np.testing.assert_allclose(nearest, np.round(rows / scale * 7) * scale / 7, rtol=1e-12)
-    many = coded(Channel((Quantised(3, True, 0),)), rows, np.arange(800))
+    many = coded(quantised(ring(4), 3), rows, np.arange(800))
     grid = many / (scale / 3)
     np.testing.assert_allclose(grid, grid.round(), atol=1e-9)
     assert abs(grid).max() <= 3 + 1e-9
     assert (abs(many.mean(axis=0) - rows) < 4.5 * scale / 3 * 0.5 / np.sqrt(800)).all()  # unbiased: 4.5 deviations
     assert (many[0] != many[1]).any()
-    assert not coded(Channel((Quantised(2, True, 0),)), np.zeros((2, 1, 1, 3))).any()
+    assert not coded(quantised(ring(4), 2), np.zeros((2, 1, 1, 3))).any()
 
 
 @pytest.mark.parametrize("columns", [10, 200])  # compared one by one, and sorted
 def test_the_largest_numbers_and_numbers_that_both_ends_draw(columns):
     rows = np.random.default_rng(1).standard_normal((2, 6, 2, columns))
-    largest = coded(Channel((Sparsified(0.3, True, 0),)), rows)
+    largest = coded(sparsified(ring(4), 0.3), rows)
     count = round(0.3 * columns)
     kept = np.sort(abs(rows), axis=-1)[..., -count:]
     np.testing.assert_array_equal(np.sort(abs(largest), axis=-1)[..., -count:], kept)
     assert ((largest != 0).sum(axis=-1) == count).all()
-    drawn = coded(Channel((Sparsified(0.3, False, 0),)), rows)
+    drawn = coded(sparsified(ring(4), 0.3, "random"), rows)
     assert ((drawn != 0).sum(axis=-1) == count).all()
     assert ((drawn[0] != 0) == (drawn[1] != 0)).all()  # the same places at both ends
     assert ((drawn[0, 0] != 0) != (drawn[0, 1] != 0)).any()  # other places on another link
@@ -91,7 +89,7 @@ def test_floats_are_counted_as_bits_of_whole_messages(problem, network):
     }
     with double_precision():
         for imperfect, size in sizes.items():
-            assert link_channel(imperfect.channel).floats(2, 3, 64) == size
+            assert imperfect.channel.floats(2, 3, 64) == size
     links = np.array([2 * len(network.edges(g)) for g in network.order])[np.arange(40) % network.period].sum()
     for dtype, bits in (("float64", 64), ("float32", 32)):
         result = solved(problem, quantised(network, 8), rounds=40, dtype=dtype)

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from adom.errors import InputError
-from adom.run.ranks import folder_lock as lock
-from adom.run.ranks.folder_lock import FolderLock
+from adom.run.ranks import checkpoints as lock
+from adom.run.ranks.checkpoints import FolderLock
 
 HOME = str(Path(lock.__file__).parents[3])
 HOLD = """
 import sys
 from pathlib import Path
-from adom.run.ranks.folder_lock import FolderLock
+from adom.run.ranks.checkpoints import FolderLock
 with FolderLock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -27,7 +27,7 @@ with FolderLock(Path(sys.argv[1])):
 
 def taken(folder):
     with FolderLock(folder):
-        return json.loads((folder / lock.NAME).read_bytes())
+        return json.loads((folder / lock.LOCK).read_bytes())
 
 
 def hold(folder):
@@ -47,14 +47,14 @@ def kind(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="without flock, only Linux tells a process from its successor")
-def test_one_at_a_time_and_a_kill_frees_it(tmp_path, kind):
+def test_one_at_a_time_and_a_kill_frees_it(tmp_path, kind, monkeypatch):
     process = hold(tmp_path)
     with pytest.raises(InputError, match=rf"is in use by process {process.pid} on .* \(since .*\); wait until it has"):
         taken(tmp_path)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert (tmp_path / lock.NAME).exists()
+    monkeypatch.setattr(lock, "LOOK", 0.5)
+    assert (tmp_path / lock.LOCK).exists()
     assert taken(tmp_path)["pid"] == os.getpid()
     assert list(tmp_path.iterdir()) == []
 
@@ -82,8 +82,8 @@ def test_of_many_at_once_one_gets_it(tmp_path):
 
 
 def elsewhere(folder, beat):
-    text = json.dumps({"host": "elsewhere", "pid": 7, "started": "1", "since": "then", "beat": beat, "token": "x"})
-    (folder / lock.NAME).write_text(text)
+    text = json.dumps({"host": "elsewhere", "pid": 7, "since": "then", "beat": beat, "token": "x"})
+    (folder / lock.LOCK).write_text(text)
 
 
 def test_a_job_on_another_machine_is_known_by_its_signs_of_life(tmp_path, kind, monkeypatch, capfd):
@@ -105,12 +105,12 @@ def test_signs_of_life_are_given(tmp_path, monkeypatch):
     with FolderLock(tmp_path):
         seen = set()
         while len(seen) < 3:  # for ever, where none are
-            seen.add(json.loads((tmp_path / lock.NAME).read_bytes())["beat"])
+            seen.add(json.loads((tmp_path / lock.LOCK).read_bytes())["beat"])
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff" * 600, b"[" * 600])
 def test_what_names_nobody_is_in_nobodys_way(tmp_path, content):
-    (tmp_path / lock.NAME).write_bytes(content)
+    (tmp_path / lock.LOCK).write_bytes(content)
     assert taken(tmp_path)["pid"] == os.getpid()
 
 

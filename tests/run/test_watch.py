@@ -4,7 +4,7 @@ import threading
 import time
 
 from adom.run.ranks import watch
-from adom.run.ranks.marks import LEFT, RUNNING, Marks
+from adom.run.ranks.watch import LEFT, RUNNING, Marks
 
 
 def watched(monkeypatch, answers, ends):

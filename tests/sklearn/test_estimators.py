@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import adom
 from adom.errors import InputError
 from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge, proximal_loop
-from adom.sklearn.base import remedies
+from adom.sklearn.estimators import remedies
 from adom.sklearn.proximal_loop import Fit
 
 X, Y = make_classification(60, 4, random_state=1)

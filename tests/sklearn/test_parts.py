@@ -11,8 +11,7 @@ import adom
 from adom.problems.linear_model import LeastSquares
 from adom.problems.minimiser import minimum
 from adom.sklearn import DecentralizedRidge
-from adom.sklearn.coordinates import Coordinates, with_intercept
-from adom.sklearn.partition import Partition, partition
+from adom.sklearn.layout import Coordinates, Partition, partition, with_intercept
 from adom.sklearn.proximal_loop import Costs, gradients, minimise, rounds_to_average
 from support.reference import logistic_data
 

@@ -9,8 +9,8 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.page import groups
-from adom.page.report import read
+from adom.page import reading
+from adom.page.reading import read
 from adom.study import runs as module
 from adom.study.instances import Instance
 from adom.study.members import Member
@@ -204,12 +204,12 @@ def test_a_seed_draws_what_is_a_function_of_it(tmp_path):
         net = network.reseeded(row["seed"]) if row["network"] < 3 else adom.networks.ring(5)
         member = found.members[row["member"]]
         close(found.results[row["member"]], adom.solve(drawn(row["seed"]), net, member.method, rounds=5))
-    lines = groups.runs_by_line(list(found.results.values()), ["diging"] * 12)
+    lines = reading.runs_by_line(list(found.results.values()), ["diging"] * 12)
     assert sorted(map(sorted, lines)) == [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]]
     conditioned = adom.sweep(drawn, network, "diging", kappas=[5, 20], seeds=[4, 9], rounds=5)
     assert conditioned.table["kappa"].tolist() == [5, 5, 20, 20]
     assert conditioned.varied == ["kappa", "seed"]
-    lines = groups.runs_by_line(list(conditioned.results.values()), ["diging"] * 4)
+    lines = reading.runs_by_line(list(conditioned.results.values()), ["diging"] * 4)
     assert lines == [[0, 1], [2, 3]]
     with pytest.raises(InputError, match="is a function of a seed, but no seeds were given"):
         adom.sweep(drawn, network)

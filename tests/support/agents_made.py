@@ -7,13 +7,35 @@ from collections import deque
 import numpy as np
 
 from adom.agents.agent import Agent
-from adom.agents.auto import Auto, Settings, WideOracle
+from adom.agents.auto import Auto, RidingOracle, Settings
 from adom.agents.board import MAGIC, Board
-from adom.agents.checks import Checks
-from adom.agents.functions import Oracle, QuadraticFunction
-from adom.agents.rows import Rows
+from adom.agents.certificate import Checks
+from adom.agents.functions import AgentOracle, Function
+from adom.agents.rows import AgentRows
 from adom.agents.wire import Form, Member
 from adom.algorithms import method_class
+from adom.problems.minimiser import ULP
+
+
+class QuadraticFunction(Function):
+    """x'Hx/2 - c'x."""
+
+    def __init__(self, H, c):
+        self._h, self._c = np.asarray(H, dtype=float), np.asarray(c, dtype=float)
+        self.dim = self._c.size
+        values = np.linalg.eigvalsh(self._h)
+        self.mu, self.L = float(values[0]), float(values[-1])
+        self.data = zlib.crc32(self._h.tobytes() + self._c.tobytes())
+
+    def gradient(self, x):
+        return np.asarray(self._h @ x - self._c)
+
+    def hessian(self, x):
+        return self._h
+
+    def noise(self, x):
+        terms = np.abs(self._h) @ np.abs(x) + np.abs(self._c)
+        return float(2 * np.sqrt(self.dim + 1) * ULP * np.linalg.norm(terms))
 
 
 def quadratics(nodes, dim, kappa=10.0, seed=0):
@@ -32,14 +54,14 @@ def exact(functions):
 
 def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, gone=20.0, **chosen):
     cls = method_class(method)
-    oracle = Oracle(function, exact=True)
+    oracle = AgentOracle(function, exact=True)
     if chosen:
         settings = Settings(cls, **chosen)
     else:
         settings = Auto(cls, function, zlib.crc32(name.encode()))
-        oracle = WideOracle(oracle, settings.canaries)
+        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
-    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
+    rows = AgentRows(settings.method(function.mu, function.L, 1), oracle, width)
     form = Form("test", method, function.dim, width, cls.vectors_per_round, rows.parts)
     own = Member(name, boot, 0, function.mu, function.L)
     return Agent(own, rows, form, settings, function, neighbours, patience, gone)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import adom
 from adom.algorithms import COMPARED, METHODS, method_class
 from adom.run.local import jitted
-from adom.run.ranks import partition
+from adom.run.ranks import rank_rounds
 
 NODES = 13  # of which no number of ranks from 2 to 4 holds equal parts
 
@@ -116,13 +116,13 @@ def losses(folder):
 def messages(folder):
     """Write down every message of rows: the round, the rank it goes to, and its rows."""
     seen = []
-    plain = partition.RowTravel._swap
+    plain = rank_rounds.RowTravel._swap
 
     def swap(self, clock, sends, receives):
         seen.extend((clock, rank, rows.shape[1], rows.shape[0] * rows.shape[2]) for rank, rows in sends)
         plain(self, clock, sends, receives)
 
-    partition.RowTravel._swap = swap
+    rank_rounds.RowTravel._swap = swap
     _, problem, network, method, *_ = next(runs())  # of which `methods` has the programs
     adom.solve(problem, network, method, "unit", "auto", rounds=30, engine="mpi", progress=False)
     mudag = len(seen)
@@ -147,7 +147,7 @@ def in_every_step(work):
 
 def slow_down(pause):
     """Let every round take longer outside of the compiled program, which is then one that JAX's cache can keep."""
-    swap, chunk = partition.RowTravel.neighbours, jitted.Session.chunk
+    swap, chunk = rank_rounds.RowTravel.neighbours, jitted.Session.chunk
 
     def swap_later(self, *given):
         time.sleep(pause)
@@ -158,7 +158,7 @@ def slow_down(pause):
         return chunk(self, records, steps, budget)
 
     if world().Get_size() > 1:
-        partition.RowTravel.neighbours = swap_later
+        rank_rounds.RowTravel.neighbours = swap_later
     else:
         jitted.Session.chunk = alone
 
@@ -231,7 +231,7 @@ def apart(folder):
     import pandas as pd
 
     from adom.data.model import score_of
-    from adom.run.ranks.fit import sums_of_ranks
+    from adom.run.ranks.world import sums_of_ranks
     from support.apart import SETTINGS, TOL
 
     rank = world().Get_rank()

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from ..problems.minimiser import ULP
 from ..util.checked_json import Damaged
 from .auto import Auto, Settings
 from .certificate import Certificate, Place
-from .functions import Function
-from .intercepts import Intercepts
-from .members import EPS, LEFT, Members
-from .rows import LONGEST, SHORTEST, Rows
+from .functions import Function, Intercepts
+from .members import LEFT, Members
+from .rows import LONGEST, SHORTEST, AgentRows
 from .wire import (
     ASIDE,
     COUNTED,
@@ -127,7 +127,7 @@ class Agent:
     ----------
     own : Member
         Its name and constants.
-    rows : Rows
+    rows : AgentRows
     form : Form
     settings : Settings or Auto
         Chooses the method's parameters.
@@ -143,7 +143,7 @@ class Agent:
     def __init__(
         self,
         own: Member,
-        rows: Rows,
+        rows: AgentRows,
         form: Form,
         settings: Settings | Auto,
         function: Function,
@@ -390,7 +390,7 @@ class Agent:
         """Find the largest numbers that count: beside them, all that this agent knows would be lost in rounding."""
         f = self.function
         self._slope = _largest(f.gradient(np.zeros(f.dim)))
-        self._most[: f.dim] = min(max(1.0, f.L, self._slope, self._slope / f.mu) / EPS, CANARY)
+        self._most[: f.dim] = min(max(1.0, f.L, self._slope, self._slope / f.mu) / ULP, CANARY)
 
     def _neighbour(self, name: str) -> Neighbour:
         if name == self.name:

@@ -20,21 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..dynamics.policy import (
-    FIRST_BLOCK,
-    LONGEST_BLOCK,
-    MOST,
-    NOISE,
-    RATIO,
-    ROUNDS_PER_CHI,
-    STIFFNESS,
-    Policy,
-)
-from ..dynamics.policy import START as BOLD
-from ..dynamics.rates import Scalars
+from ..dynamics.auto_state import SETTINGS as RULES
+from ..dynamics.policy import Policy
+from ..dynamics.rates import WideOracle
 from ..errors import InputError
-from .functions import Function, Oracle
-from .rows import Rows
+from .functions import AgentOracle, Function
+from .rows import AgentRows
 from .wire import LAST_ROUND
 
 Array = np.ndarray
@@ -47,23 +38,9 @@ POWER, CENTRE, ROUNDS, START, KEEP, BACK = 1, 2, 3, 4, 5, 6
 """Places in that tuple."""
 GOOD, ANEW = 1, 2
 """Values of `keep`: the state is one to go back to; agents have come or gone, so no earlier state is."""
-SPARE = 2
-"""Powers added to that of a path."""
-SHORT_BLOCK = 64
-"""Rounds of a block after an agent has come or gone."""
-INVERSE_DIM = 128
-"""The largest dim for which canaries take their curvatures from the present Hessian."""
 TOO_LARGE = 1e100
 """Canaries end when one of them exceeds this."""
 OUTGROWN = 1e300
-MUCH = 30.0
-"""The run goes back to the last good state only if its steps have grown by more than this since."""
-SOON = 64
-"""Rounds, and blocks, that a neighbour's settings may be ahead of any that this agent expects."""
-LATE = 4
-"""Agreement times that an agent waits for missing numbers before it decides without them."""
-TIMES = 3
-"""How often a run goes back to one state; if it still grows, that was good for another network."""
 SEED = 17
 
 
@@ -141,12 +118,10 @@ def check_method(cls: type[Method]) -> None:
         )
 
 
-class WideOracle:
-    """The run's oracle on the first columns, and the canaries' on the others."""
+class RidingOracle(WideOracle):
+    """The oracle of an agent's own columns and its canaries'."""
 
-    def __init__(self, oracle: Oracle, canaries: int) -> None:
-        self.oracle, self._dim = oracle, oracle.function.dim
-        self.curvature = np.ones((1, canaries))
+    oracle: AgentOracle
 
     def replace(self, function: Function) -> None:
         """Replace the run's function."""
@@ -159,16 +134,6 @@ class WideOracle:
     def again(self) -> None:
         """Repeat the answers of this round."""
         self.oracle.again()
-
-    def gradient(self, x: Array) -> Array:
-        """Return the gradients of all columns."""
-        run = self.oracle.gradient(x[:, : self._dim])
-        return np.concatenate([run, Scalars(self.curvature).gradient(x[:, self._dim :])], axis=1)
-
-    def dual_gradient(self, z: Array) -> Array:
-        """Return the gradients of the conjugates."""
-        run = self.oracle.dual_gradient(z[:, : self._dim])
-        return np.concatenate([run, Scalars(self.curvature).dual_gradient(z[:, self._dim :])], axis=1)
 
 
 class Auto:
@@ -187,8 +152,7 @@ class Auto:
         check_method(cls)
         self.cls, self._dim = cls, function.dim
         self._policy = Policy(cls, Constants(function.mu, function.L), cls.plain)
-        self._window = self._policy.window
-        self.canaries = len(self._window) * len(STIFFNESS)
+        self.canaries = self._policy.canaries
         self._random = np.random.default_rng(np.random.SeedSequence([SEED, seed]))
         self._now: tuple[int, ...] = (0, *self._opening, 0, 0, 0, 0)
         self._next: tuple[int, ...] | None = None  # settings that begin in a later round
@@ -210,13 +174,13 @@ class Auto:
     @property
     def _opening(self) -> tuple[int, int, int]:
         """Power, centre and rounds of the first block."""
-        return self._policy.careful if self.cls.plain else BOLD, BOLD, FIRST_BLOCK
+        return self._policy.careful if self.cls.plain else RULES.start, RULES.start, RULES.first_block
 
     @property
     def chi(self) -> float:
         """The assumed chi; infinite for plain descent."""
-        plain = self.cls.plain and self._now[POWER] == MOST
-        return float("inf") if plain else float(RATIO ** self._now[POWER])
+        plain = self.cls.plain and self._now[POWER] == RULES.most
+        return float("inf") if plain else float(RULES.ratio ** self._now[POWER])
 
     def excuse(self) -> None:
         """Tell all agents that this agent's function has changed, so that the run may grow once more."""
@@ -239,12 +203,12 @@ class Auto:
     @property
     def _usual(self) -> int:
         """The greatest power that a connected network of this many agents needs."""
-        return ceil(log(safe_chi(self._nodes), RATIO)) + SPARE
+        return ceil(log(safe_chi(self._nodes), RULES.ratio)) + RULES.spare
 
     @property
     def _most(self) -> int:
         """The greatest power: the usual one, and more after blocks in which all canaries grew."""
-        return min(MOST, self._usual + SPARE * self._grew)
+        return min(RULES.most, self._usual + RULES.spare * self._grew)
 
     def method(self, mu: float, L: float, nodes: int) -> Method:
         """Return the method, with parameters for each column."""
@@ -252,16 +216,9 @@ class Auto:
         self._changed |= self._nodes != nodes
         policy.constants, self._nodes = Constants(mu, L, 1.0, 1.0, nodes), nodes
         run = self._careful if self._waiting else self._now[POWER]
-        key = (mu, L, run, *self._window)
+        key = (mu, L, run, *policy.state.window)
         if key != self._key or self._method is None:
-            values = {power: policy.method(power).parameters() for power in {run, *self._window}}
-            columns = {
-                name: np.concatenate(
-                    [np.full(self._dim, value), np.repeat([values[p][name] for p in self._window], len(STIFFNESS))]
-                )
-                for name, value in values[run].items()
-            }
-            self._key, self._method = key, self.cls(**columns)
+            self._key, self._method = key, policy.columns(self._dim, run)
         return self._method
 
     # Observing and telling
@@ -306,10 +263,10 @@ class Auto:
     def _can_be(self, told: tuple[int, ...]) -> bool:
         """Return whether agents can have come to these settings; others would hold everybody up for long."""
         return (
-            told[0] <= max(self._number, self._now[0]) + SOON
-            and max(told[POWER], told[CENTRE]) <= MOST
+            told[0] <= max(self._number, self._now[0]) + RULES.soon
+            and max(told[POWER], told[CENTRE]) <= RULES.most
             and 1 <= told[ROUNDS] <= self._longest
-            and told[START] <= self._number + QUARTERS * self._agreement + SOON
+            and told[START] <= self._number + QUARTERS * self._agreement + RULES.soon
             and told[KEEP] <= ANEW
             and told[BACK] <= told[0]
         )
@@ -317,18 +274,19 @@ class Auto:
     @property
     def _longest(self) -> int:
         """The most rounds of a block: without a limit, a wild guess would last for minutes."""
-        return int(max(LONGEST_BLOCK, ROUNDS_PER_CHI * RATIO**self._usual))
+        return int(max(RULES.longest_block, RULES.rounds_per_chi * RULES.ratio**self._usual))
 
     # Deciding
 
-    def begin(self, number: int, rows: Rows) -> None:
+    def begin(self, number: int, rows: AgentRows) -> None:
         """Before a round, look at the numbers, decide, or change to new settings, if it is time."""
         self._number = number
         if self._nodes < 2:
             self._now = (*self._now[:START], number, 0, 0, 0)
             self._restart()
             return
-        if (self._next or self._now)[START] > number + QUARTERS * self._agreement + SOON:  # rounds began again at 0
+        latest = number + QUARTERS * self._agreement + RULES.soon
+        if (self._next or self._now)[START] > latest:  # rounds began again at 0
             self._next = None
             self._begin_anew(number)
         if self._changed and self._next is None and number >= self._now[START] + self._agreement:
@@ -337,7 +295,7 @@ class Auto:
         while self._next is None and self._looks < QUARTERS:
             if number < start + (self._looks + 1) * quarter + self._agreement:
                 break
-            if not self._whole and number < start + QUARTERS * quarter + LATE * self._agreement:
+            if not self._whole and number < start + QUARTERS * quarter + RULES.late * self._agreement:
                 break
             if self._see():
                 self._decide(number)
@@ -359,8 +317,7 @@ class Auto:
             self._policy = Policy(self.cls, self._policy.constants, self.cls.plain)
         if not opening:
             self._policy.begin(self._now[CENTRE], self._now[ROUNDS])
-        self._policy.power = self._now[POWER]
-        self._window = self._policy.window
+        self._policy.state.power = self._now[POWER]
         self._restart()
 
     def _restart(self) -> None:
@@ -370,8 +327,8 @@ class Auto:
 
     def _begin_anew(self, number: int) -> None:
         """Announce a short block and forget what was seen, after agents have come or gone."""
-        early = self._now[ROUNDS] < SHORT_BLOCK
-        opening = self._opening if early else (*self._now[POWER:ROUNDS], SHORT_BLOCK)
+        early = self._now[ROUNDS] < RULES.short_block
+        opening = self._opening if early else (*self._now[POWER:ROUNDS], RULES.short_block)
         self._changed, self.why = False, "agents have come or gone"
         self._next = (self._now[0] + 1, *opening, number + self._agreement, ANEW, 0, 0)
 
@@ -398,26 +355,26 @@ class Auto:
             self._good, self._good_step = None, np.inf
         decision = self._policy.decide(number, flattest, steepest)
         step = self._numbers[(self._looks - 1) * (self.canaries + LOOK) + self.canaries]
-        grown = decision.back and step > MUCH * self._good_step
+        grown = decision.back and step > RULES.much * self._good_step
         back = self._good[0] if grown and self._good is not None else 0
         self._times = self._times + 1 if back and back == self._now[BACK] else 0
-        if self._times >= TIMES:
+        if self._times >= RULES.times:
             back, self._good, self._good_step = 0, None, np.inf
         if decision.good:
             self._good_step = step
-        most, centre = self._most, self._policy.centre
-        if centre > most and self._now[ROUNDS] >= SHORT_BLOCK:
+        most, centre = self._most, self._policy.state.centre
+        if centre > most and self._now[ROUNDS] >= RULES.short_block:
             self._grew += 1
-        elif centre <= most - 2 * SPARE:  # what made the canaries grow is over
+        elif centre <= most - 2 * RULES.spare:  # what made the canaries grow is over
             self._grew = max(0, self._grew - 1)
         power = decision.power if decision.power != centre else min(centre, most)
         rest = self.cls.plain and (decision.rest or self._waiting)
-        rounds = min(self._policy.block.rounds, self._longest)
+        rounds = min(self._policy.state.block.rounds, self._longest)
         about = (power, min(centre, most), rounds, number + self._agreement)
         self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why
 
-    def plant(self, rows: Rows, function: Function) -> None:
+    def plant(self, rows: AgentRows, function: Function) -> None:
         """If settings are new, restore or keep the run's state, and plant new canaries; `rows` has the new method."""
         if not self._fresh:
             return
@@ -430,18 +387,18 @@ class Auto:
         if rest:
             rows.rest()
         low, high = function.mu, function.L
-        if self._dim <= INVERSE_DIM and np.isfinite(self._x).all():
+        if self._dim <= RULES.eigen_dim and np.isfinite(self._x).all():
             values = np.linalg.eigvalsh(function.hessian(self._x))
             low, high = (float(np.clip(value, low, high)) for value in (values[0], values[-1]))
         rows.oracle.curvature = self._policy.curvatures(np.array([low]), np.array([high]))
         self._numbers[-2:] = np.maximum(self._numbers[-2:], [-low, high]) if self._numbers[-1] else [-low, high]
         ended = np.nan_to_num(self._answers, nan=0.0, posinf=0.0, neginf=0.0)
-        seeds = ended / max(np.abs(ended).max(), 1e-290) + NOISE * self._random.standard_normal(self.canaries)
+        seeds = ended / max(np.abs(ended).max(), 1e-290) + RULES.noise * self._random.standard_normal(self.canaries)
         if self._now[0] == 0:
             seeds = self._random.standard_normal(self.canaries)
         rows.plant(self._dim, seeds)
 
-    def _end_outgrown(self, rows: Rows) -> None:
+    def _end_outgrown(self, rows: AgentRows) -> None:
         """End all canaries if one is too large, and note that they have outgrown all numbers."""
         if np.abs(self._answers).max(initial=0.0) > TOO_LARGE or not np.isfinite(self._answers).all():
             self._greatest[:] = OUTGROWN

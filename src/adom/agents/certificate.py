@@ -1,6 +1,7 @@
 """How far an answer is from the exact one: a bound that holds for any method, whatever went wrong before.
 
-In a check (`adom.agents.checks`), all agents present first post their answers. The mean of these is a point y that all
+In a check, which all agents make from time to time, those present first post their answers, under the topic check/N of
+the board. The mean of these is a point y that all
 know. Then each posts the gradient of its function at y, and facts about its curvature there. With g the sum of the
 gradients, H that of the Hessians, and d = x* - y the way to the exact answer of these agents:
 
@@ -16,22 +17,41 @@ gradients' own rounding is added to |g|. Each agent posts what its data are, so 
 
 With more than `MOST_DIM` coordinates no Hessian is posted. If there are coordinates without a penalty, the intercepts,
 their columns of the Hessian are: for the rest, what they leave of a positive semidefinite matrix is known.
+
+Whoever hears of a new check joins it. Checks are frequent after a change of agents or data, and then rarer.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import fsum, inf, log1p, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .functions import EPS, Function
+from ..problems.minimiser import ULP
+from .board import CHECK, Board
+from .functions import Function
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 Array = np.ndarray
 MOST_DIM = 128
 """The most coordinates for which agents post their Hessians."""
 HEAD = ("mark", "data", "samples", "mu", "bend", "reach", "unit", "noise")
 """Numbers at the beginning of a row about y."""
+
+FIRST = 16
+"""Rounds from the start, and from any change of agents or data, to the first check; and the fewest between two."""
+SHARE = 8
+"""The rounds between two checks are at least those since the last change divided by this."""
+PAUSE = 0.1
+"""The fewest seconds between two checks."""
+SPARE = 6
+"""The time between two checks is at least this many times what the last one took: many agents take longer."""
+LONGEST_PAUSE = 10.0
+"""But no longer than this, in seconds: it may have been one agent that was slow once."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +104,7 @@ class Place:
             H[self.free, self.free] += held
             H = H + max(1.0, np.abs(H).max()) * self.idle.T @ self.idle
             values, vectors = np.linalg.eigh(H)
-            return values - 32 * EPS * self.dim * np.abs(values).max(), vectors
+            return values - 32 * ULP * self.dim * np.abs(values).max(), vectors
         columns = curvatures.sum(axis=0).reshape(self.dim, len(self.free)).copy()
         columns[self.free, range(len(self.free))] += held
         columns = columns + np.abs(columns).max(initial=1.0) * self.idle.T @ self.idle[:, self.free]
@@ -117,7 +137,7 @@ def least_of(columns: Array, free: Array, penalty: float) -> float:
     root = vectors / np.sqrt(values)
     tall = np.vstack([c, S]) @ root
     known = tall @ tall.T + np.diag([penalty] * len(c) + [0.0] * len(S))
-    found = float(np.linalg.eigvalsh(known)[0]) - 32 * EPS * len(known) * float(np.abs(known).max())
+    found = float(np.linalg.eigvalsh(known)[0]) - 32 * ULP * len(known) * float(np.abs(known).max())
     return max(0.0, min(found, penalty))
 
 
@@ -152,7 +172,7 @@ def certified(answers: dict[str, Array], rows: dict[str, Array], place: Place) -
     if (head["mark"] != mark(y)).any() or min(head["mu"].min(), head["bend"].min(), head["noise"].min()) < 0:
         return None
     g, p = table[:, len(HEAD) :][:, : 2 * dim].sum(axis=0).reshape(2, dim)
-    noise = float(head["noise"].sum() + EPS * np.abs(table[:, len(HEAD) : len(HEAD) + 2 * dim]).sum())
+    noise = float(head["noise"].sum() + ULP * np.abs(table[:, len(HEAD) : len(HEAD) + 2 * dim]).sum())
     mu, bend = float(head["mu"].sum()), float(head["bend"].max())
     curvatures = table[:, len(HEAD) + 2 * dim :]
     values, vectors = place.least(curvatures, mu, len(rows) * place.l2)
@@ -177,3 +197,82 @@ def middle(answers: Sequence[Array]) -> Array:
 def mark(y: Array) -> float:
     """Return a fingerprint of a point, as a number."""
     return float(int.from_bytes(blake2b(y.tobytes(), digest_size=6).digest(), "little"))
+
+
+class Checks:
+    """The checks of one agent.
+
+    Parameters
+    ----------
+    agent : Agent
+    board : Board
+    """
+
+    def __init__(self, agent: "Agent", board: Board) -> None:
+        self._agent, self._board = agent, board
+        self._place = agent.place
+        self._number, self._since, self._due = 0, 0, FIRST
+        self._began, self._not_before = 0.0, -np.inf
+        self._known: object = None
+
+    def latest(self) -> Array | None:
+        """Return the mean of the answers of the last check on the board; None if there is none."""
+        for number in sorted(self._open, reverse=True):
+            named = self._board.rows.get(f"check/{number}", {})
+            answers = [row for row in named.values() if row.size == self._place.dim]
+            if answers:
+                return middle(answers)
+        return None
+
+    def step(self, now: float) -> list[tuple[str, bytes]]:
+        """Take part in an open or due check, pass a new bound to the agent, and return the messages to send."""
+        agent, board = self._agent, self._board
+        present = {member.name: member.data for member in agent.members.present(now)}
+        made = agent.counters.rounds  # the number of the round may be any that others have named
+        if present != self._known:  # whatever was known is about others
+            self._known, self._since, self._due = present, made, min(self._due, made + FIRST)
+            self._not_before = min(self._not_before, now + PAUSE)
+        board.last_check = max(self._number, agent.round // FIRST) + 2  # rounds are followed, so check numbers can be
+        newest = max(self._open, default=-1)
+        self._close(newest)
+        topic = f"check/{self._number}"
+        answers = board.rows.get(topic, {})
+        if agent.name not in answers:
+            if newest < self._number and (made < self._due or now < self._not_before):
+                return board.greet(now) if board.behind else []  # who says what it has gets the rest
+            self._began = now
+            board.post(topic, agent.name, agent.x)
+        self._look(topic, list(present), now)
+        return board.greet(now)
+
+    def _look(self, topic: str, present: list[str], now: float) -> None:
+        """Post a row about the mean of the answers once all have posted theirs; certify once all rows are there."""
+        agent, board, place = self._agent, self._board, self._place
+        posted = board.rows.get(topic, {})
+        if any(name not in posted or posted[name].size != place.dim for name in present):
+            return
+        answers = {name: posted[name] for name in present}
+        rows = board.rows.get(f"{topic}/at", {})
+        if agent.name not in rows:
+            board.post(f"{topic}/at", agent.name, agent.about(middle(list(answers.values()))))
+            rows = board.rows.get(f"{topic}/at", {})
+        if any(name not in rows or rows[name].size != place.size for name in present):
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = certified(answers, {name: rows[name] for name in present}, place)
+        if found is not None:
+            agent.certify(found)
+        made = agent.counters.rounds
+        self._due = made + max(FIRST, (made - self._since) // SHARE)
+        self._not_before = now + min(max(PAUSE, SPARE * (now - self._began)), LONGEST_PAUSE)
+        self._close(self._number + 1)
+
+    def _close(self, number: int) -> None:
+        """Move on to check `number`; drop earlier ones except the last, which others may still ask for."""
+        self._number = max(self._number, number)
+        self._board.drop_checks(self._number - 1)
+
+    @property
+    def _open(self) -> list[int]:
+        """The numbers of the checks on the board; other topics are skipped."""
+        return [int(found[1]) for topic in self._board.rows if (found := CHECK.fullmatch(topic))]

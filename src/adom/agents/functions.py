@@ -1,34 +1,42 @@
-"""The function f_i of one agent, in NumPy: gradient, Hessian, constants, and the gradient of its conjugate.
+"""The function f_i of one agent, in NumPy: of samples, for every loss; without JAX, so that an agent starts fast.
 
-`adom.problems` has the same functions for many nodes at once. An agent has one, and without JAX it starts faster.
+`adom.problems` has the same functions for many nodes at once; losses and the steps of Newton's method are shared.
+
+Intercepts have no penalty, although every f_i must be strongly convex. As in `adom.run.stages`, a term r / 2 (v - c)^2
+holds the intercepts v near a centre c, and c follows v. Each time c moves to v, the distance to the minimiser without a
+penalty on v shrinks by r / (r + b), where b, the curvature along the intercepts, is 100 r or more. At every check
+(`adom.agents.certificate`) all agents look at the same point: they move their centres to its intercepts if it is near
+the answer that the present centres lead to.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from ..errors import InputError
+from ..data.node_shards import NodeShard
+from ..data.preparing import Agreed
+from ..errors import InputError, nearest
+from ..problems.checks import is_sparse
+from ..problems.losses import LOSSES, Loss, models
+from ..problems.minimiser import ACCURACY, NEAR_ROUNDING, SHORTEST, ULP, conjugate_gradients, damped_step
+from ..problems.samples import dense, largest_curvature, scaled_rows
 
 Array = np.ndarray
 NEWTON = 60
 """The most Newton steps in one call."""
 SLOW = 0.1
-"""A full step that leaves more than this part of the residual shows that the Hessian is out of date."""
-SHORTEST = 2.0**-30
-NEAR_ROUNDING = 1e3
-"""Below this multiple of rounding, the first step that does not reduce the residual ends the iteration."""
-EPS = float(np.finfo(float).eps)
-ACCURACY = 0.01
-"""Residual at which the iteration ends, relative to how far z moved; the error is small beside the round's step."""
+"""A step that leaves more than this part of the residual shows that the Hessian is out of date."""
+HELD = 2048
+"""The largest matrix to invert, by coordinates or by samples; beyond it, conjugate gradients."""
+CG_ACCURACY, CG_STEPS = 0.03, 500
+"""Relative residual, and the most steps, of conjugate gradients."""
+ROUGH = 0.1
+"""A centre of intercepts moves once the error of the point is at most this part of the way that it would move."""
 
 Spend = Callable[[int], None]
-
-
-def unpaid(_: int) -> None:
-    """Count nothing."""
 
 
 class Function(ABC):
@@ -73,7 +81,7 @@ class Function(ABC):
         """Return some columns of the Hessian at x, (dim, number of columns)."""
         return self.hessian(x)[:, which]
 
-    def inverse(self, x: Array, spend: Spend = unpaid) -> Callable[[Array], Array]:
+    def inverse(self, x: Array, spend: Spend) -> Callable[[Array], Array]:
         """Return e -> H^-1 e for the Hessian H at x.
 
         `spend` is told what it costs in gradients: a matrix its columns, and a product with the Hessian one.
@@ -83,38 +91,136 @@ class Function(ABC):
         return lambda e: np.asarray(inverse @ e)
 
 
-class QuadraticFunction(Function):
-    """x'Hx/2 - c'x.
+class SampleFunction(Function):
+    """weight * (mean over samples of loss(a_j'x, b_j) + l2 |x|^2 / 2).
 
-    Examples
-    --------
-    >>> QuadraticFunction(np.diag([1.0, 4.0]), np.ones(2)).gradient(np.ones(2)).tolist()
-    [0.0, 3.0]
+    With a vector for each class, x holds the vectors one after the other.
     """
 
-    def __init__(self, H: Array, c: Array) -> None:
-        self._h, self._c = np.asarray(H, dtype=float), np.asarray(c, dtype=float)
-        self.dim = self._c.size
-        values = np.linalg.eigvalsh(self._h)
-        self.mu, self.L = float(values[0]), float(values[-1])
-        if not 0 < self.mu <= self.L < np.inf:
+    def __init__(
+        self, loss: Loss, features: Any, targets: Array, l2: float, weight: float = 1.0, vectors: int = 1
+    ) -> None:
+        if not 0 < l2 < np.inf:
+            raise InputError(f"l2 must be positive and finite, got {l2!r}; e.g. l2 = 0.01")
+        self._a: Any = features if is_sparse(features) else np.asarray(features, dtype=float)
+        self._b, self._l2, self._weight = np.asarray(targets, dtype=float), float(l2), float(weight)
+        if self._a.ndim != 2 or self._b.shape != self._a.shape[:1] or not self._b.size:
             raise InputError(
-                f"H must be positive definite, got a smallest eigenvalue of {self.mu:.3g}; add a multiple of I"
+                f"features must be (samples, dim) and labels (samples,), got {self._a.shape} and {self._b.shape}; "
+                "check that they describe the same samples"
             )
-        self.data = crc32(self._h.tobytes() + self._c.tobytes())
+        values = self._a.data if is_sparse(self._a) else self._a
+        if not (np.isfinite(values).all() and np.isfinite(self._b).all()):
+            raise InputError("features and labels must be finite numbers; drop the samples that are not")
+        if flaw := loss.flaw(self._b):
+            raise InputError(flaw)
+        self.loss, self._vectors = loss, vectors
+        self.samples, self.dim = self._a.shape[0], vectors * self._a.shape[1]
+        top = float(largest_curvature(self._a, np.array([self.samples]))[0])
+        self.mu = self._weight * self._l2
+        self.L = self._weight * (self._l2 + loss.steepest * top)
+        squares: Any = self._a.multiply(self._a) if hasattr(self._a, "multiply") else self._a**2
+        self._lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        self.reach = float(self._lengths.max())
+        self.bend = loss.twist * self.reach
+        self.unit = 1.0 if loss.classes else float(self._b.std()) or 1.0
+        self.data = crc32(repr((self._a.shape, l2, weight)).encode(), crc32(values.tobytes(), crc32(self._b.tobytes())))
+
+    def _margins(self, x: Array) -> Array:
+        return np.asarray(self._a @ (x.reshape(self._vectors, -1).T if self.loss.coupled else x))
 
     def gradient(self, x: Array) -> Array:
-        """Return H x - c."""
-        return np.asarray(self._h @ x - self._c)
-
-    def hessian(self, x: Array) -> Array:
-        """Return H."""
-        return self._h
+        """Return the gradient."""
+        sums = (self._a.T @ self.loss.slope(self._margins(x), self._b)).T
+        if self.loss.coupled:
+            sums = (sums - sums.mean(axis=0)).ravel()  # the sum is 0 but for rounding, which only l2 would keep small
+        return np.asarray(self._weight * (sums / self.samples + self._l2 * x))
 
     def noise(self, x: Array) -> float:
-        """Return how far rounding may move the gradient."""
-        terms = np.abs(self._h) @ np.abs(x) + np.abs(self._c)
-        return float(2 * np.sqrt(self.dim + 1) * EPS * np.linalg.norm(terms))
+        """Return how far rounding may move the gradient, if errors add up as random ones do."""
+        slopes: Any = 2.0 if self.loss.coupled else np.abs(self.loss.slope(self._margins(x), self._b))
+        margins = self._lengths * np.linalg.norm(x)
+        grown = 2 * (np.sqrt(self.samples) + np.sqrt(self.dim) + 4) * ULP
+        off = np.mean(self._lengths * (slopes + self.loss.steepest * margins)) + self._l2 * np.linalg.norm(x)
+        return float(grown * self._weight * off)
+
+    def columns(self, x: Array, which: Array) -> Array:
+        """Return some columns of the Hessian, as products with unit vectors."""
+        product, columns = self._product(x), np.zeros((self.dim, len(which)))
+        for place, each in enumerate(which):
+            columns[:, place] = product(np.eye(1, self.dim, each)[0])
+        return columns
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian, block by block if there is a vector for each class."""
+        width, bends = self._a.shape[1], self.loss.bends(self._margins(x), self._b)
+        hessian = self._l2 * np.eye(self.dim)
+        for k, unit in enumerate(np.eye(self._vectors)):
+            bend = bends(unit).reshape(self.samples, -1)
+            for j in range(self._vectors):
+                place = np.ix_(k * width + np.arange(width), j * width + np.arange(width))
+                hessian[place] += dense(self._a.T @ scaled_rows(self._a, bend[:, j])) / self.samples
+        return np.asarray(self._weight * hessian)
+
+    def inverse(self, x: Array, spend: Spend) -> Callable[[Array], Array]:
+        """Return e -> H^-1 e, from the smaller of A'A and A A', or by conjugate gradients if both are large."""
+        if self.dim <= (HELD if self.loss.coupled else min(self.samples, HELD)):
+            return super().inverse(x, spend)
+        if self.loss.coupled or self.samples > HELD:
+            product = self._product(x)
+
+            def counted(v: Array) -> Array:
+                spend(1)
+                return product(v)
+
+            return lambda e: conjugate_gradients(counted, e, CG_ACCURACY, CG_STEPS)
+        spend(self.samples)
+        s = scaled_rows(self._a, np.sqrt(self.loss.curvature(self._margins(x), self._b) / self.samples))
+        inverse = np.linalg.inv(dense(s @ s.T) + self._l2 * np.eye(self.samples))
+        return lambda e: np.asarray((e - s.T @ (inverse @ (s @ e))) / (self._weight * self._l2))
+
+    def _product(self, x: Array) -> Callable[[Array], Array]:
+        """Return v -> H v for the Hessian H at x."""
+        bends = self.loss.bends(self._margins(x), self._b)
+
+        def product(v: Array) -> Array:
+            sums = self._a.T @ bends(self._margins(v))
+            return np.asarray(self._weight * (sums.T.ravel() / self.samples + self._l2 * v))
+
+        return product
+
+
+def from_samples(kind: str, features: Any, labels: Array, l2: float, count: str, classes: Any = None) -> Function:
+    """Return the function of one agent's samples.
+
+    Parameters
+    ----------
+    kind : str
+        Name of a loss for numbers or for two classes.
+    count : str
+        "nodes": every agent counts alike; "samples": every sample does.
+    classes : (smaller, larger), optional
+        The two labels; -1 and 1 by default.
+    """
+    if kind not in models():
+        raise InputError(f"unknown problem {kind!r}; {nearest(kind, models())}")
+    loss, labels = LOSSES[kind], np.asarray(labels, dtype=float)
+    if loss.classes:
+        smaller, larger = (-1.0, 1.0) if classes is None else (float(value) for value in classes)
+        odd = (labels != smaller) & (labels != larger)
+        if odd.any():
+            raise InputError(
+                f"labels must be {smaller:g} or {larger:g}, got {labels[odd][0]:g}; name both, as classes = [0, 1]"
+            )
+        labels = loss.coded(labels == larger)
+    return SampleFunction(loss, features, labels, l2, float(len(labels)) if count == "samples" else 1.0)
+
+
+def from_prepared(agreed: Agreed, shard: NodeShard) -> Function:
+    """Return the function of a shard that was prepared together with others: the f_i of `Agreed.problem`."""
+    table, targets = agreed.table(shard), agreed.targets(shard)
+    weight = len(agreed.counts) * len(targets) / agreed.samples if agreed.count == "samples" else 1.0
+    return SampleFunction(agreed.loss, table, targets, agreed.l2 / weight, weight, agreed.vectors)
 
 
 class Free(Function):
@@ -129,7 +235,8 @@ class Free(Function):
 
     Examples
     --------
-    >>> Free(QuadraticFunction(np.eye(2), np.zeros(2)), 1.0, np.array([0.0, 1.0])).hessian(np.zeros(2)).tolist()
+    >>> inner = from_samples("ridge", np.zeros((1, 2)), np.zeros(1), 1.0, "nodes")
+    >>> Free(inner, 1.0, np.array([0.0, 1.0])).hessian(np.zeros(2)).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
 
@@ -152,35 +259,48 @@ class Free(Function):
 
     def noise(self, x: Array) -> float:
         """Return how far rounding may move the gradient."""
-        return self._inner.noise(x) + float(EPS * np.linalg.norm(self._taken * x))
+        return self._inner.noise(x) + float(ULP * np.linalg.norm(self._taken * x))
 
 
-class Sum(Function):
-    """The sum of several functions."""
+class Intercepts:
+    """The centre of one agent's intercepts.
 
-    def __init__(self, functions: Sequence[Function]) -> None:
-        self._each = list(functions)
-        self.dim = self._each[0].dim
-        self.mu, self.L = sum(f.mu for f in self._each), sum(f.L for f in self._each)
+    Parameters
+    ----------
+    agreed : Agreed
+        The functions of all agents include its penalty l2 / 2 |x|^2.
+    """
 
-    def gradient(self, x: Array) -> Array:
-        """Return the sum of the gradients."""
-        return np.asarray(sum(f.gradient(x) for f in self._each))
+    def __init__(self, agreed: Agreed) -> None:
+        self.free = agreed.free
+        self.l2 = agreed.l2
+        self.centre = np.zeros(len(self.free))
+        together = self.free / np.linalg.norm(self.free)
+        self.idle = together[None] if agreed.loss.coupled else together[:0].reshape(0, len(self.free))
+        """Directions along which nothing changes: the intercepts of all classes together."""
 
-    def hessian(self, x: Array) -> Array:
-        """Return the sum of the Hessians."""
-        return np.asarray(sum(f.hessian(x) for f in self._each))
+    def without(self, function: Function) -> Function:
+        """Return a function without its penalty on the intercepts."""
+        return Free(function, self.l2, self.free)
 
-    def noise(self, x: Array) -> float:
-        """Return the sum of the bounds."""
-        return sum(f.noise(x) for f in self._each)
+    @property
+    def lean(self) -> Array:
+        """The tilt that moves the centre of the penalty from 0."""
+        return self.l2 * self.centre
 
-    def minimiser(self) -> Array:
-        """Return the minimiser of the sum, up to rounding."""
-        return np.asarray(Oracle(self, exact=True).dual_gradient(np.zeros((1, self.dim)))[0])
+    def follow(self, x: Array, distance: float) -> bool:
+        """Move the centre to the intercepts of x if `distance` is small; return whether it moved.
+
+        It is a bound on how far x is from the answer that the present centres lead to.
+        """
+        way = float(np.linalg.norm((x - self.centre)[self.free > 0]))
+        if way == 0 or not distance <= ROUGH * way:
+            return False
+        self.centre = np.where(self.free > 0, x, 0.0)
+        return True
 
 
-class Oracle:
+class AgentOracle:
     """The oracle of one agent's step; it computes each answer of a round once.
 
     A step runs twice in a round: first up to its messages, then with what was heard. The second time the
@@ -246,29 +366,27 @@ class Oracle:
     def _solve(self, z: Array) -> Array:
         """Solve grad f(x) = z by Newton steps: keep a Hessian while it works, damp the steps where a new one fails."""
         f, x = self.function, self._x
-        e = self._gradient(x) - z
+
+        def residual(x: Array) -> Array:
+            return np.asarray(self._gradient(x) - z)
+
+        e = residual(x)
         size = float(np.linalg.norm(e))
-        rounding = 4 * np.finfo(float).eps * (size + np.linalg.norm(z) + f.L * np.linalg.norm(x))
+        rounding = 4 * ULP * float(size + np.linalg.norm(z) + f.L * np.linalg.norm(x))
         enough = rounding if self.exact else max(ACCURACY * float(np.linalg.norm(z - self._z)), rounding)
-        fresh, t, inverse = False, 1.0, self._inverse
         for _ in range(NEWTON):
-            if size <= enough or t < SHORTEST:
+            if size <= enough:
                 break
-            if inverse is None:
-                inverse, fresh, t = f.inverse(x, self._spend), True, 1.0
-            trial = x - t * inverse(e)
-            e_trial = self._gradient(trial) - z
-            left = float(np.linalg.norm(e_trial))
-            if left <= (1 - t / 4) * size:
-                stale = left > SLOW * size and t == 1.0
-                x, e, size, fresh = trial, e_trial, left, False
-                inverse = None if stale else inverse
-                t = min(1.0, 2 * t)
-            elif size <= NEAR_ROUNDING * rounding:
+            kept, near = self._inverse, size <= NEAR_ROUNDING * rounding
+            self._inverse = inverse = f.inverse(x, self._spend) if kept is None else kept
+            found = damped_step(residual, x, e, inverse(e), SHORTEST if kept is None and not near else 1.0)
+            if found is None and (kept is None or near):
                 break
-            elif not fresh:
-                inverse = None
-            else:
-                t /= 2
-        self._x, self._z, self._inverse = x, np.array(z), inverse
+            before = size
+            if found is not None:
+                x, e = found
+                size = float(np.linalg.norm(e))
+            if found is None or size > SLOW * before:
+                self._inverse = None  # its Hessian is out of date
+        self._x, self._z = x, np.array(z)
         return x

@@ -12,8 +12,8 @@ from typing import Any
 from ..errors import InputError
 from ..util import files
 from ..util.files import atomic, kind
-from .links import NEEDS, Keys
 from .wire import check_name
+from .zenoh_links import NEEDS, KeyFiles
 
 DAYS = 3650
 AUTHORITY = "adom authority"
@@ -130,14 +130,14 @@ def _write(folder: Path, name: str, key: Any, certificate: Any) -> list[Path]:
     return paths
 
 
-class Certificate:
+class KeyCertificate:
     """The certificate of an agent, found in order.
 
     Parameters
     ----------
     name : str
         Of the agent.
-    keys : Keys
+    keys : KeyFiles
     now : datetime, optional
 
     Attributes
@@ -146,7 +146,7 @@ class Certificate:
         When it expires. An authority's own date does not count: TLS ignores it.
     """
 
-    def __init__(self, name: str, keys: Keys, now: datetime | None = None) -> None:
+    def __init__(self, name: str, keys: KeyFiles, now: datetime | None = None) -> None:
         try:
             from cryptography import x509
             from cryptography.hazmat.primitives.serialization import load_pem_private_key

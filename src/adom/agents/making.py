@@ -1,36 +1,37 @@
-"""Build an agent from its settings: data, function, method and the form of its messages; keep it in a checkpoint.
+"""Build an agent from its settings: data, function, method and the form of its messages.
 
-A checkpoint holds the agent's answer and the centre of its intercepts. The ledgers of its links are not in it. Whoever
-comes back begins at its answer, without links; its neighbours do the same with their ends of the links, and nothing of
-a stale or damaged ledger can come back to life.
+Agents with shards agree on some things before their first round: columns, classes, means, scales and penalty.
+`adom.data.preparing.agree` asks every node for some numbers, step by step, and waits for those of all. Here agents post
+them on their board (`adom.agents.board`). They also agree on a group whose numbers count: of the agents present, the
+first `nodes` by name. If one goes while they prepare, another takes its place, until all numbers of a group are posted.
+Agents that come later, or come back, compute the same result from these numbers: scales, classes and penalty stay as
+agreed.
 """
 
 import json
 import time
 import zlib
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..algorithms import method_class
+from ..data.node_data import Wanted
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
-from ..data.preparing import Agreed
+from ..data.preparing import Agreed, agree
 from ..errors import InputError
 from ..problems.losses import LOSSES
 from ..problems.samples import dense
-from ..util.checked_json import Damaged
-from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
-from .auto import Auto, Settings, WideOracle
-from .board import MOST_WORDS, Group, mark_of
-from .config import Config
-from .functions import Function, Oracle
-from .intercepts import Intercepts
-from .rows import Rows
-from .sample_functions import HELD, from_samples
+from .auto import Auto, RidingOracle, Settings
+from .board import MOST_WORDS, Board, Group, mark_of, topic_of
+from .configuration import AgentConfig
+from .functions import HELD, AgentOracle, Function, Intercepts, from_samples
+from .rows import AgentRows
 from .wire import Form, Member, most_bytes
 
+Array = np.ndarray
 LARGEST = 2**28
 """The most bytes of any message between agents with shards."""
 SHORT = 40
@@ -39,11 +40,11 @@ MANY = 8
 """All shards together may have this many times the classes of one."""
 VECTORS, WINDOW = 4, 64
 """At least as many as any method sends in a round, and as there are canaries."""
-FORMAT = "adom-agent-2"
-"""Of a checkpoint."""
+Wait = Callable[[], object]
+"""Exchanges messages for a moment."""
 
 
-def read_function(config: Config) -> Function:
+def read_function(config: AgentConfig) -> Function:
     """Return the function of an agent whose samples are in a file."""
     from ..data.sample_files import read
 
@@ -52,16 +53,16 @@ def read_function(config: Config) -> Function:
     return from_samples(config.kind, features, labels, config.l2_of_file, config.count, config.classes)
 
 
-def make_agent(config: Config, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:
+def make_agent(config: AgentConfig, function: Function, agreed: Agreed | None = None, group: Group = ()) -> Agent:
     """Return the agent of a configuration; `agreed` and `group` are of a shard that was prepared with other agents."""
     cls = method_class(config.method)
-    oracle: Any = Oracle(function, config.exact)
+    oracle: Any = AgentOracle(function, config.exact)
     settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
     if config.chi is None:
         settings = Auto(cls, function, zlib.crc32(config.name.encode()))
-        oracle = WideOracle(oracle, settings.canaries)
+        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
-    rows = Rows(settings.method(function.mu, function.L, 1), oracle, width)
+    rows = AgentRows(settings.method(function.mu, function.L, 1), oracle, width)
     problem = config.problem
     if agreed is not None:
         problem += f" agreed by {', '.join(agreed.names)} ({mark_of(repr(group)).hex()})"
@@ -83,7 +84,7 @@ def largest_message(kind: str, shard: NodeShard) -> int:
     return min(LARGEST, max(MOST_WORDS + 8 * row, 2 * rounds))
 
 
-def describe(config: Config) -> dict[str, Any]:
+def describe(config: AgentConfig) -> dict[str, Any]:
     """Read the data of an agent; return the facts that need no other agent."""
     if config.shard is not None:
         shard = open_shard(config.shard)
@@ -94,36 +95,78 @@ def describe(config: Config) -> dict[str, Any]:
     return {"name": made.name, "mu": made.members.own.mu, "L": made.members.own.L, "dim": made.form.dim}
 
 
-def save(agent: Agent, path: Path) -> None:
-    """Write a checkpoint."""
-    arrays = {"x": agent.x}
-    if agent.intercepts is not None:
-        arrays["centre"] = agent.intercepts.centre
-    about = {"format": FORMAT, "name": agent.name, "round": agent.round, "form": list(_form(agent))}
-    write_npz(path, arrays, about)
+# Preparing data together
 
 
-def restore(agent: Agent, path: Path) -> bool:
-    """Restore a checkpoint, if there is one; refuse one with other settings; return whether there was one."""
-    try:
-        arrays, about = read_npz(path)
-        if about["format"] != FORMAT or about["name"] != agent.name or about["form"] != list(_form(agent)):
-            raise InputError(f"{path} belongs to another agent, problem or method; remove it, or choose another folder")
-        vectors = [arrays["x"]] if agent.intercepts is None else [arrays["x"], arrays["centre"]]
-        if any(vector.shape != (agent.form.dim,) or not np.isfinite(vector).all() for vector in vectors):
-            raise Damaged("its arrays do not fit")
-        agent.check(int(about["round"]), *vectors)
-        agent.round = int(about["round"])
-        if agent.intercepts is not None:
-            agent.intercepts.centre = vectors[1]
-        agent.start(vectors[0])
-    except FileNotFoundError:
-        return False
-    except (Damaged, LookupError, TypeError, ValueError, OSError) as error:
-        raise InputError(f"{path} is not a valid checkpoint of an agent ({error}); remove it to start anew") from None
-    return True
+class _OtherGroup(Exception):  # noqa: N818  # not an error
+    """The group whose numbers count has changed."""
 
 
-def _form(agent: Agent) -> tuple[Any, ...]:
-    form = agent.form
-    return form.problem, form.method, form.dim
+class _Posted:
+    """Exchange of numbers among all nodes by way of the board: see `adom.data.preparing.Links`."""
+
+    def __init__(self, board: Board, nodes: int, clock: Callable[[], float], wait: Wait) -> None:
+        self._board, self._nodes, self._clock, self._wait = board, nodes, clock, wait
+        self._group, self._step = board.group, 0
+
+    def everyone(self, values: Array) -> Array:
+        """Post this agent's row if it is in the group; wait for all rows of the group and return them."""
+        board, group = self._board, self._group
+        topic = topic_of(group, self._step)
+        self._step += 1
+        if (board.name, board.members.own.boot) in group:
+            board.post(topic, board.name, values[0])
+        names = [name for name, _ in group]
+        while any(name not in board.rows.get(topic, {}) for name in names):
+            self._wait()
+            if choose(board, self._nodes, self._clock()) != group:
+                raise _OtherGroup
+        rows = [board.rows[topic][name] for name in names]
+        if len({row.size for row in rows}) > 1:
+            raise InputError("agents prepare their data in different ways; install the same version of adom everywhere")
+        return np.stack(rows)
+
+
+def choose(board: Board, nodes: int, now: float) -> Group:
+    """Return the group whose numbers count: a settled one, else one with all first numbers posted, else a new one.
+
+    It is empty while too few agents are present.
+    """
+    if board.settled:
+        return board.group
+    settled = [group for group, done in board.told.values() if done and group and _begun(board, group)]
+    if settled:
+        return min(settled)
+    present = {member.name: member.boot for member in board.members.present(now)}
+    for group in sorted({board.group, *(group for group, _ in board.told.values())} - {()}):
+        if _begun(board, group) and all(present.get(name) == boot for name, boot in group):
+            return group
+    return tuple(sorted(present.items())[:nodes]) if len(present) >= nodes else ()
+
+
+def _begun(board: Board, group: Group) -> bool:
+    """Return whether the board has the first numbers of all agents of a group."""
+    begun = board.rows.get(topic_of(group, 0), {})
+    return all(name in begun for name, _ in group)
+
+
+def prepare(
+    wanted: Wanted, shard: NodeShard, board: Board, nodes: int, clock: Callable[[], float], wait: Wait
+) -> Agreed:
+    """Agree with the others; return what they agreed on."""
+    while True:
+        board.group = choose(board, nodes, clock())
+        if not board.group:
+            wait()
+            continue
+        try:
+            agreed = agree(wanted, [shard], _Posted(board, nodes, clock, wait))
+        except _OtherGroup:
+            continue
+        except InputError:
+            end = clock() + board.members.gone
+            while clock() < end and not board.alike(clock(), board.members.gone / 4):
+                wait()  # so that all get the rows that led to this refusal
+            raise
+        board.settled = True
+        return agreed

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ..problems.minimiser import ULP
 from .wire import LAST_COUNT, MOST_MEMBERS, Member
 
 LEFT = 3
@@ -25,7 +26,6 @@ LIVES = 3
 """How often an agent overrides newer entries about itself before it suspects another process."""
 TIDY = 10
 """An entry that has stood still for this many times `gone` is forgotten; any other one is believed then."""
-EPS = float(np.finfo(float).eps)
 
 
 def _gist(member: Member) -> tuple[float, ...]:
@@ -68,7 +68,7 @@ class Members:
 
     def fits(self, entry: Member) -> bool:
         """Return whether double precision can solve a problem with this agent's constants and those of an entry."""
-        return max(entry.L, self.own.L) * EPS <= min(entry.mu, self.own.mu)
+        return max(entry.L, self.own.L) * ULP <= min(entry.mu, self.own.mu)
 
     def learn(self, entries: Iterable[Member], now: float, sender: str = "") -> int:
         """Take over entries newer than the known ones, and the sender's own; return how many cannot be believed."""
@@ -154,7 +154,7 @@ class Members:
         """Return the least mu, the greatest L and the number of the members present."""
         present = self.present(now)
         most = max(m.L for m in present)
-        return max(min(m.mu for m in present), EPS * most), most, len(present)
+        return max(min(m.mu for m in present), ULP * most), most, len(present)
 
     def tidy(self, now: float) -> None:
         """Forget members that have been gone for long."""

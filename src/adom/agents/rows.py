@@ -61,14 +61,14 @@ class _Answering:
         return mixed[0] if len(mixed) == 1 else mixed
 
 
-class Rows:
+class AgentRows:
     """The state of one agent, and its steps.
 
     Parameters
     ----------
     method : Method
     oracle : object
-        For one row; works like `adom.agents.functions.Oracle`.
+        For one row; works like `adom.agents.functions.AgentOracle`.
     width : int
     """
 

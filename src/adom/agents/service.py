@@ -27,17 +27,15 @@ from ..util import files
 from .agent import Agent
 from .board import MAGIC as BOARD
 from .board import Board
-from .checks import Checks
-from .config import Config
-from .functions import Function
-from .keys import Certificate
-from .links import Links
-from .making import largest_message, make_agent, read_function, restore, save
+from .certificate import Checks
+from .configuration import AgentConfig
+from .functions import Function, from_prepared
+from .keys import KeyCertificate
+from .making import largest_message, make_agent, prepare, read_function
 from .members import agree
-from .preparation import prepare, restore_agreement, save_agreement
-from .publishing import Publisher, bound_of
-from .sample_functions import from_prepared
+from .publishing import Publisher, bound_of, restore, restore_agreement, save, save_agreement
 from .wire import Member, most_bytes
+from .zenoh_links import ZenohLinks
 
 STRICT = "ADOM_STRICT"
 """A variable of the environment, for tests: if set, an error while a message is heard is raised, not logged."""
@@ -62,12 +60,12 @@ class Service:
 
     Parameters
     ----------
-    config : Config
+    config : AgentConfig
     log : file, optional
         Where the log goes; stdout by default.
     """
 
-    def __init__(self, config: Config, log: IO[str] | None = None) -> None:
+    def __init__(self, config: AgentConfig, log: IO[str] | None = None) -> None:
         self.config, self._log = config, log or sys.stdout
         self.agent: Agent
         self.resumed, self._ready = False, False
@@ -76,7 +74,7 @@ class Service:
         self._unpublished: str | None = None  # why there is no newer model, as the log has it
         self._missing: str | None = None  # who is missing for the quorum, as the log has it
         self.agreed: Agreed | None = None
-        self._certificate = None if config.keys is None else Certificate(config.name, config.keys)
+        self._certificate = None if config.keys is None else KeyCertificate(config.name, config.keys)
         self.unwritten, self.not_written = 0, dict[str, str]()  # failed attempts; files still to write, and why
         self.unlogged = 0  # lines of the log that could not be written
         self._shard = None if config.shard is None else open_shard(config.shard)
@@ -96,7 +94,7 @@ class Service:
         self._asked, self._asked_at, self._reread = "", self.began, False
         self._rate = (self.began, 0)
         self._commands: SimpleQueue[str] = SimpleQueue()
-        self.links = Links(config.name, config.listen, config.neighbours, config.keys, config.loss, largest)
+        self.links = ZenohLinks(config.name, config.listen, config.neighbours, config.keys, config.loss, largest)
 
     def _file(self, name: str) -> Path:
         return self.config.out / name
@@ -507,7 +505,7 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def run_agent(config: Config, log: IO[str] | None = None) -> str:
+def run_agent(config: AgentConfig, log: IO[str] | None = None) -> str:
     """Run an agent in this process; return why it ended.
 
     That is `INCOMPLETE` if its rounds or seconds are over and its quorum was not there.
@@ -516,7 +514,7 @@ def run_agent(config: Config, log: IO[str] | None = None) -> str:
         held.enter_context(_alone(config.out))
         page = None
         if config.page is not None:
-            from .page import Server
+            from .live_page import Server
 
             page = Server(config.page, lambda: service.picture())  # noqa: PLW0108  # the service comes later
             held.callback(page.close)

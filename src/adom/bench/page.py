@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..page.content import Content, Figure, Line, Panel, Profile, Run
-from ..page.report import ResultFile, run_row
+from ..page.reading import ResultFile, run_row
 from ..study.execute import Outcome
 from ..study.profiles import costs_by_instance, performance_profile, rank_table
 from ..util.cards import escaped

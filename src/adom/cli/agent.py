@@ -75,8 +75,8 @@ def agent(
     if out is not None:
         overrides["out"] = str(out)
 
-    from ..agents.config import read_config
-    from ..agents.keys import Certificate
+    from ..agents.configuration import read_config
+    from ..agents.keys import KeyCertificate
     from ..agents.making import describe
     from ..agents.service import INCOMPLETE, NOT_WRITTEN, run_agent
     from . import output
@@ -84,7 +84,7 @@ def agent(
     config = read_config(Path(what), overrides)
     if check:
         keys = config.keys
-        until = {} if keys is None else {"certificate_until": Certificate(config.name, keys).end.isoformat()}
+        until = {} if keys is None else {"certificate_until": KeyCertificate(config.name, keys).end.isoformat()}
         about = describe(config)
         print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": keys is not None, **until}))
         return Exit.DONE
@@ -101,7 +101,7 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
     """Read KEY=VALUE pairs: values as in TOML, or plain text."""
     import tomllib
 
-    from ..agents.config import TABLES
+    from ..agents.configuration import TABLES
     from ..errors import nearest
 
     known = [key for keys in TABLES.values() for key in keys]

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.sets import SAMPLES
-from ..dynamics.tolerance import tolerance
 from ..errors import InputError, nearest
 from ..run.request import Request, read_parameters
 from ..util import files
+from ..util.checks import check_whole
 from .defaults import kinds, lie_apart
+from .error_text import naming
 from .output import busy
 from .own_code import problem_of
-from .settings import Config, kinds_of_network
+from .settings import NAMED, SETTINGS, Config, kinds_of_network
 
 if TYPE_CHECKING:
     from ..algorithms import Method
@@ -25,28 +26,38 @@ if TYPE_CHECKING:
 
 SAMPLES_ALIKE = "samples"
 """What has equal weight by default: samples, not nodes."""
-MOST_NUMBERS = 2**31
-"""Limit on the size of synthetic data (16 GB)."""
-MOST_KAPPA = 1e15
-"""Beyond this, mu is lost beside L in rounding."""
 
 
 def both(config: Config) -> "tuple[Network, Problem]":
     """Build the network and the problem on it, with a spinner on a terminal."""
-    table = config.problem
-    if table.nodes is not None and table.data is None and table.shards is None and table.own is None:
-        _check_synthetic(config, table.nodes)  # before building a network, which may take long
-    if table.data is not None:
-        check_file(table.data)
+    _check_data(config, config.problem.nodes)  # before building a network, which may take long
     with busy("building the network and the problem"):
         on_network = network(config)
         to_solve = problem(config, on_network.nodes)
-    if to_solve.kappa > MOST_KAPPA and table.own is None:
+
+    from ..problems.samples import MOST_KAPPA
+
+    if to_solve.kappa > MOST_KAPPA and config.problem.own is None:
         raise InputError(
             f"l2 = {getattr(to_solve, 'l2', None)!r} makes kappa = {to_solve.kappa:.3g}, more than the {MOST_KAPPA:g} "
             "that float64 allows; take a larger --l2, or give --kappa"
         )
     return on_network, to_solve
+
+
+def _check_data(config: Config, nodes: int | None) -> None:
+    """Refuse samples that are not there or cannot be made; nothing is read."""
+    table = config.problem
+    if table.samples is not None:
+        check_whole("samples", table.samples)
+    if table.data is not None:
+        check_file(table.data)
+    elif nodes is not None and table.shards is None and table.own is None:
+        from ..data.synthetic import check_classification
+
+        assert table.samples is not None
+        assert table.dim is not None
+        check_classification(nodes * table.samples, table.dim, table.seed)
 
 
 def network(config: Config) -> "Network":
@@ -59,7 +70,8 @@ def network(config: Config) -> "Network":
     by_kind: dict[str, Network] = {}
     for kind in sorted(set(chosen), key=lambda kind: kind not in ("contacts", "infectious")):
         nodes = next(iter(by_kind.values())).nodes if by_kind else config.problem.nodes
-        by_kind[kind] = _member(kind, config, nodes)
+        with naming(**NAMED):
+            by_kind[kind] = _member(kind, config, nodes)
     members = [by_kind[kind] for kind in chosen]
     if len(members) > 1:
         whole = networks.alternate(members, **({} if table.every is None else {"every": table.every}))
@@ -69,42 +81,35 @@ def network(config: Config) -> "Network":
         whole = members[0]
     if table.failing is not None:
         graphs = max(int(table.graphs or 1), whole.period)
-        whole = networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
-    return _with_loss(_with_channel(whole, config), config)
+        with naming(probability="failing"):
+            whole = networks.failing(whole, table.failing, graphs=graphs, seed=_seed(config), repair=bool(table.repair))
+    return _with_links(whole, config)
 
 
-def _with_channel(network: "Network", config: Config) -> "Network":
-    """Return the network with late, coarse, partial or noisy messages, if the settings ask for any."""
-    from .. import networks
+def _with_links(network: "Network", config: Config) -> "Network":
+    """Return the network with the imperfect links that the settings ask for."""
+    from ..networks.imperfect import LINKS
 
-    table, seed = config.network, _seed(config)
-    feedback = not table.no_feedback
-    if not feedback and table.bits is None and table.keep is None:
-        raise InputError("--no-feedback has no effect where messages are whole; give --bits or --keep")
-    if table.keep is not None:
-        network = networks.sparsified(network, table.keep, feedback=feedback, seed=seed)
-    if table.bits is not None:
-        network = networks.quantised(network, table.bits, feedback=feedback, seed=seed)
-    if table.delay is not None:
-        network = networks.delayed(network, table.delay, seed=seed)
-    return network if table.noise is None else networks.noisy(network, table.noise, seed)
-
-
-def _with_loss(network: "Network", config: Config) -> "Network":
-    """Return the network with lost messages and nodes, if the settings ask for any."""
-    from .. import networks
-
-    table = config.network
-    asked = (table.one_way, table.leaving, table.joining)
-    if asked == (None, None, None):
-        if table.no_healing:
-            raise InputError("--no-healing has no effect where nothing is lost; give --one-way, --leaving or --joining")
-        return network
-    rounds = {name: _rounds_by_node(name, getattr(table, name)) for name in ("leaving", "joining")}
-    return networks.lossy(network, table.one_way or 0.0, not table.no_healing, _seed(config), **rounds)
+    idle = {name: value for name, value in vars(config.network).items() if value and name.startswith("no_")}
+    for link in LINKS.values():
+        given = {name: value for name in link.options if (value := getattr(config.network, name)) is not None}
+        if all(name.startswith("no_") for name in given):
+            continue
+        arguments = {}
+        for name, value in given.items():
+            idle.pop(name, None)
+            read = _rounds_by_node(name, value) if isinstance(value, str) else value
+            arguments[link.options[name]] = not read if name.startswith("no_") else read
+        with naming(**{argument: name for name, argument in link.options.items()}):
+            network = link.make(network, seed=_seed(config), **arguments)
+    for name in idle:
+        beside = [other for link in LINKS.values() if name in link.options for other in link.options if other != name]
+        flags = [SETTINGS["network", each].flag for each in (name, *beside)]
+        raise InputError(f"{flags[0]} has no effect on its own; give {' or '.join(flags[1:])} too, or leave it out")
+    return network
 
 
-def _rounds_by_node(name: str, text: str | None) -> dict[int, list[int]]:
+def _rounds_by_node(name: str, text: str) -> dict[int, list[int]]:
     """Read "5:800,7:1200": each node and its rounds.
 
     Examples
@@ -113,7 +118,7 @@ def _rounds_by_node(name: str, text: str | None) -> dict[int, list[int]]:
     {5: [800, 2000], 7: [1200]}
     """
     rounds: dict[int, list[int]] = {}
-    for part in (text or "").split(",") if text else []:
+    for part in filter(None, text.split(",")):
         node, _, k = (piece.strip() for piece in part.partition(":"))
         if not (node.isdecimal() and k.isdecimal()):
             raise InputError(f"--{name} must read node:round,..., got {part.strip()!r}; e.g. --{name} 5:800,7:1200")
@@ -135,7 +140,7 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     if kind == "contacts":
         return from_contacts(nodes=nodes, **arguments)
     if kind == "infectious":
-        from ..data.infectious import infectious
+        from ..data.paper_data import infectious
 
         return infectious()
     assert nodes is not None, "only a contact list brings its own number"
@@ -173,6 +178,7 @@ def problem(config: Config, nodes: int) -> "Problem":
     from ..problems.samples import l2_of
 
     table = config.problem
+    _check_data(config, nodes)
     if table.own is not None:
         return problem_of(table, nodes)
     if table.shards is not None:
@@ -181,7 +187,7 @@ def problem(config: Config, nodes: int) -> "Problem":
             raise InputError(f"{table.shards} holds shards of `adom shard`, which `adom solve` alone takes; use that")
         whole: LogisticRegression = found.whole()
         return whole
-    features, labels = _synthetic(config, nodes) if table.data is None else _samples(config, nodes)
+    features, labels = _samples(config, nodes)
     l2 = table.l2 if table.C is None else l2_of(table.C, len(labels))
     if table.split in (None, "contiguous"):
         return LogisticRegression(features, labels, nodes, l2=l2, kappa=table.kappa, count=table.count or SAMPLES_ALIKE)
@@ -216,11 +222,16 @@ def shards(config: Config) -> "Shards | NodeData":
 
 
 def _samples(config: Config, nodes: int) -> tuple[Any, Any]:
-    """Read as many samples of a known data set or of a file as the nodes need."""
+    """Draw samples, or read as many of a known data set or of a file as the nodes need."""
+    from ..data.paper_data import load
     from ..data.sample_files import read
-    from ..data.samples import load
+    from ..data.synthetic import classification
 
     table = config.problem
+    if table.data is None:
+        assert table.samples is not None
+        assert table.dim is not None
+        return classification(nodes * table.samples, table.dim, table.seed)
     if table.data in SAMPLES:
         features, labels = load(table.data)
         if table.label is not None or table.dim not in (None, features.shape[1]):
@@ -265,30 +276,6 @@ def check_file(data: str) -> None:
     raise InputError(f"cannot read {files.named(data)}: {why}; {remedy}")
 
 
-def _check_synthetic(config: Config, nodes: int) -> tuple[int, int]:
-    """Return samples and dim of synthetic data, or refuse them."""
-    samples, dim = config.problem.samples, config.problem.dim
-    assert samples is not None
-    assert dim is not None
-    if dim < 4:
-        raise InputError(f"dim must be at least 4 for synthetic data, got {dim}; e.g. --dim 40")
-    if nodes * samples * dim > MOST_NUMBERS:
-        size = nodes * samples * dim * 8 / 1e9
-        raise InputError(
-            f"{nodes} nodes x {samples} samples x {dim} features take {size:.0f} GB; "
-            "take fewer by --nodes, --samples or --dim"
-        )
-    return samples, dim
-
-
-def _synthetic(config: Config, nodes: int) -> tuple[Any, Any]:
-    samples, dim = _check_synthetic(config, nodes)
-
-    from ..data.synthetic import classification
-
-    return classification(nodes * samples, dim, config.problem.seed)
-
-
 def check_run(
     config: Config, methods: "Sequence[type[Method]]", texts: Sequence[str] = (), *, every: bool = True
 ) -> Request:
@@ -296,7 +283,7 @@ def check_run(
 
     `texts` are parameters to check in place of the run's; unless `every` method must have them, names go unchecked.
     """
-    run = config.run
+    run, patience = config.run, config.mpi.patience
     for text in texts or (run.parameters,):
         chosen = parameters(text)
         if isinstance(chosen, dict) and not every:
@@ -308,14 +295,21 @@ def check_run(
                 if len(methods) == 1 or "has no parameter" not in str(error):
                     raise
                 raise InputError(f"{error}; name the methods that have it with --methods") from None
-    return Request(run.oracle, run.rounds, run.tol, run.record_every, run.engine, run.dtype)
+    return Request(
+        run.oracle,
+        run.rounds,
+        run.stop.tol,
+        run.record_every,
+        run.engine,
+        run.dtype,
+        patience=Request.patience if patience is None else patience,
+    )
 
 
 def budget(config: Config, problem: "Problem | Shards | NodeData") -> dict[str, Any]:
     """Return rounds, tolerance, records and precision as arguments of `adom.solve` and `adom.compare`."""
-    run, tol = config.run, config.run.tol
-    if tol is None and hasattr(problem, "solution"):  # shards do not know it
-        tol = tolerance(problem, None, run.rtol)
+    run, stop = config.run, config.run.stop
+    tol = stop.error(problem) if hasattr(problem, "solution") else stop.tol  # shards do not know it
     return {"rounds": run.rounds, "tol": tol, "record_every": run.record_every, "dtype": run.dtype}
 
 

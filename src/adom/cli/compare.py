@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
+from ..util.checks import check_whole
 from ..util.columns import HEADS, TO_TARGET
 from ..util.settings import Tables
 from . import compare_lists
@@ -109,6 +110,8 @@ def _check(settings: Config) -> list[Any] | str | None:
 
     if settings.run.engine != "local":
         raise InputError(f"comparisons run on engine local only, got {settings.run.engine!r}; use --engine local")
+    if settings.compare.seeds is not None:
+        check_whole("seeds", settings.compare.seeds, remedy="e.g. seeds=5", most=10**6)
     text = settings.compare.methods
     methods = [method_of(name, "--methods") for name in compare_lists.methods(text)]
     build.check_run(settings, methods)

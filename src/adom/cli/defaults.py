@@ -111,7 +111,7 @@ def complete(given: UserSettings, usual: Tables) -> None:
         if "contacts" not in network:
             raise InputError("network contacts needs a contact list; give one with --contacts FILE")
     if "infectious" in chosen:
-        from ..data.infectious import NODES
+        from ..data.paper_data import NODES
 
         if problem.setdefault("nodes", NODES) != NODES:
             raise InputError(
@@ -205,10 +205,10 @@ LONG: dict[str, Any] = {"rounds": 200_000, "record_every": 10}
 
 def lie_apart(folder: str) -> bool:
     """Return whether a folder holds shards that `adom shard` made, and no manifest of `adom split`."""
-    from ..data import manifest
     from ..data.node_shards import shard_names
+    from ..data.shards import MANIFEST
 
-    return not (Path(folder) / manifest.NAME).exists() and bool(shard_names(Path(folder)))
+    return not (Path(folder) / MANIFEST).exists() and bool(shard_names(Path(folder)))
 
 
 def _fill_from_nodes(given: UserSettings) -> None:

@@ -1,10 +1,12 @@
 """Errors of typer and of the library, worded for the command line: the value, the rule and the remedy."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from ..errors import closest
+from ..errors import InputError, closest
+from .settings import TABLES
 
 
 def explain(error: Any, words: Sequence[str], commands: Iterable[str]) -> str:
@@ -46,8 +48,11 @@ PYTHON = (
     (r"tell the two apart by pairs \(label, method\) such as .*", "give `name` in your own class another value"),
     (r"leave `nodes` out", "leave --nodes out"),
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
+    (r"a positive number or None", "a positive number"),
     (r"leave that number out", "leave --dim out"),
+    (r"delayed\(network, 2\)", "--delay 2"),
     (r"take feedback=False", "give --no-feedback"),
+    (r"leave (feedback|healing)=False out", r"leave --no-\1 out"),
     (r"take lossy\(\.\.\., healing=False\)", "give --no-healing"),
     (r"parameters='(\w+)'", r"--parameters \1"),
     (
@@ -61,6 +66,37 @@ PYTHON = (
     ),
 )
 """Remedies in the library's messages, as patterns, and their wording for the command line."""
+
+
+def in_settings(message: str, context: Any) -> str:
+    """Return a refusal of an argument, named as the call gave it: by its option, or by its name in the file.
+
+    The library says "rounds must be ...; e.g. rounds=100". That is the option --rounds if it was given, else a setting
+    in the file, if there is one.
+    """
+    found = re.match(r"(\w+)(?: of \w+)? must ", message)
+    if found is None:
+        return message
+    name = found[1]
+    keys = [name, *(f"{table}_{name}" for table in TABLES)]
+    given = [each for each in context.command.params if each.name in keys and context.params.get(each.name) is not None]
+    if given:
+        flag: str = max(given[-1].opts, key=len)
+        return flag + re.sub(rf"\b{name}=", f"{flag} ", message.removeprefix(name))
+    file = context.params.get("config")
+    return message if file is None else f"{file}: " + re.sub(rf"\b{name}=", f"{name} = ", message)
+
+
+@contextmanager
+def naming(**settings: str) -> Iterator[None]:
+    """Let refusals name the setting that an argument of the library comes from, as in ``naming(std="noise")``."""
+    try:
+        yield
+    except InputError as error:
+        name, _, rest = str(error).partition(" ")
+        if name in settings:
+            error.args = (f"{settings[name]} {rest}".replace(f"{name}=", f"{settings[name]}="),)
+        raise
 
 
 def in_flags(message: str) -> str:

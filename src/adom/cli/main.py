@@ -21,11 +21,9 @@ from .agent import agent
 from .bench import bench
 from .compare import compare
 from .completion import INSTALL, SHOW
-from .data import data
+from .describe import data, methods, network, verify
 from .exit_codes import MEANING, Ending, Exit
 from .ledger import ledger
-from .methods import methods
-from .network import network
 from .plot import plot
 from .predict import predict, score
 from .report import report
@@ -35,7 +33,6 @@ from .solve import solve
 from .split import split
 from .swarm import swarm
 from .sweep import sweep
-from .verify import verify
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own click or uses the one installed
 
@@ -146,6 +143,14 @@ class Command(Help, TyperCommand):
         for argument in self._arguments():
             argument.display_type_rich = lambda **_: ""  # typer would print <list[Path]>
         return super().get_params(context)
+
+    def invoke(self, context: Any) -> Any:
+        """Run the command; refusals name its options and the keys of its file, not arguments of the library."""
+        try:
+            return super().invoke(context)
+        except InputError as error:
+            error.args = (error_text.in_settings(str(error), context),)
+            raise
 
     def _arguments(self) -> list[Any]:
         return [parameter for parameter in self.params if parameter.param_type_name == "argument"]

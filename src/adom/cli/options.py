@@ -39,7 +39,7 @@ def switch(name: str, text: str, **more: Any) -> Any:
 
 
 def number_option(name: str, text: str, kind: type, example: Any, **limits: float) -> Any:
-    """Describe an option that is not a setting: a number within limits."""
+    """Describe an option that is not a setting: a number, within limits where no library function has them."""
 
     def read(given: Any) -> Any:
         try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..data.model import Model
-    from ..data.tables import Table
+    from ..data.sample_files import Table
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="File of the model, such as out/model.json.")]
 Rows = Annotated[
@@ -37,7 +37,7 @@ def predict(model: ModelFile, data: Rows, out: OutFile = None, json: AsJson = Fa
     """
     import sys
 
-    from ..data.tables import open_table
+    from ..data.sample_files import open_table
     from ..util.files import atomic
     from . import output
 
@@ -71,14 +71,14 @@ def _loaded(path: Path) -> "Model":
 
 
 def _columns(model: "Model") -> list[str]:
-    from ..data.tables import label_text
+    from ..data.sample_files import label_text
 
     return ["prediction", *(f"p({label_text(name)})" for name in model.classes)]
 
 
 def _predictions(model: "Model", table: "Table") -> Iterator[list[Any]]:
     """Yield the prediction of every row, and the probabilities of the classes."""
-    from ..data.tables import label_text
+    from ..data.sample_files import label_text
 
     for features, _ in table.blocks:
         predicted = model.predict(features).tolist()
@@ -111,7 +111,7 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
         fitted = _loaded(model)
         sums = _sums(fitted, data, target or fitted.target or None)
         if ranks.rank() is not None:
-            from ..run.ranks.fit import sums_of_ranks
+            from ..run.ranks.world import sums_of_ranks
 
             sums = sums_of_ranks(sums)
     if ranks.rank():
@@ -128,7 +128,7 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
 
 def _sums(model: "Model", data: Path, target: str | None) -> "np.ndarray":
     """Return the sums over all rows from which the score is computed."""
-    from ..data.tables import open_table
+    from ..data.sample_files import open_table
     from ..errors import InputError
 
     if target is None:

@@ -53,17 +53,17 @@ def report(
     reproduction.
     """
     from .. import page
-    from ..page import report as reports
+    from ..page import reading
     from ..paper.webpage import read_reproduction
     from ..util.text import format_count
     from . import output
 
     page.check()
     for path in results:
-        reports.kind(path)  # which refuses other files
+        reading.kind(path)  # which refuses other files
     output.results([path for path in results if not path.is_dir()])
     output.file(out, (".html", ".htm"), "--out")
-    content = reports.read(results, title=title, say=output.note, reproduction=read_reproduction)
+    content = reading.read(results, title=title, say=output.note, reproduction=read_reproduction)
     motion, why = _motion(results) if network else (None, "It was left out with --no-network.")
     content = replace(content, motion=motion, motionless=why)
     with output.busy("writing the page"):
@@ -94,19 +94,18 @@ def _motion(results: list[Path]) -> "tuple[Motion | None, str]":
 def _replay(path: Path) -> "Motion":
     """Run the first stretch of a saved run again."""
     from ..dynamics.endings import LOST
-    from ..page import report as reports
-    from ..page.groups import is_search
+    from ..page import reading
     from ..paper.webpage import replay_panel
     from ..run.result import load
     from ..study import replay
 
-    kind = reports.kind(path)
+    kind = reading.kind(path)
     if kind == "reproduction":
         return replay_panel(path)
     folder = path.parent if kind == "file" else path
     if not (folder / "config.toml").is_file():
         raise InputError(f"{path} has no config.toml beside it that says how it was made; {HINT}")
-    files = [path] if kind == "file" else reports.run_files(path, kind)
+    files = [path] if kind == "file" else reading.run_files(path, kind)
     errors, runs = [], []
     for file in files[:MOST]:
         try:
@@ -115,9 +114,9 @@ def _replay(path: Path) -> "Motion":
             errors.append(error)
     if not runs:
         raise errors[0]
-    runs = [run for run in runs if not is_search(run)] or runs
+    runs = [run for run in runs if not reading.is_search(run)] or runs
     # ADOM's best run that did not fail comes first.
-    runs.sort(key=lambda run: (run.status in LOST, run.provenance["method"]["name"] != "adom", reports.rank(run)))
+    runs.sort(key=lambda run: (run.status in LOST, run.provenance["method"]["name"] != "adom", reading.rank(run)))
     replay.check_size((runs[0].provenance.get("problem") or {}).get("nodes") or 0)  # before anything large is built
     pair_of = _pairs(folder / "config.toml")
     errors = []

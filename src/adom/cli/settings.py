@@ -1,4 +1,4 @@
-"""Settings of a run, each described once: type, default, limits and help.
+"""Settings of a run, each described once: type, default and help.
 
 Command-line options, the tables of a configuration file and the checks of both are made from the classes here.
 ``None`` means "not given"; the default is then in `USUAL` or `adom.cli.defaults`.
@@ -10,6 +10,7 @@ from inspect import signature
 from typing import Any
 
 from ..algorithms import METHODS
+from ..dynamics.stop import Stop
 from ..problems.losses import USUAL_MODEL, models
 from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
 from ..util.settings import Tables, described, setting
@@ -88,33 +89,32 @@ class ProblemTable:
     memory: float | None = setting(
         "On shards of `adom shard`: MB that the samples of a node may take; larger shards stay on the disk and are "
         "read in blocks; left out: 268.",
-        ge=0,
         example=1000,
     )
     bare: bool | None = setting("On shards of `adom shard`: fit no intercept.", flag="--no-intercept")
     label: str | None = setting("Label column of a CSV file, name or number; left out: the last.")
-    nodes: int | None = setting("Number of nodes; contact lists and infectious bring their own.", ge=2, example=100)
-    samples: int | None = setting("Samples per node; left out, a file is split to its end.", ge=1, example=100)
+    nodes: int | None = setting("Number of nodes; contact lists and infectious bring their own.", example=100)
+    samples: int | None = setting("Samples per node; left out, a file is split to its end.", example=100)
     split: str | None = setting(
         "How samples are split among nodes: contiguous, shuffled, label or dirichlet; left out: contiguous.",
         choices=splits,
     )
     concentration: float | None = setting(
-        "How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike.", gt=0, le=1e6, example=0.5
+        "How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike.", example=0.5
     )
-    dim: int | None = setting("Number of features; a file has its own.", ge=1, example=40)
-    kappa: float | None = setting("Condition number L/mu, reached by choosing l2.", gt=1, le=1e15, example=100)
-    l2: float | None = setting("The regulariser itself, instead of kappa.", gt=0, le=1e12, example=0.1)
+    dim: int | None = setting("Number of features; a file has its own.", example=40)
+    kappa: float | None = setting("Condition number L/mu, reached by choosing l2.", example=100)
+    l2: float | None = setting("The regulariser itself, instead of kappa.", example=0.1)
     C: float | None = setting(
-        "scikit-learn's C, instead of kappa: l2 = 1 / (C N) for N samples.", flag="--C", gt=0, le=1e12, example=1
+        "scikit-learn's C, instead of kappa: l2 = 1 / (C N) for N samples.", flag="--C", example=1
     )
-    alpha: float | None = setting("scikit-learn's alpha of a ridge model: l2 = alpha / N.", gt=0, le=1e12, example=1)
+    alpha: float | None = setting("scikit-learn's alpha of a ridge model: l2 = alpha / N.", example=1)
     count: str | None = setting(
         "What counts alike if nodes have different numbers of samples: samples, as if pooled, or nodes; left out: "
         "samples.",
         choices=("samples", "nodes"),
     )
-    seed: int = setting("Seed of synthetic data, the split and the network.", 0, ge=0, le=2**32 - 1)
+    seed: int = setting("Seed of synthetic data, the split and the network.", 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,45 +129,35 @@ class NetworkTable:
         several=True,
     )
     radius: float | None = setting(
-        "Link points of the unit square closer than this (geometric, waypoint).", gt=0, le=10, example=0.3
+        "Link points of the unit square closer than this (geometric, waypoint).", example=0.3
     )
-    chi: float | None = setting("Choose the radius for this condition number (geometric).", ge=1, example=30)
-    graphs: int | None = setting(
-        "Graphs drawn before they repeat; fewer beyond 150 nodes.", ge=1, le=10**7, example=1000
-    )
-    probability: float | None = setting("Probability of each link (erdos-renyi).", ge=0, le=1, example=0.1)
-    degree: int | None = setting("Links of each node, an even number (expander).", ge=2, example=4)
-    speed: float | None = setting("Distance that a node walks in a round (waypoint).", gt=0, example=0.02)
+    chi: float | None = setting("Choose the radius for this condition number (geometric).", example=30)
+    graphs: int | None = setting("Graphs drawn before they repeat; fewer beyond 150 nodes.", example=1000)
+    probability: float | None = setting("Probability of each link (erdos-renyi).", example=0.1)
+    degree: int | None = setting("Links of each node, an even number (expander).", example=4)
+    speed: float | None = setting("Distance that a node walks in a round (waypoint).", example=0.02)
     contacts: str | None = setting("File with one contact `t u v` a line.")
-    window: int | None = setting(
-        "Length of time that makes up one round of a contact list.", ge=1, le=2**62, example=20
-    )
+    window: int | None = setting("Length of time that makes up one round of a contact list.", example=20)
     repair: bool | None = setting("Connect the components of disconnected graphs (contacts, waypoint, failing).")
-    failing: float | None = setting(
-        "Probability that a link fails in a round, on any network.", ge=0, le=1, example=0.1
-    )
+    failing: float | None = setting("Probability that a link fails in a round, on any network.", example=0.1)
     one_way: float | None = setting(
-        "Share of messages that are lost, independently in each direction of a link.", ge=0, le=0.99, example=0.1
+        "Share of messages that are lost, independently in each direction of a link.", example=0.1
     )
     no_healing: bool | None = setting("Run methods as published, without repair after lost messages and nodes.")
     leaving: str | None = setting("Nodes that leave, and in which rounds: 5:800,7:1200.", example="5:800")
     joining: str | None = setting(
         "Nodes that join, likewise; one that did not leave before is absent until then.", example="5:900"
     )
-    delay: int | None = setting("Rounds by which messages are late.", ge=0, le=1000, example=2)
-    bits: int | None = setting("Bits of each number of a message.", ge=2, le=32, example=8)
-    keep: float | None = setting(
-        "Share of a message's numbers that are sent: the largest ones.", gt=0, le=1, example=0.1
-    )
+    delay: int | None = setting("Rounds by which messages are late.", example=2)
+    bits: int | None = setting("Bits of each number of a message.", example=8)
+    keep: float | None = setting("Share of a message's numbers that are sent: the largest ones.", example=0.1)
     no_feedback: bool | None = setting(
         "Send coarse or partial rows themselves, not differences from what was sent before."
     )
-    noise: float | None = setting("Standard deviation of noise on every number that arrives.", ge=0, example=0.001)
-    every: int | None = setting(
-        "Rounds to keep each graph, or each kind of network, before the next.", ge=1, example=20
-    )
+    noise: float | None = setting("Standard deviation of noise on every number that arrives.", example=0.001)
+    every: int | None = setting("Rounds to keep each graph, or each kind of network, before the next.", example=20)
     seed: int | None = setting(
-        "Seed of the network, if it should differ from --seed.", flag="--network-seed", ge=0, example=1
+        "Seed of the network, if it should differ from --seed.", flag="--network-seed", example=1
     )
 
 
@@ -188,31 +178,41 @@ class RunTable:
     oracle: str = setting(
         "How a dual method gets its gradient: auto, exact, gd:T or agd:T.", "auto", completions=ORACLES
     )
-    rounds: int = setting("Budget of communication rounds.", 5000, ge=1, le=10**12)
-    rtol: float = setting("Stop at this error relative to the start; 0: never.", 1e-10, ge=0, le=1)
-    tol: float | None = setting("Stop at this squared error instead.", gt=0, example=1e-8)
-    record_every: int = setting("Iterations from one record to the next.", 1, ge=1, le=10**12)
+    rounds: int = setting("Budget of communication rounds.", 5000)
+    rtol: float = setting("Stop at this error relative to the start; 0: never.", 1e-10)
+    tol: float | None = setting("Stop at this squared error instead.", example=1e-8)
+    record_every: int = setting("Iterations from one record to the next.", 1)
     dtype: str = setting("Precision of the numbers: float64 or float32.", "float64", choices=DTYPES)
     engine: str = setting(
         "Where it runs: local, or mpi: several processes, by mpirun or by --ranks.", "local", choices=ENGINES
     )
+
+    @property
+    def stop(self) -> Stop:
+        """Where a run stops."""
+        return Stop(tol=self.tol) if self.tol is not None else Stop(rtol=self.rtol or None)
+
+    @property
+    def stop_flag(self) -> str:
+        """The option that says where a run stops."""
+        return "--rtol" if self.tol is None else "--tol"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MpiTable:
     """``[mpi]``: settings of engine mpi."""
 
-    ranks: int | None = setting("Start this many processes here, by mpirun.", ge=1, example=4)
+    ranks: int | None = setting("Start this many processes here, by mpirun.", example=4)
     checkpoints: str | None = setting("Folder for checkpoints; left out: none are written.")
     every_rounds: int | None = setting(
-        "Rounds from one checkpoint to the next.", flag="--checkpoint-rounds", ge=1, example=1000
+        "Rounds from one checkpoint to the next.", flag="--checkpoint-rounds", example=1000
     )
     every_seconds: float | None = setting(
-        "Seconds from one checkpoint to the next; left out: 60.", flag="--checkpoint-seconds", ge=0.001, example=60
+        "Seconds from one checkpoint to the next; left out: 60.", flag="--checkpoint-seconds", example=60
     )
     resume: bool | None = setting("Go on from the latest whole checkpoint; the number of ranks may differ.")
     patience: float | None = setting(
-        "Seconds without an answer after which a rank counts as hanging; left out: 10.", ge=0.1, example=10
+        "Seconds without an answer after which a rank counts as hanging; left out: 10.", example=10
     )
     unwatched: bool | None = setting(
         "With --shards: no records of consensus and gradient, which send all rows to rank 0.", flag="--no-monitor"
@@ -233,8 +233,6 @@ class CompareTable:
         "Number of seeds, counted from --seed: each draws synthetic data, a shuffled or dirichlet split, and the "
         "network, unless --network-seed holds it. The table has medians over them; tuned parameters are searched on "
         "a seed of their own and judged on these.",
-        ge=1,
-        le=10**6,
         example=5,
     )
     splits: str | None = setting(

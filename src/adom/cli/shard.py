@@ -24,7 +24,7 @@ Without = Annotated[
     str | None, typer.Option("--without", metavar="A,B,...", help="Columns to leave out, such as names and dates.")
 ]
 LAST = "Number of features of LIBSVM text, if the last ones may be missing."
-Dim = Annotated[int | None, number_option("--dim", LAST, int, 100, ge=1, le=2**31 - 1)]
+Dim = Annotated[int | None, number_option("--dim", LAST, int, 100)]
 Overwrite = Annotated[bool, switch("--overwrite", "Replace the shard of that name.")]
 
 

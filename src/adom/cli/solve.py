@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms import METHODS
 from ..errors import InputError
+from ..util.checks import check_whole
 from ..util.columns import METRICS, STATES, Column, totals
 from ..util.settings import Tables
+from .error_text import in_flags
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
 from .picture import Painter
-from .settings import USUAL, Config
+from .settings import USUAL, Config, MpiTable
 
 if TYPE_CHECKING:
+    from ..run.ranks.checkpoints import Checkpoints
     from ..run.result import Result
 
 FLOOR, LATELY = "at the floor of rounding", "has fallen lately"
@@ -40,6 +43,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     refuse_runs(out, "of a comparison or a sweep", "take another --out")
     if settings.mpi.checkpoints is not None:
         output.folder(Path(settings.mpi.checkpoints), "--checkpoints")
+        _checkpoints(settings.mpi)  # before any rank starts
     if settings.mpi.ranks is not None and ranks.rank() is None:
         return _start(settings, out, json)
     with Painter(beside=settings.run.engine == "local") as painter:
@@ -81,12 +85,20 @@ def check(settings: Config) -> None:
         )
     method = method_of(run.method)
     build.check_run(settings, [method]).oracle_for(method)
+    if settings.mpi.ranks is not None:
+        check_whole("ranks", settings.mpi.ranks, remedy="e.g. ranks=4")
     if run.engine == "mpi":
         for flag, path in (("--data", settings.problem.data), ("--contacts", settings.network.contacts)):
             if path is not None and Path(path).exists() and not Path(path).is_file():
                 raise InputError(f"{flag} {path} must be a file that every rank can read by itself; save it as one")
         if settings.mpi.ranks is None and ranks.rank() is None:
             output.note("engine mpi in one process only; --ranks N starts several, and so does mpirun -n N")
+
+
+def _checkpoints(mpi: MpiTable) -> "Checkpoints":
+    from .. import Checkpoints
+
+    return Checkpoints(str(mpi.checkpoints), mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
 
 
 def _build_and_run(settings: Config, out: Path) -> "Result":
@@ -106,9 +118,7 @@ def _build_and_run(settings: Config, out: Path) -> "Result":
     if mpi.patience is not None:
         more["patience"] = mpi.patience
     if mpi.checkpoints is not None:
-        from .. import Checkpoints
-
-        more["checkpoints"] = Checkpoints(mpi.checkpoints, mpi.every_rounds, mpi.every_seconds, bool(mpi.resume))
+        more["checkpoints"] = _checkpoints(mpi)
     method: Any = method_of(run.method) if ":" in run.method else run.method
     parameters, budget = build.parameters(run.parameters), build.budget(settings, problem)
     return solve_problem(problem, network, method, parameters, run.oracle, engine=run.engine, **budget, **more)
@@ -192,7 +202,7 @@ def _summary(result: "Result", settings: Config) -> dict[str, Any]:
         "wire": provenance.get("wire"),
         "status": result.status,
         "message": result.message,
-        "advice": advice(result, "--rtol" if settings.run.tol is None else "--tol"),
+        "advice": advice(result, settings.run.stop_flag),
     }
 
 
@@ -259,7 +269,7 @@ def _accuracy(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def advice(result: "Result", tol_flag: str = "--rtol") -> str:
+def advice(result: "Result", tol_flag: str) -> str:
     """Return advice on a run, without options that it uses already; "" if there is none."""
     status = result.status
     careful, floor = _more_careful(result), _floor(result.provenance.get("network") or {})
@@ -285,16 +295,11 @@ def advice(result: "Result", tol_flag: str = "--rtol") -> str:
 
 def _floor(network: Mapping[str, Any]) -> str:
     """Return what the links do, by the network's recipe, that no method or parameters can mend; "" if nothing."""
-    kind, coarse = network.get("generator"), ("quantised", "sparsified")
-    if kind == "noisy" and network.get("std"):
-        return "noise on the links leaves a floor, or errors that grow, with any parameters; docs/links.md says which"
-    if kind in coarse and not network.get("feedback") and network.get("choice") != "random":
-        return "coarse messages without feedback leave a floor; leave --no-feedback out (docs/links.md)"
-    loses = network.get("one_way") or network.get("leaving") or network.get("joining")
-    if kind == "lossy" and loses and not network.get("healing"):
-        return "lost messages and nodes lead to a wrong answer without healing; leave --no-healing out (docs/loss.md)"
-    inner = network.get("network")
-    return _floor(inner) if isinstance(inner, Mapping) else ""
+    from ..networks.imperfect import LINKS
+
+    link, inner = LINKS.get(network.get("generator", "")), network.get("network")
+    floor = in_flags(link.floor(network)) if link else ""
+    return floor or (_floor(inner) if isinstance(inner, Mapping) else "")
 
 
 def _more_careful(result: "Result") -> list[str]:

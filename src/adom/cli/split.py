@@ -14,7 +14,7 @@ from .options import AsJson, OutFolder, number_option, switch
 from .settings import DATA_SETS
 
 if TYPE_CHECKING:
-    from ..data.manifest import Manifest
+    from ..data.shards import Manifest
 
 
 def ways() -> list[str]:
@@ -38,10 +38,10 @@ By = Annotated[
         "--by", metavar="TEXT", help="rows (in file order), shuffled, label or dirichlet.", autocompletion=one_of(ways)
     ),
 ]
-Nodes = Annotated[int, number_option("--nodes", "Number of nodes.", int, 100, ge=1, le=10**7)]
-Seed = Annotated[int, number_option("--seed", "Seed of a shuffled or dirichlet split.", int, 0, ge=0, le=2**32 - 1)]
+Nodes = Annotated[int, number_option("--nodes", "Number of nodes.", int, 100)]
+Seed = Annotated[int, number_option("--seed", "Seed of a shuffled or dirichlet split.", int, 0)]
 ALIKE = "How alike the nodes of a dirichlet split are; left out: 0.5, fairly unlike."
-Alpha = Annotated[float | None, number_option("--alpha", ALIKE, float, 0.5, gt=0, le=1e6)]
+Alpha = Annotated[float | None, number_option("--alpha", ALIKE, float, 0.5)]
 Overwrite = Annotated[bool, switch("--overwrite", "Replace the shards that the folder holds.")]
 
 
@@ -67,22 +67,22 @@ def split(
         raise InputError(f"samples cannot be split by {by!r}; {nearest(by, ways())}")
     build.check_file(data)
 
-    from ..data.manifest import NAME, read_manifest
-    from ..data.shards import write_shards
+    from ..data.shards import MANIFEST, read_manifest, write_shards
 
     with output.busy(f"splitting {data}"):
         folder = write_shards(data, nodes, out, by, seed=seed, alpha=alpha, overwrite=overwrite)
         manifest = read_manifest(folder)
         summary = _summary(manifest, folder)
-    onward = f"adom solve --shards {shlex.quote(str(folder))} --kappa 100 --engine mpi --ranks {min(4, manifest.nodes)}"
+    nodes, last = len(manifest.files), manifest.files[-1].name
+    onward = f"adom solve --shards {shlex.quote(str(folder))} --kappa 100 --engine mpi --ranks {min(4, nodes)}"
     if json:
-        output.as_json({**summary, "files": {"folder": folder, "manifest": folder / NAME}, "next": onward})
+        output.as_json({**summary, "files": {"folder": folder, "manifest": folder / MANIFEST}, "next": onward})
         return Exit.DONE
     output.table("", ("", ""), _rows(summary))
     output.lines(
         "wrote",
-        f"  {folder / NAME}",
-        f"  {manifest.files[0].name}{f' to {manifest.files[-1].name}' if manifest.nodes > 1 else ''}, one per node",
+        f"  {folder / MANIFEST}",
+        f"  {manifest.files[0].name}{f' to {last}' if nodes > 1 else ''}, one per node",
         "next",
         f"  {onward}",
     )
@@ -95,7 +95,7 @@ def _summary(manifest: "Manifest", folder: Path) -> dict[str, Any]:
     samples = [file.samples for file in manifest.files]
     dense = sum(samples) * manifest.dim
     return {
-        "nodes": manifest.nodes,
+        "nodes": len(manifest.files),
         "dim": manifest.dim,
         "samples": sum(samples),
         "density": sum(file.nonzeros for file in manifest.files) / dense,

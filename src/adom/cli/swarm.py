@@ -15,7 +15,7 @@ from .exit_codes import Exit
 from .options import OUTPUT, AsJson, number_option, switch
 
 if TYPE_CHECKING:
-    from ..agents.testbed.swarm import Swarm
+    from ..agents.testbed.processes import Swarm
 
 EVERY = 0.5
 """Seconds between two updates."""
@@ -63,7 +63,7 @@ def swarm(
     must be at the exact answer for their samples; the exit code says whether.
     """
     from ..agents.testbed.faults import random_events, read_script
-    from ..agents.testbed.swarm import random_links, write_samples
+    from ..agents.testbed.processes import random_links, write_samples
     from . import output
 
     names = [f"n{i}" for i in range(agents)]
@@ -98,8 +98,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
 
 
 def _made(folder: Path, names: list[str], links: Any, spaces: bool, tls: bool, port: int) -> "Swarm":
-    from ..agents.testbed.swarm import Swarm
-    from ..agents.testbed.wires import Loopback, Namespaces, missing
+    from ..agents.testbed.processes import Loopback, Namespaces, Swarm, missing
 
     if spaces and (why := missing()):
         raise InputError(f"no network namespaces here: {why}; leave out --namespaces to use loopback")
@@ -110,7 +109,7 @@ def _made(folder: Path, names: list[str], links: Any, spaces: bool, tls: bool, p
 def _served(made: "Swarm", page: int | None) -> Any:
     if page is None:
         return nullcontext()
-    from ..agents.page import Server
+    from ..agents.live_page import Server
 
     return Server(page, made.picture)
 

@@ -23,7 +23,7 @@ BASE: Tables = {**USUAL, "run": {"parameters": "unit"}}
 """The usual experiment, with parameters that a sweep can start from."""
 
 Fresh = Annotated[bool, switch("--fresh", "Do not resume: remove the sweep that the folder holds.")]
-Batch = Annotated[int, number_option("--batch", "The most members to run at the same time.", int, 64, ge=1, le=10**6)]
+Batch = Annotated[int, number_option("--batch", "The most members to run at the same time.", int, 64)]
 
 
 @with_settings("problem", "network", "run", usual=BASE, without=("run.engine",))
@@ -133,8 +133,7 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
         kappas=table.kappas,
         seeds=table.seeds,
         rounds=run.rounds,
-        tol=run.tol,
-        rtol=run.rtol or None if run.tol is None else None,
+        **vars(run.stop),
         record_every=run.record_every,
         dtype=run.dtype,
         batch=batch,

@@ -15,11 +15,9 @@ A missing file is downloaded once, with `pooch`, into ``$ADOM_DATA`` or the user
 or found, must have the SHA-256 listed in `adom.data.sets`.
 """
 
-from adom.data.download import fetch, folder, state
-from adom.data.infectious import infectious, readings
 from adom.data.model import Model, load_model
-from adom.data.samples import load, problem, table2
-from adom.data.sets import SETS, DataSet
+from adom.data.paper_data import infectious, load, problem, readings, table2
+from adom.data.sets import SETS, DataSet, fetch, folder, state
 from adom.data.shards import Shards, write_shards
 from adom.data.splits import SPLITS, shares, split
 

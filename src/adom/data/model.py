@@ -16,9 +16,10 @@ from ..errors import InputError, InputTypeError, shown
 from ..problems.checks import as_numbers, is_sparse
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
-from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.checked_json import Damaged, made_from, read_checked, write_checked
 from ..util.files import named, reason
 
+FORMAT = "adom-model-1"
 SOME = 5
 """Maximum number of names in a message."""
 
@@ -190,11 +191,8 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model atomically as JSON; return the path."""
-        from .model_file import FORMAT, ModelFile  # pydantic takes long to load
-
-        fields: dict[str, Any] = {name: getattr(self, name) for name in ModelFile.model_fields if name != "format"}
         try:
-            return write_checked(path, {"format": FORMAT, **fields})
+            return write_checked(path, {"format": FORMAT, **vars(self)})
         except (TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
@@ -273,6 +271,23 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SOME]) + (f", ... ({len(names)} in all)" if len(names) > SOME else "")
 
 
+@dataclass
+class _Stored:
+    """The content of a model file."""
+
+    format: str
+    kind: str
+    coefficients: list[list[float]]
+    intercept: list[float]
+    features: list[str]
+    classes: list[str | bool | float] = field(default_factory=list)
+    means: list[float] | None = None
+    scales: list[float] | None = None
+    target: str = ""
+    penalty: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model file; refuse a damaged file and one that holds no model.
 
@@ -284,14 +299,17 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     ...     load_model(model.save(Path(folder, "model.json"))).predict([[3.0]]).tolist()
     [7.0]
     """
-    from .model_file import read_fields
-
     try:
         file = Path(path)
     except TypeError:
         raise InputTypeError(f"path must be a path, got {shown(path)}; e.g. 'out/model.json'") from None
     try:
-        return Model(**read_fields(read_checked(file)))
+        stored = made_from(read_checked(file), _Stored)
+        if len({len(vector) for vector in stored.coefficients}) > 1:
+            raise Damaged("its coefficients have different lengths")
+        if stored.format != FORMAT:
+            raise Damaged(f"its format is {shown(stored.format)}, not {FORMAT}")
+        return Model(**{name: value for name, value in vars(stored).items() if name != "format"})
     except (Damaged, InputError) as error:
         raise InputError(
             f"{named(file)} is not a whole model file ({error}); it was cut short, changed or made by something else: "

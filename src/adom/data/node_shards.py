@@ -11,41 +11,41 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import InputError, shown
-from ..problems.checks import LARGEST_DIM
-from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.checked_json import Damaged, made_from, read_checked, write_checked
 from ..util.files import named, reason
-from .manifest import Count, Sha256, complaint
 from .model import unnamed
-from .tables import Table, label_text, open_table
+from .sample_files import Table, label_text, open_table
 
 NAME = "shard.json"
-FORMAT: Final = "adom-shard-1"
+FORMAT = "adom-shard-2"
 NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-DENSE, SPARSE = ("features",), ("values", "indices", "starts")
-"""Names of the feature arrays, each in its own file."""
+ARRAYS = {"dense": ("features", "target"), "sparse": ("values", "indices", "starts", "target")}
+"""Names of the arrays of a layout, each in its own file."""
 AT_ONCE = 2**19
 """Numbers that are read at a time, 4 MB."""
 MOST_LABELS = 1000
 """Maximum number of classes."""
 
 
-class Facts(BaseModel):
+@dataclass(frozen=True)
+class Facts:
     """The content of ``shard.json``.
 
     Attributes
     ----------
     node : str
         Name of the node.
-    features : list of str
-        Names of the columns.
+    columns : list of str, or int
+        Names of the columns; their number if they are named x1, x2, ...
     target : str
     labels : list of str, optional
         Text labels, to which the target holds indices; None for a numeric target.
@@ -56,23 +56,31 @@ class Facts(BaseModel):
         SHA-256 of every array's file.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    format: Literal["adom-shard-1"]
+    format: str
     node: str
-    features: Annotated[list[str], Field(min_length=1, max_length=LARGEST_DIM)]
+    columns: list[str] | int
     target: str
     labels: list[str] | None
-    layout: Literal["dense", "sparse"]
-    samples: Annotated[Count, Field(ge=1)]
-    nonzeros: Count
-    files: dict[str, Sha256]
+    layout: str
+    samples: int
+    nonzeros: int
+    files: dict[str, str]
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.columns if isinstance(self.columns, int) else len(self.columns)
+
+    @cached_property
+    def features(self) -> list[str]:
+        """Names of the columns."""
+        return unnamed(self.columns) if isinstance(self.columns, int) else self.columns
 
     @property
     def fingerprint(self) -> str:
         """Digest of what must be the same on all nodes: columns, target, kind of target, and layout."""
         kind = "numbers" if self.labels is None else "text"
-        content = json.dumps([self.features, self.target, kind, self.layout])
+        content = json.dumps([self.columns, self.target, kind, self.layout])
         return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -89,13 +97,13 @@ class NodeShard(NamedTuple):
     def bytes(self) -> int:
         """Bytes of memory that the features would take."""
         dense = self.facts.layout == "dense"
-        return 8 * self.facts.samples * len(self.facts.features) if dense else 12 * self.facts.nonzeros
+        return 8 * self.facts.samples * self.facts.width if dense else 12 * self.facts.nonzeros
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield features and target in blocks of rows, read from the disk; a block is valid until the next one."""
         if _stamp(self.folder, self.facts) != self.stamp:
             raise InputError(f"{self.folder} was changed while it was in use; make the shard again, and start again")
-        facts, width = self.facts, len(self.facts.features)
+        facts, width = self.facts, self.facts.width
         if facts.layout == "sparse":
             yield from self._sparse_blocks()
             return
@@ -120,7 +128,7 @@ class NodeShard(NamedTuple):
             span = slice(int(starts[first]), int(starts[stop]))
             parts = (np.array(self.features.data[span]), np.array(self.features.indices[span]))
             pointers = starts[first : stop + 1] - starts[first]
-            table = csr_array((*parts, pointers), shape=(stop - first, len(self.facts.features)), copy=False)
+            table = csr_array((*parts, pointers), shape=(stop - first, self.facts.width), copy=False)
             yield table, np.asarray(self.target[first:stop])
             first = stop
 
@@ -146,7 +154,7 @@ def write_shard(
     Parameters
     ----------
     source : path
-        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.tables`).
+        A CSV, Parquet, NPZ or LIBSVM file (`adom.data.sample_files`).
     node : str
         Name of the node, unique among all machines.
     out : path
@@ -184,14 +192,9 @@ def write_shard(
 def put_shard(source: Path, table: Table, node: str, folder: Path) -> Path:
     """Write the shard of a node whole, in place of an older one; `source` names the table in error messages."""
     place = folder / node
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder, prefix=f".{node[:30]}."))
-    except OSError as error:
-        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
-    try:
+    with unfinished(folder, f".{node[:30]}.") as partial:
         facts = _write_arrays(source, table, partial, node)
-        write_checked(partial / NAME, facts.model_dump())
+        write_checked(partial / NAME, asdict(facts))
         partial.chmod(0o755)
         old = folder / f".{node}.old"
         if place.exists():
@@ -199,9 +202,18 @@ def put_shard(source: Path, table: Table, node: str, folder: Path) -> Path:
             place.rename(old)
         partial.rename(place)
         shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return place
+
+
+@contextmanager
+def unfinished(folder: Path, prefix: str) -> Iterator[Path]:
+    """Yield a new folder within another, to be filled and moved into place; what is left of it is removed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, ignore_cleanup_errors=True) as partial:
+            yield Path(partial)
+    except OSError as error:
+        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
 
 
 class _Column:
@@ -268,7 +280,7 @@ def _write_arrays(path: Path, table: Table, folder: Path, node: str) -> Facts:
     return Facts(
         format=FORMAT,
         node=node,
-        features=table.names or unnamed(width),
+        columns=table.names if table.names and table.names != unnamed(width) else width,
         target=table.target,
         labels=None if column.codes is None else list(column.codes),
         layout="sparse" if "values" in files else "dense",
@@ -331,14 +343,15 @@ def shard_names(folder: Path) -> list[str]:
 def read_facts(place: Path) -> Facts:
     """Read and check the ``shard.json`` of a shard."""
     try:
-        facts = Facts.model_validate(read_checked(place / NAME))
-        listed = {f"{key}.npy" for key in (*(DENSE if facts.layout == "dense" else SPARSE), "target")}
-        if facts.files.keys() != listed or facts.node != place.name or len(set(facts.features)) < len(facts.features):
+        facts = made_from(read_checked(place / NAME), Facts)
+        listed = {f"{key}.npy" for key in ARRAYS.get(facts.layout, ())}
+        if facts.format != FORMAT or facts.files.keys() != listed or facts.node != place.name:
             raise Damaged("its fields contradict one another")
+        if len(set(facts.features)) < facts.width:
+            raise Damaged("it names a column twice")
         return facts
-    except (Damaged, ValidationError) as error:
-        words = complaint(error) if isinstance(error, ValidationError) else str(error)
-        raise InputError(f"{place} is not a whole shard ({words}); make it again with `adom shard`") from None
+    except Damaged as error:
+        raise InputError(f"{place} is not a whole shard ({error}); make it again with `adom shard`") from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {named(place / NAME)}: {reason(error)}; make it with `adom shard`") from None
 
@@ -364,7 +377,7 @@ def open_shard(place: str | os.PathLike[str], reading: Callable[[Path], object] 
         if found != digest:
             raise InputError(f"{path} was changed after `adom shard` made it; make the shard of {facts.node} again")
     features = _features(facts, arrays)
-    if features.shape != (facts.samples, len(facts.features)) or arrays["target"].shape != (facts.samples,):
+    if features.shape != (facts.samples, facts.width) or arrays["target"].shape != (facts.samples,):
         raise InputError(f"{place} is not a whole shard (its arrays do not fit together); make it again")
     return NodeShard(facts, features, arrays["target"], place, stamp)
 
@@ -375,4 +388,4 @@ def _features(facts: Facts, arrays: dict[str, np.ndarray]) -> Any:
     from scipy.sparse import csr_array
 
     parts = (arrays["values"], arrays["indices"], arrays["starts"])
-    return csr_array(parts, shape=(facts.samples, len(facts.features)), copy=False)
+    return csr_array(parts, shape=(facts.samples, facts.width), copy=False)

@@ -1,7 +1,8 @@
 """Samples that were split: one shard per node, so that each process opens only the shards of its own nodes.
 
-A folder has one shard per node, as `adom shard` makes them (`adom.data.node_shards`), and a manifest with the number of
-features and the size of every node. Samples are read by `Shards.open` for some nodes and `Shards.whole` for all; both
+A folder has one shard per node, as `adom shard` makes them (`adom.data.node_shards`), and a manifest: JSON with a
+checksum, checked completely when it is read, and the only file that every machine needs. It lists the shard of each
+node, its size and its checksum. Samples are read by `Shards.open` for some nodes and `Shards.whole` for all; both
 compute the same bits for a node.
 """
 
@@ -9,8 +10,8 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,24 @@ import numpy as np
 
 from ..errors import InputError, nearest, shown
 from ..problems.checks import LARGEST_DIM
+from ..util.checked_json import Damaged, made_from, read_checked, write_checked
 from ..util.checks import check_whole
-from ..util.files import atomic, named, reason
-from ..util.files import content as file_content
+from ..util.files import content, kind, named, reason
 from ..util.text import format_exact
-from .sample_files import read
-from .samples import load
+from .model import unnamed
+from .node_shards import NAME, NODE, open_shard, put_shard, shard_names, unfinished
+from .paper_data import load
+from .sample_files import Block, Table, read
 from .sets import SETS
 from .splits import CONCENTRATION, check_concentration, shares
-from .tables import Block, Table
 
-if TYPE_CHECKING:  # pydantic, which manifests need, takes long to load
+if TYPE_CHECKING:
     from ..problems.linear_model import LogisticRegression
-    from .manifest import Shard, Source
+
+MANIFEST = "manifest.json"
+FORMAT = "adom-shards-3"
+LARGEST = 2**30
+"""Most characters of a manifest, enough for several million nodes."""
 
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
 """The ways to split a file, and their names in `adom.data.split`."""
@@ -41,6 +47,85 @@ UNKNOWN_L2 = 2.0**-120
 `with_l2` needs, is exactly the curvature; a placeholder of 1 would cost a small curvature its last digits."""
 OWN_NAME = re.compile(r"node-[0-9]{5,}")
 """The names of the shards that a split writes."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The shard of one node; the checksum is that of its ``shard.json``, which has those of its arrays."""
+
+    name: str
+    samples: int
+    nonzeros: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that was split."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The list of shards.
+
+    Attributes
+    ----------
+    format : str
+    dim : int
+    classes : list of two numbers
+        The two labels, the smaller first; it counts as -1.
+    by : str
+        How samples were split, with `seed`, and `alpha` if it is "dirichlet".
+    source : Source
+    files : list of Listed
+        One for each node, in order.
+    """
+
+    format: str
+    dim: int
+    classes: list[float]
+    by: str
+    seed: int
+    alpha: float | None
+    source: Source
+    files: list[Listed]
+
+    def flaw(self) -> str:
+        """Describe what cannot be so; "" if all can."""
+        names = {file.name for file in self.files}
+        strange = next((name for name in sorted(names) if not NODE.fullmatch(name)), None)
+        if self.format != FORMAT:
+            return f"its format is {shown(self.format)}, not {FORMAT}"
+        if strange is not None:
+            return f"a shard must have a plain name inside the folder, got {shown(strange)}"
+        if not self.files or len(names) < len(self.files):
+            return "it must list one shard for each node"
+        if not 1 <= self.dim <= LARGEST_DIM or any(file.samples < 1 for file in self.files):
+            return "it must list features and samples"
+        if len(self.classes) != 2 or not self.classes[0] < self.classes[1]:
+            return f"its classes must be two labels, the smaller first, got {self.classes}"
+        return ""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check the manifest of a folder; nothing else is opened."""
+    path = folder / MANIFEST
+    if kind(path) == "nothing":
+        raise InputError(
+            f"{folder} holds no {MANIFEST}; give a folder that `adom split DATA --nodes N --out {folder}` wrote"
+        )
+    try:
+        manifest = made_from(read_checked(path, LARGEST), Manifest)
+        if flaw := manifest.flaw():
+            raise Damaged(flaw)
+    except Damaged as error:
+        raise InputError(f"{path} is not a manifest of shards: {error}; split the data again") from None
+    except OSError as error:
+        raise InputError(f"cannot read {named(path)}: {reason(error)}; check the path and its permissions") from None
+    return manifest
 
 
 def write_shards(
@@ -92,8 +177,6 @@ def write_shards(
     ['manifest.json', 'node-00000', 'node-00001']
     1
     """
-    from .manifest import FORMAT, NAME, Manifest
-
     if by not in BY:
         raise InputError(f"samples cannot be split by {by!r}; {nearest(by, BY)}")
     if alpha is not None and by != "dirichlet":
@@ -106,67 +189,39 @@ def write_shards(
     features, labels, origin = _read_source(source)
     classes = _two_classes(source, labels)
     split = shares(labels, nodes, BY[by], seed=seed, concentration=alpha or CONCENTRATION)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder, prefix=".split."))
-    except OSError as error:
-        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
-    try:
-        files = tuple(_shards(source, features, labels, split, partial))
-        listing = Manifest(
-            format=FORMAT,
-            nodes=len(split),
-            dim=features.shape[1],
-            classes=classes,
-            by=by,
-            seed=int(seed),
-            alpha=alpha,
-            source=origin,
-            files=files,
-        )
-        (folder / NAME).unlink(missing_ok=True)  # no manifest may list shards that are being replaced
+    with unfinished(folder, ".split.") as partial:
+        files = list(_shards(source, features, labels, split, partial))
+        (folder / MANIFEST).unlink(missing_ok=True)  # no manifest may list shards that are being replaced
         for old in _own_shards(folder):
             shutil.rmtree(old)
         for file in files:
             (partial / file.name).rename(folder / file.name)
-    except OSError as error:
-        raise InputError(f"cannot write to {named(folder)}: {reason(error)}; choose another place") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    with atomic(folder / NAME) as new:
-        new.write_bytes(listing.model_dump_json(indent=1).encode() + b"\n")
+    listing = Manifest(FORMAT, features.shape[1], classes, by, int(seed), alpha, origin, files)
+    write_checked(folder / MANIFEST, asdict(listing))
     return folder
 
 
 def _shards(
     source: str | os.PathLike[str], features: Any, labels: np.ndarray, split: Sequence[Any], folder: Path
-) -> Iterator["Shard"]:
+) -> Iterator[Listed]:
     """Write the shard of every node into a folder; yield what the manifest says of them."""
-    from .manifest import Shard
-    from .model import unnamed
-    from .node_shards import NAME, put_shard
-
     names = unnamed(features.shape[1])
     for node, rows in enumerate(split):
         name, part = f"node-{node:05d}", features[rows]
         table = Table(names, "label", iter([Block(part, labels[rows])]))
         facts = put_shard(Path(source), table, name, folder) / NAME
         digest = hashlib.sha256(facts.read_bytes()).hexdigest()
-        yield Shard(name=name, samples=len(rows), nonzeros=int(part.nnz), sha256=digest)
+        yield Listed(name, len(rows), int(part.nnz), digest)
 
 
 def _own_shards(folder: Path) -> list[Path]:
     """Return the shards in a folder whose names are those of a split."""
-    from .node_shards import shard_names
-
     return [folder / name for name in shard_names(folder) if OWN_NAME.fullmatch(name)]
 
 
 def _check_folder(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that already holds shards which a split would replace."""
-    from .manifest import NAME
-
-    found = next((path.name for path in (folder / NAME, *_own_shards(folder)) if path.exists()), None)
+    found = next((path.name for path in (folder / MANIFEST, *_own_shards(folder)) if path.exists()), None)
     if found and not overwrite:
         raise InputError(
             f"{folder} holds a {found} already; take another folder, or overwrite=True (--overwrite) "
@@ -174,19 +229,17 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
         )
 
 
-def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, "Source"]:
+def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, Source]:
     """Read a data set or a file: its features, labels and origin."""
     from scipy.sparse import csr_array
 
-    from .manifest import Source
-
     if isinstance(source, str) and source in SETS:
         features, labels = load(source)
-        origin = Source(name=source, sha256=SETS[source].pieces[0].sha256)
+        origin = Source(source, SETS[source].pieces[0].sha256)
     else:
         features, labels = read(source)
         with Path(source).open("rb") as file:
-            origin = Source(name=Path(source).name, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+            origin = Source(Path(source).name, hashlib.file_digest(file, "sha256").hexdigest())
     matrix = csr_array(features, dtype=np.float64)
     matrix.sum_duplicates()  # an archive may list a feature twice, or out of order
     if labels.dtype.kind != "f":
@@ -194,7 +247,7 @@ def _read_source(source: str | os.PathLike[str]) -> tuple[Any, np.ndarray, "Sour
     return matrix, labels, origin
 
 
-def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[int | float, int | float]:
+def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> list[float]:
     """Return the two labels, the smaller first, as integers if they are whole."""
     values = np.unique(labels).tolist()
     if len(values) != 2:
@@ -203,8 +256,7 @@ def _two_classes(source: str | os.PathLike[str], labels: np.ndarray) -> tuple[in
             f"labels in {source} must be of exactly two classes, got {len(values)}: {some}; "
             "logistic regression here is binary: map or filter the classes first"
         )
-    smaller, larger = (int(value) if abs(value) < 2**53 and value.is_integer() else value for value in values)
-    return smaller, larger
+    return [int(value) if abs(value) < 2**53 and value.is_integer() else value for value in values]
 
 
 class Shards:
@@ -251,11 +303,10 @@ class Shards:
         count: str = "samples",
     ) -> None:
         from ..problems.samples import check_regulariser, l2_of, sample_weight
-        from .manifest import read_manifest
 
         self.folder, self.kappa, self.count = Path(folder), kappa, count
         self.manifest = read_manifest(self.folder)
-        self.nodes, self.dim = self.manifest.nodes, self.manifest.dim
+        self.nodes, self.dim = len(self.manifest.files), self.manifest.dim
         self.samples = np.array([file.samples for file in self.manifest.files])
         self.weight = sample_weight(self.samples, count)
         if C is not None and l2 is not None:
@@ -288,17 +339,6 @@ class Shards:
         """Return the checksums of all shards, which are the same on all machines."""
         return [file.sha256 for file in self.manifest.files]
 
-    def curvature(self, block: "LogisticRegression") -> np.ndarray:
-        """Return L_i - l2 for the nodes of a block."""
-        return block.L_nodes - block.l2
-
-    def settle(self, block: "LogisticRegression", most: float) -> "LogisticRegression":
-        """Return a block with l2, mu and L of the whole problem, whose largest curvature is `most`."""
-        l2 = self.regulariser(most)
-        settled = block.with_l2(l2)
-        settled.mu, settled.L = l2, l2 + most
-        return settled
-
     def whole(self) -> "LogisticRegression":
         """Return the problem of all nodes with the given l2 or kappa; all shards must be present."""
         return self._build(0, self.nodes, self.l2, self.kappa)
@@ -315,7 +355,7 @@ class Shards:
         from ..problems.samples import penalty_of
 
         penalty = penalty_of(LOGISTIC, l2, self.weighting(), int(self.samples.sum()))
-        classes = self.manifest.classes
+        classes = tuple(self.manifest.classes)
         return {
             "kind": LOGISTIC.name, "features": self.dim, "classes": classes, "intercept": False, "penalty": penalty
         }  # fmt: skip
@@ -336,22 +376,20 @@ class Shards:
         from ..problems.linear_model import LogisticRegression
 
         data = [self._read(node) for node in range(first, end)]
-        longest = int(self.samples.max())
+        longest, (smaller, larger) = int(self.samples.max()), self.manifest.classes
         weights = None if self.weight is None else [np.full(len(labels), self.weight) for _, labels in data]
         return LogisticRegression.from_nodes(
-            data, l2=l2, kappa=kappa, classes=self.manifest.classes, longest=longest, weights=weights
+            data, l2=l2, kappa=kappa, classes=(smaller, larger), longest=longest, weights=weights
         )
 
     def _read(self, node: int) -> tuple[Any, np.ndarray]:
         """Read and check the samples of a node."""
         from scipy.sparse import csr_array
 
-        from .node_shards import NAME, open_shard
-
         listed = self.manifest.files[node]
         path = self.reading = self.folder / listed.name
         remedy = f"it holds the samples of node {node}: copy it to this machine, or let another one run the node"
-        got = hashlib.sha256(file_content(path / NAME, remedy)).hexdigest()
+        got = hashlib.sha256(content(path / NAME, remedy)).hexdigest()
         if got != listed.sha256:
             raise InputError(
                 f"{path} is not the shard of node {node} in the manifest: the sha256 of its {NAME} must be "
@@ -359,12 +397,11 @@ class Shards:
             )
         shard = open_shard(path)
         facts, labels = shard.facts, np.array(shard.target)
-        found = (facts.samples, facts.nonzeros, len(facts.features), facts.layout, facts.labels)
-        if found != (listed.samples, listed.nonzeros, self.dim, "sparse", None):
+        found = (facts.samples, facts.width, facts.layout, facts.labels)
+        if found != (listed.samples, self.dim, "sparse", None):
             raise InputError(
-                f"{path} has {found[0]} samples and {found[1]} non-zeros of {found[2]} features, {found[3]}, and the "
-                f"manifest lists {listed.samples} and {listed.nonzeros} of {self.dim}, sparse, for node {node}; "
-                "correct the manifest, or split the data again"
+                f"{path} has {facts.samples} samples of {facts.width} features, {facts.layout}, and the manifest lists "
+                f"{listed.samples} of {self.dim}, sparse, for node {node}; split the data again"
             )
         small = np.int32 if facts.nonzeros <= LARGEST_DIM else np.int64
         parts = (shard.features.data, shard.features.indices, shard.features.indptr)
@@ -376,7 +413,7 @@ class Shards:
         if other.size:
             raise InputError(
                 f"{path}, the samples of node {node}, has the label {format_exact(float(other[0]))}, and the "
-                f"manifest's classes are {smaller} and {larger}; correct the manifest, or split the data again"
+                f"manifest's classes are {smaller} and {larger}; split the data again"
             )
         return (features.toarray() if self.dense else features), labels
 

@@ -2,11 +2,27 @@
 
 import numpy as np
 
+from ..errors import InputError
+from ..util.checks import check_whole
+
 CLUSTERS = 4
 INFORMATIVE = 2
 REDUNDANT = 2
 FLIPPED = 0.01
 """Share of labels that are redrawn at random."""
+MOST_NUMBERS = 2**31
+"""Limit on the size of the features (16 GB)."""
+
+
+def check_classification(samples: int, dim: int, seed: int) -> None:
+    """Refuse what `classification` cannot make, before anything else is made."""
+    check_whole("dim", dim, INFORMATIVE + REDUNDANT, "two features of synthetic data inform, two repeat; e.g. dim=40")
+    check_whole("seed", seed, 0, "e.g. seed=0", 2**32 - 1)
+    if samples * dim > MOST_NUMBERS:
+        raise InputError(
+            f"{samples} samples x {dim} features take {samples * dim * 8 / 1e9:.0f} GB; take fewer nodes, samples or "
+            "features"
+        )
 
 
 def classification(samples: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -22,6 +38,7 @@ def classification(samples: int, dim: int, seed: int) -> tuple[np.ndarray, np.nd
     >>> features.shape, np.unique(labels).tolist()
     ((100, 5), [0, 1])
     """
+    check_classification(samples, dim, seed)
     rng = np.random.RandomState(seed)
     features, labels = np.zeros((samples, dim)), np.zeros(samples, dtype=int)
     informative = features[:, :INFORMATIVE]

@@ -45,7 +45,7 @@ def unpack_text(content: bytes, most: float) -> bytes:
         with opener(io.BytesIO(content)) as file:
             while len(text) <= most and (part := file.read(2**20)):
                 text += part
-    except (OSError, ValueError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except BROKEN as error:
         raise Damaged(f"is cut short or damaged ({error})") from None
     return bytes(text)
 

@@ -1,6 +1,6 @@
 """Rates of a method on a perfect network, which every node can compute by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -34,6 +34,25 @@ class Scalars:
     def dual_gradient(self, z: Any) -> Any:
         """Return z / h."""
         return z / self.curvature
+
+
+class WideOracle:
+    """The run's oracle on the first columns, and the canaries', whose functions are `Scalars`, on the others."""
+
+    def __init__(self, oracle: Any, curvature: Any) -> None:
+        self.oracle, self.curvature = oracle, curvature
+
+    def gradient(self, x: Any) -> Any:
+        """Return the gradients of all columns."""
+        return self._joined(x, self.oracle.gradient, Scalars(self.curvature).gradient)
+
+    def dual_gradient(self, z: Any) -> Any:
+        """Return the gradients of the conjugates."""
+        return self._joined(z, self.oracle.dual_gradient, Scalars(self.curvature).dual_gradient)
+
+    def _joined(self, rows: Any, run: Callable[[Any], Any], canaries: Callable[[Any], Any]) -> Any:
+        count, library = self.curvature.shape[-1], rows.__array_namespace__()  # NumPy's, or JAX's
+        return library.concat([run(rows[:, :-count]), canaries(rows[:, -count:])], axis=1)
 
 
 class _OneMode:

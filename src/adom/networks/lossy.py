@@ -1,15 +1,18 @@
-"""Networks that lose messages, in each direction independently, and whose nodes leave and join."""
+"""Networks with imperfect links; those that lose messages, and whose nodes leave and join.
+
+The other kinds of imperfect links, and the table of all, are in `adom.networks.imperfect`.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from math import pi, prod, sin
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
-from .channel import Channel
 from .checks import LONGEST, seed_number, truth
 from .links import Bools, Ints, Longs
 from .network import Network
@@ -73,16 +76,96 @@ def draws(key: Any, clock: Any, code: Any) -> Any:
     return _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN) >> np.uint64(64 - DIGITS)
 
 
-def draws_of_numbers(key: Any, clock: Any, code: Any, count: int) -> Any:
-    """Return `count` random numbers of `DIGITS` bits for each message, along a new last axis."""
-    message = _scrambled(_scrambled(key + clock * GOLDEN) + code * GOLDEN)
-    return _scrambled(message[..., None] + np.arange(count, dtype=np.uint64) * GOLDEN) >> np.uint64(64 - DIGITS)
+def uniform(key: Any, clock: Any, code: Any, shape: tuple[int, ...]) -> Any:
+    """Return numbers strictly between 0 and 1 for each message, in new last axes of this shape."""
+    message = _scrambled(_scrambled(key + clock.astype(np.uint64) * GOLDEN) + code * GOLDEN)
+    numbers = _scrambled(message[..., None] + np.arange(prod(shape), dtype=np.uint64) * GOLDEN)
+    return (((numbers >> np.uint64(64 - DIGITS)) + 0.5) / 2.0**DIGITS).reshape(*code.shape, *shape)
 
 
 def _scrambled(x: Any) -> Any:
     x = (x ^ (x >> np.uint64(30))) * FIRST
     x = (x ^ (x >> np.uint64(27))) * SECOND
     return x ^ (x >> np.uint64(31))
+
+
+class Channel(NamedTuple):
+    """What happens to messages that arrive; the compiled loop takes it as it is, as arrays.
+
+    Attributes
+    ----------
+    coders : tuple of Quantised and Sparsified
+        Applied in this order.
+    feedback : bool
+        Whether both ends of a link keep copies of the rows sent over it, and messages carry coded differences to them.
+    late : Late, optional
+    noise : Noise, optional
+    """
+
+    coders: tuple[Any, ...] = ()
+    feedback: bool = False
+    late: Any = None
+    noise: Any = None
+
+    @property
+    def perfect(self) -> bool:
+        """Whether messages arrive unchanged and at once."""
+        return not self.coders and self.late is None and self.noise is None
+
+    @property
+    def delay(self) -> int:
+        """Rounds by which messages are late at most."""
+        return 0 if self.late is None else int(self.late.rounds)
+
+    @property
+    def mean_delay(self) -> float:
+        """The average delay of messages, in rounds."""
+        return 0 if self.late is None else float(self.late.mean)
+
+    @property
+    def share(self) -> float:
+        """The share of W that acts on average; below 1 if both ends leave out the same numbers and keep no copies."""
+        return 1.0 if self.feedback else float(prod(coder.share for coder in self.coders))
+
+    @property
+    def age(self) -> float:
+        """How many rounds old numbers are when used: the delay plus, with feedback, the wait for sparse updates."""
+        return self.delay + self.feedback * (1 / float(prod(coder.sent for coder in self.coders)) - 1)
+
+    @property
+    def damping(self) -> float:
+        """The factor by which lambda_max counts as larger, so that averaging with old values stays stable.
+
+        x(k + 1) = x(k) - a x(k - d) is stable for a < 2 sin(pi / (4 d + 2)), twice the inverse of this factor.
+        """
+        return 1 / sin(pi / (4 * self.age + 2))
+
+    def coded(self, rows: Any, clock: Any, code: Any) -> Any:
+        """Return rows after all coders; `code` identifies the message of each end of each link."""
+        for coder in self.coders:
+            rows = coder.coded(rows, clock, code)
+        return rows
+
+    def spread(self, columns: int) -> Any:
+        """Return a bound on the mean squared error that dithering adds to coded rows, relative to their squares."""
+        return sum(coder.spread(columns) for coder in self.coders)
+
+    def floats(self, vectors: int, columns: int, width: int) -> Any:
+        """Return how many floats of `width` bits a message of coded rows takes, rounded up."""
+        size = Size(columns, width)
+        for coder in self.coders:
+            size = coder.size(size, columns)
+        place = (columns - 1).bit_length() * (size.numbers < columns) if size.placed else 0
+        return -(-vectors * (size.numbers * (size.each + place) + width * size.scaled) // width)
+
+
+class Size(NamedTuple):
+    """Size of a coded row."""
+
+    numbers: Any
+    each: Any  # bits of a number
+    placed: bool = False  # whether the numbers' places are sent too
+    scaled: bool = False  # whether the largest number is sent in full too, once for all coders
 
 
 class LossyNetwork(Network):
@@ -96,6 +179,7 @@ class LossyNetwork(Network):
     def __init__(self, network: Network, loss: Loss, recipe: dict[str, Any], channel: Channel | None = None) -> None:
         super().__init__(network._pool, network.order, recipe, network._chi, network._window)
         self._loss, self._channel = loss, channel or Channel()
+        _check_together(loss, self._channel)
         self._whole: Network = network._whole if isinstance(network, LossyNetwork) else network
 
     @property
@@ -122,6 +206,13 @@ class LossyNetwork(Network):
     def lambda_min_plus(self) -> float:
         """lambda_max / chi."""
         return self.lambda_max / self.chi
+
+    @property
+    def unproved(self) -> list[str]:
+        """What the links lack of all that proofs assume."""
+        whole = not self._loss.one_way and self._channel.perfect
+        lacks = {"links that carry every message, whole and at once": whole, "nodes that stay": not self._loss.changing}
+        return [words for words, there in lacks.items() if not there]
 
     @cached_property
     def linked_pairs(self) -> Ints:
@@ -195,14 +286,9 @@ def lossy(
     >>> network.present(9).sum(), network.present(10).sum()
     (np.int64(6), np.int64(5))
     """
-    if not isinstance(network, Network) or (isinstance(network, LossyNetwork) and not network.loss.nothing):
-        raise InputTypeError(
-            f"lossy takes an undirected network without loss, got {type(network).__name__}; e.g. lossy(ring(5), 0.1)"
-        )
-    if not network.held:
-        raise InputError(
-            f"lossy needs all graphs in memory, but those of {network!r} are not; take fewer graphs or nodes"
-        )
+    if isinstance(network, LossyNetwork) and not network.loss.nothing:
+        raise InputTypeError(f"lossy takes an undirected network without loss, got {network!r}; make it lossy once")
+    channel = channel_of("lossy", network)
     one_way = check_real("one_way", one_way, 0, 1, "it is the share of messages that are lost")
     if one_way == 1:
         raise InputError("one_way must be less than 1, got 1: no message would ever arrive; e.g. one_way=0.1")
@@ -212,26 +298,39 @@ def lossy(
     recipe = {"generator": "lossy", "one_way": one_way, "healing": healing, "seed": seed}
     recipe |= {name: rounds for name, rounds in (("leaving", away), ("joining", back)) if rounds}
     loss = Loss(one_way, healing, seed, starts, present)
-    channel = network.channel if isinstance(network, LossyNetwork) else Channel()
-    check_together(loss, channel)
     return LossyNetwork(network, loss, {**recipe, "network": network.recipe}, channel)
 
 
-def no_loss(nodes: int) -> Loss:
-    """Return a `Loss` in which nothing is lost and all nodes are present."""
-    return Loss(0.0, False, 0, np.zeros(1, dtype=np.int64), np.ones((1, nodes), dtype=bool))
+def channel_of(name: str, network: Any) -> Channel:
+    """Return what happens to messages on a network so far; refuse networks whose links cannot be imperfect."""
+    if not isinstance(network, Network):
+        raise InputTypeError(f"{name} takes an undirected network, got {type(network).__name__}; e.g. ring(5)")
+    if not network.held:
+        raise InputError(
+            f"{name} needs all graphs in memory, but those of {network!r} are not; take fewer graphs or nodes"
+        )
+    return network.channel if isinstance(network, LossyNetwork) else Channel()
 
 
-def check_together(loss: Loss, channel: Channel) -> None:
+def with_channel(network: Network, channel: Channel, recipe: dict[str, Any]) -> Network:
+    """Return the network with this channel; the same network if the channel is perfect."""
+    if channel.perfect:
+        return network
+    nothing = Loss(0.0, False, 0, np.zeros(1, dtype=np.int64), np.ones((1, network.nodes), dtype=bool))
+    loss = network.loss if isinstance(network, LossyNetwork) else nothing
+    return LossyNetwork(network, loss, {**recipe, "network": network.recipe}, channel)
+
+
+def _check_together(loss: Loss, channel: Channel) -> None:
     """Refuse combinations of loss and channel that do not work together."""
-    if channel.feedback and channel.noise:
+    if channel.feedback and channel.noise is not None:
         raise InputError("noise would gather in the copies that feedback keeps at both ends; take feedback=False")
     if channel.feedback and not loss.nothing:
         raise InputError(
             "feedback needs all messages: after a lost one, the copies at both ends of a link differ for ever; "
             "take feedback=False, or no loss"
         )
-    if loss.healing and (channel.delay or channel.noise):
+    if loss.healing and not (channel.late is channel.noise is None):
         raise InputError(
             "ledgers do not heal with entries that come late or with noise; take lossy(..., healing=False)"
         )

@@ -6,22 +6,26 @@ else, and allows only its own scripts, by digest; so text that slips past the es
 
 import base64
 import hashlib
+import json
 import os
 import re
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from ..errors import InputError, how_to_install
+from ..util.cards import escaped
 from ..util.files import atomic
 from .content import Content
 from .layout import data
-from .text import escaped, harmless_json
 
 SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "profiles.js", "motion.js", "runs.js", "main.js")
 """Parts of the page's own script, in order."""
+DANGEROUS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that may end a script or begin a comment or a line, and their escapes in JSON."""
 
 
 def write(content: Content, path: str | os.PathLike[str]) -> Path:
@@ -64,6 +68,18 @@ def render(content: Content) -> str:
     }
     # One pass over the template alone: inserted text is never scanned again.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+
+
+def harmless_json(content: Any) -> str:
+    r"""Return JSON that can stand inside a script element: nothing in it can end the element.
+
+    Examples
+    --------
+    >>> harmless_json({"a": "</script><!--"})
+    '{"a":"\\u003c/script\\u003e\\u003c!--"}'
+    """
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return re.sub("[<>&\u2028\u2029]", lambda match: DANGEROUS[match[0]], text)
 
 
 def _digest(script: str) -> str:

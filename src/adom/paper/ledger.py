@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 
 from ..errors import InputError, shown
-from ..page.text import address
 from ..study.execute import Outcome
 from ..util.cards import Markup, escaped
 from ..util.checked_json import read_checked, write_checked
@@ -271,11 +271,22 @@ def _claim(
 def _links(entry: Entry, prefix: str, drawn: Collection[tuple[str, str, str]]) -> list[str]:
     """Return the page address of the panel of each row of evidence; "" if that panel is not drawn."""
     return [
-        address("curves", f"{prefix}{row['figure']}", entry.protocol, row["panel"])
+        _address("curves", f"{prefix}{row['figure']}", entry.protocol, row["panel"])
         if (row.get("figure"), entry.protocol, row.get("panel")) in drawn
         else ""
         for row in entry.evidence["panels"]
     ]
+
+
+def _address(*parts: str) -> str:
+    """Return the part of an address after the # for a place on the page.
+
+    Examples
+    --------
+    >>> _address("curves", "kappa", "unit", "d40/1")
+    'curves/kappa/unit/d40%2F1'
+    """
+    return "/".join(quote(part, safe="") for part in parts)
 
 
 def _badge(verdict: str) -> Markup:

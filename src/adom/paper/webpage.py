@@ -1,5 +1,6 @@
 """Content of a reproduction's page: every panel of every figure, every run, the ledger, and a network in motion."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,17 +9,18 @@ from typing import Any
 from ..algorithms import method_class
 from ..errors import InputError
 from ..page.content import Content, Figure, Line, Panel, Run
-from ..page.report import ResultFile, run_row
-from ..page.text import plain_title
+from ..page.reading import ResultFile, run_row
 from ..run.progress import Progress
 from ..study.execute import Outcome
 from ..study.replay import NODES, Motion, replay
 from ..util.table import in_words
+from ..util.text import SUPERSCRIPTS
 from . import findings, ledger
 from .evidence import SETTINGS, table_of_runs
 from .panels import FIGURES
 from .runs import Job, load_plan, read_outcome
 
+SYMBOLS = {"kappa": "κ", "chi": "χ", "mu": "μ", "eta": "η", "tau": "τ", "sigma": "σ", "theta": "θ", "alpha": "α"}
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto", "others": ""}
 """Variants of a method's runs in a panel, in words; those not in `ON` are hidden at first."""
 ON = ("", "split-label", "others")
@@ -105,7 +107,7 @@ def _panel(outcomes: Sequence[Outcome]) -> Panel:
         lines.append(Line(label, method, results, words, variant in ON))
     reason = "; ".join(f"{count} run{'s' if count > 1 else ''} missing: {why}" for why, count in missing.items())
     return Panel(
-        panel.name, plain_title(panel.title), lines, _settings(panel.settings), panel.row, panel.column, reason
+        panel.name, _plain_title(panel.title), lines, _settings(panel.settings), panel.row, panel.column, reason
     )
 
 
@@ -161,3 +163,21 @@ def _preference(job: Job) -> tuple[bool, bool]:
     """Return a job's sort key: networks that change every round first, and among them parameters `unit`."""
     settings = job.panel.settings
     return settings["network"] != "geometric" or "every" in settings, job.protocol != "unit"
+
+
+def _plain_title(text: str) -> str:
+    r"""Return the title of a figure without TeX.
+
+    Examples
+    --------
+    >>> _plain_title("$\\kappa$ = $10^{3}$, d = 40"), _plain_title("costs $5 and $6")
+    ('κ = 10³, d = 40', 'costs $5 and $6')
+    """
+
+    def change(match: re.Match[str]) -> str:
+        inside = match[1]
+        for name, symbol in SYMBOLS.items():
+            inside = inside.replace(f"\\{name}", symbol)
+        return re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(SUPERSCRIPTS), inside)
+
+    return re.sub(r"\$([^$]*[\\^][^$]*)\$", change, text)

@@ -254,6 +254,10 @@ def penalty_text(penalty: dict[str, Any]) -> str:
     return ", ".join([f"l2 {penalty['l2']:.6g}", *(f"{words} as scikit-learn counts" for words in scikit_learn)])
 
 
+MOST_KAPPA = 1e15
+"""Beyond this, mu is lost beside L in rounding."""
+
+
 def check_regulariser(l2: float | None, kappa: float | None) -> None:
     """Check that exactly one of l2 and kappa is given and within its range."""
     if (l2 is None) == (kappa is None):
@@ -262,6 +266,8 @@ def check_regulariser(l2: float | None, kappa: float | None) -> None:
         raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
     if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
         raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
+    if kappa is not None and kappa > MOST_KAPPA:
+        raise InputError(f"kappa must be at most {MOST_KAPPA:g}, got {shown(kappa)}; float64 allows no more")
 
 
 def l2_of(C: float, samples: int, count: str = "samples") -> float:

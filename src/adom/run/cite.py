@@ -3,68 +3,38 @@
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..algorithms import METHODS, method_class
-from ..algorithms.references import PAPERS
 from ..data.sets import SETS
 from ..errors import InputTypeError
 from .result import Result
 
-ADOM = "2102.09234"
+REFERENCES = Path(__file__).parents[1] / "references.bib"
+SOFTWARE, JAX, MPI4PY, LIBSVM = "adom", "jax", "dalcin2021mpi4py", "chang2011libsvm"
+ADOM, TUDATASET, TEMPORAL = "2102.09234", "2007.08663", "1911.05496"
 INFECTIOUS = "6699b527f2d015617adae8cf97d0f2d0fc011a51619c765e122ee00a67f11eb5"
 """Digest of the infectious_ct1 contacts, which identifies them in a network's recipe."""
 
-SOFTWARE = """@software{{adom,
-  author = {{{{The adom developers}}}},
-  title = {{adom: decentralized convex optimization over changing networks}},
-  version = {{{version}}},
-  year = {{2026}},
-}}"""
 
-JAX = """@software{jax,
-  author = {Bradbury, James and Frostig, Roy and Hawkins, Peter and Johnson, Matthew James and Leary, Chris
-    and Maclaurin, Dougal and Necula, George and Paszke, Adam and VanderPlas, Jake and Wanderman-Milne, Skye
-    and Zhang, Qiao},
-  title = {{JAX}: composable transformations of {Python+NumPy} programs},
-  url = {http://github.com/jax-ml/jax},
-  year = {2018},
-}"""
+@cache
+def references() -> dict[str, str]:
+    """Return all BibTeX entries, by their arXiv id, or by their key if they have none.
 
-MPI4PY = """@article{dalcin2021mpi4py,
-  author = {Dalcin, Lisandro and Fang, Yao-Lung L.},
-  title = {mpi4py: Status Update After 12 Years of Development},
-  journal = {Computing in Science \\& Engineering},
-  year = {2021},
-  doi = {10.1109/MCSE.2021.3083216},
-}"""
-
-LIBSVM = """@article{chang2011libsvm,
-  author = {Chang, Chih-Chung and Lin, Chih-Jen},
-  title = {{LIBSVM}: A Library for Support Vector Machines},
-  journal = {ACM Transactions on Intelligent Systems and Technology},
-  year = {2011},
-}"""
-
-TUDATASET = """@misc{morris2020tudataset,
-  author = {Morris, Christopher and Kriege, Nils M. and Bause, Franka and Kersting, Kristian and Mutzel, Petra
-    and Neumann, Marion},
-  title = {{TUDataset}: A collection of benchmark datasets for learning with graphs},
-  year = {2020},
-  eprint = {2007.08663},
-  archiveprefix = {arXiv},
-}"""
-
-TEMPORAL = """@inproceedings{oettershagen2020temporal,
-  author = {Oettershagen, Lutz and Kriege, Nils M. and Morris, Christopher and Mutzel, Petra},
-  title = {Temporal Graph Kernels for Classifying Dissemination Processes},
-  booktitle = {Proceedings of the 2020 SIAM International Conference on Data Mining},
-  pages = {496--504},
-  year = {2020},
-  eprint = {1911.05496},
-  archiveprefix = {arXiv},
-}"""
+    Examples
+    --------
+    >>> references()[ADOM].splitlines()[0]
+    '@inproceedings{kovalev2021adom,'
+    """
+    found = {}
+    for entry in REFERENCES.read_text(encoding="utf-8").strip().split("\n\n"):
+        name = re.search(r"eprint = \{(.+)\}", entry) or re.search(r"\{(.+),", entry)
+        assert name is not None
+        found[name[1]] = entry
+    return found
 
 
 def cite(results: Any) -> str:
@@ -102,17 +72,18 @@ def _runs(results: Any) -> Iterable[Result]:
 
 def _entries(provenance: dict[str, Any]) -> Iterable[str]:
     """Yield the entries of one run; a data set is found by its name anywhere in the provenance."""
-    yield SOFTWARE.format(version=provenance.get("versions", {}).get("adom", __version__))
+    known = references()
+    yield known[SOFTWARE].replace("VERSION", provenance.get("versions", {}).get("adom", __version__))
     name = provenance.get("method", {}).get("name")
     if name in METHODS:
-        yield from (PAPERS[paper] for paper in re.findall(r"arXiv:(\d+\.\d+)", method_class(name).reference))
+        yield from (known[paper] for paper in re.findall(r"arXiv:(\d+\.\d+)", method_class(name).reference))
     if "reproduction" in provenance:
-        yield PAPERS[ADOM]
-    yield JAX
+        yield known[ADOM]
+    yield known[JAX]
     if provenance.get("engine") == "mpi":
-        yield MPI4PY
+        yield known[MPI4PY]
     words = set(re.findall(r"\w+", json.dumps(provenance, default=str)))
     if any(data.home == "libsvm" for data in SETS.values() if data.name in words):
-        yield LIBSVM
+        yield known[LIBSVM]
     if words & {INFECTIOUS, "infectious_ct1"}:
-        yield from (TUDATASET, TEMPORAL)
+        yield from (known[TUDATASET], known[TEMPORAL])

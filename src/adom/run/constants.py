@@ -68,10 +68,7 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
     }
     asked = [NEEDS[cls.needs]] if lacks.get(cls.needs) else []
     if isinstance(network, LossyNetwork):
-        if network.loss.one_way or not network.channel.perfect:
-            asked.append("links that carry every message, whole and at once")
-        if network.loss.changing:
-            asked.append("nodes that stay")
+        asked += network.unproved
     return f"proved for {', and for '.join(asked)}" if asked else ""
 
 

@@ -1,7 +1,7 @@
 """The loop that advances a method: run a chunk of steps, record it, then stop, checkpoint or go on.
 
 A backend only makes steps: for all nodes in one process (`adom.run.local.backend`), or for one rank's block of nodes
-(`adom.run.ranks.backend`). Results do not depend on where chunks end.
+(`adom.run.ranks.rank_backend`). Results do not depend on where chunks end.
 """
 
 from collections.abc import Iterator

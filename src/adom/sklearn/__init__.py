@@ -10,7 +10,6 @@ The samples are split over nodes, which talk only to their current neighbours an
 `docs/sklearn.md` says how rounds are counted.
 """
 
-from adom.sklearn.logistic import DecentralizedLogisticRegression
-from adom.sklearn.ridge import DecentralizedRidge
+from adom.sklearn.estimators import DecentralizedLogisticRegression, DecentralizedRidge
 
 __all__ = ["DecentralizedLogisticRegression", "DecentralizedRidge"]

@@ -28,7 +28,7 @@ from ..run.windows import in_windows
 from ..util.compile_cache import double_precision
 
 if TYPE_CHECKING:
-    from .base import Decentralized
+    from .estimators import Decentralized
 
 REDUCTION = 0.01
 """A run ends when this fraction of its initial distance to its own solution is left."""
@@ -161,31 +161,30 @@ class _Runner:
         Return the status and the rows, which are None after a run that diverged or ended worse than it started, or
         if the budget covers no step.
         """
-        while True:
-            method = self._make_method()
-            if not self.affords(0):
-                return "max_rounds", None
-            result = solve(
-                shifted,
-                self.costs.network,
-                self.method,
-                self.parameters,
-                self.oracle,
-                rounds=int(self.estimator.max_rounds) - self.costs.rounds,
-                tol=shifted.nodes * target**2,
-                record_every=RECORD_EVERY if method.rounds_per_step == 1 else 1,
-                progress=None if self.estimator.verbose else False,
-            )
-            if result.status == "interrupted":
-                raise KeyboardInterrupt
-            self.costs.add_run(result, shifted.dim, method.vectors_per_round)
-            self.last = result
-            if self.parameters == "tuned":  # keep them: mu, L and the network stay the same
-                tuned = result.provenance["method"]
-                self.method, self.parameters = method_class(tuned["name"])(**tuned["parameters"]), "given"
-                self.oracle = result.provenance["oracle"] or "auto"
-            worse = result.status == "growing" and result.history["error"].iloc[-1] > result.provenance["start_error"]
-            return result.status, None if worse or result.status == "diverged" else result.x
+        method = self._make_method()
+        if not self.affords(0):
+            return "max_rounds", None
+        result = solve(
+            shifted,
+            self.costs.network,
+            self.method,
+            self.parameters,
+            self.oracle,
+            rounds=int(self.estimator.max_rounds) - self.costs.rounds,
+            tol=shifted.nodes * target**2,
+            record_every=RECORD_EVERY if method.rounds_per_step == 1 else 1,
+            progress=None if self.estimator.verbose else False,
+        )
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        self.costs.add_run(result, shifted.dim, method.vectors_per_round)
+        self.last = result
+        if self.parameters == "tuned":  # keep them: mu, L and the network stay the same
+            tuned = result.provenance["method"]
+            self.method, self.parameters = method_class(tuned["name"])(**tuned["parameters"]), "given"
+            self.oracle = result.provenance["oracle"] or "auto"
+        worse = result.status == "growing" and result.history["error"].iloc[-1] > result.provenance["start_error"]
+        return result.status, None if worse or result.status == "diverged" else result.x
 
     def _make_method(self) -> Method:
         parameters = "unit" if self.parameters == "tuned" else self.parameters

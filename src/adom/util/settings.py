@@ -4,14 +4,17 @@ Command-line options, the tables of a TOML file and the checks of both are made 
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, dataclass, field
+from math import inf
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args, get_origin
 
 from ..errors import InputError, closest, nearest, shown
 from . import files
+from .checks import is_number
 
 Tables = dict[str, dict[str, Any]]
 """Settings by table and name, such as ``{"problem": {"nodes": 20}}``."""
@@ -20,7 +23,7 @@ Values = Sequence[str] | Callable[[], Sequence[str]]
 
 
 def setting(text: str, default: Any = None, **more: Any) -> Any:
-    """Describe a field: help, default, limits as pydantic names them, and other attributes of `Setting`."""
+    """Describe a field: help, default, limits (`ge`, `gt`, `le`), and other attributes of `Setting`."""
     limits = {name: more.pop(name) for name in ("ge", "gt", "le") if name in more}
     return field(default=default, metadata={"help": text, "limits": limits, **more})
 
@@ -61,13 +64,7 @@ TYPES: dict[Any, tuple[str, Any]] = {
     dict[str, Any]: ("a table of lists", {"eta": [0.5, 1, 2]}),
 }
 """Types of settings in words, and an example of each."""
-LIMITS = {
-    "greater_than_equal": "at least {ge:.10g}",
-    "greater_than": "above {gt:.10g}",
-    "less_than_equal": "at most {le:.10g}",
-    "finite_number": "a finite number",
-}
-"""Limits in words, by the name that pydantic gives to the error."""
+LARGEST = sys.float_info.max
 
 
 def check_value(value: Any, kind: Any, called: str, example: str, **limits: float) -> None:
@@ -79,20 +76,34 @@ def check_value(value: Any, kind: Any, called: str, example: str, **limits: floa
     Traceback (most recent call last):
     adom.errors.InputError: --share must be at most 1, got 2; e.g. --share 0.5
     """
-    from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+    wrong = _misfits(value, kind)
+    if wrong:
+        rule, got = TYPES[kind][0], shown(wrong[0])
+        if kind is float and is_number(wrong[0]):
+            rule = "a finite number" if isinstance(wrong[0], float) else "a number below 1e308"
+    else:
+        rule = next((words for words, kept in _bounds(value, **limits) if not kept), "") if limits else ""
+        got = f"{value:.15g}" if isinstance(value, float) else shown(value)
+    if rule:
+        raise InputError(f"{called} must be {rule}, got {got}; e.g. {example}")
 
-    try:
-        TypeAdapter(
-            Annotated[kind, Field(**limits)], config=ConfigDict(strict=True, allow_inf_nan=False)
-        ).validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        given, limit = first["input"], LIMITS.get(first["type"])
-        rule = TYPES[kind][0] if limit is None or kind not in (int, float) else limit.format(**first.get("ctx", {}))
-        if limit is None and rule == "a number" and isinstance(given, int) and not isinstance(given, bool):
-            rule = "a number below 1e308"
-        got = f"{given:.15g}" if limit and isinstance(given, float) else shown(given)
-        raise InputError(f"{called} must be {rule}, got {got}; e.g. {example}") from None
+
+def _bounds(value: float, ge: float = -inf, gt: float = -inf, le: float = inf) -> list[tuple[str, bool]]:
+    """Return limits in words, and whether a value keeps them."""
+    return [(f"at least {ge:.10g}", value >= ge), (f"above {gt:.10g}", value > gt), (f"at most {le:.10g}", value <= le)]
+
+
+def _misfits(value: Any, kind: Any) -> list[Any]:
+    """Return the parts of a value that are not of a type of `TYPES`; whole numbers are numbers, booleans are not."""
+    form, parts = get_origin(kind) or kind, get_args(kind)
+    if form is Any:
+        return []
+    if form is float:  # also whole numbers, if a float can hold them
+        return [] if is_number(value) and abs(value) <= LARGEST else [value]
+    if not isinstance(value, form) or (form is int and isinstance(value, bool)):
+        return [value]
+    inside = value.values() if form is dict else value if form is list else ()
+    return [wrong for item in inside for wrong in _misfits(item, parts[-1])]
 
 
 def described(each: Field[Any], table: str) -> Setting:

@@ -1,21 +1,25 @@
 """Runs with parameters="auto": they need no constants of the network, and say what they assumed."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
 
 import adom
 from adom.algorithms import COMPARED, METHODS, method_class
-from adom.dynamics import trials
+from adom.dynamics.auto_state import SETTINGS
 from adom.dynamics.floods import flood_estimate
-from adom.dynamics.policy import FIRST, MOST, STIFFNESS
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import provenance
+from adom.run.auto.choice import pilot_for
+from adom.run.local.backend import run_settings
+from adom.run.request import Request
 from support.reference import logistic_data, quadratics
 
 NODES, DIM = 8, 3
-CANARIES = (len(FIRST) + 1) * len(STIFFNESS)
+CANARIES = (len(SETTINGS.first) + 1) * len(SETTINGS.stiffness)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +133,7 @@ def test_where_every_round_averages_fully_the_run_is_that_of_chi_1():
     assert found.last["round"] <= given.last["round"] + 4
 
 
-def test_the_run_itself_bears_more_than_its_canaries_where_curvatures_differ(monkeypatch):
+def test_the_run_itself_bears_more_than_its_canaries_where_curvatures_differ():
     """Nodes are flat in directions of their own; canaries put all of these into one."""
     rng, nodes, dim, kappa = np.random.default_rng(0), 12, 5, 1000.0
     H = np.empty((nodes, dim, dim))
@@ -139,12 +143,13 @@ def test_the_run_itself_bears_more_than_its_canaries_where_curvatures_differ(mon
     H[0], H[-1] = np.eye(dim), kappa * np.eye(dim)
     problem = adom.Quadratic(H, rng.standard_normal((nodes, dim)))
     network, rounds = adom.networks.from_graphs([nx.barbell_graph(nodes // 2, 0)]), []
-    for least in (trials.LEAST, MOST):
-        monkeypatch.setattr(trials, "LEAST", least)
-        result = adom.solve(problem, network, rounds=20_000, tol=1e-12)
+    for least in (SETTINGS.least, SETTINGS.most):
+        pilot = pilot_for(problem, network, adom.ADOM, rules=replace(SETTINGS, least=least))
+        request = Request(rounds=20_000, tol=1e-12)
+        (result,) = run_settings([pilot.assumed], [problem], network, "auto", request, pilot=pilot)
         rounds.append(result.last["round"])
         assert result.status == "converged"
-        assert any("a trial" in why for why in result.settings["why"]) == (least < MOST)
+        assert any("a trial" in why for why in result.settings["why"]) == (least < SETTINGS.most)
     assert rounds[0] < 0.9 * rounds[1]
 
 

@@ -23,8 +23,7 @@ import numpy as np
 
 from ...errors import InputError, nearest
 from ...util import files
-from .swarm import Swarm
-from .wires import Link
+from .processes import Link, Swarm
 
 ENDS = {"cut": 2, "restore": 2, "kill": 1, "start": 1, "pause": 1, "continue": 1, "leave": 1, "data": 1}
 """Events, and how many agents they name."""

@@ -1,64 +1,133 @@
-"""The pilot for methods whose steps are single rounds: canary columns show which chi to assume."""
+"""The pilot for methods whose steps are single rounds: canary columns show which chi to assume.
 
-from typing import Any
+Canaries are scalar problems that run beside the real one, each with its own assumed chi. A step is arithmetic on rows,
+so the rows of a run can carry extra columns. A canary is such a column: the same method, with the parameters of another
+chi, on h_i x^2 / 2 at node i, whose solution is 0. On quadratics a method is linear, so a canary shrinks as fast as the
+run would converge with that chi, on the graphs met so far. Every node sees its own entries. Hyper-parameters become
+arrays of one value per column; the algorithm files need no change.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...algorithms import Method
-from ...dynamics.policy import FULLY, MOST, NOISE, RATIO, STIFFNESS, Policy
-from ...dynamics.wrapping import bare
+from ...algorithms import Gossip, Method, Oracle
+from ...dynamics.policy import Policy
+from ...dynamics.rates import Scalars, WideOracle
+from ...dynamics.wrapping import Wrapped, bare, plain
 from ...networks import LossyNetwork
 from ...problems.oracles import held
-from ...util.compiling import forget_many
-from ..links.ledgers import rested, with_ledgers
+from ...util.compiling import compiled, forget_many
+from ..links.ledgers import replanted, rested, with_ledgers
+from ..local.gossip import Graphs
+from ..local.lossy_gossip import network_of
 from ..local.placing import place
-from .canaries import WithCanaries, planting
-from .pilot import Pilot, Steered
+from .pilot import Pilot, Riding, RunPart
 
-Array = np.ndarray
-EIGEN_DIM = 128
-"""The largest dim for which canaries take their curvatures from eigenvalues of the present Hessians, at cubic cost."""
+Array = Any
 MIXED = 1e-6
 """An averaged column that changes less than this in a block restarts from random numbers."""
+
+
+class CanaryState(NamedTuple):
+    """State of a run with canaries."""
+
+    inner: Any  # the method's own, canaries in the last columns
+    x: Array  # the run's last answer
+    answers: Array  # the canaries'
+    mixed: Array  # columns that are only averaged
+    greatest: Array  # (rows, canaries): the largest |answer| since the last look
+    moved: Array  # (rows,): the answer's longest move in one step since the last look
+
+
+@dataclass(frozen=True)
+class WithCanaries(Wrapped):
+    """A method on the run's columns and the canaries', each with hyper-parameters of its own.
+
+    Parameters
+    ----------
+    inner : Method
+        Its hyper-parameters are arrays, one value a column.
+    curvature : (rows, canaries) array
+    """
+
+    curvature: Any
+
+    def init(self, zeros: Array, oracle: Oracle) -> CanaryState:
+        """Start the run; the canaries are planted afterwards."""
+        empty = jnp.zeros_like(self.curvature, dtype=zeros.dtype)
+        state = self.inner.init(jnp.concatenate([zeros, empty], axis=1), WideOracle(oracle, self.curvature))
+        mixed = jnp.zeros((zeros.shape[0], plain(self.inner).vectors_per_round), zeros.dtype)
+        return CanaryState(state, zeros, empty, mixed, empty, zeros[:, 0])
+
+    def step(self, state: CanaryState, oracle: Oracle, gossip: Gossip) -> tuple[CanaryState, Array]:
+        """Make one step of all columns, and update the nodes' observations."""
+        count, network = self.curvature.shape[-1], Riding(gossip, state.mixed)
+        inner, wide = self.inner.step(state.inner, WideOracle(oracle, self.curvature), network)
+        x, answers = wide[:, :-count], wide[:, -count:]
+        greatest = jnp.maximum(state.greatest, jnp.abs(answers))
+        moved = jnp.maximum(state.moved, jnp.sqrt(((x - state.x) ** 2).sum(axis=1)))
+        return CanaryState(inner, x, answers, network.mixed, greatest, moved), x
+
+
+@cache
+def planting() -> Any:
+    """Return `planted`, compiled."""
+    return compiled(planted, quick=True)
+
+
+def planted(method: Any, state: CanaryState, seeds: Array, slow: Array, graphs: Graphs, clock: Array) -> Any:
+    """Return the state with new canaries, started from W(k) `seeds` + `slow`; the rows of `slow` sum to zero already.
+
+    The rows of some methods' states must sum to zero. Those of W(k) v do for any v; the run's messages of one round
+    compute them. Canaries without a mean miss nothing: how it moves does not depend on the network. Directed networks
+    have no W, so their canaries start from seeds + slow. Where messages are lost, the rows sum to zero once the ledgers
+    agree, so the ends of links get entries for the new states too.
+    """
+    whole, oracle = plain(method.inner), Scalars(method.curvature)
+    columns = ((name, value[-seeds.shape[1] :]) for name, value in whole.parameters().items())
+    canaries: Method = bare(type(whole), columns)
+    if graphs.W is None:
+        return replanted(method.inner, state.inner, canaries.init(seeds + slow, oracle), None)
+    network: Any = network_of(graphs, clock, jnp.zeros((), jnp.int64))
+    if graphs.loss is None:
+        return replanted(method.inner, state.inner, canaries.init(network(seeds) + slow, oracle), None)
+    fresh = canaries.init(network(seeds + slow), oracle)  # here the rows of `slow` need not sum to zero
+    ends = network.exchanges[0][:, :, 0].reshape(-1, seeds.shape[1])
+    return replanted(method.inner, state.inner, fresh, canaries.init(ends, Scalars(jnp.ones_like(ends))))
 
 
 class CanaryPilot(Pilot):
     """Steers a session by its canaries."""
 
-    def __init__(self, run: Steered) -> None:
+    def __init__(self, run: RunPart) -> None:
         super().__init__(run)
-        self._policy = Policy(run.cls, run.constants, run.cls.plain, tries=run.cls.plain, apart=self.apart)
+        plain = run.cls.plain
+        self._policy = Policy(run.cls, run.constants, plain, tries=plain, apart=self.apart, rules=run.rules)
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
-        self._waiting = False  # whether the run is careful because agreement takes longer than the block
         # One answer per canary; the run's step and size, the extremes of an averaged column, two curvatures.
         self.numbers = self._curvature.shape[1] + 6
 
     @property
     def assumed(self) -> Method:
         """The method with the present parameters, without canaries."""
-        return self._policy.method(self._power)
-
-    @property
-    def _power(self) -> int:
-        return self._policy.careful if self._waiting else self._policy.power
+        return self._policy.method(self._policy.assumed)
 
     @property
     def _chi(self) -> float:
-        return np.inf if self._cls.plain and self._power == MOST else float(RATIO**self._power)
+        return self._policy.chi
 
     @property
     def method(self) -> Method:
         """The method that the session runs with the present settings, canaries included."""
-        policy, dim = self._policy, self._problem.dim
-        run, others = self.assumed.parameters(), [policy.method(power).parameters() for power in policy.window]
-        columns = {
-            name: np.concatenate([np.full(dim, run[name]), np.repeat([v[name] for v in others], len(STIFFNESS))])
-            for name in run
-        }
-        inner = with_ledgers(bare(self._cls, columns.items()), self._network, dim, self._rows.start, self._rows.stop)
+        dim = self._problem.dim
+        columns = self._policy.columns(dim, self._policy.assumed)
+        inner = with_ledgers(columns, self._network, dim, self._rows.start, self._rows.stop)
         return WithCanaries(inner, self._curvature)
 
     @property
@@ -75,16 +144,14 @@ class CanaryPilot(Pilot):
     @property
     def facts(self) -> dict[str, Any]:
         """The pilot's plain data in a checkpoint."""
-        own = {"stop": self._stop, "quarter": self._quarter_end, "ends": self._ends[1], "waiting": self._waiting}
-        own["policy"] = self._policy.facts
-        return {**super().facts, **own}
+        more = {"stop": self._stop, "quarter": self._quarter_end, "ends": self._ends[1]}
+        return {**super().facts, **more, "policy": self._policy.facts}
 
     def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
         """Resume from a checkpoint."""
         run, rows = arrays
         self._mixed, self._curvature, ends = (np.asarray(part, dtype=float) for part in rows)
-        self._stop, self._waiting = int(facts["stop"]), bool(facts["waiting"])
-        self._quarter_end = int(facts["quarter"])
+        self._stop, self._quarter_end = int(facts["stop"]), int(facts["quarter"])
         self._ends = ends, (float(facts["ends"][0]), float(facts["ends"][1]))
         self._policy.recall(facts["policy"])
         super().recall(run, facts)
@@ -92,7 +159,7 @@ class CanaryPilot(Pilot):
     def _begin(self) -> None:
         self._new_quarter()
         self._mixed = self._stir()
-        seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
+        seeds = self._draw(self._policy.canaries)
         self._plant(seeds, np.zeros_like(seeds[:, :1]))
 
     def _new_quarter(self) -> None:
@@ -110,16 +177,13 @@ class CanaryPilot(Pilot):
             self._new_quarter()
             return
         self._ends = self._curvatures(np.asarray(self.session.carry.x))
-        self._policy.agreement = rounds = self._agreement()
+        rounds = self._agreement()
         self._stop = self._clock + rounds
-        if self._policy.grown:  # at once, lest the budget end in a bad state; after the agreement once more
+        if self._policy.state.grown:  # at once, lest the budget end in a bad state; after the agreement once more
             self._go_back()
-        slow = rounds > self._policy.block.rounds
-        if (slow or self._policy.grown) and self._policy.power < self._policy.careful:
-            self._waiting = True
+        if why := self._policy.wait(rounds):
             self.session.method = place(self.method, self.session.dtype)
-            takes = "the nodes take longer to agree than the block lasted"
-            self._tell(f"careful: {takes if slow else 'the run grew'}")
+            self._tell(why)
 
     def _seen(self) -> tuple[Array, float, bool, bool]:
         """Collect what the nodes saw since the last look, and reset it.
@@ -133,13 +197,22 @@ class CanaryPilot(Pilot):
         greatest, moved = (np.zeros(part.shape, self.session.dtype) for part in (state.greatest, state.moved))
         self._keep(state._replace(greatest=greatest, moved=moved))
         tops, (highest, lowest, step, size) = np.split(self._greatest(own), [-len(others)])
-        return tops, float(step), self._policy.rests(step, size, eps), bool(highest + lowest <= FULLY * eps)
+        return (
+            tops,
+            float(step),
+            self._policy.rests(step, size, eps),
+            bool(highest + lowest <= self._policy.rules.fully * eps),
+        )
 
     def _curvatures(self, x: Array) -> tuple[Array, tuple[float, float]]:
         """Return the curvatures of every node's canaries, and the least and the greatest curvature of any node."""
         problem = self._problem
         lowest, highest = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
-        if problem.dim <= EIGEN_DIM and held(self._network.nodes, problem.dim) and np.isfinite(x).all():
+        if (
+            problem.dim <= self._policy.rules.eigen_dim
+            and held(self._network.nodes, problem.dim)
+            and np.isfinite(x).all()
+        ):
             values = np.linalg.eigvalsh(problem.own_hessians(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
@@ -147,14 +220,14 @@ class CanaryPilot(Pilot):
 
     def _decide(self) -> None:
         policy = self._policy
-        window, tops = policy.window, policy.block.tops[-1]
+        window, tops = policy.state.window, policy.state.block.tops[-1]
         decision = policy.decide(self._clock, *self._ends[1], left=self._budget - self._clock)
         seeds, slow = self._seeds(window, tops)
         if decision.back:
             self._go_back()
         elif decision.good:
             self._save_good()
-        if self._cls.plain and (decision.rest or self._waiting):
+        if self._cls.plain and decision.rest:
             state: Any = self.session.carry.state
             method: Any = self.session.method
             inner = jax.tree.map(np.asarray, state.inner) if self.session.on_cpu else state.inner  # NumPy: no program
@@ -165,7 +238,6 @@ class CanaryPilot(Pilot):
 
     def _go_on(self, seeds: Array, slow: Array) -> None:
         """Continue with the present settings and new canaries."""
-        self._waiting = False
         self.session.method = place(self.method, self.session.dtype)
         self._plant(seeds, slow)
         self._seen()
@@ -174,24 +246,24 @@ class CanaryPilot(Pilot):
     def _begin_anew(self) -> None:
         self._policy.forget(self._clock)
         self._save_good()
-        seeds = self._draw(len(STIFFNESS) * len(self._policy.window))
+        seeds = self._draw(self._policy.canaries)
         self._go_on(seeds, np.zeros_like(seeds[:, :1]))
         self._tell("nodes have left or joined")
 
     def _seeds(self, window: list[int], tops: Array) -> tuple[Array, Array]:
         """Return the next canaries' seeds (last answers plus noise) and the slowest part of an averaged column."""
         state: Any = self.session.carry.state
-        count = len(STIFFNESS)
-        nearest = [int(np.argmin(np.abs(np.array(window) - power))) for power in self._policy.window]
+        policy, count = self._policy, len(self._policy.rules.stiffness)
+        nearest = [int(np.argmin(np.abs(np.array(window) - power))) for power in policy.state.window]
         take = np.concatenate([count * i + np.arange(count) for i in nearest])
         noise = self._draw(len(take))
         ended = np.asarray(state.answers, dtype=float)[:, take] / np.maximum(tops.reshape(-1)[take], 1e-290)
         slow = self._mixed - np.asarray(state.mixed, dtype=float)[:, :1]
         most = float(self._greatest(np.array([np.abs(slow).max()]))[0])
-        seeds: Array = np.nan_to_num(ended, nan=0.0, posinf=0.0, neginf=0.0) + NOISE * noise
+        seeds: Array = np.nan_to_num(ended, nan=0.0, posinf=0.0, neginf=0.0) + policy.rules.noise * noise
         self._mixed = np.asarray(state.mixed, dtype=float)[:, :1] if most > MIXED else self._stir()
         if isinstance(self._network, LossyNetwork):
-            slow = slow * self._policy.chi  # since planting multiplies it by W(k)
+            slow = slow * policy.rules.chi(policy.state.centre)  # since planting multiplies it by W(k)
         return seeds, slow / most if most > 0 and np.isfinite(most) else np.zeros_like(slow)
 
     def _plant(self, seeds: Array, slow: Array) -> None:

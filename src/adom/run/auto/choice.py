@@ -6,12 +6,13 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...algorithms.base import made
+from ...dynamics.auto_state import SETTINGS, AutoSettings
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..constants import unspectral
 from ..links.ledgers import rule_on, serving
-from .pilot import Greatest, Pilot, Steered
+from .pilot import Greatest, Pilot, RunPart
 
 
 def pilot_for(
@@ -20,13 +21,14 @@ def pilot_for(
     cls: type[Method],
     first: int = 0,
     greatest: Greatest = np.asarray,
+    rules: AutoSettings = SETTINGS,
 ) -> Pilot | None:
     """Return the pilot of a method for the nodes of `problem`; None if the method's formulas do not use chi."""
     constants = replace(unspectral(problem, network), nodes=network.nodes)
     if not _uses_chi(cls, constants):
         return None
     check_findable(cls, network)
-    run = Steered(problem, network, cls, constants, first, greatest)
+    run = RunPart(problem, network, cls, constants, first, greatest, rules)
     in_windows = cls.windowed and not network.connected and not isinstance(network, LossyNetwork)
     if cls.rounds_per_step == 1 and not in_windows:
         from .canary_pilot import CanaryPilot

@@ -15,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...dynamics.auto_state import AutoSettings
 from ...dynamics.floods import flood_estimate
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
+from ..contract import Averaging, Turn
 from ..driver import Chunk
 from ..local.graph_layout import FOREVER
 from ..local.jitted import Carry, Session
@@ -29,7 +31,7 @@ Greatest = Callable[[Array], Array]
 SEED = 16
 
 
-class Steered(NamedTuple):
+class RunPart(NamedTuple):
     """A run that a pilot steers, as one process sees it."""
 
     problem: Problem  # the nodes of this process
@@ -38,6 +40,58 @@ class Steered(NamedTuple):
     constants: Constants  # mu and L; of the network only lambda_max and the number of nodes
     first: int  # number of the first node of this process
     greatest: Greatest  # the elementwise maximum over all processes
+    rules: AutoSettings
+
+
+class Riding(Averaging):
+    """The run's network; the first vectors of each round carry one more column each, which is only averaged."""
+
+    def __init__(self, gossip: Any, mixed: Any) -> None:
+        self._gossip, self.mixed, self.lambda_max = gossip, mixed, gossip.lambda_max
+
+    @property
+    def lossy(self) -> Any:
+        """The network without the wrappers around it, if it loses messages."""
+        return self._gossip.lossy
+
+    def _loaded(self, vectors: Any) -> list[Any]:
+        count = self.mixed.shape[1]
+        loaded = [jnp.concatenate([v, self.mixed[:, i : i + 1]], axis=1) for i, v in enumerate(vectors[:count])]
+        return [*loaded, *vectors[count:]]
+
+    def _unload(self, results: Any) -> tuple[Any, Any]:
+        """Return what the round gave for the vectors, and for the columns."""
+        results, count = results if isinstance(results, tuple | list) else (results,), self.mixed.shape[1]
+        columns = jnp.concatenate([r[:, -1:] for r in results[:count]], axis=1)
+        vectors = (*(r[:, :-1] for r in results[:count]), *results[count:])
+        return vectors[0] if len(vectors) == 1 else vectors, columns
+
+    def __call__(self, *vectors: Any) -> Any:
+        """Spend one round: return W(k) v for every vector."""
+        products, columns = self._unload(self._gossip(*self._loaded(vectors)))
+        self.mixed = self.mixed - columns / self.lambda_max
+        return products
+
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        """Return `carried` after `rounds` calls ``carried = turn(network, carried)``."""
+
+        def riding(gossip: Any, both: Any) -> Any:
+            inner = Riding(gossip, both[0])
+            carried = turn(inner, both[1])
+            return inner.mixed, carried
+
+        self.mixed, carried = self._gossip.repeat(rounds, riding, (self.mixed, carried))
+        return carried
+
+    def push_pull(self, pulled: Any, pushed: Any) -> Any:
+        """Spend one round on a directed graph; return R(k) pulled and C(k) pushed."""
+        results, self.mixed = self._unload(self._gossip.push_pull(*self._loaded((pulled, pushed))))
+        return results
+
+    def push(self, *vectors: Any) -> Any:
+        """Spend one round on a directed graph; return C(k) v for every vector."""
+        results, self.mixed = self._unload(self._gossip.push(*self._loaded(vectors)))
+        return results
 
 
 class Pilot:
@@ -46,8 +100,8 @@ class Pilot:
     numbers: int
     """How many numbers the nodes agree on."""
 
-    def __init__(self, run: Steered) -> None:
-        self._problem, self._network, self._cls, self._constants, first, self._greatest = run
+    def __init__(self, run: RunPart) -> None:
+        self._problem, self._network, self._cls, self._constants, first, self._greatest, self._rules = run
         self._rows = slice(first, first + run.problem.nodes)
         self._random = np.random.default_rng(np.random.SeedSequence(SEED))
         self._deciding = False  # whether the nodes are agreeing on the numbers of a finished block

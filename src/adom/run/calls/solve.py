@@ -114,11 +114,7 @@ def _solve(
     cls = method_type(method)
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     if request.engine == "mpi":
-        if _lies_apart(problem):
-            from ..ranks.fit import fit_on_ranks
-
-            return fit_on_ranks(problem, network, method, parameters, request, checkpoints)
-        from ..ranks.solve import solve_on_ranks
+        from ..ranks.fit import solve_on_ranks
 
         return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
@@ -126,9 +122,9 @@ def _solve(
             f"checkpoints are written by engine 'mpi' alone, got engine={request.engine!r}; leave them out"
         )
     if _lies_apart(problem):
-        from ..ranks.fit import fit_here
+        from ..ranks.fit import on_one_rank
 
-        return fit_here(problem, network, method, parameters, request)
+        return on_one_rank(problem, network, method, parameters, request)
     whole = (problem if isinstance(problem, Problem) else problem.whole()).as_it_is()
     given = isinstance(method, Method)
     if parameters == AUTO and not given and (pilot := pilot_for(whole, network, cls)):

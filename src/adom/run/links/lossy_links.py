@@ -9,8 +9,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...networks import LossyNetwork, Network
-from ...networks.lossy import draws
-from .channel import LinkChannel, link_channel
+from ...networks.lossy import Channel, draws
 
 Array = Any
 MOST = 2**27
@@ -31,7 +30,7 @@ class LossyLinks(NamedTuple):
     present: Array | None  # (epochs, own nodes)
     up: Array | None  # (epochs, links): whether both ends are present
     messages: Array | None  # (epochs, graphs): directed links of the whole network whose ends are present
-    channel: LinkChannel | None  # what happens to messages that arrive; None where nothing does
+    channel: Channel | None  # what happens to messages that arrive; None where nothing does
 
     def heard(self, clock: Array) -> Array:
         """Return whether each end of each link hears the other end in a round: (2, links)."""
@@ -89,7 +88,7 @@ def lossy_links(
     code = (others * n + ends).reshape(2, -1).astype(np.uint64)
     return LossyLinks(
         rows, weights, code, own.astype(np.int32), (ends[own] - first).astype(np.int32), loss.key, loss.threshold,
-        starts, present, up, messages, link_channel(network.channel),
+        starts, present, up, messages, None if network.channel.perfect else network.channel,
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ class LossyGossip(LocalGossip):
         heard = heard if self.up is None else heard & self.up
         taken = jnp.stack([difference, -difference])
         if links.channel is not None and links.channel.noise is not None:
-            noise = links.channel.heard_noise(self.clock - 1, links.code, difference.shape[1:])
+            noise = links.channel.noise.heard(self.clock - 1, links.code, difference.shape[1:])
             taken = taken - links.weights[graph][:, None, None] * noise.astype(taken.dtype)
         taken = jnp.where(heard[:, :, None, None], taken, 0)
         self.exchanges.append(taken)
@@ -98,10 +98,10 @@ class LossyGossip(LocalGossip):
         assert channel is not None
         assert late is not None
         slots = late.shape[0]
-        if channel.delay_key is None:
+        if channel.late.key is None:
             late = late.at[(now + slots - 1) % slots].set(links.at_nodes(taken, own))
         else:
-            by = channel.late_by(now, links.code, slots - 1)
+            by = channel.late.by(now, links.code, slots - 1)
             for rounds in range(slots):
                 part = jnp.where((by == rounds)[:, :, None, None], taken, 0)
                 late = late.at[(now + rounds) % slots].add(links.at_nodes(part, own))

@@ -18,17 +18,38 @@ import numpy as np
 from ...algorithms import Constants
 from ...dynamics.floods import flood_rounds
 from ...networks import DirectedNetwork, Network
-from .partition import RankGossip
+from .rank_rounds import RankGossip
 
 Array = np.ndarray
 SPACING = 20
 """Rounds between two checks, as a multiple of the rounds of a check."""
+AT_ONCE = 2**20
+"""Most numbers per message when every node sends values to all."""
 
 
 def greatest(gossip: RankGossip, values: Array) -> Array:
     """Return the greatest of all nodes' values, column by column; every rank gets the same."""
     maxima = gossip.greatest(values, flood_rounds(gossip.network, gossip.clock))
     return np.asarray(maxima[0])
+
+
+class GossipLinks:
+    """The nodes' own links, over which every node receives the values of all."""
+
+    def __init__(self, gossip: RankGossip, first: int) -> None:
+        self.gossip, self._first = gossip, first
+
+    def everyone(self, values: Array) -> Array:
+        """Return the rows of all nodes: every node passes on what it has heard, until all know everything."""
+        nodes, (own, width) = self.gossip.network.nodes, values.shape
+        found = np.empty((nodes, width))
+        some = max(1, AT_ONCE // nodes)
+        for start in range(0, width, some):
+            part = values[:, start : start + some]
+            heard = np.full((own, nodes, part.shape[1]), -np.inf)
+            heard[np.arange(own), self._first + np.arange(own)] = part
+            found[:, start : start + some] = greatest(self.gossip, heard.reshape(own, -1)).reshape(nodes, -1)
+        return found
 
 
 class Bound(NamedTuple):
@@ -38,7 +59,7 @@ class Bound(NamedTuple):
     disagreement: float  # its part from differences between rows
 
 
-class Stop:
+class AgreedStop:
     """Stopping rule: after every chunk of steps all ranks call `due`, and if it is time `reached`, which costs rounds.
 
     Parameters

@@ -3,18 +3,31 @@
 A generation is a folder named after its iteration, with one file per rank: the SHA-256 of the rest, a line of JSON, and
 a NumPy archive. Files are written under another name and moved into place. A generation counts only if the files of all
 its ranks are there, whole and of the same run. The two latest are kept, in case the latest is damaged or cut short.
+
+One job at a time may write to a folder of checkpoints, on one or several machines. The file system's own lock (flock)
+ends with its process, so a killed job leaves no lock behind. Some network file systems have no such lock, or one that
+other machines do not see. So the holder also writes its name into the file, and a sign of life every two seconds. A job
+that finds the name of another one, and no lock that tells, watches for these signs.
 """
 
+import errno
 import hashlib
 import io
 import json
 import os
 import re
+import secrets
 import shutil
+import socket
+import sys
+import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,10 +35,19 @@ from ...errors import InputError
 from ...util.checked_json import MOST_TEXT, Damaged, read_json
 from ...util.checked_npz import unpack
 from ...util.files import atomic, open_regular
-from .partition import Partition
+from ..recorder import COLUMNS
+from .peers import RankError, at_rank_0, rank_errors
+from .rank_rounds import Partition
+
+if TYPE_CHECKING:
+    from .rank_backend import RankBackend
+
+try:
+    import fcntl
+except ImportError:  # Windows: the signs of life must suffice
+    fcntl = None  # type: ignore[assignment]  # asked for before each use
 
 FORMAT = "adom-checkpoint-2"
-"""The earlier format, without digests of the data."""
 KEPT = 2
 ROWS = "rows/"
 """Prefix of arrays with one row per node."""
@@ -34,6 +56,14 @@ FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
 DIGEST = 64
 ABOUT = {"settings": dict, "clock": int, "floats": int, "seconds": float, "look": int | None}
 """Facts about a run besides its arrays, and their types."""
+LOCK = ".lock"
+LOCK_SIZE = 512
+BEAT = 2.0
+"""Seconds from one sign of life to the next."""
+LOOK = 3.5 * BEAT
+"""Seconds to watch for another job's sign of life."""
+SETTLE = 0.3
+"""Seconds after which the later of two names written at once has replaced the other."""
 
 
 @dataclass(frozen=True)
@@ -245,3 +275,226 @@ def _check_header(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarr
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
+
+
+def save(run: "RankBackend", seconds: float) -> None:
+    """Write this rank's part of a checkpoint; when all ranks have, remove older generations."""
+    kept, world = run.task.checkpoints, run.world
+    assert kept is not None
+    arrays = {"rows/x": run.x, "rows/data": run.digests}
+    for number, leaf in enumerate(run.numbers):
+        array = np.asarray(leaf)
+        arrays[f"rows/{number}" if array.ndim else f"one/{number}"] = array
+    if world.rank == 0:
+        arrays["one/table"] = run.history.table
+        if run.history.first is not None:
+            arrays["one/first"] = np.asarray(run.history.first)
+    about = {
+        "settings": run.task.settings,
+        "clock": run.clock,
+        "floats": int(run.session.carry.floats),
+        "seconds": seconds,
+        "look": run.task.stop.next if run.task.stop is not None else None,
+        **({} if run.task.pilot is None else {"pilot": run.task.pilot.facts}),
+    }
+    with rank_errors(), world.busy(f"writing a checkpoint to {kept.path}"):
+        write(kept.path, run.iteration, world.rank, world.partition, arrays, about)
+    world.meet()  # nothing older is removed before all have written
+    if world.rank == 0:
+        forget(kept.path)
+
+
+def restore(run: "RankBackend", generation: Path) -> float:
+    """Resume from a checkpoint written by any number of ranks; return the seconds spent before."""
+    task, world = run.task, run.world
+    first, end = world.partition.of(world.rank)
+    with rank_errors(), world.busy(f"reading {generation}"):
+        arrays, about = read(generation, first, end)
+    _compare_settings(about["settings"], task.settings, generation)
+    _compare_data(run, arrays, generation)
+    if about["clock"] > task.plan.rounds:
+        raise InputError(
+            f"{generation} is at round {about['clock']}, beyond the budget of rounds={task.plan.rounds}; "
+            "give more rounds, or another folder to start afresh"
+        )
+    numbers = [
+        _array(arrays, f"rows/{number}" if leaf.ndim else f"one/{number}", np.asarray(leaf), generation)
+        for number, leaf in enumerate(run.numbers)
+    ]
+    iteration = int(generation.name.rpartition("-")[2])
+    found = run.go_on(iteration, about, _array(arrays, "rows/x", run.x, generation), numbers)
+    if task.pilot is not None:
+        try:
+            task.pilot.recall(found, about["pilot"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RankError(f"{generation} has no valid state of parameters='auto' ({error!r}); remove it") from None
+    if task.stop is not None and about["look"] is not None:
+        task.stop.next = about["look"]
+    if world.rank == 0:
+        known = of_rank_0(generation)
+        table = known.get("one/table", np.empty(0))
+        if table.ndim != 2 or table.shape[1] != len(COLUMNS) or table.dtype != np.float64:
+            raise RankError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
+        run.history.tables = [table] if len(table) else []
+        run.history.first = float(known["one/first"]) if "one/first" in known else None
+    return float(about["seconds"])
+
+
+def _compare_data(run: "RankBackend", arrays: dict[str, np.ndarray], generation: Path) -> None:
+    """Refuse, on all ranks, data that differs at any node."""
+    now = run.digests
+    differs = (_array(arrays, "rows/data", now, generation) != now).any(axis=1)
+    parts = run.world.collect(differs.astype(np.float64)[None])
+
+    def check() -> int:
+        assert parts is not None
+        nodes = np.flatnonzero(np.concatenate(parts, axis=1)[0])
+        if nodes.size:
+            raise InputError(
+                f"{generation.parent} was written with other data of node {nodes[0]}; "
+                "give the same data to go on, or another folder to start afresh"
+            )
+        return 0
+
+    at_rank_0(run.world, check)
+
+
+def _compare_settings(before: dict[str, Any], now: dict[str, Any], generation: Path) -> None:
+    """Refuse to resume with other settings."""
+    now = json.loads(json.dumps(now))
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            raise InputError(
+                f"{generation.parent} was written with {name} = {before.get(name)!r}, now it is {now.get(name)!r}; "
+                "give the same settings to go on, or another folder to start afresh"
+            )
+
+
+def _array(arrays: dict[str, np.ndarray], name: str, like: np.ndarray, generation: Path) -> np.ndarray:
+    """Return an array of a checkpoint; refuse one with another shape or type than `like`."""
+    array = arrays.get(name)
+    fits = array is not None and array.shape == like.shape and array.dtype.kind in "fiub"
+    if array is None or not fits or (array.ndim and array.dtype != like.dtype):
+        kind = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise RankError(f"{generation} has {kind} as {name}, not {like.dtype} of shape {like.shape}; remove it")
+    return array
+
+
+class FolderLock:
+    """A lock on a folder, held within a with-block; raises InputError if another job holds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / LOCK
+        self._me = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "token": secrets.token_hex(8),
+        }
+        self._over = threading.Event()
+
+    def __enter__(self) -> Self:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file, locked = self._open()
+            before = _holder(self.path)
+            if before and self._lives(before, locked):
+                os.close(self._file)
+                raise self._refusal(before)
+            self._write(0)
+        except OSError as error:
+            raise InputError(f"cannot write {self.path}: {error.strerror}; choose another place") from None
+        if before or not locked:  # another job may have done the same at the same time
+            time.sleep(SETTLE)
+            now = _holder(self.path)
+            if now.get("token") != self._me["token"]:
+                os.close(self._file)
+                raise self._refusal(now)
+        threading.Thread(target=self._beat, name="adom-lock", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        with suppress(OSError):
+            if _same(self._file, self.path):
+                self.path.unlink()
+        os.close(self._file)
+
+    def _open(self) -> tuple[int, bool]:
+        """Return the lock's file, and whether the file system has locked it."""
+        while True:
+            number = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            locked = False
+            try:
+                if fcntl is not None:
+                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locked = True
+            except OSError as error:
+                if error.errno in (errno.EAGAIN, errno.EACCES):
+                    os.close(number)
+                    raise self._refusal(_holder(self.path)) from None
+            if _same(number, self.path):  # not one that its holder has just removed
+                return number, locked
+            os.close(number)
+
+    def _lives(self, holder: dict[str, Any], locked: bool) -> bool:
+        """Return whether the process that a lock names is alive."""
+        if locked and holder.get("host") == self._me["host"]:
+            return False  # or it would hold the file system's lock
+        print(
+            f"adom: {self.folder} is marked as in use by {_name(holder)}; checking for {LOOK:g} s whether it still is",
+            file=sys.stderr,
+            flush=True,
+        )
+        end = time.monotonic() + LOOK
+        while time.monotonic() < end:
+            time.sleep(LOOK / 20)
+            now = _holder(self.path)  # reopened: network file systems refresh only then
+            if now and now != holder:
+                return True
+        return False
+
+    def _refusal(self, holder: dict[str, Any]) -> InputError:
+        return InputError(
+            f"{self.folder} is in use by {_name(holder)}; wait until it has ended, or take another folder"
+        )
+
+    def _write(self, beat: int) -> None:
+        # Of fixed length, so that nobody reads half of it.
+        text = json.dumps({**self._me, "beat": beat}).encode().ljust(LOCK_SIZE)
+        os.ftruncate(self._file, LOCK_SIZE)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, text)
+        os.fsync(self._file)
+
+    def _beat(self) -> None:
+        beat = 0
+        while not self._over.wait(BEAT):
+            beat += 1
+            with suppress(OSError):
+                self._write(beat)
+
+
+def _holder(path: Path) -> dict[str, Any]:
+    """Return the holder that a lock names; {} if it names none."""
+    try:
+        holder = json.loads(path.read_bytes()[:LOCK_SIZE])
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _name(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "another job"
+    return f"process {holder.get('pid')} on {holder.get('host')} (since {holder.get('since')})"
+
+
+def _same(number: int, path: Path) -> bool:
+    """Return whether an open file still has that name."""
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except OSError:
+        return False

@@ -1,10 +1,12 @@
-"""`solve` on data that stays on its nodes: ranks find out who holds which node, prepare the data, and fit a model.
+"""What `adom.solve` runs on ranks: one run, or a fit to data that stay on their nodes.
 
-The intercepts have no penalty, so a fit runs in stages (`adom.run.stages`). Their column is scaled so that the
-curvature along them is at least 100 r (`adom.data.preparing`).
+For a fit, ranks find out who holds which node, prepare the data, and fit a model. The intercepts have no penalty, so it
+runs in stages (`adom.run.stages`). Their column is scaled so that the curvature along them is at least 100 r
+(`adom.data.preparing`).
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +15,9 @@ import numpy as np
 from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...errors import InputError
-from ...networks import DirectedNetwork, LossyNetwork, Network, complete, ring
+from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
+from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
@@ -23,46 +26,55 @@ from ..progress import Interrupt, Progress
 from ..request import Request, method_type
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
-from .agreement import greatest
+from .agreement import GossipLinks
 from .checkpoints import Checkpoints, generations
-from .partition import Partition, RankGossip, RankRounds, RowTravel
+from .one_run import Part, rank_travel, run
 from .peers import Alone, Ranks, at_rank_0, rank_errors, tell_bytes
-from .solve import rank_travel, run
-from .stage import Stage
+from .rank_rounds import Partition, RankGossip
 
 Array = np.ndarray
 NEAR = 2e-8
 """Default distance of every node to the minimiser; for ridge, in units of the spread of its target."""
 ROUGH = 1e-3
 """Accuracy of the runs before the last, as a fraction of the last movement of the intercepts."""
-AT_ONCE = 2**20
-"""Most numbers per message when every node sends values to all."""
 
 
-def fit_on_ranks(
-    data: NodeData, network: Network | DirectedNetwork, method: Any, parameters: Any, request: Request, kept: Any
+def solve_on_ranks(
+    problem: Any,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    request: Request,
+    kept: Checkpoints | None,
 ) -> Result:
-    """Fit as one of the ranks that mpirun has started; return the same result on each of them."""
+    """Solve or fit as one of the ranks that mpirun has started; return the same result on each of them."""
     from .world import World
 
-    _check(data, network, method)
-    with double_precision(), World(data.nodes, request.patience) as world:
-        return fit(world, data, network, method, parameters, request, kept)
+    solve = _solver(problem, network, method)
+    with double_precision(), World(problem.nodes, request.patience) as world:
+        return solve(world, problem, network, method, parameters, request, kept)
 
 
-def fit_here(
-    data: NodeData, network: Network | DirectedNetwork, method: Any, parameters: Any, request: Request
+def on_one_rank(
+    problem: Any,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    request: Request,
+    kept: Checkpoints | None = None,
 ) -> Result:
-    """Fit in one process, which has the shards of all nodes."""
-    _check(data, network, method)
+    """Solve or fit as the only rank, without MPI: the arithmetic of engine "mpi" in one process."""
+    solve = _solver(problem, network, method)
     with double_precision():
-        return fit(Alone(data.nodes), data, network, method, parameters, request, None)
+        return solve(Alone(problem.nodes), problem, network, method, parameters, request, kept)
 
 
-def _check(data: NodeData, network: Any, method: Any) -> None:
-    """Refuse networks and methods with which the nodes of a fit cannot agree."""
+def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
+    """Return `fit` or `run`; refuse networks and methods with which the nodes of a fit cannot agree."""
+    if not isinstance(problem, NodeData):
+        return run
     cls = method_type(method)
-    check_pair(data, network, title=cls.title)
+    check_pair(problem, network, title=cls.title)
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
@@ -72,6 +84,7 @@ def _check(data: NodeData, network: Any, method: Any) -> None:
             f"a fit to NodeData needs perfect links, got {network!r}; take the network that it was made from, or use "
             "agents"
         )
+    return fit
 
 
 def fit(
@@ -95,17 +108,15 @@ def fit(
         own = agreed.problem(shards)
     tol = request.tol or data.nodes * NEAR**2
     request = replace(request, tol=tol)
+    shown = False if world.rank else request.progress
+    progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
     with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
-        request = replace(request, follow=None)
-        progress = Progress(
-            request.rounds, method_type(method).title, False if world.rank else request.progress, plain=world.ranks > 1
-        )
-        given = (world, own, agreed, (network, method, parameters), request, links, journal, kept, interrupt, progress)
-        stages = _Stages(*given)
+        asked, request = (network, method, parameters), replace(request, follow=None)
+        stages = _Stages(world, own, agreed, asked, request, links, kept, (journal, progress, interrupt))
         tilt = np.zeros((own.nodes, own.dim))
         scale = max(1.0, agreed.column)
         status, rows = run_stages(stages, np.zeros(own.dim), tilt, agreed.l2 * agreed.free, scale)
-    return _joined(stages, agreed.model_rows(rows), status)
+    return stages.result(agreed.model_rows(rows), status)
 
 
 @dataclass
@@ -121,11 +132,9 @@ class _Stages:
     agreed: Agreed
     asked: tuple[Any, Any, Any]  # network, method, parameters
     request: Request
-    links: "GossipLinks"
-    journal: Journal | None
+    links: GossipLinks
     kept: Checkpoints | None
-    interrupt: Interrupt
-    progress: Progress
+    shared: tuple[Journal | None, Progress, Interrupt]  # of all stages
     costs: StageCosts = field(default_factory=StageCosts)
     last: Any = None
 
@@ -143,69 +152,45 @@ class _Stages:
         last = not self.agreed.free.any() or ROUGH * moved <= near
         wanted = near if last else ROUGH * min(moved, 1.0)
         rough = replace(self.request, tol=nodes * max(wanted, near) ** 2)
-        stage = Stage(self.own, self.agreed, centre, tilt + held)
-        if self.journal is not None:
-            self.journal.next_stage()
-        saved = None if self.kept is None else _of_stage(self.world, self.kept, len(self.costs.tables) + 1)
-        network, method, parameters = self.asked
-        more = (self.links.gossip, self.journal, self.progress, self.interrupt)
-        result = run(self.world, stage, network, method, parameters, rough, saved, *more)
+        if self.shared[0] is not None:
+            self.shared[0].next_stage()
+        part, kept = self._part(centre, tilt + held), self._checkpoints(len(self.costs.tables) + 1)
+        result = run(self.world, part, *self.asked, rough, kept, self.links.gossip, *self.shared)
         spent = (int(result.last[name]) for name in BY_LINKS)
         self.links.gossip = RankGossip(self.links.gossip.travel, *spent)
         self.costs.add(result.columns, BY_LINKS)
         self.last = result
         return Run(result.status, result.x, near, last)
 
+    def _part(self, centre: Array, tilt: Array) -> Part:
+        """Return this rank's nodes relative to a common point, with linear terms, among them those of `held`."""
+        shifted, l2, counts = Shifted(self.own, centre, tilt), self.agreed.l2, self.agreed.counts
+        samples = {"fewest": int(counts.min()), "most": int(counts.max()), "alike": self.agreed.count}
 
-def _of_stage(world: Ranks, kept: Checkpoints, number: int) -> Checkpoints:
-    """Return the checkpoints of a stage, in a folder of its own; resumed if there are any."""
-    own = replace(kept, folder=kept.path / f"stage-{number:02d}")
-    begun = at_rank_0(world, lambda: len(generations(own.path))) > 0
-    return replace(own, resume=kept.resume and (begun or number == 1))
+        def settle(most: float) -> Shifted:
+            for problem in (shifted, self.own):
+                problem.mu, problem.L = l2, l2 + most
+            return shifted
 
+        names = self.agreed.names
+        return Part(shifted, len(names), samples, lambda mu: self.agreed.about(), listed=names, settle=settle)
 
-def _joined(stages: _Stages, rows: Array, status: str) -> Result:
-    """Return one result of all stages: one table, and the provenance of the last one."""
-    last = stages.last
-    provenance = {**last.provenance, "tol": stages.request.tol, "stages": len(stages.costs.tables)}
-    if status == "stages":
-        status, provenance["message"] = "stalled", f"the intercepts had not settled after {provenance['stages']} stages"
-    provenance["problem"] = {**provenance["problem"], "type": provenance["problem"]["model"]["kind"]}
-    joined: Result = replace(last, x=rows, history=stages.costs.history, status=status, provenance=provenance)
-    return joined
+    def _checkpoints(self, number: int) -> Checkpoints | None:
+        """Return the checkpoints of a stage, in a folder of its own; resumed if there are any."""
+        if self.kept is None:
+            return None
+        of_stage = replace(self.kept, folder=self.kept.path / f"stage-{number:02d}")
+        begun = at_rank_0(self.world, lambda: len(generations(of_stage.path))) > 0
+        return replace(of_stage, resume=self.kept.resume and (begun or number == 1))
 
-
-def sums_of_ranks(values: Array) -> Array:
-    """Return the sum of all ranks' values on every rank, sent around a ring of ranks."""
-    from .world import World, count_ranks
-
-    ranks = count_ranks()
-    if ranks == 1:
-        return values
-    network = ring(ranks) if ranks > 2 else complete(ranks)
-    with World(ranks) as world:
-        rounds = RankRounds(network, world.partition, world.rank, False, "float64")
-        links = GossipLinks(RankGossip(RowTravel(rounds, world.exchange)), world.rank)
-        return np.asarray(links.everyone(values[None]).sum(axis=0))
-
-
-class GossipLinks:
-    """The nodes' own links, over which every node receives the values of all."""
-
-    def __init__(self, gossip: RankGossip, first: int) -> None:
-        self.gossip, self._first = gossip, first
-
-    def everyone(self, values: Array) -> Array:
-        """Return the rows of all nodes: every node passes on what it has heard, until all know everything."""
-        nodes, (own, width) = self.gossip.network.nodes, values.shape
-        found = np.empty((nodes, width))
-        some = max(1, AT_ONCE // nodes)
-        for start in range(0, width, some):
-            part = values[:, start : start + some]
-            heard = np.full((own, nodes, part.shape[1]), -np.inf)
-            heard[np.arange(own), self._first + np.arange(own)] = part
-            found[:, start : start + some] = greatest(self.gossip, heard.reshape(own, -1)).reshape(nodes, -1)
-        return found
+    def result(self, rows: Array, status: str) -> Result:
+        """Return one result of all stages: one table, and the provenance of the last one."""
+        about = {**self.last.provenance, "tol": self.request.tol, "stages": len(self.costs.tables)}
+        if status == "stages":
+            status, about["message"] = "stalled", f"the intercepts had not settled after {about['stages']} stages"
+        about["problem"] = {**about["problem"], "type": self.agreed.kind}
+        joined: Result = replace(self.last, x=rows, history=self.costs.history, status=status, provenance=about)
+        return joined
 
 
 def _own_names(world: Ranks, data: NodeData) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from ...errors import InputError
-from .partition import Message, Partition
+from .rank_rounds import Message, Partition
 from .watch import Words
 
 Array = np.ndarray

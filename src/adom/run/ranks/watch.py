@@ -1,18 +1,24 @@
-"""Signs of life for a rank that is busy: starting, reading, compiling or writing.
+"""Signs of life of ranks: a thread that answers for a busy one, and marks of those that left on their own.
 
 In rounds a waiting rank itself answers others that ask whether it is alive. While a rank is busy, a thread answers for
 it. So a slow process can be told from a stopped or dead one, which does not answer at all. The thread also answers for
 a process that is blocked by a file system. But such a process uses no processor time, not even in the kernel for
 copying data; then the thread itself aborts the job.
+
+When a rank dies, the launcher ends the others, and the list of processes does not show which was first. So ranks share
+one byte each on a machine, in which a rank that leaves on its own says so.
 """
 
+import mmap
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 START_PATIENCE = 120.0
 """Seconds at the start without an answer, or without any work, after which a rank is given up."""
@@ -26,6 +32,8 @@ LEAST_WORK = 0.005
 """Seconds of processor time within the patience that show that a rank is not blocked."""
 LAUNCHED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 """Variables that launchers set: Open MPI, srun --mpi=pmix, MPICH and Intel MPI."""
+RUNNING, LEFT = 1, 2
+"""Marks of a rank; 0 until it has come."""
 
 Words = str | Callable[[], str]
 
@@ -122,3 +130,39 @@ def all_must_start() -> Iterator[None]:
             yield
         finally:
             other.kill()
+
+
+class Marks:
+    """The marks of a job's ranks on one machine.
+
+    Parameters
+    ----------
+    name : str
+        The same for all ranks of a job on the machine, and for no other job.
+    ranks : int
+    """
+
+    def __init__(self, name: str, ranks: int) -> None:
+        self._path = Path(tempfile.gettempdir()) / f"adom-ranks-{name}"
+        number = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            os.ftruncate(number, ranks + 1)
+            self._bytes = mmap.mmap(number, ranks + 1)
+        finally:
+            os.close(number)
+
+    def __getitem__(self, rank: int) -> int:
+        return self._bytes[rank]
+
+    def __setitem__(self, rank: int, mark: int) -> None:
+        self._bytes[rank] = mark
+
+    def first(self) -> bool:
+        """Return True for the first call among all ranks, so that only one of them reports."""
+        asked, self._bytes[-1] = self._bytes[-1], 1
+        return not asked
+
+    def forget(self) -> None:
+        """Remove the file, which nobody opens any more; the mapped bytes stay."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)

@@ -24,9 +24,9 @@ import numpy as np
 
 from ...errors import NEEDS_MPI, InputError
 from . import watch
-from .marks import LEFT, RUNNING, Marks
-from .partition import Message, Partition
 from .peers import RankError
+from .rank_rounds import Message, Partition
+from .watch import LEFT, RUNNING, Marks
 
 
 @contextmanager
@@ -128,6 +128,15 @@ def begin(doing: watch.Words) -> watch.Watch:
 def count_ranks() -> int:
     """Return how many ranks the launcher has started."""
     return int(MPI.COMM_WORLD.Get_size())
+
+
+def sums_of_ranks(values: np.ndarray) -> np.ndarray:
+    """Return the sum of all ranks' values on every rank."""
+    with World(count_ranks()) as world:
+        parts = world.collect(values[None, None])
+        total = np.zeros(len(values)) if parts is None else np.concatenate(parts, axis=1)[0].sum(axis=0)
+        world.tell(total)
+    return total
 
 
 def all_refuse(words: str, seconds: float = 5.0) -> bool:

@@ -1,10 +1,12 @@
 """Many agents on one machine, for experiments: cut and restore links; kill, pause and restart agents.
 
-What joins the agents, loopback or network namespaces, is in `wires`; what happens to them, in `faults`.
+Loopback or network namespaces join them: on loopback, the two ends of a cut link drop each other's messages; in
+namespaces the link itself is down. What happens to agents is in `faults`.
 """
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,20 +15,151 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from ...errors import InputError
 from ...util.files import atomic
-from ..config import TABLES
-from ..functions import Function, Sum
+from ..configuration import TABLES
+from ..functions import AgentOracle, from_samples
 from ..keys import make_keys
-from ..sample_functions import from_samples
-from .wires import Link, Wires
 
 Array = np.ndarray
+Link = tuple[str, str]
+PORT = 7447
+"""Where an agent in a namespace listens."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+# What joins the agents
+
+
+class Wires(Protocol):
+    """Where agents run and how they are linked."""
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return the command line that runs `call` where the agent lives."""
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Cut or restore a link; return False if the agents must drop its messages."""
+
+    def close(self) -> None:
+        """Take everything down."""
+
+
+class Loopback:
+    """Agents on 127.0.0.1, a port each."""
+
+    def __init__(self, names: Sequence[str], ports: Sequence[int]) -> None:
+        self._ports = dict(zip(names, ports, strict=True))
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT."""
+        return f"127.0.0.1:{self._ports[name]}"
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return the call unchanged."""
+        return call
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Leave it to the agents."""
+        return False
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def missing() -> str:
+    """Return why namespaces cannot be made here; "" if they can."""
+    if not shutil.which("ip"):
+        return "the command ip is missing (package iproute2)"
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return "only root may create network namespaces"
+    try:
+        probe = f"adom-probe-{os.getpid()}"
+        _ip("netns", "add", probe)
+        _ip("netns", "delete", probe)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"ip {' '.join(words)} failed: {done.stderr.strip()}; run as root, or on loopback instead")
+
+
+class Namespaces:
+    """A network inside this kernel: a namespace per agent, a virtual cable (veth pair) per link; needs root and `ip`.
+
+    Nothing leaves the namespaces. Cutting a link takes its cable down, as if a switch had lost power.
+    """
+
+    def __init__(self, names: Sequence[str], links: Sequence[Link]) -> None:
+        self._names, self._links = list(names), list(links)
+        self._made: list[str] = []
+        try:
+            for name in names:
+                _ip("netns", "add", self._space(name))
+                self._made.append(self._space(name))
+                _ip("-n", self._space(name), "link", "set", "lo", "up")
+            for link in links:
+                self._join(link)
+        except InputError:
+            self.close()
+            raise
+
+    @staticmethod
+    def _space(name: str) -> str:
+        return f"adom-{os.getpid()}-{name}"
+
+    def _ends(self, link: Link) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+        """Return namespace, device and address of both ends."""
+        number = self._links.index(link)
+        net, low = f"10.77.{number // 64}", 4 * (number % 64)
+        return (
+            (self._space(link[0]), f"l{number}a", f"{net}.{low + 1}"),
+            (self._space(link[1]), f"l{number}b", f"{net}.{low + 2}"),
+        )
+
+    def _join(self, link: Link) -> None:
+        (space_a, a, at_a), (space_b, b, at_b) = self._ends(link)
+        _ip("link", "add", a, "netns", space_a, "type", "veth", "peer", "name", b, "netns", space_b)
+        for space, device, address in ((space_a, a, at_a), (space_b, b, at_b)):
+            _ip("-n", space, "addr", "add", f"{address}/30", "dev", device)
+            _ip("-n", space, "link", "set", device, "up")
+
+    def address(self, name: str, seen_by: str | None = None) -> str:
+        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
+        if seen_by is None:
+            return f"0.0.0.0:{PORT}"
+        link = next(link for link in self._links if set(link) == {name, seen_by})
+        return f"{self._ends(link)[link.index(name)][2]}:{PORT}"
+
+    def command(self, name: str, call: list[str]) -> list[str]:
+        """Return the command line that runs `call` in the agent's namespace."""
+        return ["ip", "netns", "exec", self._space(name), *call]
+
+    def cut(self, link: Link, down: bool) -> bool:
+        """Take the cable of a link down or up."""
+        for space, device, _ in self._ends(link):
+            _ip("-n", space, "link", "set", device, "down" if down else "up")
+        return True
+
+    def close(self) -> None:
+        """Remove all namespaces, and the cables with them."""
+        for space in self._made:
+            with suppress(InputError):
+                _ip("netns", "delete", space)
+        self._made.clear()
+
+
+# The agents
 
 
 def random_links(names: Sequence[str], seed: int, extra: float = 0.5) -> list[Link]:
@@ -95,7 +228,7 @@ class Swarm:
         self.events: list[str] = []
         self.began = time.monotonic()
         self._settings, self._protocol = settings or {}, "tls" if tls else "tcp"
-        self._l2, self._functions = l2, dict[str, Function]()
+        self._l2, self._exact = l2, dict[tuple[str, ...], Array]()
         if tls and not (folder / "keys" / "ca.pem").exists():
             make_keys(folder / "keys", self.names)
         for name in self.names:
@@ -134,16 +267,18 @@ class Swarm:
         with atomic(home / f"{name}.toml") as partial:
             partial.write_text(text, encoding="utf-8")
 
-    def function(self, name: str) -> Function:
-        """Return the function of an agent, from its samples."""
-        if name not in self._functions:
-            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as file:
-                self._functions[name] = from_samples("logistic", file["features"], file["labels"], self._l2, "samples")
-        return self._functions[name]
-
     def exact(self, names: Sequence[str]) -> Array:
-        """Return the exact answer for the data of some agents."""
-        return Sum([self.function(name) for name in names]).minimiser()
+        """Return the exact answer for the data of some agents: that for all their samples together."""
+        if tuple(names) not in self._exact:
+            found = [self._samples(name) for name in names]
+            features, labels = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            pooled = from_samples("logistic", features, labels, self._l2, "samples")
+            self._exact[tuple(names)] = AgentOracle(pooled, exact=True).dual_gradient(np.zeros((1, pooled.dim)))[0]
+        return self._exact[tuple(names)]
+
+    def _samples(self, name: str) -> tuple[Array, Array]:
+        with np.load(self.folder / f"{name}.npz", allow_pickle=False) as file:
+            return file["features"], file["labels"]
 
     # Actions on agents
 
@@ -224,9 +359,9 @@ class Swarm:
 
     def change_data(self, name: str, seed: int | None = None) -> None:
         """Give an agent other samples, and tell it to read them."""
-        dim = self.function(name).dim
+        dim = self._samples(name)[0].shape[1]
         write_samples(self.folder, [name], len(self.events) if seed is None else seed, dim)
-        del self._functions[name]
+        self._exact.clear()
         if self.alive(name):
             self.processes[name].send_signal(signal.SIGHUP)
         self.note(f"{name} has other data")

@@ -1,6 +1,6 @@
 """The settings of an agent, in tables agent, neighbours, problem, run and files of a file: read, checked, complete."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,11 +15,34 @@ from ..problems.samples import COUNTS
 from ..util import files
 from ..util.checks import is_number
 from ..util.settings import check_names, described, read_tables, setting
-from .links import Keys
-from .publishing import Quorum
 from .wire import MOST_MEMBERS, check_name
+from .zenoh_links import KeyFiles
 
 USUAL_L2 = 0.01
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """Who must be in before agents end as agreed or publish a model: so many agents, or those named."""
+
+    number: int
+    names: tuple[str, ...] = ()
+
+    def missing(self, present: Mapping[str, Any]) -> str:
+        """Return who is missing, in words; "" if nobody is.
+
+        Examples
+        --------
+        >>> Quorum(2).missing({"a": 1}), Quorum(2, ("a", "b")).missing({"a": 1, "c": 2}), Quorum(1).missing({"a": 1})
+        ('1 of 2 agents', 'b', '')
+        """
+        if self.names:
+            return ", ".join(name for name in self.names if name not in present)
+        return "" if len(present) >= self.number else f"{self.number - len(present)} of {self.number} agents"
+
+    def lacking(self, present: Collection[str]) -> int:
+        """Return how many are missing."""
+        return len([n for n in self.names if n not in present]) or max(0, self.number - len(present))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +51,7 @@ class AgentTable:
 
     name: str = setting("Its name.", example="node-a")
     listen: str = setting("Where it listens.", "tcp/127.0.0.1:7447")
-    keys: Keys | None = setting("Its key files; in a file of settings, the folder with them.")
+    keys: KeyFiles | None = setting("Its key files; in a file of settings, the folder with them.")
     plain: bool = setting("Whether plain text may leave this machine.", False)
     patience: float = setting("Seconds that a round waits for a neighbour.", 1.0, ge=1e-3, le=3600)
     gone: float = setting("Seconds without a heartbeat after which an agent is gone.", 10.0, ge=1e-2, le=1e6)
@@ -84,7 +107,7 @@ class AgentFilesTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(AgentTable, AgentProblemTable, AgentRunTable, AgentFilesTable):
+class AgentConfig(AgentTable, AgentProblemTable, AgentRunTable, AgentFilesTable):
     """Settings of one agent; `docs/agents.md` says more about each."""
 
     neighbours: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +182,7 @@ SETTINGS = {each.name: described(each, table) for table, cls in CLASSES.items() 
 """The settings in these tables, by key."""
 
 
-def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
+def read_config(file: Path, overrides: Mapping[str, Any]) -> AgentConfig:
     """Read a file of settings; `overrides` are values by key, such as {"tol": 1e-8}."""
     tables = read_tables(file, "expected the settings of an agent, in TOML", {**TABLES, "neighbours": ()})
     neighbours = tables.pop("neighbours", {})
@@ -172,7 +195,7 @@ def read_config(file: Path, overrides: Mapping[str, Any]) -> Config:
     return make_config({**given, **overrides}, others)
 
 
-def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Config:
+def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> AgentConfig:
     """Check the values of all keys; return the configuration."""
     values = {key: _checked(key, value) for key, value in given.items()}
     for key in ("name", "data"):
@@ -184,12 +207,12 @@ def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> Conf
         if where:
             _endpoint(where, f"neighbour {name}")
     folder = values.pop("keys", None)
-    config = Config(**values, neighbours=dict(neighbours))
+    config = AgentConfig(**values, neighbours=dict(neighbours))
     _check_problem(config, values)
     return replace(config, keys=_key_files(config, folder))
 
 
-def _check_problem(config: Config, given: Mapping[str, Any]) -> None:
+def _check_problem(config: AgentConfig, given: Mapping[str, Any]) -> None:
     """Refuse settings for the other kind of data, and shards without `nodes`."""
     if not config.data.exists():
         return  # reading it will be refused
@@ -260,7 +283,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("data", "keys", "out"), _path),
     **{"name": check_name, "listen": _endpoint, "require": _required, "classes": _classes},
 }
-"""Functions that check values of other types, and return them as they are in `Config`."""
+"""Functions that check values of other types, and return them as they are in `AgentConfig`."""
 
 
 def is_loopback(where: str) -> bool:
@@ -278,7 +301,7 @@ def is_loopback(where: str) -> bool:
         return host == "localhost"
 
 
-def _key_files(config: Config, folder: Path | None) -> Keys | None:
+def _key_files(config: AgentConfig, folder: Path | None) -> KeyFiles | None:
     """Return the key files, None without TLS; refuse plain text beyond this machine unless `plain` is true."""
     addresses = [config.listen, *(where for where in config.neighbours.values() if where)]
     open_ones = [where for where in addresses if where.startswith("tcp/")]
@@ -295,7 +318,7 @@ def _key_files(config: Config, folder: Path | None) -> Keys | None:
     if folder is None:
         raise InputError('tls/... needs keys; write keys = "FOLDER" in [agent], where adom agent keys put them')
     name = config.name
-    keys = Keys(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
+    keys = KeyFiles(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
     for path in (keys.authority, keys.certificate, keys.private):
         if files.kind(path) != "file":
             raise InputError(

@@ -26,7 +26,7 @@ LEASE = 2000
 
 
 @dataclass(frozen=True)
-class Keys:
+class KeyFiles:
     """Files of one agent: the authority's certificate, its own, and its private key."""
 
     authority: Path
@@ -34,7 +34,7 @@ class Keys:
     private: Path
 
 
-class Links:
+class ZenohLinks:
     """The links of one agent.
 
     Parameters
@@ -44,7 +44,7 @@ class Links:
         Where it listens, such as tcp/127.0.0.1:7447 or tls/0.0.0.0:7447.
     neighbours : dict
         Names and addresses; empty for one that connects to this agent.
-    keys : Keys, optional
+    keys : KeyFiles, optional
         For TLS; else plain text.
     loss : float
         Share of heard messages to drop, for experiments.
@@ -57,7 +57,7 @@ class Links:
         name: str,
         listen: str,
         neighbours: Mapping[str, str],
-        keys: Keys | None = None,
+        keys: KeyFiles | None = None,
         loss: float = 0.0,
         largest: int = 2**24,
     ) -> None:
@@ -142,7 +142,7 @@ class Links:
 
 
 def zenoh_config(
-    name: str, listen: str, neighbours: Mapping[str, str], keys: Keys | None, largest: int
+    name: str, listen: str, neighbours: Mapping[str, str], keys: KeyFiles | None, largest: int
 ) -> dict[str, Any]:
     """Return the configuration of Zenoh."""
     config: dict[str, Any] = {

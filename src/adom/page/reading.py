@@ -1,11 +1,13 @@
-"""Content of a report, read from result files and folders of runs.
+"""Content of a page, read from result files and folders of runs.
 
 A folder comes from `adom reproduce` (it has a plan.json), from `adom sweep` or `adom compare --seeds` (it has a folder
-members), or is any other with result files, such as those of `adom compare` and `adom solve`.
+members), or is any other with result files, such as those of `adom compare` and `adom solve`. Members of a comparison
+or a sweep that differ only in the seed share a line.
 """
 
 import io
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +18,13 @@ from ..algorithms import METHODS
 from ..errors import InputError
 from ..plot.curves import told_apart
 from ..run.progress import Progress
-from ..run.result import Result, load
+from ..run.result import Result, load, protocol_text
+from ..study.methods import title
 from ..study.metrics import relative_errors
 from ..study.saved import FILE, file_names
 from ..util import files
 from ..util.columns import METRICS, STATES
 from ..util.text import format_count
-from . import groups
 from .content import Content, Figure, Line, Panel, Run
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ SHOWN = 11
 """Curves visible at first where a panel has many: one for each colour."""
 MOST = 300
 """The most curves of a panel; if there are more, only the best are drawn. The table has all runs."""
+Place = tuple[str, str]
+ROW = ["problem", "network", "seed", "method"]
+"""Columns that identify a row of a comparison's table."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ def read(
     sources: list[str] = []
 
     def add(name: str, title: str, loaded: Sequence[ResultFile], source: str) -> None:
-        called = groups.titles(file.result for file in loaded)
-        loaded = [replace(file, label=called.get(groups.label_of(file.result) or "", file.label)) for file in loaded]
+        called = _titles(file.result for file in loaded)
+        loaded = [replace(file, label=called.get(_label_of(file.result) or "", file.label)) for file in loaded]
         figures.append(_figure(name, title, loaded))
         runs.extend(run_row(file, name, **_position(file.result)) for file in loaded)
         sources.append(source)
@@ -117,7 +122,7 @@ def read(
             sources += part.inputs
         else:
             loaded = _folder(path, kinds[path], progress, say)
-            swept = kinds[path] == "sweep" and groups.place_of(loaded[0].result) is None
+            swept = kinds[path] == "sweep" and place_of(loaded[0].result) is None
             title_of_folder = f"{'Sweep' if swept else 'Runs'} in {name}"
             add(name, title_of_folder, loaded, f"{format_count(len(loaded), 'result')} of the folder {name}")
     heading = title or ("Reproduction of the ADOM paper" if ledgers else f"Runs of {_methods(runs)}")
@@ -158,15 +163,15 @@ def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], N
             bar.update(number + 1)
     if not loaded:
         raise damaged[0]
-    judged = [file for file in loaded if not groups.is_search(file.result)] or loaded
-    if groups.place_of(judged[0].result) is not None:
+    judged = [file for file in loaded if not is_search(file.result)] or loaded
+    if place_of(judged[0].result) is not None:
         table = _table(path)
-        rows = table[groups.ROW].itertuples(index=False, name=None) if {*groups.ROW} <= {*table} else ()
+        rows = table[ROW].itertuples(index=False, name=None) if {*ROW} <= {*table} else ()
         place = {row: number for number, row in enumerate(rows)}
-        judged.sort(key=lambda file: place.get(groups.row_of(file.result), len(place)))
+        judged.sort(key=lambda file: place.get(_row_of(file.result), len(place)))
     elif what == "sweep":
         methods = {label: number for number, label in enumerate(_labels(path))}
-        judged.sort(key=lambda file: (methods.get(_swept(file), len(methods)), groups.place_in_sweep(file.result)))
+        judged.sort(key=lambda file: (methods.get(_swept(file), len(methods)), _place_in_sweep(file.result)))
     for fault in damaged:
         say(f"left out: {fault}")
     return judged
@@ -196,7 +201,7 @@ def _table(path: Path) -> "pd.DataFrame":
 
 def _position(result: Result) -> dict[str, Any]:
     """Return problem, network and seed of a run of a comparison over seeds, as cells of the table of runs."""
-    place = groups.place_of(result)
+    place = place_of(result)
     return {} if place is None else {"panel": " on ".join(place), "seed": result.seed}
 
 
@@ -207,12 +212,12 @@ def _methods(runs: Sequence[Run]) -> str:
 
 def _figure(name: str, title: str, files: Sequence[ResultFile]) -> Figure:
     """Return the runs of a folder as one panel, or as one for each problem and network of a comparison."""
-    panels: dict[groups.Place, Panel] = {}
-    for place in dict.fromkeys(groups.place_of(file.result) for file in files):
-        some = [file for file in files if groups.place_of(file.result) == place]
+    panels: dict[Place, Panel] = {}
+    for place in dict.fromkeys(place_of(file.result) for file in files):
+        some = [file for file in files if place_of(file.result) == place]
         heading = title if place is None else " on ".join(place)
         panels[place or ("", "")] = _panel(name if place is None else heading, heading, some)
-    return Figure(name, title, "", {"": groups.arranged(panels)})
+    return Figure(name, title, "", {"": _arranged(panels)})
 
 
 def _panel(name: str, title: str, files: Sequence[ResultFile]) -> Panel:
@@ -236,15 +241,15 @@ def _lines(files: Sequence[ResultFile]) -> list[Line]:
     members = [number for number, run in enumerate(results) if {"sweep", "compare"} & run.provenance.keys()]
     parts = [[number] for number in range(len(files))]
     if len(members) == len(files):
-        parts = groups.runs_by_line(results, [_base_label(file) for file in files])
+        parts = runs_by_line(results, [_base_label(file) for file in files])
     traits = [_traits(run) for run in results]
     for number in (number for part in parts if len(part) > 1 for number in part):
         run = results[number]
         kind = str((run.provenance.get("network") or {}).get("generator", ""))
-        traits[number] |= {"protocol": groups.settings_of(run), "network": kind}
-        if groups.place_of(run) is not None:
+        traits[number] |= {"protocol": settings_of(run), "network": kind}
+        if place_of(run) is not None:
             traits[number]["kappa"] = ""  # it may differ from seed to seed
-    labels = tell_apart([files[part[0]] for part in parts], [traits[part[0]] for part in parts])
+    labels = told_apart([_base_label(files[part[0]]) for part in parts], [traits[part[0]] for part in parts])
     return [
         Line(label, _name(results[part[0]]), [results[number] for number in part])
         for label, part in zip(labels, parts, strict=True)
@@ -281,11 +286,6 @@ def _traits(result: Result) -> dict[str, str]:
         "network": ", ".join(filter(None, parts)),
         "engine": f"engine {provenance['engine']}" if provenance.get("engine") else "",
     }
-
-
-def tell_apart(files: Sequence[ResultFile], traits: Sequence[dict[str, str]]) -> list[str]:
-    """Return a distinct label for each run: its label or method, and the traits in which runs of that label differ."""
-    return told_apart([_base_label(file) for file in files], traits)
 
 
 def _base_label(file: ResultFile) -> str:
@@ -359,3 +359,99 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_text, value))}]"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def place_of(result: Result) -> Place | None:
+    """Return the names of problem and network of a run of a comparison over seeds; None for other runs."""
+    at = result.provenance.get("compare")
+    return None if at is None else (str(at["problem"]), str(at["network"]))
+
+
+def is_search(result: Result) -> bool:
+    """Return whether a run only tuned parameters, on a seed that is not judged."""
+    return bool((result.provenance.get("compare") or {}).get("search"))
+
+
+def settings_of(result: Result) -> str:
+    """Return the requested parameters of a run; those of a sweep do not depend on the seed's constants."""
+    swept = result.provenance.get("sweep")
+    if not swept:
+        return result.protocol
+    parts = [protocol_text(swept.get("base"))]
+    parts += [f"{name} = {value:.4g}" for name, value in (swept.get("values") or {}).items()]
+    scaled = {**(swept.get("assume") or {}), **(swept.get("factors") or {})}
+    return ", ".join([*parts, *(f"{name} x {value:.4g}" for name, value in scaled.items())])
+
+
+def _same_but_seed(result: Result, label: str) -> str:
+    """Return a key shared by runs that differ only in the seed."""
+    provenance = result.provenance
+    about: list[Any] = [label, settings_of(result), provenance.get("oracle")]
+    if (place := place_of(result)) is not None:
+        about += place
+    else:
+        recipe, swept = provenance.get("network") or {}, provenance.get("sweep") or {}
+        given = swept.get("network")  # the network's number in the sweep
+        about.append(_seedless({**recipe, "chi": None}) if given is None else given)
+        kappa = swept.get("kappa")  # the requested one: each seed may draw a problem with its own
+        if kappa is None and swept.get("seed") is None:
+            kappa = (provenance.get("problem") or {}).get("kappa")
+        about.append(f"{kappa or 0:.6g}")
+    return json.dumps(about, sort_keys=True, default=str)
+
+
+def _seedless(recipe: Any) -> Any:
+    """Return a network's recipe without seeds."""
+    if isinstance(recipe, dict):
+        return {name: _seedless(value) for name, value in recipe.items() if name != "seed"}
+    return [_seedless(value) for value in recipe] if isinstance(recipe, list) else recipe
+
+
+def _arranged(panels: dict[Place, Panel]) -> list[Panel]:
+    """Return panels with a row for each problem and a column for each network."""
+    rows, columns = (list(dict.fromkeys(place[side] for place in panels)) for side in (0, 1))
+    return [replace(panel, row=rows.index(at[0]), column=columns.index(at[1])) for at, panel in panels.items()]
+
+
+def _place_in_sweep(result: Result) -> tuple[Any, ...]:
+    """Return a key that sorts the runs of one method of a sweep by their settings."""
+    swept = result.provenance.get("sweep") or {}
+    numbers = [sorted((swept.get(kind) or {}).items()) for kind in ("assume", "values", "factors")]
+    at = [float(swept.get(name) or 0) for name in ("network", "kappa", "seed")]
+    return (protocol_text(swept.get("base")), str(result.provenance.get("oracle")), *at, *numbers)
+
+
+def _row_of(result: Result) -> tuple[str, ...]:
+    """Return the cells that identify a run's row in the table of its comparison; see `ROW`."""
+    at = result.provenance.get("compare") or {}
+    seed = at.get("seed")
+    return (str(at.get("problem")), str(at.get("network")), "" if seed is None else str(seed), str(at.get("label")))
+
+
+def _label_of(result: Result) -> str | None:
+    """Return the label of a run's method in its comparison or sweep; None if it belongs to neither."""
+    provenance = result.provenance
+    label = (provenance.get("compare") or provenance.get("sweep") or {}).get("label")
+    return None if label is None else str(label)
+
+
+def _titles(results: Iterable[Result]) -> dict[str, str]:
+    """Return the titles of the methods of comparisons and sweeps by label, from the newest run of each."""
+    newest: dict[str, Result] = {}
+    for result in sorted(results, key=lambda each: str(each.provenance.get("created") or "")):
+        if (label := _label_of(result)) is not None:
+            newest[label] = result
+    return {label: title(label, result) for label, result in newest.items()}
+
+
+def runs_by_line(results: Sequence[Result], labels: Sequence[str]) -> list[list[int]]:
+    """Return the numbers of each line's runs; runs share a line if they have a seed and differ only in it."""
+    groups: dict[str, list[int]] = {}
+    for number, (result, label) in enumerate(zip(results, labels, strict=True)):
+        key = _same_but_seed(result, label) if result.seed is not None else f"run {number}"
+        groups.setdefault(key, []).append(number)
+    parts = []
+    for group in groups.values():
+        seeds = {results[number].seed for number in group}
+        parts += [group] if len(seeds) == len(group) else [[number] for number in group]
+    return parts

@@ -1,25 +1,25 @@
-"""`solve` over several ranks: each holds a block of nodes, all agree on the task, and all get the same result."""
+"""One run over several ranks: each holds a part of the nodes, all agree on the task, and all get the same result."""
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ...algorithms import Constants, Method
+from ...algorithms import Method
 from ...dynamics.endings import rounding
+from ...dynamics.stop import start_error
 from ...dynamics.wrapping import plain
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
-from ...util.compile_cache import double_precision
 from ..auto.choice import pilot_for
 from ..auto.pilot import Pilot
-from ..constants import constants, of_network
+from ..constants import constants
 from ..driver import drive
 from ..journal import Journal, following
 from ..links.ledgers import as_run
@@ -31,52 +31,84 @@ from ..request import AUTO, TUNED, Request, check_budget, method_from, method_ty
 from ..result import Result
 from ..user_code import user_code
 from . import checkpoints as store
-from .agreement import Stop, greatest
-from .backend import STATUSES, RankBackend, Task
-from .checkpoints import Checkpoints
-from .folder_lock import FolderLock
-from .partition import RankGossip, RankRounds, RowTravel
-from .peers import Alone, RankError, Ranks, at_rank_0, greatest_of_ranks, rank_errors, tell_bytes
-from .resume import restore
+from .agreement import AgreedStop, greatest
+from .checkpoints import Checkpoints, FolderLock, restore
+from .peers import RankError, Ranks, at_rank_0, greatest_of_ranks, rank_errors, tell_bytes
+from .rank_backend import STATUSES, RankBackend, Task
+from .rank_rounds import RankGossip, RankRounds, RowTravel
 
 if TYPE_CHECKING:
     from ...data.shards import Shards
-    from .stage import Stage
 
 
 @dataclass(frozen=True)
-class Block:
-    """One rank's part of a problem, and the facts about the whole that all ranks know."""
+class Part:
+    """One rank's part of a problem, and what is known of the whole.
 
-    problem: Problem
-    constants: Constants
-    solution: np.ndarray | None
-    steepest: float  # the greatest |grad f_i(0)|, if agreed on
+    Attributes
+    ----------
+    own : Problem
+        The f_i of this rank's nodes, with mu and L of all nodes once `settle` has been called.
+    nodes : int
+        Nodes of all ranks.
+    samples : dict, optional
+        How samples are weighted.
+    model : callable
+        Returns the facts about the model but its coefficients, given mu.
+    whole : Problem, optional
+        The problem of all nodes, if every rank has it. If not, the ranks agree on its constants and on when to stop.
+    listed : list of str, optional
+        Without the whole problem, what all ranks must have been given alike.
+    settle : callable, optional
+        Without the whole problem, returns `own` with mu and L of all nodes, given their greatest L_i - mu.
+    """
+
+    own: Problem
+    nodes: int
+    samples: dict[str, Any] | None
+    model: Callable[[float], dict[str, Any] | None]
+    whole: Problem | None = None
+    listed: list[str] | None = None
+    settle: Callable[[float], Problem] | None = None
+
+    @classmethod
+    def of(cls, problem: "Problem | Shards", first: int, end: int) -> Self:
+        """Return the part of the nodes first, ..., end - 1; of shards, no others are opened."""
+        if isinstance(problem, Problem):
+            own = problem.block(first, end)
+            return cls(own, problem.nodes, problem.weighting(), lambda mu: problem.model(), whole=problem)
+        shards, opened = problem, problem.open(first, end)
+
+        def settle(most: float) -> Problem:
+            own = opened.with_l2(shards.regulariser(most))
+            own.mu, own.L = own.l2, own.l2 + most
+            return own
+
+        return cls(opened, shards.nodes, shards.weighting(), shards.model, listed=shards.listed(), settle=settle)
+
+    @property
+    def solution(self) -> np.ndarray | None:
+        """The solution, if it can be known here."""
+        return None if self.whole is None else self.whole.solution()
 
     @property
     def start_error(self) -> float:
         """Squared distance of rows of zeros to the solution; NaN if it is not known."""
-        return float("nan") if self.solution is None else self.constants.nodes * float((self.solution**2).sum())
+        return float("nan") if self.whole is None else start_error(self.whole)
 
-
-def solve_on_ranks(
-    problem: "Problem | Shards | Stage",
-    network: Network | DirectedNetwork,
-    method: Any,
-    parameters: Any,
-    request: Request,
-    kept: Checkpoints | None,
-) -> Result:
-    """Solve as one of the ranks that mpirun has started; return the same result on each of them."""
-    from .world import World
-
-    with double_precision(), World(problem.nodes, request.patience) as world:
-        return run(world, problem, network, method, parameters, request, kept)
+    def agreed(self, gossip: RankGossip) -> tuple[Self, float]:
+        """Return the part with mu and L of all nodes, and the greatest |grad f_i(0)|; both are agreed on by gossip."""
+        if self.settle is None:
+            return self, 0.0
+        slopes = np.asarray(self.own.gradient_rows(np.zeros((self.own.nodes, self.own.dim))))
+        values = np.stack([self.own.L_nodes - self.own.mu_nodes, np.linalg.norm(slopes, axis=1)], axis=1)
+        most, steepest = (float(value) for value in greatest(gossip, values))
+        return replace(self, own=self.settle(most)), steepest
 
 
 def run(
     world: Ranks,
-    problem: "Problem | Shards | Stage",
+    problem: "Problem | Shards | Part",
     network: Network | DirectedNetwork,
     method: Any,
     parameters: Any,
@@ -101,13 +133,14 @@ def run(
     with _folder(world, kept):
         gossip = gossip or RankGossip(rank_travel(world, network, cls, request))
         travel, began = gossip.travel, gossip.clock
-        block = _block(world, problem, network, gossip)
+        part, steepest = _part(world, problem).agreed(gossip)
         pilot = None
         if parameters == AUTO and not isinstance(method, Method):
             first, _ = world.partition.of(world.rank)
-            pilot = pilot_for(block.problem, network, cls, first, partial(greatest_of_ranks, world))
+            pilot = pilot_for(part.own, network, cls, first, partial(greatest_of_ranks, world))
             method = plain(pilot.assumed) if pilot else method
-        task = _task(world, problem, network, method, parameters, request, kept, block, (began, gossip.clock), pilot)
+        clocks = began, gossip.clock
+        task = _task(world, part, network, method, parameters, request, kept, steepest, clocks, pilot)
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
             resumed = _resume(world, backend, recorder, kept)
@@ -117,19 +150,19 @@ def run(
             with asked, following(None if world.rank else request.follow, journal) as records:
                 drive(backend, task.plan, recorder, progress, asked, records)
             _end_if_spent(backend)
-    start = task.presence.start_error if task.presence else block.start_error
-    described = {**task.settings["problem"], "kappa": block.constants.kappa, "samples": problem.weighting()}
-    described["model"] = problem.model() if isinstance(problem, Problem) else problem.model(block.constants.mu)
+    start = task.presence.start_error if task.presence else part.start_error
+    mu, L = part.own.mu, part.own.L
+    described = {**task.settings["problem"], "kappa": L / mu, "samples": part.samples, "model": part.model(mu)}
     about = describe(
         backend.history,
-        {"type": type(block.problem).__name__, **described},
+        {"type": type(part.own).__name__, **described},
         network,
         oracle,
         "given" if isinstance(method, Method) and pilot is None else parameters,
         request.engine,
         wire=backend.sent(),
         resumed=resumed,
-        solution_error=problem.solution_error if isinstance(problem, Problem) else None,
+        solution_error=None if part.whole is None else part.whole.solution_error,
     )
     if pilot is not None:
         about["settings"] = pilot.settings
@@ -147,57 +180,57 @@ def rank_travel(world: Ranks, network: Any, cls: type[Method], request: Request)
 
 def _task(
     world: Ranks,
-    problem: "Problem | Shards | Stage",
+    part: Part,
     network: Any,
     method: Any,
     parameters: Any,
     request: Request,
     kept: Checkpoints | None,
-    block: Block,
+    steepest: float,
     clocks: tuple[int, int],
     pilot: Pilot | None,
 ) -> Task:
-    """Return this rank's task, after checking that all but its block is the same on all ranks.
+    """Return this rank's task, after checking that all but its part is the same on all ranks.
 
     `clocks` are the rounds spent before the run and before its first step.
     """
-    chosen = method_from(method, parameters, lambda: block.constants)
-    running = chosen if pilot else as_run(chosen, network, problem.dim, *world.partition.of(world.rank))
+    own, whole = part.own, part.whole
+    of_all = constants(own, network)
+    chosen = method_from(method, parameters, lambda: of_all)
+    running = chosen if pilot else as_run(chosen, network, own.dim, *world.partition.of(world.rank))
     check_budget(pilot.assumed if pilot else running, request.rounds, clocks[1])
-    known = block.solution is not None
-    if not known and request.tol is not None and chosen.directed:
+    if whole is None and request.tol is not None and chosen.directed:
         raise InputError(
             f"with {chosen.title} the nodes cannot agree on when to stop without the solution; leave tol out"
         )
-    if isinstance(problem, Problem) and request.tol is not None and world.rank == 0:
-        problem.warn_of_tol(request.tol)
-    monitor = request.monitor or known
-    farthest = block.steepest / block.constants.mu  # x* is no farther from 0
-    presence = presence_on(network, problem, request.rounds) if isinstance(problem, Problem) else None
-    growth = block.start_error if known else 0.0 if monitor else problem.nodes * farthest * farthest
-    if presence is not None:
-        growth = presence.start_error
-    floor = rounding(request.dtype, block.constants.kappa) ** (2 if known else 1)
-    tol = request.tol if known else None
-    plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
+    if whole is not None and request.tol is not None and world.rank == 0:
+        whole.warn_of_tol(request.tol)
+    presence = None if whole is None else presence_on(network, whole, request.rounds)
     stop = None
-    if not known and request.tol is not None:
-        stop = Stop(request.tol, network, block.constants, block.steepest, clocks[0])
+    if whole is not None:
+        records, growth = "error", presence.start_error if presence else part.start_error
+    else:
+        records, farthest = "gradient_norm" if request.monitor else "nothing", steepest / own.mu
+        growth = 0.0 if request.monitor else part.nodes * farthest * farthest  # x* is no farther from 0
+        if request.tol is not None:
+            stop = AgreedStop(request.tol, network, of_all, steepest, clocks[0])
+    floor = rounding(request.dtype, of_all.kappa) ** (1 if whole is None else 2)
+    tol = None if whole is None else request.tol
+    plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
     oracle = request.oracle_for(type(chosen))
-    codes = (block.problem.user_code(), user_code(chosen, problem.nodes, problem.dim, request.dtype))
+    codes = (own.user_code(), user_code(chosen, part.nodes, own.dim, request.dtype))
     settings = {
         "method": describe_method(chosen),
         "oracle": str(oracle),
         "network": json.loads(json.dumps(network.recipe, default=str)),
-        "problem": {"nodes": problem.nodes, "dim": problem.dim, "mu": block.constants.mu, "L": block.constants.L},
+        "problem": {"nodes": part.nodes, "dim": own.dim, "mu": own.mu, "L": own.L},
         "code": [code.hidden or code.digest for code in codes],
         "dtype": request.dtype,
         "record_every": plan.record_every,
-        "records": "error" if known else "gradient_norm" if monitor else "nothing",
+        "records": records,
     }
-    listed = None if isinstance(problem, Problem) else problem.listed()
-    _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": listed})
-    return Task(block.problem, running, oracle, plan, block.solution, monitor, stop, kept, settings, pilot, presence)
+    _same_everywhere(world, {**settings, "rounds": plan.rounds, "shards": part.listed})
+    return Task(own, running, oracle, plan, part.solution, records != "nothing", stop, kept, settings, pilot, presence)
 
 
 EXACT = ("network", "shards", "oracle", "dtype", "record_every", "records", "rounds")
@@ -236,19 +269,15 @@ def _folder(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
         yield
 
 
-def _block(world: Ranks, problem: "Problem | Shards | Stage", network: Any, gossip: RankGossip) -> Block:
-    """Return this rank's nodes and the constants: known, or agreed on over the links."""
-    first, end = world.partition.of(world.rank)
+def _part(world: Ranks, problem: "Problem | Shards | Part") -> Part:
+    """Return this rank's part of a problem."""
+    if isinstance(problem, Part):
+        return problem
+    nodes = world.partition.of(world.rank)
     if isinstance(problem, Problem):
-        return Block(problem.block(first, end), constants(problem, network), problem.solution(), 0.0)
-    source: Any = problem
+        return Part.of(problem, *nodes)
     with rank_errors(), world.busy(lambda: f"reading {problem.reading}"):
-        own = source.open(first, end)
-    slope = own.gradient_rows(np.zeros((end - first, own.dim)))
-    values = np.stack([source.curvature(own), np.linalg.norm(np.asarray(slope), axis=1)], axis=1)
-    most, steepest = (float(value) for value in greatest(gossip, values))
-    own = source.settle(own, most)
-    return Block(own, Constants(own.mu, own.L, **of_network(network)), None, steepest)
+        return Part.of(problem, *nodes)
 
 
 def _resume(world: Ranks, backend: RankBackend, recorder: Recorder, kept: Checkpoints | None) -> int:
@@ -309,17 +338,3 @@ def _result(world: Ranks, backend: RankBackend, about: dict[str, Any]) -> Result
         rows = backend.task.presence.marked(rows, table[-1, CLOCK])
     message = tell_bytes(world, history.message.encode()).decode()
     return replace(history, tables=[table], rows=rows, message=message).result(about)
-
-
-def on_one_rank(
-    problem: Any,
-    network: Any,
-    method: Any,
-    parameters: Any,
-    request: Request,
-    kept: Checkpoints | None = None,
-) -> Result:
-    """Solve as the only rank, without MPI: the arithmetic of engine "mpi", for tests."""
-    with double_precision():
-        request = replace(request, progress=False)
-        return run(Alone(problem.nodes), problem, network, method, parameters, request, kept)
