@@ -65,9 +65,9 @@ def million(local: bool):
     nodes = 1_000_000
     if not local:
         return adom.networks.bounded(adom.networks.expander(nodes, 8, graphs=4, seed=0), chi=5.0)
-    from adom.networks.lazy import Batch
     from adom.networks.links import Links
     from adom.networks.network import Network
+    from adom.networks.pool import Batch, Pool
 
     rng, one = np.random.default_rng(0), np.arange(nodes)
     graphs = []
@@ -76,7 +76,7 @@ def million(local: bool):
         pairs = np.concatenate([np.sort(np.stack([one, (one + step) % nodes], axis=1), axis=1) for step in steps])
         graphs.append(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].astype(np.int32))
     links = Links.of(nodes, graphs)
-    pool = Batch(links, np.full(len(links.edges), 1 / 16), low=np.full(4, 1e-3), high=np.ones(4))
+    pool = Pool(Batch(links, np.full(len(links.edges), 1 / 16), low=np.full(4, 1e-3), high=np.ones(4)))
     return Network(pool, np.arange(4), {"generator": "circulant"})
 
 

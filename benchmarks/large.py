@@ -35,7 +35,7 @@ def one(nodes: int, streamed: bool, local: bool) -> None:
     import jax
 
     import adom
-    from adom.networks import lazy
+    from adom.networks import pool as pools
 
     # What comes with the program itself, compiler included, is measured on a small run first.
     small = adom.networks.expander(300, 8, graphs=2, seed=0)
@@ -47,7 +47,7 @@ def one(nodes: int, streamed: bool, local: bool) -> None:
     problem = adom.LogisticRegression(*classification(nodes, SAMPLES, DIM), nodes=nodes, kappa=100.0)
 
     def make(graphs, streamed=False):
-        lazy.HELD_BYTES, lazy.KEPT_BYTES = (0 if streamed else 2**30), 2**20
+        pools.HELD_BYTES, pools.KEPT_BYTES = (0 if streamed else 2**30), 2**20
         if local:  # links to the nodes next to one in a grid, a tenth of which fail in a round
             changing = adom.networks.failing(
                 adom.networks.torus(10, nodes // 10), 0.1, graphs=graphs, seed=0, repair=True

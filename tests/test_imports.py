@@ -64,7 +64,7 @@ def test_a_row_of_the_table_refuses_what_it_does_not_name():
     assert allowed("adom.run.calls.solve", "adom.run.local.backend")
     assert not allowed("adom.run.local.backend", "adom.run.calls.solve")
     assert not allowed("adom.run.recorder", "adom.run.local.backend")
-    assert not allowed("adom.dynamics.healing", "adom.run.links.ledgers")
+    assert not allowed("adom.dynamics.healing", "adom.run.links")
     assert allowed("adom.study.sweep", "adom.run.local.backend")
     assert not allowed("adom.agents.rows", "adom.run.recorder")
 

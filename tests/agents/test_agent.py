@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from adom.agents.auto import check_method
+from adom.agents.auto import Settings
 from adom.agents.members import agree
 from adom.agents.wire import Message, pack, parse
 from adom.algorithms import METHODS, method_class
@@ -239,7 +239,7 @@ def test_methods_that_need_more_than_a_round_are_refused():
     refused = []
     for name in METHODS:
         try:
-            check_method(method_class(name))
+            Settings(method_class(name))
         except InputError:
             refused.append(name)
     several = {"apm", "mudag", "aug-dgm", "msda", "opapc", "adom+multi", "acc-gt-multi"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adom.agents.auto import START, Auto
+from adom.agents.auto import Auto
 from adom.dynamics.policy import Policy
 from support.agents_made import World, exact, make_agent, quadratics, ring
 
@@ -46,7 +46,7 @@ def test_agents_at_rest_assume_what_the_network_needs_again(monkeypatch):
     def look_disturbed(auto, wide, number):
         wide = wide.copy()
         if 150 <= number < 900:
-            wide[auto._dim :] *= 1.0 + (number - auto._now[START]) ** 8
+            wide[auto._dim :] *= 1.0 + (number - auto._now.start) ** 8
         look(auto, wide, number)
 
     monkeypatch.setattr(Auto, "look", look_disturbed)
@@ -71,7 +71,7 @@ def test_all_forget_what_was_good_when_one_says_that_others_are_there():
     w.run(30)
     assert told.settings._now == settings._now
     assert settings._grew == 0
-    assert settings._good is None or settings._good[0] >= settings._now[0]
+    assert settings._good is None or settings._good[0] >= settings._now.number
 
 
 def test_a_run_that_grows_again_and_again_stops_going_back(monkeypatch):

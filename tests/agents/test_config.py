@@ -1,5 +1,6 @@
 """Settings of an agent: what is read, what is refused, and that plain text leaves no machine unasked."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -9,7 +10,6 @@ import pytest
 
 import adom
 from adom.agents.configuration import make_config, read_config
-from adom.agents.keys import make_keys
 from adom.agents.zenoh_links import ZenohLinks
 from adom.errors import InputError
 
@@ -66,13 +66,14 @@ def test_plain_text_beyond_this_machine_must_be_asked_for():
     assert make_config({**GIVEN, "plain": True}, FAR).keys is None
 
 
-def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch, tmp_path):
+def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(InputError, match=r"in a clone of adom, pip install '\.\[agents\]'"):
         ZenohLinks("a", "tcp/127.0.0.1:7447", {})
     monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.delitem(sys.modules, "adom.agents.keys", raising=False)
     with pytest.raises(InputError, match=r"in a clone of adom, pip install '\.\[agents\]'"):
-        make_keys(tmp_path, ["a"])
+        importlib.import_module("adom.agents.keys")
 
 
 def test_an_agent_does_not_load_jax():

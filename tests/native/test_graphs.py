@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adom import networks
 from adom.native import graphs as compiled
-from adom.networks import connect, links, near, spectra
+from adom.networks import connect, links, spectra
 from adom.networks.links import Links
 from adom.run.local.graph_layout import GraphLayout
 
@@ -61,31 +61,27 @@ def test_trees_are_the_shortest(nodes, seed):
     clouds = np.random.default_rng(seed).random((5, nodes, 2))
     trees = compiled.trees(clouds)
     for cloud, tree in zip(clouds, trees, strict=True):
-        np.testing.assert_array_equal(tree, near.spanning_tree(cloud))
+        np.testing.assert_array_equal(tree, connect.spanning_tree(cloud))
 
 
-def test_trees_without_a_compiler_are_the_same(plain):
-    clouds = np.random.default_rng(3).random((7, 60, 2))
-    np.testing.assert_array_equal(compiled.trees(clouds), plain(near.shortest_trees, clouds))
-
-
-def test_coincident_points_are_joined(plain):
+def test_coincident_points_are_joined():
     clouds = np.round(np.random.default_rng(4).random((20, 30, 2)), 1)
-    for trees in (compiled.trees(clouds), plain(near.shortest_trees, clouds)):
-        for cloud, tree in zip(clouds, trees, strict=True):
-            assert connect.component_labels(30, tree)[0] == 1
-            lengths = near.squares(cloud, near.spanning_tree(cloud))
-            np.testing.assert_array_equal(np.sort(near.squares(cloud, tree)), np.sort(lengths))
+    for cloud, tree in zip(clouds, compiled.trees(clouds), strict=True):
+        for joined in (tree, connect.near_graph(cloud, 0.01)):
+            assert connect.component_labels(30, joined)[0] == 1
+        lengths = connect.squares(cloud, connect.spanning_tree(cloud))
+        np.testing.assert_array_equal(np.sort(connect.squares(cloud, tree)), np.sort(lengths))
 
 
+@pytest.mark.parametrize("repair", [False, True])
 @pytest.mark.parametrize(("nodes", "radius"), [(2, 0.5), (7, 0.01), (33, 0.3), (100, 0.1), (100, 2.0)])
-def test_near_pairs_are_those_of_numpy(nodes, radius):
-    clouds = np.random.default_rng(nodes).random((9, nodes, 2))
-    trees = compiled.trees(clouds)
-    for found, expected in zip(
-        compiled.near(clouds, radius, trees), near.near_pairs(clouds, radius, trees), strict=True
-    ):
-        np.testing.assert_array_equal(found, expected)
+def test_close_pairs_and_the_links_that_join_them_are_those_of_scipy(plain, nodes, radius, repair):
+    points = np.random.default_rng(nodes).random((9, nodes, 2))
+    found, expected = (make(connect.Clouds, points, repair) for make in (lambda f, *a: f(*a), plain))
+    assert found._trees is not None
+    assert expected._trees is None
+    for mine, other in zip(found.links(radius).each(), expected.links(radius).each(), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_a_pair_exactly_at_the_radius_is_not_near():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adom.networks import complete, erdos_renyi, expander, path, ring, spectra, star, torus
-from adom.networks.random import random_pairs
+from adom.networks.classic import random_pairs
 
 
 def ring_values(n):

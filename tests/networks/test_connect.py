@@ -7,16 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
-from adom.networks import near
+from adom.networks import connect
 from adom.networks.connect import (
     cheapest_tree,
     component_labels,
     join_at_random,
     join_in_chain,
     joining_rows,
+    near_graph,
+    spanning_tree,
+    squares,
 )
 from adom.networks.links import canonical, with_links
-from adom.networks.near import near_graph, spanning_tree, squares
 
 
 @st.composite
@@ -90,7 +92,7 @@ def test_a_spanning_tree_is_the_shortest(nodes, seed):
 def test_triangulation_and_all_pairs_give_the_same_tree(monkeypatch):
     cloud = np.random.default_rng(1).random((300, 2))
     meshed = spanning_tree(cloud)
-    monkeypatch.setattr(near, "FEW", 300)
+    monkeypatch.setattr(connect, "FEW", 300)
     np.testing.assert_array_equal(meshed, spanning_tree(cloud))
 
 

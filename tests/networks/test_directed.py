@@ -23,9 +23,9 @@ from adom.networks import (
     ring,
     star,
 )
-from adom.networks.lazy import Batch
+from adom.networks.classic import random_pairs
 from adom.networks.links import Links
-from adom.networks.random import random_pairs
+from adom.networks.pool import Batch, Pool
 from adom.networks.spectra import second_modulus
 
 
@@ -129,8 +129,8 @@ def test_complete_graph_averages_exactly():
 def test_chi_counts_only_the_rounds_of_the_order():
     quick, slow = directed_erdos_renyi(12, 1.0), directed_ring(12)
     links = Links.of(12, [quick.arcs(0), slow.arcs(0)])
-    assert DirectedNetwork(Batch(links), [0], {}).chi == pytest.approx(1.0)
-    assert DirectedNetwork(Batch(links), [0, 1], {}).chi == pytest.approx(slow.chi)
+    assert DirectedNetwork(Pool(Batch(links)), [0], {}).chi == pytest.approx(1.0)
+    assert DirectedNetwork(Pool(Batch(links)), [0, 1], {}).chi == pytest.approx(slow.chi)
 
 
 @pytest.mark.parametrize(("draw", "density"), [(directed_erdos_renyi, 0.02), (directed_geometric, 0.18)])
@@ -360,7 +360,7 @@ def test_chi_that_does_not_converge_says_so(monkeypatch):
 
 def test_chi_is_infinite_where_rho_is_one_to_rounding():
     links = Links.of(2, [np.array([[1, 0], [0, 1]], dtype=np.int32)])
-    assert DirectedNetwork(Batch(links), [0], {}, rho=1.0).chi == math.inf
+    assert DirectedNetwork(Pool(Batch(links)), [0], {}, rho=1.0).chi == math.inf
 
 
 def test_the_least_weight_that_pushing_leaves_a_node():

@@ -22,14 +22,14 @@ from adom.networks import (
     failing,
     from_matrices,
     geometric,
-    lazy,
+    pool,
     redraw,
     ring,
     slowed,
     static,
     waypoint,
 )
-from adom.networks.lazy import LazyPool
+from adom.networks.pool import Drawn, Pool
 
 MAKERS = {
     "geometric, few nodes": lambda: geometric(40, 0.2, graphs=12, seed=1),
@@ -59,8 +59,8 @@ def shrink(monkeypatch):
     """Return a function after whose call no network fits into memory."""
 
     def limits(held=100, kept=100):
-        monkeypatch.setattr(lazy, "HELD_BYTES", held)
-        monkeypatch.setattr(lazy, "KEPT_BYTES", kept)
+        monkeypatch.setattr(pool, "HELD_BYTES", held)
+        monkeypatch.setattr(pool, "KEPT_BYTES", kept)
 
     return limits
 
@@ -136,8 +136,8 @@ def test_only_the_most_recent_graphs_are_kept(shrink):
     shrink(kept=3.5 * 200 * 16)
     network = expander(100, 4, graphs=50)
     drawn = []
-    original = network._pool._draw
-    network._pool._draw = lambda g: drawn.append(g) or original(g)
+    source = network._pool.sources[0]
+    network._pool.sources = (source._replace(draw=lambda g: drawn.append(g) or source.draw(g)),)
     for g in range(20):
         network.edges(g), network.weights(g), network.positions(g)
     assert drawn == list(range(20)), "one draw serves links, weights and positions"
@@ -176,7 +176,7 @@ def test_threads_that_ask_for_the_same_graph_draw_it_once():
         threading.Event().wait(0.05)
         return Thing()
 
-    things = LazyPool(5, 10, draw, 1, 1)
+    things = Pool(Drawn(5, 10, draw, 1, 1, True, {}))
 
     def ask(_):
         gate.wait(5)
@@ -208,7 +208,7 @@ def test_a_draw_that_fails_can_be_tried_again():
             raise outcome
         return outcome
 
-    things = LazyPool(5, 10, draw, 1, 1)
+    things = Pool(Drawn(5, 10, draw, 1, 1, True, {}))
     with pytest.raises(MemoryError):
         things.single(0)
     assert isinstance(things.single(0), Thing)

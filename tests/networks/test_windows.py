@@ -14,7 +14,7 @@ from adom.networks import (
     failing,
     from_digraphs,
     from_graphs,
-    lazy,
+    pool,
     ring,
     slowed,
     spectra,
@@ -188,7 +188,7 @@ def test_a_step_of_absurdly_many_rounds_is_refused():
 
 
 def test_graphs_that_are_not_held_need_a_given_window(monkeypatch):
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    monkeypatch.setattr(pool, "HELD_BYTES", 100)
     network = waypoint(12, 0.3, graphs=60, speed=0.1, seed=2)
     assert not network.held
     assert not network.chi_known

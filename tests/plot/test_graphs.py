@@ -14,7 +14,7 @@ from PIL import Image
 
 import adom
 from adom.errors import InputError
-from adom.networks import lazy
+from adom.networks import pool
 from adom.plot.networks import network_picture
 from support.browser import Browser, program
 
@@ -173,7 +173,7 @@ def test_wrong_arguments_are_refused(moving, draw, message):
 
 
 def test_networks_that_are_not_held_are_drawn_a_round_at_a_time(monkeypatch):
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    monkeypatch.setattr(pool, "HELD_BYTES", 100)
     network = adom.networks.erdos_renyi(12, 0.3, graphs=50)
     asked, original = [], network._pool._draw
     monkeypatch.setattr(network._pool, "_draw", lambda g: asked.append(g) or original(g))

@@ -12,7 +12,7 @@ from adom.algorithms import METHODS, method_class
 from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, ring, sparsified
 from adom.run.auto.choice import pilot_for
 from adom.run.constants import make_method
-from adom.run.links.ledgers import as_run
+from adom.run.links import as_run
 from adom.util.compile_cache import double_precision
 
 NODES, DIM = 12, 3

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import adom
-from adom.run import journal
+from adom.run import progress
 from support import apart
 
 PROBLEM = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]])
@@ -15,8 +15,8 @@ PROBLEM = adom.Quadratic([[[2.0]], [[4.0]]], [[2.0], [0.0]])
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(journal, "BEGIN", 0.0)
-    monkeypatch.setattr(journal, "FLUSH", 0.0)
+    monkeypatch.setattr(progress, "BEGIN", 0.0)
+    monkeypatch.setattr(progress, "FLUSH", 0.0)
 
 
 def assert_same(folder, result):
@@ -45,9 +45,9 @@ def test_stages_of_a_fit_go_on_in_one_table(at_once, tmp_path):
 def test_a_short_run_writes_nothing_and_a_long_one_not_too_much(tmp_path, monkeypatch):
     adom.solve(PROBLEM, adom.networks.path(2), "adom", "unit", rounds=100, follow=tmp_path / "short")
     assert not (tmp_path / "short").exists()
-    monkeypatch.setattr(journal, "BEGIN", 0.0)
-    monkeypatch.setattr(journal, "FLUSH", 0.0)
-    monkeypatch.setattr(journal, "MOST", 3)
+    monkeypatch.setattr(progress, "BEGIN", 0.0)
+    monkeypatch.setattr(progress, "FLUSH", 0.0)
+    monkeypatch.setattr(progress, "MOST", 3)
     result = adom.solve(PROBLEM, adom.networks.path(2), "adom", "unit", rounds=3000, follow=tmp_path)
     table = pd.read_csv(tmp_path / "history.csv")
     assert 3 <= len(table) < 300

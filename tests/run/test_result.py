@@ -11,7 +11,7 @@ import scipy.sparse
 import adom
 from adom.errors import InputError
 from adom.problems.shifted import Shifted
-from adom.run.provenance import describe_problem
+from adom.run.recorder import describe_problem
 from adom.util.files import atomic
 from support.reference import quadratics
 

@@ -7,13 +7,14 @@ from collections import deque
 import numpy as np
 
 from adom.agents.agent import Agent
-from adom.agents.auto import Auto, RidingOracle, Settings
+from adom.agents.auto import Auto, Settings
 from adom.agents.board import MAGIC, Board
 from adom.agents.certificate import Checks
 from adom.agents.functions import AgentOracle, Function
 from adom.agents.rows import AgentRows
 from adom.agents.wire import Form, Member
 from adom.algorithms import method_class
+from adom.dynamics.rates import WideOracle
 from adom.problems.minimiser import ULP
 
 
@@ -59,7 +60,7 @@ def make_agent(name, function, neighbours, method="adom", boot=1, patience=1.0, 
         settings = Settings(cls, **chosen)
     else:
         settings = Auto(cls, function, zlib.crc32(name.encode()))
-        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
+        oracle = WideOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
     rows = AgentRows(settings.method(function.mu, function.L, 1), oracle, width)
     form = Form("test", method, function.dim, width, cls.vectors_per_round, rows.parts)

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import adom
-from adom.networks import lazy
+from adom.networks import pool
 from adom.problems.base import Problem
 from adom.problems.linear_model import LeastSquares, SoftmaxRegression
 from adom.problems.shifted import Shifted
@@ -192,9 +192,9 @@ def test_showing_a_large_network_computes_and_draws_nothing(monkeypatch):
     assert page.facts["chi"] == "not computed yet"
     assert "svg" not in page.tags
     assert "svg" not in read(adom.networks.complete(120)).tags  # more links than a small picture can show
-    monkeypatch.setattr(lazy, "HELD_BYTES", 100)
+    monkeypatch.setattr(pool, "HELD_BYTES", 100)
     streamed = adom.networks.expander(50, 4, graphs=20)
-    monkeypatch.setattr(streamed._pool, "_draw", None)
+    monkeypatch.setattr(streamed._pool, "single", None)
     assert read(streamed).facts["graphs"] == "20, drawn when they are asked for"
 
 

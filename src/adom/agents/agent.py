@@ -23,7 +23,7 @@ import numpy as np
 
 from ..problems.minimiser import ULP
 from ..util.checked_json import Damaged
-from .auto import Auto, Settings
+from .auto import Settings
 from .certificate import Certificate, Place
 from .functions import Function, Intercepts
 from .members import LEFT, Members
@@ -129,7 +129,7 @@ class Agent:
         Its name and constants.
     rows : AgentRows
     form : Form
-    settings : Settings or Auto
+    settings : Settings
         Chooses the method's parameters.
     function : Function
     neighbours : iterable of str
@@ -145,7 +145,7 @@ class Agent:
         own: Member,
         rows: AgentRows,
         form: Form,
-        settings: Settings | Auto,
+        settings: Settings,
         function: Function,
         neighbours: Any,
         patience: float,
@@ -239,12 +239,9 @@ class Agent:
         self.members.beat(now)
         self._give_up(now)
         self._renew_large()
-        self.settings.begin(self.round, self.rows)
         mu, L, nodes = self.members.extremes(now)
-        self.rows.method = self.settings.method(mu, L, nodes)
         self.rows.span = span(mu, L)
-        self.rows.renew(self.round)
-        self.settings.plant(self.rows, self.function)
+        self.settings.prepare(self.rows, self.round, mu, L, nodes)
         with np.errstate(over="ignore", invalid="ignore"):
             self._sent = self.rows.ask()
             fine = np.abs(self._sent) <= self._most

@@ -1,30 +1,24 @@
 """Parameters of an agent's method: from a given chi or that of a path, or found while agents run.
 
-They are found as in `adom.run.auto`: canaries ride along in every message. Settings are then a tuple (block, power,
-centre, rounds, start, keep, back, rest). Every agent uses the greatest tuple that it has heard of, compared in this
-order:
-
-- the run assumes `power`, and canaries try powers around `centre`, for a block of `rounds` rounds from `start` on;
-- `keep`: the state at the block's start is one to go back to, or no earlier state is;
-- `back`: the block to whose start the run goes back, or 0; `rest`: whether momentum restarts.
-
-A block has four quarters. At the end of each, an agent notes what it saw of the canaries, and for some rounds all
-repeat the greatest numbers they have heard. Then each takes the same decision from the same numbers, and announces it
-for as many rounds before it takes effect. An agent that lacks numbers, since it came late or messages were lost, adopts
-the others' decision. So agents never disagree for long, and their answer does not depend on the parameters.
+They are found as in `adom.run.auto`: canaries ride along in every message. For each block of rounds, every agent uses
+the greatest `BlockSettings` that it has heard of. A block has four quarters. At the end of each, an agent notes what it
+saw of the canaries, and for some rounds all repeat the greatest numbers they have heard. Then each takes the same
+decision from the same numbers, and announces it for as many rounds before it takes effect. An agent that lacks numbers,
+since it came late or messages were lost, adopts the others' decision. So agents never disagree for long, and their
+answer does not depend on the parameters.
 """
 
-from math import ceil, log, pi, sin
-from typing import Any
+from math import ceil, inf, log, pi, sin
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..dynamics.auto_state import SETTINGS as RULES
+from ..dynamics.auto_state import SETTINGS, AutoSettings
 from ..dynamics.policy import Policy
-from ..dynamics.rates import WideOracle
 from ..errors import InputError
-from .functions import AgentOracle, Function
+from ..problems.minimiser import ULP
+from .functions import Function
 from .rows import AgentRows
 from .wire import LAST_ROUND
 
@@ -32,10 +26,6 @@ Array = np.ndarray
 QUARTERS = 4
 LOOK = 3
 """Numbers of a quarter besides the canaries': the run's longest step, its answer's size, whether f_i changed."""
-HEAD = 8
-"""Length of the tuple of settings."""
-POWER, CENTRE, ROUNDS, START, KEEP, BACK = 1, 2, 3, 4, 5, 6
-"""Places in that tuple."""
 GOOD, ANEW = 1, 2
 """Values of `keep`: the state is one to go back to; agents have come or gone, so no earlier state is."""
 TOO_LARGE = 1e100
@@ -58,6 +48,8 @@ def safe_chi(nodes: int) -> float:
 class Settings:
     """Parameters that follow from mu, L and the number of agents, with a chi that is given or safe.
 
+    In a round, an agent calls `prepare`, `seen`, `hear` for each message, and `look`.
+
     Parameters
     ----------
     cls : type of Method
@@ -71,7 +63,11 @@ class Settings:
     def __init__(
         self, cls: type[Method], chi: float | None = None, mu: float | None = None, L: float | None = None
     ) -> None:
-        check_method(cls)
+        if cls.rounds_per_step != 1 or cls.directed or cls.name == "pngd":
+            raise InputError(
+                f"agents cannot run {cls.name}: its steps need more than one round on undirected links; "
+                "take adom, adom+ or diging"
+            )
         self.cls, self._chi, self._mu, self._L = cls, chi, mu, L
         self._key: tuple[Any, ...] = ()
         self._method: Method | None = None
@@ -89,54 +85,42 @@ class Settings:
         """The assumed chi."""
         return float(self._key[2]) if self._key else float("nan")
 
+    def prepare(self, rows: AgentRows, number: int, mu: float, L: float, nodes: int) -> None:
+        """Before a round, give the rows the method for the agents present, and let it drop rounding."""
+        rows.method = self.method(mu, L, nodes)
+        rows.renew(number)
+
     def seen(self) -> Array:
-        """Return the numbers to tell neighbours: none."""
+        """Return the numbers to tell neighbours."""
         return np.zeros(0)
 
     def hear(self, seen: Array) -> None:
-        """Ignore the numbers of a neighbour."""
-
-    def begin(self, number: int, rows: Any) -> None:
-        """Do nothing before a round."""
-
-    def plant(self, rows: Any, function: Any) -> None:
-        """Plant no canaries."""
-
-    def excuse(self) -> None:
-        """Ignore a change of this agent's function."""
+        """Take in the numbers of a neighbour."""
 
     def look(self, wide: Array, number: int) -> None:
-        """Ignore the answer of a round."""
+        """Take in the answer of a round."""
+
+    def excuse(self) -> None:
+        """Allow for a change of this agent's function."""
 
 
-def check_method(cls: type[Method]) -> None:
-    """Refuse a method whose step takes more than one exchange with neighbours, or needs directed links."""
-    if cls.rounds_per_step != 1 or cls.directed or cls.name == "pngd":
-        raise InputError(
-            f"agents cannot run {cls.name}: its steps need more than one round on undirected links; "
-            "take adom, adom+ or diging"
-        )
+class BlockSettings(NamedTuple):
+    """What all agents do in a block; of two, the greater one counts."""
+
+    number: int
+    power: int  # the run assumes this one
+    centre: int  # canaries try powers around this one
+    rounds: int
+    start: int  # the block's first round
+    keep: int = 0  # whether the state at its start is one to go back to, or no earlier state is
+    back: int = 0  # the block to whose start the run goes back, or 0
+    rest: int = 0  # whether momentum restarts
 
 
-class RidingOracle(WideOracle):
-    """The oracle of an agent's own columns and its canaries'."""
-
-    oracle: AgentOracle
-
-    def replace(self, function: Function) -> None:
-        """Replace the run's function."""
-        self.oracle.replace(function)
-
-    def new_round(self) -> None:
-        """Begin a round."""
-        self.oracle.new_round()
-
-    def again(self) -> None:
-        """Repeat the answers of this round."""
-        self.oracle.again()
+HEAD = len(BlockSettings._fields)
 
 
-class Auto:
+class Auto(Settings):
     """Parameters that agents find while they run.
 
     Parameters
@@ -146,41 +130,47 @@ class Auto:
         Of this agent.
     seed : int
         Of the canaries' starts; different for each agent.
+    rules : AutoSettings
     """
 
-    def __init__(self, cls: type[Method], function: Function, seed: int) -> None:
-        check_method(cls)
-        self.cls, self._dim = cls, function.dim
-        self._policy = Policy(cls, Constants(function.mu, function.L), cls.plain)
+    def __init__(self, cls: type[Method], function: Function, seed: int, rules: AutoSettings = SETTINGS) -> None:
+        super().__init__(cls)
+        self._dim, self._rules = function.dim, rules
+        self._policy = Policy(cls, Constants(function.mu, function.L), cls.plain, rules=rules)
         self.canaries = self._policy.canaries
+        self._window = self._policy.state.window  # of this block; a decision changes the policy's own before the next
         self._random = np.random.default_rng(np.random.SeedSequence([SEED, seed]))
-        self._now: tuple[int, ...] = (0, *self._opening, 0, 0, 0, 0)
-        self._next: tuple[int, ...] | None = None  # settings that begin in a later round
-        self._looks, self._number, self._nodes = 0, 0, 1
-        self._numbers = self._nothing()
-        self._whole = self._fresh = True  # here for the whole block; the block has just begun
-        self._waiting = self._changed = self._altered = False
-        self._good: tuple[int, Any, dict[str, Array]] | None = None  # a block, and the state at its start
-        self._good_step, self._grew, self._times = np.inf, 0, 0
+        self._now = BlockSettings(0, *self._opening, 0)
+        self._next: BlockSettings | None = None  # settings that begin in a later round
+        self._number, self._nodes = 0, 1
+        self._whole = True  # here for the whole block
+        self._changed = self._altered = False
+        self._grew, self._times = 0, 0
         self._x, self._answers = np.zeros(self._dim), np.zeros(self.canaries)
-        self._greatest, self._moved = np.zeros(self.canaries), 0.0
-        self._key: tuple[Any, ...] = ()
-        self._method: Method | None = None
+        self._forget_good()
+        self._restart()
         self.why = "the start: nothing is known yet"
 
-    def _nothing(self) -> Array:
-        return np.zeros(QUARTERS * (self.canaries + LOOK) + 2)
+    def _forget_good(self) -> None:
+        self._good: tuple[int, Any, dict[str, Array]] | None = None  # a block, and the state at its start
+        self._good_step = inf
+
+    def _restart(self) -> None:
+        """Forget all that was seen, at the start of a block."""
+        self._looks, self._waiting, self._fresh = 0, False, True
+        self._numbers = np.zeros(QUARTERS * (self.canaries + LOOK) + 2)
+        self._greatest, self._moved = np.zeros(self.canaries), 0.0
 
     @property
     def _opening(self) -> tuple[int, int, int]:
         """Power, centre and rounds of the first block."""
-        return self._policy.careful if self.cls.plain else RULES.start, RULES.start, RULES.first_block
+        rules = self._rules
+        return self._policy.careful if self.cls.plain else rules.start, rules.start, rules.first_block
 
     @property
     def chi(self) -> float:
         """The assumed chi; infinite for plain descent."""
-        plain = self.cls.plain and self._now[POWER] == RULES.most
-        return float("inf") if plain else float(RULES.ratio ** self._now[POWER])
+        return inf if self._policy.is_plain(self._now.power) else self._rules.chi(self._now.power)
 
     def excuse(self) -> None:
         """Tell all agents that this agent's function has changed, so that the run may grow once more."""
@@ -188,7 +178,7 @@ class Auto:
 
     @property
     def _quarter(self) -> int:
-        return max(2, self._now[ROUNDS] // QUARTERS)
+        return max(2, self._now.rounds // QUARTERS)
 
     @property
     def _agreement(self) -> int:
@@ -203,22 +193,22 @@ class Auto:
     @property
     def _usual(self) -> int:
         """The greatest power that a connected network of this many agents needs."""
-        return ceil(log(safe_chi(self._nodes), RULES.ratio)) + RULES.spare
+        return ceil(log(safe_chi(self._nodes), self._rules.ratio)) + self._rules.spare
 
     @property
     def _most(self) -> int:
         """The greatest power: the usual one, and more after blocks in which all canaries grew."""
-        return min(RULES.most, self._usual + RULES.spare * self._grew)
+        return min(self._rules.most, self._usual + self._rules.spare * self._grew)
 
     def method(self, mu: float, L: float, nodes: int) -> Method:
         """Return the method, with parameters for each column."""
         policy = self._policy
         self._changed |= self._nodes != nodes
         policy.constants, self._nodes = Constants(mu, L, 1.0, 1.0, nodes), nodes
-        run = self._careful if self._waiting else self._now[POWER]
-        key = (mu, L, run, *policy.state.window)
-        if key != self._key or self._method is None:
-            self._key, self._method = key, policy.columns(self._dim, run)
+        run = self._careful if self._waiting else self._now.power
+        key = (mu, L, run, *self._window)
+        if self._method is None or key != self._key:
+            self._key, self._method = key, policy.columns(self._dim, run, self._window)
         return self._method
 
     # Observing and telling
@@ -231,7 +221,7 @@ class Auto:
             moved = float(np.linalg.norm(x - self._x))
         self._moved = max(self._moved, moved if np.isfinite(moved) else OUTGROWN)
         self._x, self._answers = x, answers
-        quarter, over = divmod(number + 1 - self._now[START], self._quarter)
+        quarter, over = divmod(number + 1 - self._now.start, self._quarter)
         if over == 0 and 1 <= quarter <= QUARTERS:
             size = float(np.nan_to_num(np.abs(x).max(), nan=OUTGROWN, posinf=OUTGROWN))
             greatest = np.nan_to_num(self._greatest, nan=OUTGROWN, posinf=OUTGROWN)
@@ -243,7 +233,7 @@ class Auto:
     def seen(self) -> Array:
         """Return what to tell neighbours: the settings, and for a while after a quarter what was seen."""
         head = np.array(self._next or self._now, dtype=float)
-        quarter, since = divmod(self._number - self._now[START], self._quarter)
+        quarter, since = divmod(self._number - self._now.start, self._quarter)
         lately = quarter > 0 and (since <= self._agreement or quarter > QUARTERS)
         telling = self._next is None and lately and self._numbers[: self.canaries].any()
         return np.concatenate([head, self._numbers]) if telling else head
@@ -254,83 +244,90 @@ class Auto:
             return
         if (seen[:HEAD] != np.clip(np.rint(seen[:HEAD]), 0, LAST_ROUND)).any():
             return
-        told = tuple(int(number) for number in seen[:HEAD])
+        told = BlockSettings(*(int(number) for number in seen[:HEAD]))
         if self._can_be(told) and told > (self._next or self._now):
             self._next, self.why = told, "taken over from another agent"
         if told == self._now and seen.size > HEAD:
             np.maximum(self._numbers, np.minimum(seen[HEAD:], OUTGROWN), out=self._numbers)
 
-    def _can_be(self, told: tuple[int, ...]) -> bool:
+    def _can_be(self, told: BlockSettings) -> bool:
         """Return whether agents can have come to these settings; others would hold everybody up for long."""
         return (
-            told[0] <= max(self._number, self._now[0]) + RULES.soon
-            and max(told[POWER], told[CENTRE]) <= RULES.most
-            and 1 <= told[ROUNDS] <= self._longest
-            and told[START] <= self._number + QUARTERS * self._agreement + RULES.soon
-            and told[KEEP] <= ANEW
-            and told[BACK] <= told[0]
+            told.number <= max(self._number, self._now.number) + self._rules.soon
+            and max(told.power, told.centre) <= self._rules.most
+            and 1 <= told.rounds <= self._longest
+            and told.start <= self._number + QUARTERS * self._agreement + self._rules.soon
+            and told.keep <= ANEW
+            and told.back <= told.number
         )
 
     @property
     def _longest(self) -> int:
         """The most rounds of a block: without a limit, a wild guess would last for minutes."""
-        return int(max(RULES.longest_block, RULES.rounds_per_chi * RULES.ratio**self._usual))
+        return int(max(self._rules.longest_block, self._rules.rounds_per_chi * self._rules.ratio**self._usual))
 
     # Deciding
 
-    def begin(self, number: int, rows: AgentRows) -> None:
+    def prepare(self, rows: AgentRows, number: int, mu: float, L: float, nodes: int) -> None:
         """Before a round, look at the numbers, decide, or change to new settings, if it is time."""
         self._number = number
+        self._look_and_decide(number)
+        if self._nodes > 1 and not np.abs(self._answers).max(initial=0.0) <= TOO_LARGE:
+            self._greatest[:] = OUTGROWN  # too large, or not finite: all canaries end
+            rows.plant(self._dim, np.zeros(self.canaries))
+            self._answers = np.zeros(self.canaries)
+        super().prepare(rows, number, mu, L, nodes)
+        if self._fresh:
+            self._fresh = False
+            self._plant(rows)
+
+    def _look_and_decide(self, number: int) -> None:
         if self._nodes < 2:
-            self._now = (*self._now[:START], number, 0, 0, 0)
+            self._now = BlockSettings(*self._now[:4], number)
             self._restart()
             return
-        latest = number + QUARTERS * self._agreement + RULES.soon
-        if (self._next or self._now)[START] > latest:  # rounds began again at 0
+        latest = number + QUARTERS * self._agreement + self._rules.soon
+        if (self._next or self._now).start > latest:  # rounds began again at 0
             self._next = None
             self._begin_anew(number)
-        if self._changed and self._next is None and number >= self._now[START] + self._agreement:
+        if self._changed and self._next is None and number >= self._now.start + self._agreement:
             self._begin_anew(number)
-        start, quarter = self._now[START], self._quarter
+        start, quarter = self._now.start, self._quarter
         while self._next is None and self._looks < QUARTERS:
             if number < start + (self._looks + 1) * quarter + self._agreement:
                 break
-            if not self._whole and number < start + QUARTERS * quarter + RULES.late * self._agreement:
+            if not self._whole and number < start + QUARTERS * quarter + self._rules.late * self._agreement:
                 break
             if self._see():
                 self._decide(number)
         over = number >= start + QUARTERS * quarter
-        self._waiting = over and 2 * self._agreement > self._now[ROUNDS] and self._now[POWER] < self._careful
-        if self._next is not None and number >= self._next[START]:
+        self._waiting = over and 2 * self._agreement > self._now.rounds and self._now.power < self._careful
+        if self._next is not None and number >= self._next.start:
             self._open(number)
-        self._end_outgrown(rows)
 
     def _open(self, number: int) -> None:
         """Begin the next block."""
         assert self._next is not None
-        whole = self._next[START] == number
+        whole = self._next.start == number
         self._now, self._next, self._whole = self._next, None, whole
-        opening, anew = self._now[POWER:START] == self._opening, self._now[KEEP] == ANEW
+        opening, anew = self._now[1:4] == self._opening, self._now.keep == ANEW
         if anew:
-            self._changed, self._good, self._good_step, self._grew = False, None, np.inf, 0
+            self._changed, self._grew = False, 0
+            self._forget_good()
         if opening or anew:
-            self._policy = Policy(self.cls, self._policy.constants, self.cls.plain)
+            self._policy = Policy(self.cls, self._policy.constants, self.cls.plain, rules=self._rules)
         if not opening:
-            self._policy.begin(self._now[CENTRE], self._now[ROUNDS])
-        self._policy.state.power = self._now[POWER]
+            self._policy.begin(self._now.centre, self._now.rounds)
+        self._policy.state.power = self._now.power
+        self._window = self._policy.state.window
         self._restart()
-
-    def _restart(self) -> None:
-        """Forget all that was seen."""
-        self._looks, self._numbers, self._waiting, self._fresh = 0, self._nothing(), False, True
-        self._greatest, self._moved = np.zeros(self.canaries), 0.0
 
     def _begin_anew(self, number: int) -> None:
         """Announce a short block and forget what was seen, after agents have come or gone."""
-        early = self._now[ROUNDS] < RULES.short_block
-        opening = self._opening if early else (*self._now[POWER:ROUNDS], RULES.short_block)
+        early = self._now.rounds < self._rules.short_block
+        opening = self._opening if early else (self._now.power, self._now.centre, self._rules.short_block)
         self._changed, self.why = False, "agents have come or gone"
-        self._next = (self._now[0] + 1, *opening, number + self._agreement, ANEW, 0, 0)
+        self._next = BlockSettings(self._now.number + 1, *opening, number + self._agreement, ANEW)
 
     def _see(self) -> bool:
         """Give the policy the next quarter; return whether the block is over."""
@@ -338,9 +335,7 @@ class Auto:
         look = self._numbers[self._looks * size : (self._looks + 1) * size]
         self._looks += 1
         step, length, _ = look[-LOOK:]
-        return self._policy.see(
-            look[: self.canaries], step, self._policy.rests(step, length, float(np.finfo(float).eps))
-        )
+        return self._policy.see(look[: self.canaries], step, self._policy.rests(step, length, ULP))
 
     def _decide(self, number: int) -> None:
         if not self._numbers[:-2].any():
@@ -352,55 +347,48 @@ class Auto:
             flattest, steepest = constants.mu, constants.L
         if self._numbers[:-2].reshape(QUARTERS, -1)[:, -1].any():  # the function of some agent has changed
             self._policy.excuse(number)
-            self._good, self._good_step = None, np.inf
+            self._forget_good()
         decision = self._policy.decide(number, flattest, steepest)
         step = self._numbers[(self._looks - 1) * (self.canaries + LOOK) + self.canaries]
-        grown = decision.back and step > RULES.much * self._good_step
+        grown = decision.back and step > self._rules.much * self._good_step
         back = self._good[0] if grown and self._good is not None else 0
-        self._times = self._times + 1 if back and back == self._now[BACK] else 0
-        if self._times >= RULES.times:
-            back, self._good, self._good_step = 0, None, np.inf
+        self._times = self._times + 1 if back and back == self._now.back else 0
+        if self._times >= self._rules.times:
+            back = 0
+            self._forget_good()
         if decision.good:
             self._good_step = step
         most, centre = self._most, self._policy.state.centre
-        if centre > most and self._now[ROUNDS] >= RULES.short_block:
+        if centre > most and self._now.rounds >= self._rules.short_block:
             self._grew += 1
-        elif centre <= most - 2 * RULES.spare:  # what made the canaries grow is over
+        elif centre <= most - 2 * self._rules.spare:  # what made the canaries grow is over
             self._grew = max(0, self._grew - 1)
         power = decision.power if decision.power != centre else min(centre, most)
         rest = self.cls.plain and (decision.rest or self._waiting)
         rounds = min(self._policy.state.block.rounds, self._longest)
         about = (power, min(centre, most), rounds, number + self._agreement)
-        self._next = (self._now[0] + 1, *about, GOOD * decision.good, back, int(rest))
+        self._next = BlockSettings(self._now.number + 1, *about, GOOD * decision.good, back, int(rest))
         self.why = decision.why
 
-    def plant(self, rows: AgentRows, function: Function) -> None:
-        """If settings are new, restore or keep the run's state, and plant new canaries; `rows` has the new method."""
-        if not self._fresh:
-            return
-        self._fresh = False
-        block, *_, keep, back, rest = self._now
-        if back and self._good is not None and self._good[0] == back:
+    def _plant(self, rows: AgentRows) -> None:
+        """In a new block, restore or keep the run's state, and plant new canaries."""
+        now, function = self._now, rows.run.function
+        if now.back and self._good is not None and self._good[0] == now.back:
             rows.state, rows.entries = self._good[1], dict(self._good[2])
-        elif keep == GOOD:
-            self._good = (block, rows.state, dict(rows.entries))
-        if rest:
+        elif now.keep == GOOD:
+            self._good = (now.number, rows.state, dict(rows.entries))
+        if now.rest:
             rows.rest()
         low, high = function.mu, function.L
-        if self._dim <= RULES.eigen_dim and np.isfinite(self._x).all():
+        if self._dim <= self._rules.eigen_dim and np.isfinite(self._x).all():
             values = np.linalg.eigvalsh(function.hessian(self._x))
             low, high = (float(np.clip(value, low, high)) for value in (values[0], values[-1]))
         rows.oracle.curvature = self._policy.curvatures(np.array([low]), np.array([high]))
         self._numbers[-2:] = np.maximum(self._numbers[-2:], [-low, high]) if self._numbers[-1] else [-low, high]
         ended = np.nan_to_num(self._answers, nan=0.0, posinf=0.0, neginf=0.0)
-        seeds = ended / max(np.abs(ended).max(), 1e-290) + RULES.noise * self._random.standard_normal(self.canaries)
-        if self._now[0] == 0:
+        seeds = ended / max(np.abs(ended).max(), 1e-290) + self._rules.noise * self._random.standard_normal(
+            self.canaries
+        )
+        if self._now.number == 0:
             seeds = self._random.standard_normal(self.canaries)
         rows.plant(self._dim, seeds)
-
-    def _end_outgrown(self, rows: AgentRows) -> None:
-        """End all canaries if one is too large, and note that they have outgrown all numbers."""
-        if np.abs(self._answers).max(initial=0.0) > TOO_LARGE or not np.isfinite(self._answers).all():
-            self._greatest[:] = OUTGROWN
-            rows.plant(self._dim, np.zeros(self.canaries))
-            self._answers = np.zeros(self.canaries)

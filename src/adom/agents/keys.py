@@ -6,19 +6,26 @@ Key files are checked before an agent joins the network, since TLS itself refuse
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..util import files
-from ..util.files import atomic, kind
 from .wire import check_name
 from .zenoh_links import NEEDS, KeyFiles
 
+try:
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+except ImportError as error:
+    raise InputError(f"{NEEDS} ({error})") from None
+
 DAYS = 3650
 AUTHORITY = "adom authority"
-Dates = tuple[datetime, datetime]
-"""The first and the last moment of a certificate."""
 MONTH = 30.0
 """Days before the end of a certificate from which on the log warns of it."""
 DAY = 86400.0
@@ -33,100 +40,62 @@ def make_keys(folder: Path, names: Sequence[str], days: float = DAYS, begin: dat
     """
     begin = begin or datetime.now(UTC)
     dates = begin - timedelta(days=1), begin + timedelta(days=days)  # a day before, since clocks differ
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    except ImportError as error:
-        raise InputError(f"{NEEDS} ({error})") from None
-    names = [check_name(name) for name in names]
-    for name in names:
-        if name == "ca" or kind(folder / f"{name}.key") != "nothing":
+    for name in map(check_name, names):
+        if name == "ca" or files.kind(folder / f"{name}.key") != "nothing":
             raise InputError(f"{folder / name}.key exists already; take another name, or remove it to make a new one")
     made: list[Path] = []
-    if kind(folder / "ca.key") == "nothing":
-        key, certificate = _authority(dates)
-        made += _write(folder, "ca", key, certificate)
+    if files.kind(folder / "ca.key") == "nothing":
+        made += _write(folder, "ca", *_signed(AUTHORITY, dates, None))
     try:
-        key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
         certificate = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"cannot use ca.key and ca.pem in {folder}: {error}; copy them there again") from None
     for name in names:
-        made += _write(folder, name, *_signed(name, key, certificate, dates))
+        made += _write(folder, name, *_signed(name, dates, (key, certificate)))
     return made
 
 
-def _name(text: str) -> Any:
-    from cryptography import x509
-
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
-
-
-def _builder(subject: str, issuer: Any, key: Any, dates: Dates) -> Any:
-    from cryptography import x509
-
-    return (
+def _signed(name: str, dates: tuple[datetime, datetime], by: tuple[Any, Any] | None) -> tuple[Any, Any]:
+    """Return a new key and its certificate, signed by an authority's key and certificate; None: a new authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    signing, issuer = (key, subject) if by is None else (by[0], by[1].subject)
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(_name(subject))
+        .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(dates[0])
         .not_valid_after(dates[1])
+        .add_extension(x509.BasicConstraints(ca=by is None, path_length=0 if by is None else None), critical=True)
     )
-
-
-def _authority(dates: Dates) -> tuple[Any, Any]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    builder = _builder(AUTHORITY, _name(AUTHORITY), key, dates)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    return key, builder.add_extension(usage, critical=True).sign(key, hashes.SHA256())
-
-
-def _signed(name: str, authority: Any, certificate: Any, dates: Dates) -> tuple[Any, Any]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    roles = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    builder = _builder(name, certificate.subject, key, dates)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-    builder = builder.add_extension(x509.ExtendedKeyUsage(roles), critical=False)
-    return key, builder.sign(authority, hashes.SHA256())
+    if by is None:
+        others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+        forbidden = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
+        usage = x509.KeyUsage(digital_signature=True, key_cert_sign=True, crl_sign=True, **forbidden)
+        builder = builder.add_extension(usage, critical=True)
+    else:
+        roles = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(roles), critical=False)
+    return key, builder.sign(signing, hashes.SHA256())
 
 
 def _write(folder: Path, name: str, key: Any, certificate: Any) -> list[Path]:
     """Write a private key and a certificate."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(pem, plain, serialization.NoEncryption())
     paths = [folder / f"{name}.key", folder / f"{name}.pem"]
     before = os.umask(0o077)  # only the owner can read the file, from its first byte on
     try:
-        with atomic(paths[0]) as partial:
+        with files.atomic(paths[0]) as partial:
             partial.write_bytes(private)
     finally:
         os.umask(before)
-    with atomic(paths[1]) as partial:
-        partial.write_bytes(certificate.public_bytes(Encoding.PEM))
+    with files.atomic(paths[1]) as partial:
+        partial.write_bytes(certificate.public_bytes(pem))
     return paths
 
 
@@ -147,16 +116,12 @@ class KeyCertificate:
     """
 
     def __init__(self, name: str, keys: KeyFiles, now: datetime | None = None) -> None:
-        try:
-            from cryptography import x509
-            from cryptography.hazmat.primitives.serialization import load_pem_private_key
-        except ImportError as error:
-            raise InputError(f"{NEEDS} ({error})") from None
         path, now = keys.certificate, now or datetime.now(UTC)
         _check_mode(keys.private)
         authorities = _loaded(keys.authority, x509.load_pem_x509_certificates, "the certificate of an authority")
         own, *more = _loaded(path, x509.load_pem_x509_certificates, "a certificate")
-        private = _loaded(keys.private, lambda raw: load_pem_private_key(raw, None), "a private key without a password")
+        load_key = partial(serialization.load_pem_private_key, password=None)
+        private = _loaded(keys.private, load_key, "a private key without a password")
         names = [str(each.value) for each in own.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
         if names != [name]:
             raise InputError(
@@ -214,8 +179,6 @@ def _check_mode(path: Path) -> None:
 
 def _loaded(path: Path, load: Callable[[bytes], Any], what: str) -> Any:
     """Return what a PEM file holds."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-
     remedy = "copy it again from where adom agent keys wrote it"
     raw = files.content(path, remedy, files.SETTINGS)
     try:
@@ -236,8 +199,6 @@ def _chain(own: Any, more: list[Any], authorities: list[Any]) -> list[Any]:
 
 
 def _signed_by(certificate: Any, issuer: Any) -> bool:
-    from cryptography.exceptions import InvalidSignature
-
     try:
         certificate.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature):

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import method_class
-from ..data.node_data import Wanted
+from ..data.node_data import ModelSettings
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed, agree
+from ..dynamics.rates import WideOracle
 from ..errors import InputError
 from ..problems.losses import LOSSES
 from ..problems.samples import dense
 from .agent import Agent
-from .auto import Auto, RidingOracle, Settings
+from .auto import Auto, Settings
 from .board import MOST_WORDS, Board, Group, mark_of, topic_of
 from .configuration import AgentConfig
 from .functions import HELD, AgentOracle, Function, Intercepts, from_samples
@@ -57,10 +58,10 @@ def make_agent(config: AgentConfig, function: Function, agreed: Agreed | None = 
     """Return the agent of a configuration; `agreed` and `group` are of a shard that was prepared with other agents."""
     cls = method_class(config.method)
     oracle: Any = AgentOracle(function, config.exact)
-    settings: Settings | Auto = Settings(cls, config.chi, config.mu, config.L)
+    settings: Settings = Settings(cls, config.chi, config.mu, config.L)
     if config.chi is None:
         settings = Auto(cls, function, zlib.crc32(config.name.encode()))
-        oracle = RidingOracle(oracle, np.ones((1, settings.canaries)))
+        oracle = WideOracle(oracle, np.ones((1, settings.canaries)))
     width = function.dim + settings.canaries
     rows = AgentRows(settings.method(function.mu, function.L, 1), oracle, width)
     problem = config.problem
@@ -85,14 +86,21 @@ def largest_message(kind: str, shard: NodeShard) -> int:
 
 
 def describe(config: AgentConfig) -> dict[str, Any]:
-    """Read the data of an agent; return the facts that need no other agent."""
+    """Read the data of an agent and its certificate; return the facts that need no other agent."""
     if config.shard is not None:
         shard = open_shard(config.shard)
         classes = {"classes": shard.classes()} if LOSSES[config.kind].classes else {}
         facts = {"samples": shard.facts.samples, "features": len(shard.facts.features), "target": shard.facts.target}
-        return {"name": config.name, **facts, **classes}
-    made = make_agent(config, read_function(config))
-    return {"name": made.name, "mu": made.members.own.mu, "L": made.members.own.L, "dim": made.form.dim}
+        about = {"name": config.name, **facts, **classes}
+    else:
+        made = make_agent(config, read_function(config))
+        about = {"name": made.name, "mu": made.members.own.mu, "L": made.members.own.L, "dim": made.form.dim}
+    about |= {"neighbours": dict(config.neighbours), "tls": config.keys is not None}
+    if config.keys is not None:
+        from .keys import KeyCertificate
+
+        about["certificate_until"] = KeyCertificate(config.name, config.keys).end.isoformat()
+    return about
 
 
 # Preparing data together
@@ -151,7 +159,7 @@ def _begun(board: Board, group: Group) -> bool:
 
 
 def prepare(
-    wanted: Wanted, shard: NodeShard, board: Board, nodes: int, clock: Callable[[], float], wait: Wait
+    wanted: ModelSettings, shard: NodeShard, board: Board, nodes: int, clock: Callable[[], float], wait: Wait
 ) -> Agreed:
     """Agree with the others; return what they agreed on."""
     while True:

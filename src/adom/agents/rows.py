@@ -89,7 +89,7 @@ class AgentRows:
 
     def restart(self) -> None:
         """Reset to the state of a new agent, without links."""
-        self.oracle.new_round()
+        self.run.new_round()
         self.state, self.entries = self.method.init(np.zeros((1, self.width)), self.oracle), {}
 
     @property
@@ -149,7 +149,7 @@ class AgentRows:
         """Replace the function; hold the answer x."""
         with np.errstate(over="ignore", invalid="ignore"):
             more = function.gradient(x) - self.run.function.gradient(x)
-        self.oracle.replace(function)
+        self.run.replace(function)
         self.tilt(more)
 
     def _wide(self) -> list[Array]:
@@ -170,7 +170,7 @@ class AgentRows:
 
     def ask(self) -> Array:
         """Run the first half of a step; return the vectors to send, (vectors, width)."""
-        self.oracle.new_round()
+        self.run.new_round()
         try:
             self.method.step(self.state, self.oracle, cast(Any, _Asking()))
         except _StopHereError as asked:
@@ -209,7 +209,7 @@ class AgentRows:
             if name in heard:
                 weight, vectors = heard[name]
                 exchanges[i] = weight * (sent - vectors)
-        self.oracle.again()
+        self.run.again()
         network: Any = _Answering(exchanges.sum(axis=0))
         self.state, x = self.method.step(self.state, self.oracle, network)
         if names:

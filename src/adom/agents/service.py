@@ -30,7 +30,6 @@ from .board import Board
 from .certificate import Checks
 from .configuration import AgentConfig
 from .functions import Function, from_prepared
-from .keys import KeyCertificate
 from .making import largest_message, make_agent, prepare, read_function
 from .members import agree
 from .publishing import Publisher, bound_of, restore, restore_agreement, save, save_agreement
@@ -74,7 +73,11 @@ class Service:
         self._unpublished: str | None = None  # why there is no newer model, as the log has it
         self._missing: str | None = None  # who is missing for the quorum, as the log has it
         self.agreed: Agreed | None = None
-        self._certificate = None if config.keys is None else KeyCertificate(config.name, config.keys)
+        self._certificate = None
+        if config.keys is not None:
+            from .keys import KeyCertificate  # late, because it needs a package that only TLS does
+
+            self._certificate = KeyCertificate(config.name, config.keys)
         self.unwritten, self.not_written = 0, dict[str, str]()  # failed attempts; files still to write, and why
         self.unlogged = 0  # lines of the log that could not be written
         self._shard = None if config.shard is None else open_shard(config.shard)

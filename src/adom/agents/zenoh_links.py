@@ -77,7 +77,9 @@ class ZenohLinks:
         try:
             self._session = zenoh.open(config)
         except zenoh.ZError as error:
-            raise InputError(f"cannot listen on {listen} ({_first(error)}); choose another port or address") from None
+            raise InputError(
+                f"cannot listen on {listen} ({str(error).splitlines()[0][:200]}); choose another port or address"
+            ) from None
         remote = zenoh.Locality.REMOTE
         try:
             self._publishers = {
@@ -181,43 +183,18 @@ def zenoh_config(
 
 def _rules(name: str, neighbours: Mapping[str, str]) -> dict[str, Any]:
     """Return the access rules: a neighbour may only send its own messages to this agent and subscribe to its own."""
-    said = [
-        {
-            "id": f"from-{other}",
-            "permission": "allow",
-            "flows": ["ingress"],
-            "messages": ["put"],
-            "key_exprs": [f"adom/{other}/{name}"],
-        }
-        for other in neighbours
-    ]
-    open_words = {
-        "id": "own",
-        "permission": "allow",
-        "flows": ["egress"],
-        "messages": ["put", "declare_subscriber"],
-        "key_exprs": [f"adom/{name}/*", f"adom/*/{name}"],
-    }
-    listening = [
-        {
-            "id": f"listens-{other}",
-            "permission": "allow",
-            "flows": ["ingress"],
-            "messages": ["declare_subscriber"],
-            "key_exprs": [f"adom/*/{other}"],
-        }
-        for other in neighbours
-    ]
-    subjects = [{"id": other, "cert_common_names": [other]} for other in neighbours]
-    policies = [{"rules": [f"from-{other}", f"listens-{other}", "own"], "subjects": [other]} for other in neighbours]
+
+    def rule(which: str, flow: str, messages: list[str], keys: list[str]) -> dict[str, Any]:
+        return {"id": which, "permission": "allow", "flows": [flow], "messages": messages, "key_exprs": keys}
+
+    rules = [rule("own", "egress", ["put", "declare_subscriber"], [f"adom/{name}/*", f"adom/*/{name}"])]
+    for other in neighbours:
+        rules.append(rule(f"from-{other}", "ingress", ["put"], [f"adom/{other}/{name}"]))
+        rules.append(rule(f"listens-{other}", "ingress", ["declare_subscriber"], [f"adom/*/{other}"]))
     return {
         "enabled": True,
         "default_permission": "deny",
-        "rules": [open_words, *said, *listening],
-        "subjects": subjects,
-        "policies": policies,
+        "rules": rules,
+        "subjects": [{"id": other, "cert_common_names": [other]} for other in neighbours],
+        "policies": [{"rules": [f"from-{o}", f"listens-{o}", "own"], "subjects": [o]} for o in neighbours],
     }
-
-
-def _first(error: Exception) -> str:
-    return str(error).splitlines()[0][:200]

@@ -7,7 +7,7 @@ run it on its own block of nodes. Everything with a cost or a memory (gradients,
 clock) reaches the step through two arguments that the engine owns: an `Oracle` and a `Gossip`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from inspect import signature
 from math import ceil, log, sqrt
@@ -373,3 +373,53 @@ def _is_count(value: Any) -> bool:
 
 def _missing(cls: type[Method], function: str) -> InputError:
     return InputError(f"the method {cls.__name__} has no {function}; docs/add-a-method has an example of one")
+
+
+def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
+    """Return a method with unchecked hyper-parameters, which may be arrays or tracers."""
+    method = object.__new__(cls)
+    for name, value in values:
+        object.__setattr__(method, name, value)
+    return method
+
+
+@dataclass(frozen=True)
+class Wrapped(Method):
+    """A method around another one, whose state is the field `inner` of its own state.
+
+    Parameters
+    ----------
+    inner : Method
+    """
+
+    inner: Any
+
+    @property
+    def rounds_per_step(self) -> Any:  # type: ignore[override]  # a constant of other methods
+        """The rounds of a step; None if they vary."""
+        return self.inner.rounds_per_step
+
+    @property
+    def directed(self) -> Any:  # type: ignore[override]  # likewise
+        """Whether it runs on directed graphs."""
+        return self.inner.directed
+
+    def renewed(self, state: Any, k: Any) -> Any:
+        """Renew the inner method's state."""
+        return state._replace(inner=self.inner.renewed(state.inner, k))
+
+    def rounds_of_step(self, k: Any) -> Any:
+        """Return the rounds of the inner method's step."""
+        return self.inner.rounds_of_step(k)
+
+
+def wrapped(method: Method) -> list[type[Method]]:
+    """Return the classes of a method and of the methods that it wraps, outermost first."""
+    return [type(method), *(wrapped(method.inner) if isinstance(method, Wrapped) else [])]
+
+
+def plain(method: Method) -> Method:
+    """Return the innermost method, without the wrappers that a run adds."""
+    while isinstance(method, Wrapped):
+        method = method.inner
+    return method

@@ -76,17 +76,13 @@ def agent(
         overrides["out"] = str(out)
 
     from ..agents.configuration import read_config
-    from ..agents.keys import KeyCertificate
     from ..agents.making import describe
     from ..agents.service import INCOMPLETE, NOT_WRITTEN, run_agent
     from . import output
 
     config = read_config(Path(what), overrides)
     if check:
-        keys = config.keys
-        until = {} if keys is None else {"certificate_until": KeyCertificate(config.name, keys).end.isoformat()}
-        about = describe(config)
-        print(json_lines.dumps({**about, "neighbours": dict(config.neighbours), "tls": keys is not None, **until}))
+        print(json_lines.dumps(describe(config)))
         return Exit.DONE
     ending = run_agent(config)
     try:

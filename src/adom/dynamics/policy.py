@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..algorithms.base import made
+from ..algorithms.base import bare, made
 from .auto_state import SETTINGS, AutoSettings, AutoState, Block, Decision, Trials
 from .rates import fails_where_flat, perfect_rates
-from .wrapping import bare
 
 Array = np.ndarray
 
@@ -105,10 +104,13 @@ class Policy:
         """The number of canaries."""
         return len(self.state.window) * len(self.rules.stiffness)
 
-    def columns(self, dim: int, power: int) -> Method:
-        """Return the method with arrays for parameters: `dim` columns that assume `power`, then one for each canary."""
+    def columns(self, dim: int, power: int, window: Sequence[int] | None = None) -> Method:
+        """Return the method with arrays for parameters: `dim` columns that assume `power`, then one for each canary.
+
+        The canaries are those of the present block, or assume the powers of `window`.
+        """
         run, each = self.method(power).parameters(), len(self.rules.stiffness)
-        canaries = [self.method(other).parameters() for other in self.state.window]
+        canaries = [self.method(other).parameters() for other in (self.state.window if window is None else window)]
         values = (
             (name, np.concatenate([np.full(dim, value), np.repeat([other[name] for other in canaries], each)]))
             for name, value in run.items()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import Constants, Method
-from ..algorithms.base import made
-from .wrapping import bare
+from ..algorithms.base import bare, made
 
 UNMOVED = 1e-9
 """An eigenvalue this close to 1 belongs to a conserved sum."""

@@ -17,8 +17,7 @@ directed graphs, for Push-Pull   `directed_ring`, `directed_geometric`, `directe
 ===============================  =====================================================================
 """
 
-from .classic import complete, path, ring, star, torus
-from .contacts import from_contacts
+from .classic import complete, erdos_renyi, expander, path, ring, star, torus
 from .directed import (
     DirectedNetwork,
     directed_erdos_renyi,
@@ -26,12 +25,11 @@ from .directed import (
     directed_ring,
     from_digraphs,
 )
-from .from_data import from_graphs, from_matrices
+from .from_data import from_contacts, from_graphs, from_matrices
 from .geometric import geometric, waypoint
 from .imperfect import delayed, noisy, quantised, sparsified
 from .lossy import LossyNetwork, lossy
 from .network import Network
-from .random import erdos_renyi, expander
 from .schedules import alternate, bounded, cyclic, failing, redraw, slowed, static, windowed
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Connectivity: count components, and join them with as few links as possible.
+"""Connectivity: count components, and join them with as few links as possible; links between points in the plane.
 
 A graph with c components needs c - 1 more links. Each kind of network chooses them in its own way: at random
 (`join_at_random`), among failed links (`joining_rows`), as a fixed chain (`join_in_chain`, for imported graphs), or
-the shortest ones (module `near`, for points in the plane).
+the shortest ones (`Clouds` and `near_graph`, for points in the plane).
 """
 
 from typing import Any
@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..native import graphs as compiled
-from .links import Bools, Ints, Longs
+from .links import Bools, Floats, Ints, Links, Longs, canonical, with_links
 
 NAMED = 6
 """The most components, and nodes of each, that an error message names."""
+
+PAIRWISE = 400
+"""Up to this many nodes C++ computes all distances; above, or without a compiler, a KD-tree finds the close pairs."""
+FEW = 50
+"""Up to this many nodes a spanning tree is chosen from all pairs; above, from a Delaunay triangulation."""
+CLOSE = 1.5
+"""Pairs closer than this over the square root of the number of nodes are close: about 7 per node."""
+CROWD = 50
+"""Close pairs per node beyond which points count as clustered; then a Delaunay triangulation is faster."""
 
 
 def adjacency(nodes: int, pairs: Any, values: Any) -> Any:
@@ -113,3 +122,107 @@ def joining_rows(labels: Ints, pairs: Any, order: Any) -> Longs:
     first = np.sort(np.unique(a * count + b, return_index=True)[1])
     kept = cheapest_tree(count, np.stack([a[first], b[first]], axis=1), np.arange(len(first)))
     return np.asarray(rows[first[kept]], dtype=np.int64)
+
+
+class Clouds:
+    """Points of several graphs, and their minimum spanning trees.
+
+    Linking all pairs closer than a radius leaves components. The shortest links that join these are exactly the links
+    of the minimum spanning tree that are not shorter than the radius (Kruskal). So for every radius the repaired graph
+    is the geometric graph plus the same tree. `points` has shape (graphs, nodes, 2). Without `repair` there are no
+    trees.
+    """
+
+    def __init__(self, points: Floats, repair: bool = True) -> None:
+        self.points, self._repair = points, repair
+        self.graphs, self.nodes, _ = points.shape
+        self._trees = None
+        if self.nodes <= PAIRWISE and compiled.usable():
+            nothing = np.zeros((self.graphs, self.nodes - 1, 2), dtype=np.int32)  # no links: node 0 with itself
+            self._trees = compiled.trees(points) if repair else nothing
+
+    def redraw(self, g: int, cloud: Floats) -> None:
+        """Replace the points of graph g."""
+        self.points[g] = cloud
+        if self._trees is not None:
+            self._trees[g] = compiled.trees(cloud[None])[0]
+
+    def links(self, radius: float, chosen: Longs | None = None) -> Links:
+        """Return the links of each chosen graph: the pairs closer than the radius and, with `repair`, its tree."""
+        graphs = np.arange(self.graphs) if chosen is None else chosen
+        if self._trees is None:
+            return Links.of(self.nodes, [near_graph(self.points[g], radius, self._repair) for g in graphs.tolist()])
+        edges, sizes = compiled.near(self.points[graphs], radius, self._trees[graphs])
+        return Links(self.nodes, edges, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+
+def near_graph(cloud: Floats, radius: float, repair: bool = True) -> Ints:
+    """Return the links of one graph; unlike `Clouds.links`, it needs no complete spanning tree."""
+    from scipy.spatial import KDTree
+
+    tree = KDTree(cloud)
+    # The query is slightly too wide; the comparison decides, as it does for few nodes.
+    pairs = tree.query_pairs(radius * (1 + 1e-9), output_type="ndarray")
+    near = canonical(pairs[squares(cloud, pairs) < radius**2], len(cloud))
+    if not repair:
+        return near
+    return with_links(near, shortest_joins(cloud, near, radius, tree), len(cloud))
+
+
+def shortest_joins(cloud: Floats, near: Ints, radius: float, tree: Any) -> Ints:
+    """Return the shortest links that join the components of a geometric graph.
+
+    These are the links of the minimum spanning tree that are not shorter than the radius. The rest of the tree is not
+    computed: of two nodes in different components, at least one lies outside the largest component. So it is enough to
+    search around the nodes outside it, at growing distances, and to run Kruskal's method on the pairs found.
+
+    `near` holds the pairs closer than the radius, and `tree` is the KD-tree of the points.
+    """
+    from scipy.spatial import KDTree
+
+    count, labels = component_labels(len(cloud), near)
+    start, joins = labels, [np.zeros((0, 2), dtype=np.int32)]
+    reach = max(radius, CLOSE / 4 / np.sqrt(len(cloud)))
+    while count > 1:
+        reach *= 2
+        outside = np.flatnonzero(labels != np.argmax(np.bincount(labels)))
+        around = KDTree(cloud[outside])
+        if len(outside) > len(cloud) / 4 or around.count_neighbors(tree, reach) > CROWD * len(cloud):
+            # Most of the tree is needed, or the points are clustered: compute all of it.
+            whole = spanning_tree(cloud)
+            return np.compress(start[whole[:, 0]] != start[whole[:, 1]], whole, axis=0)
+        spots = around.sparse_distance_matrix(tree, reach, output_type="ndarray")
+        pairs = np.stack([outside[spots["i"]], spots["j"]], axis=1)
+        pairs = canonical(pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]], len(cloud))
+        lengths = squares(cloud, pairs)
+        # Pairs at the rim wait for the next search: there its rounding may differ from that of `lengths`.
+        order = np.argsort(lengths, kind="stable")
+        order = order[: np.searchsorted(lengths[order], (reach * (1 - 1e-9)) ** 2)]
+        if len(order):
+            joins.append(pairs[joining_rows(labels, pairs, order)])
+            count, merged = component_labels(count, labels[joins[-1]])
+            labels = merged[labels]
+    return np.concatenate(joins)
+
+
+def squares(cloud: Floats, pairs: Any) -> Floats:
+    """Return the squared lengths of pairs."""
+    across, along = cloud[:, 0], cloud[:, 1]
+    u, v = pairs[:, 0], pairs[:, 1]
+    squares: Floats = (across[u] - across[v]) ** 2 + (along[u] - along[v]) ** 2
+    return squares
+
+
+def spanning_tree(cloud: Floats) -> Ints:
+    """Return the Euclidean minimum spanning tree, a subset of the Delaunay triangulation (about 3 links per node)."""
+    from scipy.spatial import Delaunay
+
+    nodes = len(cloud)
+    if nodes <= FEW:
+        pairs = np.stack(np.triu_indices(nodes, 1), axis=1).astype(np.int32)
+    else:
+        mesh = Delaunay(cloud)
+        corners = mesh.simplices
+        sides = [corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]], mesh.coplanar[:, [0, 2]]]
+        pairs = canonical(np.concatenate(sides), nodes)
+    return pairs[cheapest_tree(nodes, pairs, np.argsort(squares(cloud, pairs), kind="stable"))]

@@ -23,15 +23,12 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..util.checks import check_real
 from . import spectra
-from .checks import graph_count, link_count, node_count, seed_number
-from .classic import circle
-from .connect import component_labels, raw_labels
+from .classic import circle, random_pairs, random_stream
+from .connect import component_labels, raw_labels, spanning_tree
 from .from_data import as_list, distinct_graphs, label_index, node_positions
-from .lazy import Batch, Graph, Pool, pool_of
 from .links import Ints, Links, Longs, distinct_codes
-from .near import spanning_tree
-from .random import random_pairs, random_stream
-from .recipes import generator
+from .pool import Batch, Graph, Pool, pool_of
+from .recipes import generator, graph_count, link_count, node_count, seed_number
 from .sequence import QUICK, GraphSequence
 from .windows import distinct_windows, require_joined, smallest_window
 
@@ -222,7 +219,7 @@ def directed_ring(nodes: int) -> DirectedNetwork:
     links = Links.of(nodes, [sorted_arcs(np.stack([everyone, (everyone + 1) % nodes], axis=1), nodes)])
     # ARPACK cannot separate the many eigenvalues near 1 of a large ring.
     rho = math.cos(math.pi / nodes) if nodes > spectra.DENSE else None
-    pool = Batch(links, positions=[circle(nodes)])
+    pool = Pool(Batch(links, positions=[circle(nodes)]))
     return DirectedNetwork(pool, [0], {"generator": "directed_ring", "nodes": nodes}, rho)
 
 
@@ -351,7 +348,7 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     apart = np.array([component_labels(len(index), arcs, strong=True)[0] > 1 for arcs in links.each()])
     recipe = {"generator": "from_digraphs", "nodes": len(index), "graphs": len(members)}
     recipe["sha256"] = links.digest(ones, order)
-    return DirectedNetwork(Batch(links, positions=positions, apart=apart), order, recipe)
+    return DirectedNetwork(Pool(Batch(links, positions=positions, apart=apart)), order, recipe)
 
 
 def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:

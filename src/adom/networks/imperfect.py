@@ -13,10 +13,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.checks import check_real, check_whole
-from .checks import seed_number, truth
 from .lossy import Size, channel_of, draws, lossy, uniform, with_channel
 from .network import Network
-from .recipes import generator
+from .recipes import generator, seed_number, truth
 
 LATEST = 1000
 """The longest delay, in rounds."""

@@ -13,10 +13,9 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
-from .checks import LONGEST, seed_number, truth
 from .links import Bools, Ints, Longs
 from .network import Network
-from .recipes import generator
+from .recipes import LONGEST, generator, seed_number, truth
 
 Rounds = Mapping[int, int | Iterable[int]]
 GOLDEN, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

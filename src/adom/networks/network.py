@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .lazy import Pool
 from .links import Floats, Ints, Longs, frozen
+from .pool import Pool
 from .sequence import QUICK, GraphSequence
 from .spectra import gossip_matrix
 from .windows import require_joined, smallest_window, window_chis
@@ -28,7 +28,7 @@ class Network(GraphSequence):
 
     Parameters
     ----------
-    pool : Batch, LazyPool or JoinedPool
+    pool : Pool
         The distinct graphs.
     order : (period,) array of int
         The graph of each round of one period.

@@ -1,11 +1,13 @@
-"""Recipes: data that say how a network was made, and how to make it again with another seed."""
+"""What generators share: the registry, recipes (how a network was made, and may be made again), checks of arguments."""
 
 from collections.abc import Callable
 from inspect import signature
 from typing import Any, TypeVar
 
-from ..errors import InputError
-from ..util.checks import is_number
+import numpy as np
+
+from ..errors import InputError, InputTypeError, shown
+from ..util.checks import check_whole, is_number
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 GENERATORS: dict[str, Callable[..., Any]] = {}
@@ -17,6 +19,11 @@ HIDDEN = {"seed", "graphs"}
 """Arguments that are left out of a network's name."""
 SHOWN = 3
 """The most member networks that a name lists."""
+
+LONGEST = 20_000_000
+"""The longest period, and so the most graphs."""
+MOST_LINKS = 200_000_000
+"""The most links of one graph, and of all graphs together if they must be held (16 bytes each)."""
 
 
 def generator(make: Maker) -> Maker:
@@ -82,3 +89,33 @@ def rebuild(recipe: dict[str, Any], seed: int) -> Any:
         del arguments["radius"]
     make = GENERATORS[name]
     return make(**{key: arguments[key] for key in signature(make).parameters if key in arguments})
+
+
+def truth(name: str, value: Any) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputTypeError(f"{name} must be True or False, got {shown(value)}; e.g. {name}=True")
+    return bool(value)
+
+
+def node_count(nodes: Any, least: int = 2) -> int:
+    """Return the number of nodes, at least `least`."""
+    return check_whole("nodes", nodes, least, "e.g. nodes=100", MOST_LINKS)
+
+
+def graph_count(graphs: Any) -> int:
+    """Return the number of graphs, at least one."""
+    return check_whole("graphs", graphs, 1, "e.g. graphs=1000", LONGEST)
+
+
+def seed_number(seed: Any) -> int:
+    """Return the seed, an int from 0 to 2^128 - 1."""
+    return check_whole("seed", seed, 0, "e.g. seed=0", 2**128 - 1)
+
+
+def link_count(expected: float, what: str, remedy: str) -> None:
+    """Refuse links that would not fit in memory."""
+    if expected > MOST_LINKS:
+        raise InputError(
+            f"{what} would have about {expected:.2g} links in memory, more than the {MOST_LINKS:.0e} that fit; {remedy}"
+        )

@@ -9,16 +9,15 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
-from .checks import LONGEST, graph_count, seed_number, truth
+from .classic import random_stream
 from .connect import component_labels, joining_rows
 from .directed import DirectedNetwork
 from .from_data import from_graphs, iterable
-from .lazy import Batch, Graph, JoinedPool, Pool, gather, pool_of
 from .links import Bools, Floats, Ints
 from .lossy import LossyNetwork
 from .network import Network
-from .random import random_stream
-from .recipes import generator
+from .pool import Graph, Pool, gather, pool_of
+from .recipes import LONGEST, generator, graph_count, seed_number, truth
 
 LONGEST_STEP = 100_000
 """The most rounds of a window that is given: after chi rounds, more change little."""
@@ -43,7 +42,7 @@ def static(network: Network, k: int = 0) -> Network:
     """
     network = _networks([network])[0]
     k = check_whole("k", k, 0, "rounds are counted from 0")
-    pool = network._pool.single(int(network.order[k % network.period]))
+    pool = Pool(network._pool.single(int(network.order[k % network.period])))
     return Network(pool, [0], {"generator": "static", "k": k, "network": network.recipe})
 
 
@@ -203,7 +202,7 @@ def failing(
     # A share of the links remains; with repair, at least a spanning tree.
     links = max((1 - probability) * base.mean_links, network.nodes - 1 if repair else 0)
     pool = pool_of(network.nodes, graphs, draw, links, lazy=not base.held, connected=repair)
-    if repair and isinstance(pool, Batch):
+    if repair and pool.held:
         recipe["links_added"] = pool.added
     return Network(pool, np.arange(graphs), {**recipe, "network": network.recipe})
 
@@ -318,7 +317,7 @@ def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:
     pools = list(dict.fromkeys(member._pool for member in members))
     starts = np.cumsum([0, *(pool.graphs for pool in pools)], dtype=np.int32)
     orders = [member.order + starts[pools.index(member._pool)] for member in members]
-    return JoinedPool(pools), orders
+    return Pool(*(source for pool in pools for source in pool.sources)), orders
 
 
 def _recipe(generator: str, members: list[Network], **arguments: int) -> dict[str, Any]:

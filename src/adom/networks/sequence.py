@@ -10,8 +10,8 @@ import numpy as np
 from ..errors import InputError
 from ..util.cards import DRAWN_LINKS, DRAWN_NODES, Markup, card, drawing
 from ..util.checks import check_whole
-from .lazy import Pool
 from .links import Floats, Ints, Longs, frozen
+from .pool import Pool
 from .recipes import buildable, called, rebuild
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ..errors import InputError
 from ..util.threads import one_thread
 from . import spectra
 from .connect import component_labels, name_components
-from .lazy import Pool
 from .links import Floats, Ints, Longs, distinct_codes
+from .pool import Pool
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int32)
 AT_ONCE = 2**22
@@ -59,10 +59,10 @@ def smallest_window(pool: Pool, order: Ints, *, strong: bool = False) -> int:
 
     Examples
     --------
-    >>> from adom.networks.lazy import Batch
+    >>> from adom.networks.pool import Batch, Pool
     >>> from adom.networks.links import Links
     >>> halves = [np.array(pairs, dtype=np.int32) for pairs in ([[0, 1]], [[1, 2]])]
-    >>> pool = Batch.laplacian(Links.of(3, halves), joined=False)
+    >>> pool = Pool(Batch.laplacian(Links.of(3, halves), joined=False))
     >>> smallest_window(pool, np.array([0, 1])), smallest_window(pool, np.array([0, 0, 1]))
     (2, 3)
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, nearest
-from ..run.provenance import commit
+from ..run.recorder import commit
 from ..study.execute import Outcome, execute, gpu_wanted
 from ..util.checks import check_whole
 from . import ledger

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .journal import Journal
-from .progress import Interrupt, Progress
+from .progress import Interrupt, Journal, Progress
 from .recorder import CLOCK, SECONDS, Plan, Recorder
 
 Array = np.ndarray

@@ -9,8 +9,7 @@ from math import inf
 from typing import Any
 
 from ..algorithms import Constants, Method, method_class
-from ..algorithms.base import check_class, check_numbers, made
-from ..dynamics.wrapping import plain
+from ..algorithms.base import check_class, check_numbers, made, plain
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..util.checks import check_whole, is_number

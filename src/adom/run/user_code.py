@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ..algorithms import Method
-from ..dynamics.wrapping import bare, plain
+from ..algorithms.base import bare, plain
 from ..errors import InputError, shown
 from ..util.programs import Program, cached_for, program
 

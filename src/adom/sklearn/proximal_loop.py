@@ -21,10 +21,10 @@ from ..problems.minimiser import minimum
 from ..problems.shifted import Shifted
 from ..run.calls.solve import solve
 from ..run.constants import make_method
-from ..run.provenance import describe_problem
+from ..run.contract import in_windows
+from ..run.recorder import describe_problem
 from ..run.result import Result
 from ..run.stages import Run, StageCosts, run_stages
-from ..run.windows import in_windows
 from ..util.compile_cache import double_precision
 
 if TYPE_CHECKING:

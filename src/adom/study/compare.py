@@ -19,7 +19,7 @@ from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
 from ..run.auto.choice import check_findable
 from ..run.constants import check_pair, make_method
-from ..run.links.ledgers import as_run
+from ..run.links import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
 from ..run.result import Result
 from ..run.user_code import try_own

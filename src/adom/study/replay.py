@@ -166,7 +166,7 @@ def _run(
     """Run the method and return evenly spaced frames; if `found`, choose parameters on the way as "auto" does."""
     from ..run.auto.choice import pilot_for
     from ..run.driver import chunks
-    from ..run.links.ledgers import as_run
+    from ..run.links import as_run
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
     from ..run.recorder import Plan

@@ -21,10 +21,9 @@ import numpy as np
 
 from .. import __version__
 from ..algorithms import Method
-from ..algorithms.base import made
+from ..algorithms.base import made, plain
 from ..dynamics.endings import FINISHED
 from ..dynamics.stop import Stop
-from ..dynamics.wrapping import plain
 from ..errors import InputError, without_remedy
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dynamics.stop import Stop
 from ..errors import InputError
-from ..run.provenance import recorded_chi
+from ..run.recorder import recorded_chi
 from ..run.request import Request
 from ..run.result import Result
 from ..util.cards import card, grid

@@ -9,12 +9,12 @@ import pytest
 import adom
 from adom.algorithms import COMPARED, METHODS, method_class
 from adom.dynamics.auto_state import SETTINGS
-from adom.dynamics.floods import flood_estimate
 from adom.errors import InputError
 from adom.networks import Network
-from adom.run import provenance
+from adom.run import recorder
 from adom.run.auto.choice import pilot_for
 from adom.run.local.backend import run_settings
+from adom.run.local.graph_layout import flood_estimate
 from adom.run.request import Request
 from support.reference import logistic_data, quadratics
 
@@ -104,7 +104,7 @@ def test_nobody_computes_the_networks_spectrum(problem, monkeypatch):
     def refuse(self):
         raise AssertionError("looked at the spectrum")
 
-    monkeypatch.setattr(provenance, "CHI_NODES", 0)  # nor for the record
+    monkeypatch.setattr(recorder, "CHI_NODES", 0)  # nor for the record
     monkeypatch.setattr(Network, "chi_known", False)
     monkeypatch.setattr(Network, "chi", property(refuse))
     monkeypatch.setattr(Network, "lambda_min_plus", property(refuse))

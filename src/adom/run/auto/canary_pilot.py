@@ -16,16 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
+from ...algorithms.base import Wrapped, bare, plain
 from ...dynamics.policy import Policy
 from ...dynamics.rates import Scalars, WideOracle
-from ...dynamics.wrapping import Wrapped, bare, plain
 from ...networks import LossyNetwork
 from ...problems.oracles import held
-from ...util.compiling import compiled, forget_many
-from ..links.ledgers import replanted, rested, with_ledgers
-from ..local.gossip import Graphs
-from ..local.lossy_gossip import network_of
-from ..local.placing import place
+from ...util.compile_cache import compiled, forget_many
+from ..links import replanted, rested, with_ledgers
+from ..local.gossip import Graphs, network_of
+from ..local.jitted import place
 from .pilot import Pilot, Riding, RunPart
 
 Array = Any

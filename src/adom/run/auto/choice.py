@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..constants import unspectral
-from ..links.ledgers import rule_on, serving
+from ..links import rule_on, serving
 from .pilot import Greatest, Pilot, RunPart
 
 

@@ -12,10 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
-from ...algorithms.base import halving, made
-from ...dynamics.wrapping import Wrapped
-from ..local.placing import place, register
-from ..windows import InWindows
+from ...algorithms.base import Wrapped, halving, made
+from ..contract import InWindows
+from ..local.jitted import place, register
 from .pilot import Pilot, Riding, RunPart
 
 Array = Any

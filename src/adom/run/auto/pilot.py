@@ -16,14 +16,12 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...dynamics.auto_state import AutoSettings
-from ...dynamics.floods import flood_estimate
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ..contract import Averaging, Turn
 from ..driver import Chunk
-from ..local.graph_layout import FOREVER
-from ..local.jitted import Carry, Session
-from ..local.placing import place, register
+from ..local.graph_layout import FOREVER, flood_estimate
+from ..local.jitted import Carry, Session, place, register
 from ..recorder import Plan
 
 Array = np.ndarray

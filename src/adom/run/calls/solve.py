@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...algorithms import Method
-from ...algorithms.base import check_numbers
+from ...algorithms.base import check_numbers, plain
 from ...dynamics.tolerance import check_rtol, tolerance
-from ...dynamics.wrapping import plain
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem

@@ -24,9 +24,9 @@ from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
 from ..constants import ASSUMED, assumed, constants
+from ..contract import in_windows
 from ..local.backend import batches, run_settings
 from ..request import TUNED, Request, check_budget
-from ..windows import in_windows
 
 Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))

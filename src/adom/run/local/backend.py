@@ -22,16 +22,12 @@ from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
 from ...util.threads import one_thread
 from ..driver import Chunk, drive, slots
-from ..journal import following
-from ..links.ledgers import as_run
-from ..links.presence import Presence, presence_on
-from ..progress import Interrupt, Progress
-from ..provenance import describe_problem
-from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe
+from ..links import Presence, as_run, presence_on
+from ..progress import Interrupt, Progress, following
+from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe, describe_problem
 from ..request import Request, check_budget
 from ..result import Result
-from .jitted import Carry, Session
-from .records import Target, distances
+from .jitted import Carry, Session, Target, distances
 
 if TYPE_CHECKING:
     from ..auto.pilot import Pilot

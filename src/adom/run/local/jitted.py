@@ -23,22 +23,20 @@ import numpy as np
 
 from ... import native
 from ...algorithms import Method
-from ...dynamics.wrapping import wrapped
+from ...algorithms.base import bare, wrapped
 from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ...util.compiling import compiled, forget_many
+from ...util.compile_cache import compiled, forget_many
 from ...util.programs import cached_for
 from ..contract import CountingOracle
 from ..driver import Chunk
+from ..links import Presence
 from ..recorder import Plan
 from ..user_code import user_code
-from .gossip import Graphs
+from .gossip import Graphs, network_of
 from .graph_layout import FOREVER, GraphLayout
-from .lossy_gossip import network_of
-from .placing import place, register, stack, stack_problems
-from .records import Kept, Target, make_records, watch
 
 Array = Any
 UNROLL = 16
@@ -54,6 +52,134 @@ SMALL = 2**16
 """Numbers in a run's rows up to which its program is compiled quickly: larger steps gain from optimised loops."""
 PATIENCE = 2**16
 """Steps before a run gets a program for a fixed size of chunks: compiling it earlier would cost more than it saves."""
+
+
+# Problems and settings as arguments of a compiled loop
+
+_registered: set[type[Method]] = set()
+
+
+def register(cls: type[Method]) -> None:
+    """Make a method's hyper-parameters visible to JAX without running its checks on tracers."""
+    if cls in _registered:
+        return
+
+    def unflatten(names: tuple[str, ...], values: Any) -> Method:
+        return bare(cls, zip(names, values, strict=True))
+
+    def flatten(method: Method) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        parameters = method.parameters()
+        return tuple(parameters.values()), tuple(parameters)
+
+    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+    _registered.add(cls)
+
+
+def place(tree: Any, dtype: str) -> Any:
+    """Put a tree of arrays on the device, floats cast to `dtype`."""
+
+    def cast(leaf: Any) -> np.ndarray:
+        array = np.asarray(leaf)
+        return array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
+
+    return jax.device_put(jax.tree.map(cast, tree))  # one call for all: it costs more than a small array
+
+
+def stack(trees: Sequence[Any], dtype: str, batched: bool) -> Any:
+    """Return all settings as one tree of arrays; if not `batched`, the only one, of scalars."""
+    return place(jax.tree.map(lambda *leaves: np.asarray(leaves if batched else leaves[0], dtype=dtype), *trees), dtype)
+
+
+def stack_problems(problems: Sequence[Problem]) -> tuple[Problem, tuple[int | None, ...]]:
+    """Return one problem of shared or stacked arrays, and the axis of the stack for each array: None if shared."""
+    trees = {id(problem): jax.tree.flatten(problem) for problem in {id(p): p for p in problems}.values()}
+    columns = zip(*(trees[id(problem)][0] for problem in problems), strict=True)
+    leaves, shared = [], []
+    for column in columns:
+        alike = all(leaf is column[0] or np.array_equal(leaf, column[0]) for leaf in column)
+        leaves.append(column[0] if alike else np.stack(column))
+        shared.append(None if alike else 0)
+    return jax.tree.unflatten(trees[id(problems[0])][1], leaves), tuple(shared)
+
+
+# Records made inside the loop, and the rows of the record at which a run ends
+
+
+class Target(NamedTuple):
+    """The solution, and the bounds on the error within which a run continues."""
+
+    solution: Array
+    low: Array  # at or below it, the run has converged
+    high: Array  # above it, the run has diverged
+    presence: Presence | None = None  # where nodes come and go
+
+
+class Kept(NamedTuple):
+    """The rows of the first record beyond the bounds, or of the last record if there is none."""
+
+    rows: Array
+    ended: Array
+
+    def after(self, carry: Any, error: Array, target: Target) -> "Kept":
+        """Return what is kept after one more record."""
+        above = target.low < error
+        if target.presence is not None:
+            above = above | (carry.clock < Presence(*target.presence).settled)
+        going = above & (error <= target.high)  # NaN ends a run
+        return Kept(jnp.where(self.ended, self.rows, carry.x), self.ended | ~going)
+
+
+def watch(observe: Callable[..., Any], carry: Any, target: Target | None, kept: Kept | None) -> tuple[Any, Any]:
+    """Return the observation of a step and, if there is a target, the rows kept; numbers then are in one array."""
+    if target is None or kept is None:
+        return observe(carry), None
+    *counts, error, consensus = observe(carry, target)
+    seen = [number.astype(jnp.float64) for number in (*counts, error, consensus)]
+    return jnp.stack(seen), kept.after(carry, error, target)
+
+
+def make_records(
+    make_steps: Callable[[Any], Any],
+    watch: Callable[..., tuple[Any, Any]],
+    carry: Any,
+    target: Target | None,
+    slots: int,
+    turns: Array,
+    together: int,
+) -> tuple[Any, Any, Kept | None]:
+    """Make `together` records `turns` times; return the last carry, the records of all slots, and what is kept."""
+
+    def turn(number: Array, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        carry, kept, seen = before[0], before[2], []
+        for _ in range(together):
+            carry = make_steps(carry)
+            one, kept = watch(carry, target, kept)
+            seen.append(one)
+        written = partial(jax.lax.dynamic_update_slice_in_dim, start_index=number * together, axis=0)
+        return carry, jax.tree.map(lambda buffer, *values: written(buffer, jnp.stack(values)), before[1], *seen), kept
+
+    kept = None if target is None else Kept(jnp.zeros_like(carry.x), jnp.zeros(target.low.shape, dtype=bool))
+    shapes, _ = jax.eval_shape(watch, carry, target, kept)
+    empty = jax.tree.map(lambda s: jnp.zeros((slots, *s.shape), s.dtype), shapes)
+    final: tuple[Any, Any, Any] = jax.lax.fori_loop(0, turns, turn, (carry, empty, kept))
+    return final
+
+
+def distances(rows: Array, solution: Array) -> tuple[Array, Array]:
+    """Return error and consensus of rows of shape (..., nodes, dim), each against a solution of shape (..., dim).
+
+    Sums are in float64. The mean is computed from differences to the first row, so identical rows have consensus 0.
+    """
+    if native.usable():
+        both = native.distances(rows, solution)
+        return both[..., 0], both[..., 1]
+    rows = rows.astype(jnp.float64)
+    error, apart = rows - solution[..., None, :], rows - rows[..., :1, :]
+    apart -= apart.mean(axis=-2, keepdims=True)
+    return (error**2).sum(axis=(-2, -1)), (apart**2).sum(axis=(-2, -1))
+
+
+# The loop
 
 
 class Carry(NamedTuple):

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...algorithms import Constants
-from ...dynamics.floods import flood_rounds
 from ...networks import DirectedNetwork, Network
+from ..local.graph_layout import flood_rounds
 from .rank_rounds import RankGossip
 
 Array = np.ndarray

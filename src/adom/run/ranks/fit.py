@@ -21,15 +21,14 @@ from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.compile_cache import double_precision
 from ..constants import check_pair
-from ..journal import Journal, following
-from ..progress import Interrupt, Progress
+from ..progress import Interrupt, Journal, Progress, following
 from ..request import Request, method_type
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
 from .agreement import GossipLinks
 from .checkpoints import Checkpoints, generations
 from .one_run import Part, rank_travel, run
-from .peers import Alone, Ranks, at_rank_0, rank_errors, tell_bytes
+from .peers import Ranks, at_rank_0, rank_errors, tell_bytes
 from .rank_rounds import Partition, RankGossip
 
 Array = np.ndarray
@@ -66,7 +65,7 @@ def on_one_rank(
     """Solve or fit as the only rank, without MPI: the arithmetic of engine "mpi" in one process."""
     solve = _solver(problem, network, method)
     with double_precision():
-        return solve(Alone(problem.nodes), problem, network, method, parameters, request, kept)
+        return solve(Ranks(problem.nodes), problem, network, method, parameters, request, kept)
 
 
 def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:

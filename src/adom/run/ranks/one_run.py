@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...algorithms import Method
+from ...algorithms.base import plain
 from ...dynamics.endings import rounding
 from ...dynamics.stop import start_error
-from ...dynamics.wrapping import plain
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -21,12 +21,9 @@ from ..auto.choice import pilot_for
 from ..auto.pilot import Pilot
 from ..constants import constants
 from ..driver import drive
-from ..journal import Journal, following
-from ..links.ledgers import as_run
-from ..links.presence import presence_on
-from ..progress import Interrupt, Progress
-from ..provenance import describe_method
-from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe
+from ..links import as_run, presence_on
+from ..progress import Interrupt, Journal, Progress, following
+from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe, describe_method
 from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
 from ..result import Result
 from ..user_code import user_code

@@ -1,7 +1,7 @@
-"""Pools of graphs: all in memory ("held"), or drawn on demand with only the most recent ones cached ("lazy").
+"""Pools of graphs: all in memory ("held"), or drawn on demand with only the most recent ones cached.
 
-A pool is lazy if its graphs would take more than `HELD_BYTES` together: graph g is then drawn from its own seed
-whenever it is needed. The same seed gives the same graphs, held or lazy.
+Graphs that would take more than `HELD_BYTES` together are not held: graph g is then drawn from its own seed whenever it
+is needed. The same seed gives the same graphs, held or not.
 """
 
 import threading
@@ -18,9 +18,9 @@ from .links import Bools, Floats, Ints, Links, Longs, frozen
 HELD_BYTES = 2**30
 """The most bytes of links, weights and positions of all graphs for which a pool is held."""
 KEPT_BYTES = 2**28
-"""The most bytes of recent graphs that a lazy pool caches; it always caches at least two graphs."""
+"""The most bytes of recently drawn graphs that a pool caches; it always caches at least two graphs."""
 EXAMINED = 8
-"""The number of graphs of a lazy pool, spread evenly over those in use, whose spectra represent all."""
+"""Of graphs that are drawn on demand, how many of those in use, spread evenly, represent the spectra of all."""
 EDGE, WEIGHT, POINT = 8, 8, 16
 """Bytes of a link's two ends, of its weight, and of a node's position."""
 
@@ -55,8 +55,6 @@ class Batch:
         The number of links that a repair added.
     """
 
-    held = True
-
     def __init__(
         self,
         links: Links,
@@ -73,6 +71,8 @@ class Batch:
         points: Any = [None] * links.graphs if positions is None else positions
         self.positions: list[Floats | None] = [None if cloud is None else frozen(cloud) for cloud in points]
         self._low, self._high = low if low is None else np.where(self.apart, 0.0, low), high
+        self.connected = not self.apart.any()
+        self.least_weight = 1.0 if weights is None else float(weights.min(initial=np.inf))
 
     @classmethod
     def laplacian(
@@ -116,26 +116,6 @@ class Batch:
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.links.edges.nbytes + weights + sum(points.values())
 
-    @property
-    def mean_links(self) -> float:
-        """The mean number of links of a graph."""
-        return len(self.links.edges) / self.graphs
-
-    @property
-    def typical(self) -> str:
-        """The number of links per graph as text, as a range if it varies."""
-        return span(self.sizes)
-
-    @property
-    def least_weight(self) -> float:
-        """The smallest weight of all links."""
-        return 1.0 if self.weights is None else float(self.weights.min(initial=np.inf))
-
-    @property
-    def connected(self) -> bool:
-        """Whether every graph is connected."""
-        return not self.apart.any()
-
     def graph(self, g: int) -> Graph:
         """Return one graph."""
         rows = self.links.rows(g)
@@ -149,16 +129,12 @@ class Batch:
         apart = self.apart[g : g + 1]
         return Batch(Links.of(self.nodes, [graph.edges]), graph.weights, [graph.positions], low, high, apart)
 
-    def examined(self, used: Longs) -> Longs:
-        """Return the graphs whose spectra represent all used graphs: here, all of them."""
-        return used
+    def largest(self) -> Floats:
+        """Return the largest eigenvalue of each W, without the smallest ones if it is known already."""
+        return self.spectra()[:, 1] if self._high is None else self._high
 
-    def largest(self, chosen: Longs) -> Floats:
-        """Return the largest eigenvalue of each chosen W, without the smallest ones if it is known already."""
-        return self.spectra(chosen)[:, 1] if self._high is None else self._high[chosen]
-
-    def spectra(self, chosen: Longs) -> Floats:
-        """Return the smallest positive and the largest eigenvalue of each chosen W; all are computed on first use."""
+    def spectra(self) -> Floats:
+        """Return the smallest positive and the largest eigenvalue of each W, computed on first use."""
         if self._low is None or self._high is None:
             assert self.weights is not None
             if self._high is None:
@@ -166,47 +142,69 @@ class Batch:
             else:
                 self._low = np.zeros(self.graphs)
                 self._low[~self.apart] = spectra.smallest(*self.links.some(self.weights, ~self.apart))
-        return np.stack([self._low[chosen], self._high[chosen]], axis=1)
+        return np.stack([self._low, self._high], axis=1)
 
-    def spectra_known(self, chosen: Longs) -> bool:
-        """Return whether the spectra of the chosen graphs have been computed."""
+    @property
+    def spectra_known(self) -> bool:
+        """Whether the spectra have been computed."""
         return self._low is not None and self._high is not None
 
 
-class LazyPool:
-    """Graphs drawn on demand; only recent ones are cached. Each W is scaled to a largest eigenvalue of at most 1.
+class Drawn(NamedTuple):
+    """Graphs that are drawn on demand. Each W is scaled to a largest eigenvalue of at most 1.
 
-    Parameters
+    Attributes
     ----------
     nodes, graphs : int
     draw : callable
         ``draw(g)`` returns graph g as a batch: a pure, thread-safe function of g.
     links : float
         The approximate number of links of a graph.
-    size : float
+    bytes : int
         The approximate number of bytes of all graphs.
     connected : bool
         Whether every graph is known to be connected.
+    lows : dict
+        The smallest positive eigenvalues computed so far, by graph.
     """
 
-    held = False
-    least_weight = 0.0  # all are positive
-    sizes: Longs = np.zeros(0, dtype=np.int64)  # not known
+    nodes: int
+    graphs: int
+    draw: Callable[[int], Batch]
+    links: float
+    bytes: int
+    connected: bool
+    lows: dict[int, float]
 
-    def __init__(
-        self, nodes: int, graphs: int, draw: Callable[[int], Batch], links: float, size: float, connected: bool = True
-    ) -> None:
-        self.nodes, self.graphs, self.connected = nodes, graphs, connected
-        self.mean_links, self.typical = links, f"about {links:.3g}"
-        self.bytes = int(size)
-        self._draw = draw
-        self._lows: dict[int, float] = {}
-        self._kept: OrderedDict[int, Batch] = OrderedDict()
-        self._turns: dict[int, threading.Lock] = {}
-        self._lock = threading.Lock()
+
+class Pool:
+    """The graphs of some sources on the same nodes, one source after another, without copies.
+
+    Parameters
+    ----------
+    sources : Batch or Drawn
+    """
+
+    def __init__(self, *sources: Batch | Drawn) -> None:
+        self.sources = sources
+        self._starts = np.cumsum([0, *(source.graphs for source in sources)])
+        self.nodes: int = sources[0].nodes
+        self.graphs: int = int(self._starts[-1])
+        self.bytes: int = sum(source.bytes for source in sources)
+        self.connected: bool = all(source.connected for source in sources)
+        self.held: bool = all(isinstance(source, Batch) for source in sources)
+        self.__setstate__({})
+
+    def graph(self, g: int) -> Graph:
+        """Return one graph."""
+        source, own = self._place(g)
+        return source.graph(own) if isinstance(source, Batch) else self.single(g).graph(0)
 
     def single(self, g: int) -> Batch:
-        """Return graph g; if several threads ask for it at once, it is drawn once."""
+        """Return a batch of one graph; if several threads ask for one that must be drawn, it is drawn once."""
+        source, own = self._place(g)
+        if isinstance(source, Batch):
+            return source.single(own)
         with self._lock:
             if g in self._kept:
                 self._kept.move_to_end(g)
@@ -216,7 +214,7 @@ class LazyPool:
             with self._lock:
                 if g in self._kept:
                     return self._kept[g]
-            graph = self._draw(g)
+            graph = source.draw(own)
             with self._lock:
                 self._kept[g] = graph
                 self._turns.pop(g, None)
@@ -225,94 +223,84 @@ class LazyPool:
                     total -= self._kept.popitem(last=False)[1].bytes
         return graph
 
-    def graph(self, g: int) -> Graph:
-        """Return one graph."""
-        return self.single(g).graph(0)
+    @property
+    def mean_links(self) -> float:
+        """The mean number of links of a graph."""
+        sums = (len(each.links.edges) if isinstance(each, Batch) else each.links * each.graphs for each in self.sources)
+        return sum(sums) / self.graphs
+
+    @property
+    def typical(self) -> str:
+        """The number of links per graph as text, as a range if it varies."""
+        if self.held:
+            return span(np.concatenate([each.sizes for each in self.sources if isinstance(each, Batch)]))
+        texts = (span(each.sizes) if isinstance(each, Batch) else f"about {each.links:.3g}" for each in self.sources)
+        return " or ".join(dict.fromkeys(texts))
+
+    @property
+    def least_weight(self) -> float:
+        """The smallest weight of all links; 0 if they are not all known, which are all positive then."""
+        return min(each.least_weight if isinstance(each, Batch) else 0.0 for each in self.sources)
+
+    @property
+    def added(self) -> int:
+        """The number of links that a repair added to graphs in memory."""
+        return sum(each.added for each in self.sources if isinstance(each, Batch))
 
     def examined(self, used: Longs) -> Longs:
-        """Return `EXAMINED` of the used graphs, spread evenly, or all if there are fewer."""
-        index = np.linspace(0, len(used) - 1, min(EXAMINED, len(used))).round()
-        return used[index.astype(np.int64)]
+        """Return the graphs whose spectra represent all used graphs: `EXAMINED` of a source that is drawn."""
+        chosen = []
+        for source, own, start in self._parts(used):
+            count = len(own) if isinstance(source, Batch) else min(EXAMINED, len(own))
+            chosen.append(own[np.linspace(0, len(own) - 1, count).round().astype(np.int64)] + start)
+        return np.concatenate(chosen)
 
     def largest(self, chosen: Longs) -> Floats:
-        """Return 1 for every graph, without drawing it."""
-        return np.ones(len(chosen))
-
-    def spectra(self, chosen: Longs) -> Floats:
-        """Return the smallest positive and the largest eigenvalue of each chosen W, drawing one graph at a time."""
-        for g in chosen.tolist():
-            if g not in self._lows:
-                self._lows[g] = float(self.single(g).spectra(np.zeros(1, dtype=np.int64))[0, 0])
-        return np.stack([[self._lows[g] for g in chosen.tolist()], self.largest(chosen)], axis=1)
-
-    def spectra_known(self, chosen: Longs) -> bool:
-        """Return whether the spectra of the chosen graphs have been computed."""
-        return all(g in self._lows for g in chosen.tolist())
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out locks and cached graphs, which belong to this process."""
-        return {**self.__dict__, "_kept": None, "_turns": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _kept=OrderedDict(), _turns={}, _lock=threading.Lock())
-
-
-class JoinedPool:
-    """Concatenation of pools on the same nodes, without copies."""
-
-    def __init__(self, members: Sequence["Pool"]) -> None:
-        self._members = members
-        self._starts = np.cumsum([0, *(member.graphs for member in members)])
-        self.nodes: int = members[0].nodes
-        self.graphs: int = int(self._starts[-1])
-        self.held: bool = all(member.held for member in members)
-        self.connected: bool = all(member.connected for member in members)
-        self.bytes: int = sum(member.bytes for member in members)
-        self.mean_links: float = sum(member.mean_links * member.graphs for member in members) / self.graphs
-        self.least_weight: float = min(member.least_weight for member in members)
-        self.sizes: Longs = np.concatenate([member.sizes for member in members])
-        self.typical: str = span(self.sizes) if self.held else " or ".join(dict.fromkeys(m.typical for m in members))
-
-    def _member(self, g: int) -> tuple["Pool", int]:
-        """Return the member that has graph g, and the graph's number in it."""
-        which = int(np.searchsorted(self._starts, g, side="right")) - 1
-        return self._members[which], g - int(self._starts[which])
-
-    def _parts(self, chosen: Longs) -> Iterator[tuple["Pool", Longs, int]]:
-        """Yield each member with chosen graphs, the numbers of these in it, and its first number; `chosen` ascends."""
-        for member, start in zip(self._members, self._starts.tolist(), strict=False):
-            own = chosen[(chosen >= start) & (chosen < start + member.graphs)] - start
-            if len(own):
-                yield member, own, start
-
-    def graph(self, g: int) -> Graph:
-        """Return one graph."""
-        member, own = self._member(g)
-        return member.graph(own)
-
-    def single(self, g: int) -> Batch:
-        """Return a batch of one graph."""
-        member, own = self._member(g)
-        return member.single(own)
-
-    def examined(self, used: Longs) -> Longs:
-        """Return the graphs whose spectra represent all used graphs, member by member."""
-        return np.concatenate([member.examined(own) + start for member, own, start in self._parts(used)])
-
-    def largest(self, chosen: Longs) -> Floats:
-        """Return the largest eigenvalue of each chosen W, ascending in g."""
-        return np.concatenate([member.largest(own) for member, own, _ in self._parts(chosen)])
+        """Return the largest eigenvalue of each chosen W, ascending in g; 1 where it must be drawn."""
+        parts = self._parts(chosen)
+        return np.concatenate([s.largest()[own] if isinstance(s, Batch) else np.ones(len(own)) for s, own, _ in parts])
 
     def spectra(self, chosen: Longs) -> Floats:
         """Return the smallest positive and the largest eigenvalue of each chosen W, ascending in g."""
-        return np.concatenate([member.spectra(own) for member, own, _ in self._parts(chosen)])
+        found = []
+        for source, own, start in self._parts(chosen):
+            if isinstance(source, Batch):
+                found.append(source.spectra()[own])
+                continue
+            for g in own.tolist():  # one graph in memory at a time
+                if g not in source.lows:
+                    source.lows[g] = float(self.single(g + start).spectra()[0, 0])
+            found.append(np.array([[source.lows[g], 1.0] for g in own.tolist()]))
+        return np.concatenate(found)
 
     def spectra_known(self, chosen: Longs) -> bool:
         """Return whether the spectra of the chosen graphs have been computed."""
-        return all(member.spectra_known(own) for member, own, _ in self._parts(chosen))
+        return all(
+            source.spectra_known if isinstance(source, Batch) else source.lows.keys() >= set(own.tolist())
+            for source, own, _ in self._parts(chosen)
+        )
 
+    def _place(self, g: int) -> tuple[Batch | Drawn, int]:
+        """Return the source that has graph g, and the graph's number in it."""
+        which = int(np.searchsorted(self._starts, g, side="right")) - 1
+        return self.sources[which], g - int(self._starts[which])
 
-Pool = Batch | LazyPool | JoinedPool
+    def _parts(self, chosen: Longs) -> Iterator[tuple[Batch | Drawn, Longs, int]]:
+        """Yield each source with chosen graphs, the numbers of these in it, and its first number; `chosen` ascends."""
+        for source, start in zip(self.sources, self._starts.tolist(), strict=False):
+            own = chosen[(chosen >= start) & (chosen < start + source.graphs)] - start
+            if len(own):
+                yield source, own, start
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out locks and cached graphs, which belong to this process."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_turns", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._kept: OrderedDict[int, Batch] = OrderedDict()
+        self._turns: dict[int, threading.Lock] = {}
+        self._lock = threading.Lock()
 
 
 def pool_of(
@@ -333,8 +321,8 @@ def pool_of(
     """
     size = graphs * (links * (EDGE + WEIGHT * weights) + nodes * POINT * positions)
     if lazy or size > HELD_BYTES:
-        return LazyPool(nodes, graphs, draw, links, size, connected)
-    return draw(*range(graphs))
+        return Pool(Drawn(nodes, graphs, draw, links, int(size), connected, {}))
+    return Pool(draw(*range(graphs)))
 
 
 def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chosen: int, joined: bool = True) -> Batch:
