@@ -155,7 +155,7 @@ EARLY = [
     ("split good.csv --nodes 3 --alpha nan", "--alpha must be a finite number, got nan; e.g. --alpha 0.5"),
     ("reproduce kapa", "no figure is called 'kapa'; did you mean 'kappa'? known: network, slow2, kappa"),
     ("reproduce --protocols best", "unknown protocol 'best'; known: theory, unit, tuned"),
-    ("reproduce --protocols ,", "--protocols ',' names none; give some of theory, unit, tuned"),
+    ("reproduce --protocols ,", "protocols names none; give some of theory, unit, tuned"),
     ("plot", "missing RESULT.npz...: files that runs saved"),
     ("report", "missing RESULTS...: result files, or folders"),
     ("ledger", "missing FOLDER: folder that `adom reproduce` filled"),

@@ -23,11 +23,9 @@ from .compare import compare
 from .completion import INSTALL, SHOW
 from .describe import data, methods, network, verify
 from .exit_codes import MEANING, Ending, Exit
-from .ledger import ledger
-from .plot import plot
 from .predict import predict, score
-from .report import report
-from .reproduce import reproduce
+from .report import plot, report
+from .reproduce import ledger, reproduce
 from .shard import shard
 from .solve import solve
 from .split import split

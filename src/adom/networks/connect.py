@@ -89,8 +89,8 @@ def join_at_random(nodes: int, pairs: Ints, rng: np.random.Generator) -> Ints:
     arranged = np.argsort(rank, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(rank, minlength=count))
     earlier = arranged[rng.integers(0, ends[:-1])]
-    own = arranged[rng.integers(ends[:-1], ends[1:])]
-    return np.stack([earlier, own], axis=1)
+    member = arranged[rng.integers(ends[:-1], ends[1:])]
+    return np.stack([earlier, member], axis=1)
 
 
 def cheapest_tree(nodes: int, pairs: Any, order: Any) -> Bools:

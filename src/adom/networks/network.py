@@ -128,11 +128,6 @@ class Network(GraphSequence):
             spectrum[self._examined] = self._pool.spectra(self._examined)
         return frozen(spectrum)
 
-    @property
-    def connected(self) -> bool:
-        """Whether every graph is known to be connected."""
-        return self._pool.connected
-
     @cached_property
     def window(self) -> int:
         """The number of rounds that one step of a method takes.

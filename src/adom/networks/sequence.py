@@ -105,13 +105,8 @@ class GraphSequence:
 
     @property
     def connected(self) -> bool:
-        """Whether every graph is known to be connected."""
-        return True
-
-    @property
-    def window(self) -> int:
-        """The number of rounds that one step of a method takes: 1."""
-        return 1
+        """Whether every graph is known to be connected, strongly if it is directed."""
+        return self._pool.connected
 
     @cached_property
     def fixed(self) -> bool:

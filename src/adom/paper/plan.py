@@ -206,3 +206,12 @@ def read_names(figures: Sequence[str] | None, size: Size = FULL) -> list[str]:
             raise InputError(f"figure {name} has no panel {panel_name!r}; {nearest(panel_name, known, 'it has')}")
     order = list(FIGURES)
     return sorted(dict.fromkeys(figures or order), key=lambda given: order.index(given.partition("/")[0]))
+
+
+def read_protocols(protocols: Sequence[str]) -> None:
+    """Refuse unknown ways to choose parameters, or none."""
+    for protocol in protocols:
+        if protocol not in PROTOCOLS:
+            raise InputError(f"unknown protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
+    if not protocols:
+        raise InputError(f"protocols names none; give some of {', '.join(PROTOCOLS)}")

@@ -65,7 +65,7 @@ class WithCanaries(Wrapped):
 
     def step(self, state: CanaryState, oracle: Oracle, gossip: Gossip) -> tuple[CanaryState, Array]:
         """Make one step of all columns, and update the nodes' observations."""
-        count, network = self.curvature.shape[-1], Riding(gossip, state.mixed)
+        count, network = self.curvature.shape[-1], Riding(gossip, state.mixed, on_all=True)
         inner, wide = self.inner.step(state.inner, WideOracle(oracle, self.curvature), network)
         x, answers = wide[:, :-count], wide[:, -count:]
         greatest = jnp.maximum(state.greatest, jnp.abs(answers))
