@@ -195,7 +195,7 @@ def test_settings_read_back(file: Path) -> None:
         ("parameters = ['tuned']", "a sweep cannot start from tuned parameters"),
         ("factors = {eta = ['x']}", "factors['eta'] must be a number, got 'x'"),
         ("factors = {eat = [1]}", "has no parameter 'eat'; did you mean 'eta'?"),
-        ("kappas = [1.0]", "kappa must be finite and greater than 1, got 1.0"),
+        ("kappas = [1.0]", "kappa must be a finite number above 1 and at most 1e+15, got 1.0"),
     ],
 )
 def test_bad_lists(table: str, message: str, refused: Any) -> None:

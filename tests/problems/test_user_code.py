@@ -15,7 +15,7 @@ from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.problems import loss
 from adom.problems.shifted import Shifted
-from adom.run.ranks.fit import on_one_rank
+from adom.run.ranks.on_ranks import on_one_rank
 from adom.run.request import Request
 from adom.study.members import SweepSpec, expand
 from adom.study.runs import Keys

@@ -238,7 +238,7 @@ def test_a_seed_draws_what_is_a_function_of_it(tmp_path):
         ({"settings": [{"K": 1}]}, "settings: adom has no parameter 'K'"),
         ({"settings": []}, "settings of the sweep is empty"),
         ({"oracles": ["newton"]}, "unknown oracle 'newton'"),
-        ({"kappas": [0.5]}, "kappa must be finite and greater than 1"),
+        ({"kappas": [0.5]}, "kappa must be a finite number above 1"),
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"batch": 0}, "batch must be a whole number"),
         ({"rtol": 2}, "rtol must be a finite number above 0 and at most 1"),
