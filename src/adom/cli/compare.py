@@ -16,7 +16,7 @@ from .own_code import method_of
 from .settings import USUAL, Config
 
 if TYPE_CHECKING:
-    from ..study.comparison import Comparison
+    from ..study.compare import Comparison
 
 
 Latex = Annotated[
@@ -131,7 +131,7 @@ def _rows(comparison: "Comparison") -> list[dict[str, Any]]:
 
 
 def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) -> None:
-    from ..study.tables import SPARE, error_text
+    from ..util.table import SPARE, error_text
     from ..util.text import format_short
     from .output import number, steps_of, table
 

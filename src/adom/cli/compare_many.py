@@ -14,7 +14,7 @@ from .members import MEMBERS, runs_kept
 from .settings import USUAL, Config, splits
 
 if TYPE_CHECKING:
-    from ..study.comparisons import Comparisons
+    from ..study.compare import Comparisons
 
 
 def compare_many(
