@@ -11,8 +11,16 @@ import adom
 from adom.problems.linear_model import LeastSquares
 from adom.problems.minimiser import minimum
 from adom.sklearn import DecentralizedRidge
-from adom.sklearn.layout import Coordinates, Partition, partition, with_intercept
-from adom.sklearn.proximal_loop import Costs, gradients, minimise, rounds_to_average
+from adom.sklearn.fitting import (
+    Coordinates,
+    Costs,
+    Partition,
+    gradients,
+    minimise,
+    partition,
+    rounds_to_average,
+    with_intercept,
+)
 from support.reference import logistic_data
 
 
