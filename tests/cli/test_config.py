@@ -84,6 +84,7 @@ def test_contacts_alone_name_the_kind_and_bring_the_nodes() -> None:
         ("[run]\nmethod = 1\n", "method must be text in quotes, got 1"),
         ("[problem\n", "config.toml is not a TOML file: Expected ']'"),
         ("[run]\nrtol = nan\n", "rtol must be a finite number, got nan"),
+        ("[run]\ntol = 0.1\nrtol = 0.1\n", "tol = 0.1 and rtol = 0.1 exclude each other"),
         ("[problem]\nkappa = 3.0\nl2 = 1.0\n", "kappa = 3.0 and l2 = 1.0 exclude each other"),
         ("[network]\nkind = 'rong'\n", "unknown network 'rong'; did you mean 'ring'?"),
         ("[network]\nkind = 'ring'\nradius = 0.3\n", "radius = 0.3 has no effect on network ring"),
@@ -149,7 +150,6 @@ method = "adom"
 parameters = "unit,eta=0.5"
 oracle = "auto"
 rounds = 5000
-rtol = 1e-10
 tol = 1e-06
 record_every = 1
 dtype = "float64"

@@ -10,7 +10,6 @@ from ..util.columns import HEADS, TO_TARGET
 from ..util.settings import Tables
 from . import compare_lists
 from .compare_output import end, print_latex
-from .defaults import check_lists
 from .members import FRESH, kept, refuse_runs
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
 from .own_code import method_of
@@ -45,7 +44,7 @@ def compare(
     and the same command goes on where it was ended.
     """
     from . import output
-    from .config import settle
+    from .config import check_lists, settle
 
     settings = settle(config, flags, USUAL)
     check_lists(settings, flags)
