@@ -15,6 +15,7 @@ from ... import native
 from ...errors import InputError
 from ...native import graphs as compiled
 from ...networks import DirectedNetwork, LossyNetwork, Network
+from ...util import arrays
 from ..links import lossy_links
 from .gossip import DenseMatrices, Graphs, Matrices, PaddedMatrices, SparseMatrices
 
@@ -29,8 +30,6 @@ SLACK = 1.1
 """Spare room for windows with more links than the first, so that they fit the same program."""
 FOREVER = int(np.iinfo(np.int64).max)
 """End round of graphs that repeat for ever."""
-ALIGNMENT = 64
-"""Bytes. On a CPU `jax.device_put` shares arrays that begin at a multiple of this instead of copying them."""
 CROWDED = 4
 """Lists of neighbours are padded only if the largest degree is at most this multiple of the mean."""
 
@@ -95,7 +94,7 @@ class GraphLayout:
 
     def _matrices(self, pool: Sequence[int], room: int, links: int) -> list[Matrices]:
         n, count = self.network.nodes, 2 if self.directed else 1
-        sums = [zeros((room, n)) for _ in range(count)]
+        sums = [arrays.zeros((room, n)) for _ in range(count)]
         if self.kind is SparseMatrices:
             return self._sparse(pool, room, links, sums)
         graphs = [Rows.empty(n, _count(self.network, g), [one[row] for one in sums]) for row, g in enumerate(pool)]
@@ -103,7 +102,7 @@ class GraphLayout:
             rows.write(self.network, g, self.directed)
         if self.kind is PaddedMatrices:
             return self._padded(graphs, room, sums)
-        values = [zeros((room, n, n)) for _ in range(count)]
+        values = [arrays.zeros((room, n, n)) for _ in range(count)]
         own = np.arange(n)
         for row, rows in enumerate(graphs):
             for matrix, share, row_sum in zip((one[row] for one in values), rows.shares, rows.sums, strict=True):
@@ -113,10 +112,10 @@ class GraphLayout:
 
     def _sparse(self, pool: Sequence[int], room: int, links: int, sums: list[np.ndarray]) -> list[Matrices]:
         n, width = self.network.nodes, self.widened(links)
-        start, sender = zeros((room, n + 1), np.int32), empty((room, width), np.int32)
-        shares = [empty((room, width)) for _ in sums]
+        start, sender = arrays.zeros((room, n + 1), np.int32), arrays.empty((room, width), np.int32)
+        shares = [arrays.empty((room, width)) for _ in sums]
         # The kernels find the receiver of a link by `start`.
-        receiver = empty((room, 0 if native.usable() else width), np.int32)
+        receiver = arrays.empty((room, 0 if native.usable() else width), np.int32)
         receiver[...] = n - 1
         for row, g in enumerate(pool):
             rows = Rows(start[row], sender[row], [share[row] for share in shares], [one[row] for one in sums])
@@ -129,8 +128,8 @@ class GraphLayout:
 
     def _padded(self, graphs: list["Rows"], room: int, sums: list[np.ndarray]) -> list[Matrices]:
         n, width = self.network.nodes, self.widened(max(int(np.diff(rows.start).max()) for rows in graphs))
-        neighbour = zeros((room, n, width), np.int32)
-        shares = [zeros((room, n, width)) for _ in sums]
+        neighbour = arrays.zeros((room, n, width), np.int32)
+        shares = [arrays.zeros((room, n, width)) for _ in sums]
         for row, rows in enumerate(graphs):
             receiver = rows.receiver
             slot = np.arange(len(receiver)) - rows.start[receiver]
@@ -312,34 +311,3 @@ def messages(network: Network | DirectedNetwork, g: int) -> np.ndarray:
         return network.arcs(g)
     edges = network.edges(g)
     return np.concatenate([edges, edges[:, ::-1]])
-
-
-def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return an aligned, uninitialised array.
-
-    Examples
-    --------
-    >>> empty((3, 5)).ctypes.data % 64
-    0
-    """
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    array: np.ndarray = memory[start : start + size].view(dtype).reshape(shape)
-    return array
-
-
-def zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return an aligned array of zeros."""
-    array = empty(shape, dtype)
-    array[...] = 0
-    return array
-
-
-def like(values: np.ndarray) -> np.ndarray:
-    """Return the array itself if it is aligned, else an aligned copy."""
-    if values.flags.c_contiguous and values.ctypes.data % ALIGNMENT == 0:
-        return values
-    array = empty(values.shape, values.dtype)
-    array[...] = values
-    return array
