@@ -21,9 +21,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...util.files import atomic
-from ..configuration import TABLES
+from ..configuration import TABLES, as_toml
 from ..functions import AgentOracle, from_samples
-from ..keys import make_keys
 
 Array = np.ndarray
 Link = tuple[str, str]
@@ -214,6 +213,8 @@ class Swarm:
         self._settings, self._protocol = settings or {}, "tls" if tls else "tcp"
         self._l2, self._exact = l2, dict[tuple[str, ...], Array]()
         if tls and not (folder / "keys" / "ca.pem").exists():
+            from ..keys import make_keys  # late, because it needs a package that only TLS does
+
             make_keys(folder / "keys", self.names)
         for name in self.names:
             self._configure(name)
@@ -245,11 +246,8 @@ class Swarm:
             "run": {k: v for k, v in more.items() if k in TABLES["run"]},
             "files": {"out": f"out-{name}", "report": 0.25},
         }
-        text = ""
-        for table, values in tables.items():
-            text += f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
         with atomic(home / f"{name}.toml") as partial:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_text(as_toml(tables), encoding="utf-8")
 
     def exact(self, names: Sequence[str]) -> Array:
         """Return the exact answer for the data of some agents: that for all their samples together."""
