@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from ..util.columns import AXES
 from .labels import cross, fitted, keys, legend_of, room_inside
-from .style import COLOURS, MARKERS, magnification, marks, plain, size
+from .style import COLOURS, MARKERS, check_axes, magnification, marks, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def convergence(
     """
     results = list(results) if isinstance(results, Iterable) else [results]
     _check(results, axis, labels)
+    check_axes(ax)
     with in_style(style):
         from .display import Figure
 

@@ -11,7 +11,7 @@ from ..util.columns import AXES
 from .curves import DASHES, line_look, tame_records, tidy_numbers
 from .labels import KEY, cross, fitted, keys, legend_inside, legend_of, ticks
 from .labels import label as label_axis
-from .style import COLOURS, magnification, plain, size
+from .style import COLOURS, check_axes, magnification, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def median_figure(
     style : str, optional
         "column", "page" or "slide"; by default a column for one panel and a page for several.
     """
+    check_axes(ax)
     if axis not in AXES and axis != "all":
         raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, or 'all'")
     if ax is not None and axis == "all":
@@ -291,6 +292,7 @@ def profile_figure(
     style : str, optional
         "column", "page" or "slide"; see `adom.styles`.
     """
+    check_axes(ax)
     with in_style(style):
         from .display import Figure
 
