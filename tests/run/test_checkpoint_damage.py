@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+from dataclasses import asdict, replace
 
 import jax
 import numpy as np
@@ -18,7 +19,7 @@ from adom.run.ranks.rank_rounds import Partition
 from support.damage import mutants
 
 NODES, RANKS = 5, 2
-ABOUT = {"settings": {"oracle": "gd:1"}, "clock": 7, "floats": 70, "seconds": 0.5, "look": None}
+ABOUT = checkpoints.Facts({"oracle": "gd:1"}, clock=7, floats=70, seconds=0.5, look=None)
 
 
 def rows(iteration):
@@ -76,7 +77,7 @@ def test_a_file_in_another_ones_place_is_not_taken_for_it(tmp_path, kind):
     elif kind == "other iteration":
         shutil.copy(file(tmp_path, 10, 1), place)
     elif kind == "other run":
-        checkpoints.write(tmp_path, 20, 1, Partition(NODES, RANKS), {"rows/x": rows(0)[2:]}, {**ABOUT, "clock": 8})
+        checkpoints.write(tmp_path, 20, 1, Partition(NODES, RANKS), {"rows/x": rows(0)[2:]}, replace(ABOUT, clock=8))
     else:
         place.unlink()
         make = {"pipe": os.mkfifo, "folder": os.mkdir, "link to nowhere": lambda path: path.symlink_to("nowhere")}
@@ -127,12 +128,12 @@ def saved(**arrays):
     [
         ({"rows": [0, 5]}, "another rank or another iteration"),
         ({"iteration": 10}, "another rank or another iteration"),
-        ({"iteration": "20"}, "not one of a checkpoint"),
-        ({"nodes": 10**30}, "not one of a checkpoint"),
+        ({"iteration": "20"}, "its iteration is '20'; it must be a whole number"),
+        ({"nodes": 10**30}, "rank 1 of 2 has no part of 1000"),
         ({"nodes": 1}, "rank 1 of 2 has no part of 1 nodes"),
         ({"format": "adom-checkpoint-9"}, "its format is 'adom-checkpoint-9'"),
-        ({"about": [1]}, "not one of a checkpoint"),
-        ({"about": {**ABOUT, "clock": "7"}}, "says clock = '7'"),
+        ({"about": [1]}, "its about is .1.; it must be"),
+        ({"about": {**asdict(ABOUT), "clock": "7"}}, "its about.clock is '7'; it must be a whole number"),
         ({"archive": saved(**{"rows/x": rows(20)})}, "not one row for each of its 3 nodes"),
         ({"archive": saved(**{"rows/x": np.float64(1)})}, "not one row for each of its 3 nodes"),
         ({"archive": b""}, "not a whole NumPy archive"),
@@ -182,7 +183,7 @@ def test_no_damage_to_shards_is_believed(shards):
 
 
 def test_no_damage_to_a_manifest_is_believed(shards):
-    """Refused, or harmless: in what no number is computed from, such as the seed of the split."""
+    """Refused, or the same numbers: where it is still the same JSON."""
     whole = opened(shards)
     path = shards / "manifest.json"
     content = path.read_bytes()
@@ -191,8 +192,5 @@ def test_no_damage_to_a_manifest_is_believed(shards):
         path.write_bytes(damaged)
         found = opened(shards)
         refused += found is None
-        if found is not None and found != whole:
-            given, now = json.loads(content), json.loads(damaged)
-            changed = {name for name in given if given[name] != now.get(name)}
-            assert changed & {"dim", "classes"}, damaged
+        assert found in (None, whole), damaged
     assert refused > 900

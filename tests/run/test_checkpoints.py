@@ -14,10 +14,10 @@ from adom.errors import InputError
 from adom.run.local import graph_layout
 from adom.run.local.graph_layout import flood_rounds
 from adom.run.ranks import checkpoints
-from adom.run.ranks import fit as distributed
-from adom.run.ranks import peers as ranks
+from adom.run.ranks import on_ranks as distributed
 from adom.run.ranks.agreement import AgreedStop
 from adom.run.ranks.checkpoints import FolderLock
+from adom.run.ranks.peers import Ranks
 from adom.run.ranks.rank_rounds import Partition, RankGossip, RankRounds, RowTravel
 from adom.run.recorder import History, Plan, Recorder
 from adom.run.request import Request
@@ -152,7 +152,7 @@ def test_going_on_changes_no_bit_where_nodes_agree_on_when_to_stop(shards, tmp_p
 def alone(network):
     """The network as the only rank sees it between two steps."""
     rounds = RankRounds(network, Partition(network.nodes, 1), 0, False, "float64")
-    return RankGossip(RowTravel(rounds, ranks.Alone(network.nodes).exchange))
+    return RankGossip(RowTravel(rounds, Ranks(network.nodes).exchange))
 
 
 def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
@@ -189,7 +189,7 @@ def test_data_that_stay_home_are_judged_by_what_is_recorded(tmp_path):
     shards = adom.Shards(adom.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards"), l2=1.0)
 
     def ended(a, monitor=True):
-        alone, asked = ranks.Alone(6), request(60, oracle="auto", monitor=monitor)
+        alone, asked = Ranks(6), request(60, oracle="auto", monitor=monitor)
         with jax.enable_x64(True):
             one = distributed.run(alone, shards, adom.networks.ring(6), adom.DIGing(a=a), None, asked, None)
         return one.status, one.message
@@ -369,4 +369,4 @@ def test_a_run_on_float32_is_near_that_on_float64():
 
 def test_ranks_alone_send_nothing():
     assert solved(20).provenance["wire"] == {"ranks": 1, "messages": 0, "bytes": 0}
-    assert ranks.Alone(5).collect(np.zeros(3))[0].shape == (3,)
+    assert Ranks(5).collect(np.zeros(3))[0].shape == (3,)

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ..data.node_data import Wanted
+from ..data.node_data import ModelSettings
 from ..data.node_shards import NAME as SHARD
 from ..data.node_shards import shard_names
 from ..errors import InputError, shown
@@ -134,9 +134,9 @@ class AgentConfig(AgentTable, AgentProblemTable, AgentRunTable, AgentFilesTable)
         return self.data / names[0] if names else None
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ModelSettings:
         """The model that agents fit to their shards."""
-        return Wanted(
+        return ModelSettings(
             model=self.kind,
             C=self.C,
             alpha=self.alpha,

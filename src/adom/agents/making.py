@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms import method_class
-from ..data.node_data import Wanted
+from ..data.node_data import ModelSettings
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed, agree
 from ..dynamics.rates import WideOracle
@@ -159,7 +159,7 @@ def _begun(board: Board, group: Group) -> bool:
 
 
 def prepare(
-    wanted: Wanted, shard: NodeShard, board: Board, nodes: int, clock: Callable[[], float], wait: Wait
+    wanted: ModelSettings, shard: NodeShard, board: Board, nodes: int, clock: Callable[[], float], wait: Wait
 ) -> Agreed:
     """Agree with the others; return what they agreed on."""
     while True:

@@ -10,14 +10,13 @@ from ..util.columns import HEADS, TO_TARGET
 from ..util.settings import Tables
 from . import compare_lists
 from .compare_output import end, print_latex
-from .defaults import check_lists
 from .members import FRESH, kept, refuse_runs
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
 from .own_code import method_of
 from .settings import USUAL, Config
 
 if TYPE_CHECKING:
-    from ..study.comparison import Comparison
+    from ..study.compare import Comparison
 
 
 Latex = Annotated[
@@ -45,7 +44,7 @@ def compare(
     and the same command goes on where it was ended.
     """
     from . import output
-    from .config import settle
+    from .config import check_lists, settle
 
     settings = settle(config, flags, USUAL)
     check_lists(settings, flags)
@@ -132,7 +131,7 @@ def _rows(comparison: "Comparison") -> list[dict[str, Any]]:
 
 
 def _print(comparison: "Comparison", settings: Config, about: dict[str, Any]) -> None:
-    from ..study.tables import SPARE, error_text
+    from ..util.table import SPARE, error_text
     from ..util.text import format_short
     from .output import number, steps_of, table
 

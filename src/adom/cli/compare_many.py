@@ -8,14 +8,13 @@ from ..errors import InputError, nearest
 from ..util.settings import Tables
 from .compare_lists import once, parts
 from .compare_output import end, print_latex
-from .config import settle
-from .defaults import allowed, kinds
+from .config import kinds, settle, taken
 from .drawn import networks_by_seed, problem_by_seed
 from .members import MEMBERS, runs_kept
 from .settings import USUAL, Config, splits
 
 if TYPE_CHECKING:
-    from ..study.comparisons import Comparisons
+    from ..study.compare import Comparisons
 
 
 def compare_many(
@@ -74,7 +73,7 @@ def networks_of(settings: Config, flags: Tables, config: Path | None) -> dict[st
         return {str(settings.network.kind): settings}
     found = {}
     for kind in once("--networks", kinds(settings.compare.networks)):
-        takes = allowed(kind, failing=settings.network.failing is not None)
+        takes = taken(kind, failing=settings.network.failing is not None)
         own = {name: value for name, value in flags.get("network", {}).items() if name in takes}
         found[kind] = settle(config, {**flags, "network": {**own, "kind": kind}}, USUAL)
     return found

@@ -14,12 +14,12 @@ from .own_code import method_of
 from .settings import USUAL, Config
 
 if TYPE_CHECKING:
-    from ..study.sweep_result import Sweep
+    from ..study.sweep import Sweep
 
 SHOWN = 20
 """Rows of the table that are printed; the file has all."""
 
-BASE: Tables = {**USUAL, "run": {"parameters": "unit"}}
+BASE: Tables = {**USUAL, "run": {**USUAL["run"], "parameters": "unit"}}
 """The usual experiment, with parameters that a sweep can start from."""
 
 Fresh = Annotated[bool, switch("--fresh", "Do not resume: remove the sweep that the folder holds.")]
@@ -143,7 +143,7 @@ def _run(settings: Config, problem: Any, network: Any, batch: int, out: Path) ->
 
 def _print(result: "Sweep", about: dict[str, Any], file: str) -> None:
     from ..study.metrics import aim
-    from ..study.tables import spread
+    from ..util.table import spread
     from ..util.text import format_short
     from .output import lines, table
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError, nearest, shown
@@ -13,33 +14,34 @@ from .node_shards import NAME, NodeShard, open_shard, shard_names
 MEMORY = 2.0**28
 
 
-class Wanted:
+@dataclass(kw_only=True, eq=False, repr=False)
+class ModelSettings:
     """Settings of the model to fit; see `NodeData` for the parameters."""
 
-    def __init__(
-        self,
-        *,
-        model: str = USUAL_MODEL,
-        C: float | None = None,
-        alpha: float | None = None,
-        l2: float | None = None,
-        kappa: float | None = None,
-        scale: bool = False,
-        intercept: bool = True,
-        count: str = "samples",
-        memory: float = MEMORY,
-    ) -> None:
-        known = models()
-        if model not in known:
-            raise InputError(f"model must be one of {', '.join(known)}, got {shown(model)}; {nearest(model, known)}")
-        self.model, self.scale, self.intercept, self.count = model, bool(scale), bool(intercept), count
-        self.memory = check_real("memory", memory, 0.0, float("inf"), "e.g. memory=2**28")
-        self.penalty = self._penalty({"C": C, "alpha": alpha, "l2": l2, "kappa": kappa})
+    model: str = USUAL_MODEL
+    C: float | None = None
+    alpha: float | None = None
+    l2: float | None = None
+    kappa: float | None = None
+    scale: bool = False
+    intercept: bool = True
+    count: str = "samples"
+    memory: float = MEMORY
 
-    def _penalty(self, given: dict[str, float | None]) -> tuple[str, float]:
+    def __post_init__(self) -> None:
+        known = models()
+        if self.model not in known:
+            words = f"model must be one of {', '.join(known)}, got {shown(self.model)}"
+            raise InputError(f"{words}; {nearest(self.model, known)}")
+        self.scale, self.intercept = bool(self.scale), bool(self.intercept)
+        check_real("memory", self.memory, 0.0, float("inf"), "e.g. memory=2**28")
+        self.penalty = self._penalty()
+
+    def _penalty(self) -> tuple[str, float]:
         """Return the name and value of the penalty."""
         own = LOSSES[self.model].penalty
         foreign = "C" if own == "alpha" else "alpha"
+        given = {"C": self.C, "alpha": self.alpha, "l2": self.l2, "kappa": self.kappa}
         chosen = {name: value for name, value in given.items() if value is not None}
         if foreign in chosen:
             raise InputError(f"{foreign}={chosen[foreign]} has no effect on a {self.model} model; give {own}")
@@ -54,7 +56,7 @@ class Wanted:
         return name, check_real(name, value, least, float("inf"), f"e.g. {name}=1", strict=True)
 
 
-class NodeData(Wanted):
+class NodeData(ModelSettings):
     """A model to fit to the shards that `adom shard` made on each machine.
 
     Creating one reads no samples. `adom.solve` lets the nodes compare their columns, agree on classes, counts, means
@@ -111,17 +113,8 @@ class NodeData(Wanted):
         if nodes is not None:
             check_whole("nodes", nodes, len(self.names), f"{folder} alone holds {len(self.names)}")
         self.nodes = nodes or len(self.names)
-        super().__init__(
-            model=model,
-            C=C,
-            alpha=alpha,
-            l2=l2,
-            kappa=kappa,
-            scale=scale,
-            intercept=intercept,
-            count=count,
-            memory=memory,
-        )
+        penalty = {"C": C, "alpha": alpha, "l2": l2, "kappa": kappa}
+        super().__init__(model=model, scale=scale, intercept=intercept, count=count, memory=memory, **penalty)
 
     def seen(self) -> dict[str, str]:
         """Return the checksum of each shard's ``shard.json``, by name of the shard."""

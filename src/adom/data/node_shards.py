@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -275,6 +275,8 @@ def _write_arrays(path: Path, table: Table, folder: Path, node: str) -> Facts:
             raise InputError(f"{path} has no rows; a node needs one at least: leave it out")
         digests = {f"{key}.npy": file.finish() for key, file in files.items()}
     finally:
+        if isinstance(table.blocks, Generator):
+            table.blocks.close()  # and with it the file that it reads
         for file in files.values():
             file.file.close()
     return Facts(

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError, shown
 from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
 from ..problems.samples import largest_curvature, sample_weight
-from .node_data import Wanted, regulariser
+from .node_data import ModelSettings, regulariser
 from .node_shards import MOST_LABELS, NodeShard
 
 if TYPE_CHECKING:  # an agent prepares data without JAX
@@ -252,7 +252,7 @@ class Prepared(NamedTuple):
             yield features, self.agreed.targets(self.shard, target)
 
 
-def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def agree(data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Let the nodes agree on everything but the coefficients; an error that concerns all is the same on each node."""
     agreed = _meet(data, shards, links)
     agreed = _centre(agreed, data, shards, links)
@@ -264,7 +264,7 @@ def agree(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
     return replace(agreed, column=float(np.sqrt(max(spread, HELD * agreed.l2 / curvature))))
 
 
-def _meet(data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def _meet(data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Compare columns, and collect names, counts and classes."""
     wanted, own = LOSSES[data.model], []
     for shard in shards:
@@ -340,7 +340,7 @@ def _name_difference(shards: Sequence[NodeShard], links: Links) -> None:
     raise InputError(f"nodes {first[0]} and {other[0]} have the same columns in another order; {remedy}")
 
 
-def _centre(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def _centre(agreed: Agreed, data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Agree on means and scales of the features, and on the mean of the targets if they may be shifted."""
     if agreed.loss.centred:
         agreed = _centre_target(agreed, data, shards, links)
@@ -360,7 +360,7 @@ def _centre(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Li
     return replace(agreed, means=means if centred else np.zeros_like(means), scales=scales)
 
 
-def _centre_target(agreed: Agreed, data: Wanted, shards: Sequence[NodeShard], links: Links) -> Agreed:
+def _centre_target(agreed: Agreed, data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agreed:
     """Agree on the mean of the targets (0 without an intercept) and on its spread around it."""
     middle = 0.0
     if data.intercept:

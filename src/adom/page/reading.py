@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..plot.curves import told_apart
 from ..run.progress import Progress
 from ..run.result import Result, load, protocol_text
-from ..study.comparison import title
+from ..study.methods import title
 from ..study.metrics import relative_errors
 from ..study.saved import FILE, file_names
 from ..util import files

@@ -65,7 +65,7 @@ class WithCanaries(Wrapped):
 
     def step(self, state: CanaryState, oracle: Oracle, gossip: Gossip) -> tuple[CanaryState, Array]:
         """Make one step of all columns, and update the nodes' observations."""
-        count, network = self.curvature.shape[-1], Riding(gossip, state.mixed)
+        count, network = self.curvature.shape[-1], Riding(gossip, state.mixed, on_all=True)
         inner, wide = self.inner.step(state.inner, WideOracle(oracle, self.curvature), network)
         x, answers = wide[:, :-count], wide[:, -count:]
         greatest = jnp.maximum(state.greatest, jnp.abs(answers))
@@ -212,7 +212,7 @@ class CanaryPilot(Pilot):
             and held(self._network.nodes, problem.dim)
             and np.isfinite(x).all()
         ):
-            values = np.linalg.eigvalsh(problem.own_hessians(x))
+            values = np.linalg.eigvalsh(problem.hessians_at(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
         return self._policy.curvatures(lowest, highest), (-float(ends[0]), float(ends[1]))

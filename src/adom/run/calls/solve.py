@@ -113,7 +113,7 @@ def _solve(
     cls = method_type(method)
     check_pair(problem, network, directed=cls.directed, title=cls.title)
     if request.engine == "mpi":
-        from ..ranks.fit import solve_on_ranks
+        from ..ranks.on_ranks import solve_on_ranks
 
         return solve_on_ranks(problem, network, method, parameters, request, checkpoints)
     if checkpoints is not None:
@@ -121,7 +121,7 @@ def _solve(
             f"checkpoints are written by engine 'mpi' alone, got engine={request.engine!r}; leave them out"
         )
     if _lies_apart(problem):
-        from ..ranks.fit import on_one_rank
+        from ..ranks.on_ranks import on_one_rank
 
         return on_one_rank(problem, network, method, parameters, request)
     whole = (problem if isinstance(problem, Problem) else problem.whole()).as_it_is()

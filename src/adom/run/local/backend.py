@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import native
 from ...algorithms import Method
 from ...dynamics.endings import rounding
 from ...networks import DirectedNetwork, Network
@@ -83,7 +84,9 @@ def run_settings(
             finished(member, results[member])
 
     # With the oracle `auto`, nodes compute Hessians when they need them: in a batch, all settings would wait for each.
-    alone = oracle.kind == "auto" and not problems[0].closed_form
+    # Compiled kernels read the same samples for all settings.
+    one_by_one = oracle.kind == "auto" and not problems[0].closed_form
+    alone = one_by_one or (native.usable() and not _same_samples(problems))
     size = 1 if alone else len(methods)
     follow = request.follow if len(methods) == 1 else None
     with double_precision(), one_thread(), Interrupt() as interrupt, following(follow) as journal:
@@ -98,6 +101,16 @@ def run_settings(
             with LocalBackend(begin, plan, known, problems[0].nodes, pilot, presences[some]) as backend:
                 drive(backend, plan, recorder, progress, interrupt, journal)
     return [results[member] for member in range(len(methods))]
+
+
+def _same_samples(problems: Sequence[Problem]) -> bool:
+    """Return whether problems differ in numbers of their own or of their nodes at most, as in their regulariser."""
+    first = jax.tree.leaves(problems[0])
+    return all(
+        mine is own or np.size(own) <= problems[0].nodes or np.array_equal(mine, own)
+        for problem in problems[1:]
+        for mine, own in zip(first, jax.tree.leaves(problem), strict=True)
+    )
 
 
 def batches(methods: Sequence[Method], most: int) -> Iterator[list[int]]:

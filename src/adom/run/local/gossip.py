@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import native
-from ..contract import CountingGossip, Turn
+from ...algorithms.base import Turn
+from ..contract import CountingGossip
 from ..links import LossyLinks
 
 Array = Any

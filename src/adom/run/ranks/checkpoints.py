@@ -22,9 +22,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -32,11 +32,11 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...errors import InputError
-from ...util.checked_json import MOST_TEXT, Damaged, read_json
+from ...util.checked_json import MOST_TEXT, Damaged, made_from, read_json
 from ...util.checked_npz import unpack
 from ...util.files import atomic, open_regular
-from ..recorder import COLUMNS
-from .peers import RankError, at_rank_0, rank_errors
+from ..recorder import COLUMNS, Recorder
+from .peers import RankError, Ranks, at_rank_0, rank_errors
 from .rank_rounds import Partition
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ ROWS = "rows/"
 GENERATION = re.compile(r"iteration-([0-9]{12})")
 FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
 DIGEST = 64
-ABOUT = {"settings": dict, "clock": int, "floats": int, "seconds": float, "look": int | None}
-"""Facts about a run besides its arrays, and their types."""
 LOCK = ".lock"
 LOCK_SIZE = 512
 BEAT = 2.0
@@ -107,20 +105,37 @@ class Checkpoints:
         return 60.0 if self.every_rounds is None else float("inf")
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What the files of all ranks say of a run, besides its arrays."""
+
+    settings: dict[str, Any]
+    clock: int
+    floats: int
+    seconds: float
+    look: int | None  # the round of the next look at whether to stop
+    pilot: Any = None
+
+
+@dataclass(frozen=True)
+class Header:
+    """The line of JSON in a file."""
+
+    iteration: int
+    rows: list[int]  # the first, and the one after the last
+    nodes: int
+    about: Facts
+    format: str = FORMAT
+
+
 def write(
-    folder: Path, iteration: int, rank: int, partition: Partition, arrays: Mapping[str, np.ndarray], about: Any
+    folder: Path, iteration: int, rank: int, partition: Partition, arrays: Mapping[str, np.ndarray], about: Facts
 ) -> None:
     """Write one rank's file of a generation; arrays whose names begin with `ROWS` have one row per node."""
     archive = io.BytesIO()
     np.savez(archive, allow_pickle=False, **arrays)
-    header = {
-        "format": FORMAT,
-        "iteration": iteration,
-        "rows": partition.of(rank),
-        "nodes": partition.nodes,
-        "about": about,
-    }
-    content = json.dumps(header).encode() + b"\n" + archive.getvalue()
+    header = Header(iteration, list(partition.of(rank)), partition.nodes, about)
+    content = json.dumps(asdict(header)).encode() + b"\n" + archive.getvalue()
     target = generation(folder, iteration) / f"rank-{rank}-of-{partition.ranks}.ckpt"
     with atomic(target) as partial, partial.open("wb") as file:
         file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
@@ -190,26 +205,25 @@ def complete(generation: Path) -> bool:
 
 def check(generation: Path) -> None:
     """Refuse a generation that is not whole."""
-    first: dict[str, Any] | None = None
+    first: Facts | None = None
     for path in files(generation):
-        about = _read(path)[0]["about"]
-        same = {name: about.get(name) for name in ("settings", "clock", "floats", "look", "pilot")}
-        if first is not None and same != first:
+        about = replace(_read(path)[0].about, seconds=0.0)  # each rank's own
+        if first is not None and about != first:
             raise InputError(f"checkpoint {path} is of another run than the files beside it")
-        first = same
+        first = about
 
 
-def read(generation: Path, first: int, end: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read(generation: Path, first: int, end: int) -> tuple[dict[str, np.ndarray], Facts]:
     """Return the arrays of some nodes and the facts about the run; only files that hold these nodes are read."""
     parts: list[dict[str, np.ndarray]] = []
-    about: dict[str, Any] = {}
     paths = files(generation)
-    partition = Partition(_read(paths[0])[0]["nodes"], len(paths))
+    header = _read(paths[0])[0]
+    partition = Partition(header.nodes, len(paths))
     for rank, path in enumerate(paths):
         low, high = partition.of(rank)
         if low < end and high > first:
             header, archive = _read(path)
-            about, within = header["about"], slice(max(first, low) - low, min(end, high) - low)
+            within = slice(max(first, low) - low, min(end, high) - low)
             parts.append({name: a[within] if name.startswith(ROWS) else a for name, a in archive.items()})
     try:
         names = [name for name in parts[0] if all(name in part for part in parts)]
@@ -219,7 +233,7 @@ def read(generation: Path, first: int, end: int) -> tuple[dict[str, np.ndarray],
         }
     except (ValueError, IndexError) as error:
         raise InputError(f"checkpoint {generation} has parts that do not fit together: {error}") from None
-    return joined, about
+    return joined, header.about
 
 
 def of_rank_0(generation: Path) -> dict[str, np.ndarray]:
@@ -227,14 +241,14 @@ def of_rank_0(generation: Path) -> dict[str, np.ndarray]:
     return _read(files(generation)[0])[1]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     """Return the header and the arrays of a file whose checksum fits."""
     try:
         with open_regular(path) as file:
             if file.read(DIGEST + 1) != _digest(file) + b"\n":
                 raise Damaged("it was cut short or changed, its SHA-256 does not match")
             file.seek(DIGEST + 1)
-            header = read_json(file.readline(MOST_TEXT + 1))
+            header = made_from(read_json(file.readline(MOST_TEXT + 1)), Header)
             arrays = unpack(file)
         _check_header(path, header, arrays)
     except OSError as error:
@@ -250,31 +264,70 @@ def _digest(file: IO[bytes]) -> bytes:
     return hashlib.file_digest(file, "sha256").hexdigest().encode()  # type: ignore[arg-type]  # a file opened to read
 
 
-def _check_header(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _check_header(path: Path, header: Header, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a file whose header contradicts its name, its arrays or itself."""
-    if header.get("format") != FORMAT:
-        raise Damaged(f"its format is {header.get('format')!r}, not {FORMAT}")
-    about, match = header.get("about"), FILE.fullmatch(path.name)
-    nodes: Any = header.get("nodes")
-    iteration: Any = header.get("iteration")
-    if not isinstance(about, dict) or match is None or not (_whole(nodes) and _whole(iteration)):
-        raise Damaged("its header is not one of a checkpoint")
-    for name, kind in ABOUT.items():
-        if name not in about or not isinstance(about[name], kind):
-            raise Damaged(f"its header says {name} = {about.get(name)!r}")
-    rank, ranks = int(match[1]), int(match[2])
-    if not 0 <= rank < ranks <= nodes:
+    match = FILE.fullmatch(path.name)
+    if header.format != FORMAT or match is None:
+        raise Damaged(f"its format is {header.format!r}, not {FORMAT}")
+    rank, ranks, nodes = int(match[1]), int(match[2]), header.nodes
+    if not 0 <= rank < ranks <= nodes < 2**40:
         raise Damaged(f"rank {rank} of {ranks} has no part of {nodes} nodes")
-    rows = list(Partition(nodes, ranks).of(rank))
-    if header.get("rows") != rows or path.parent != generation(path.parent.parent, iteration):
+    first, end = Partition(nodes, ranks).of(rank)
+    if header.rows != [first, end] or path.parent != generation(path.parent.parent, header.iteration):
         raise Damaged("it is the file of another rank or another iteration")
     for name, array in arrays.items():
-        if name.startswith(ROWS) and (array.ndim == 0 or len(array) != rows[1] - rows[0]):
-            raise Damaged(f"{name} has shape {array.shape}, not one row for each of its {rows[1] - rows[0]} nodes")
+        if name.startswith(ROWS) and (array.ndim == 0 or len(array) != end - first):
+            raise Damaged(f"{name} has shape {array.shape}, not one row for each of its {end - first} nodes")
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
+@contextmanager
+def locked(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
+    """Lock the folder of checkpoints for this job."""
+    if kept is None:
+        yield
+        return
+    with ExitStack() as holding:
+
+        def take() -> int:
+            holding.enter_context(FolderLock(kept.path))
+            if generations(kept.path) and not kept.resume:
+                raise InputError(
+                    f"{kept.path} holds checkpoints of an earlier run; go on from them (--resume), "
+                    "or take another folder"
+                )
+            return 0
+
+        with world.busy(f"looking into {kept.path}"):
+            at_rank_0(world, take)
+        yield
+
+
+def resume(world: Ranks, backend: "RankBackend", recorder: Recorder, kept: Checkpoints | None) -> int:
+    """Resume from the latest whole checkpoint, if there is one; return its iteration, else 0."""
+    if kept is None:
+        return 0
+    with world.busy(f"looking for checkpoints in {kept.path}"):
+        iteration = at_rank_0(world, lambda: _start(kept))
+    if iteration < 0:
+        return 0
+    recorder.seconds = restore(backend, generation(kept.path, iteration))
+    return iteration
+
+
+def _start(kept: Checkpoints) -> int:
+    """Return the iteration to resume from; -1 if there is none."""
+    all_generations = generations(kept.path)
+    chosen = latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
+    if chosen is None and any(complete(path) for _, path in all_generations):  # damaged, not just unfinished
+        raise InputError(f"no checkpoint in {kept.path} is whole; remove the folder to start afresh")
+    forget_after(chosen, kept.path)
+    if chosen is None:
+        if kept.resume:
+            print(f"adom: no checkpoint in {kept.path}: starting from the beginning", file=sys.stderr, flush=True)
+        return -1
+    iteration = int(chosen.name.rpartition("-")[2])
+    print(f"adom: going on from iteration {iteration} ({chosen})", file=sys.stderr, flush=True)
+    return iteration
 
 
 def save(run: "RankBackend", seconds: float) -> None:
@@ -289,14 +342,9 @@ def save(run: "RankBackend", seconds: float) -> None:
         arrays["one/table"] = run.history.table
         if run.history.first is not None:
             arrays["one/first"] = np.asarray(run.history.first)
-    about = {
-        "settings": run.task.settings,
-        "clock": run.clock,
-        "floats": int(run.session.carry.floats),
-        "seconds": seconds,
-        "look": run.task.stop.next if run.task.stop is not None else None,
-        **({} if run.task.pilot is None else {"pilot": run.task.pilot.facts}),
-    }
+    task, floats = run.task, int(run.session.carry.floats)
+    look, pilot = None if task.stop is None else task.stop.next, None if task.pilot is None else task.pilot.facts
+    about = Facts(task.settings, run.clock, floats, seconds, look, pilot)
     with rank_errors(), world.busy(f"writing a checkpoint to {kept.path}"):
         write(kept.path, run.iteration, world.rank, world.partition, arrays, about)
     world.meet()  # nothing older is removed before all have written
@@ -310,11 +358,11 @@ def restore(run: "RankBackend", generation: Path) -> float:
     first, end = world.partition.of(world.rank)
     with rank_errors(), world.busy(f"reading {generation}"):
         arrays, about = read(generation, first, end)
-    _compare_settings(about["settings"], task.settings, generation)
+    _compare_settings(about.settings, task.settings, generation)
     _compare_data(run, arrays, generation)
-    if about["clock"] > task.plan.rounds:
+    if about.clock > task.plan.rounds:
         raise InputError(
-            f"{generation} is at round {about['clock']}, beyond the budget of rounds={task.plan.rounds}; "
+            f"{generation} is at round {about.clock}, beyond the budget of rounds={task.plan.rounds}; "
             "give more rounds, or another folder to start afresh"
         )
     numbers = [
@@ -322,14 +370,14 @@ def restore(run: "RankBackend", generation: Path) -> float:
         for number, leaf in enumerate(run.numbers)
     ]
     iteration = int(generation.name.rpartition("-")[2])
-    found = run.go_on(iteration, about, _array(arrays, "rows/x", run.x, generation), numbers)
+    found = run.go_on((iteration, about.clock, about.floats), _array(arrays, "rows/x", run.x, generation), numbers)
     if task.pilot is not None:
         try:
-            task.pilot.recall(found, about["pilot"])
+            task.pilot.recall(found, about.pilot)
         except (KeyError, TypeError, ValueError) as error:
             raise RankError(f"{generation} has no valid state of parameters='auto' ({error!r}); remove it") from None
-    if task.stop is not None and about["look"] is not None:
-        task.stop.next = about["look"]
+    if task.stop is not None and about.look is not None:
+        task.stop.next = about.look
     if world.rank == 0:
         known = of_rank_0(generation)
         table = known.get("one/table", np.empty(0))
@@ -337,7 +385,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
             raise RankError(f"{generation} has no table of {len(COLUMNS)} columns; remove it to use the one before")
         run.history.tables = [table] if len(table) else []
         run.history.first = float(known["one/first"]) if "one/first" in known else None
-    return float(about["seconds"])
+    return about.seconds
 
 
 def _compare_data(run: "RankBackend", arrays: dict[str, np.ndarray], generation: Path) -> None:

@@ -1,8 +1,7 @@
-"""Interface of the engine to ranks: messages, errors of one rank, and a stand-in for a single rank without MPI."""
+"""What a rank needs of the others: messages, and errors that one rank has alone."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
 
 import numpy as np
 
@@ -28,60 +27,34 @@ def rank_errors() -> Iterator[None]:
         raise RankError(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")) from None
 
 
-class Ranks(Protocol):
-    """All ranks of a job: `adom.run.ranks.world.World`, or `Alone`."""
+class Ranks:
+    """All ranks of a job: one that holds all nodes, without MPI; `adom.run.ranks.world.World` is several."""
 
-    rank: int
-    ranks: int
-    partition: Partition
+    rank, ranks = 0, 1
+
+    def __init__(self, nodes: int) -> None:
+        self.partition = Partition(nodes, self.ranks)
 
     def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
-        """Send rows to ranks and receive rows from ranks."""
+        """Send rows to ranks and receive rows from ranks; one message per rank, directly from and into arrays."""
+        assert not sends
+        assert not receives
 
     def collect(self, part: Array) -> list[Array] | None:
-        """Send an array to rank 0, which gets those of all ranks."""
+        """Send an array to rank 0, which gets those of all ranks; only the second axis, rows, differs in length."""
+        return [part]
 
     def tell(self, words: Array) -> None:
-        """Send an array from rank 0 to all."""
+        """Send an array from rank 0 to all other ranks, which receive it into `words`."""
 
     def meet(self) -> None:
         """Wait until all ranks are here."""
 
     def settled(self) -> None:
-        """Note that the start is over."""
+        """Note that the start is over: from now on the usual patience holds, and no thread answers."""
 
     def busy(self, doing: Words) -> AbstractContextManager[None]:
-        """Show signs of life while this rank does something that may take long."""
-
-
-class Alone:
-    """A single rank that holds all nodes, without MPI."""
-
-    rank, ranks = 0, 1
-
-    def __init__(self, nodes: int) -> None:
-        self.partition = Partition(nodes, 1)
-
-    def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
-        """Exchange nothing."""
-        assert not sends
-        assert not receives
-
-    def collect(self, part: Array) -> list[Array]:
-        """Return the part as the only one."""
-        return [part]
-
-    def tell(self, words: Array) -> None:
-        """Tell nobody."""
-
-    def meet(self) -> None:
-        """Wait for nobody."""
-
-    def settled(self) -> None:
-        """Change nothing."""
-
-    def busy(self, doing: Words) -> AbstractContextManager[None]:
-        """Change nothing."""
+        """Let a thread answer while this rank does something that may take long."""
         return nullcontext()
 
 

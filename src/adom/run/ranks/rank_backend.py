@@ -167,8 +167,8 @@ class RankBackend:
         carry, pilot = self.session.carry, self.task.pilot
         return (carry.state, carry.memory), () if pilot is None else pilot.arrays
 
-    def go_on(self, iteration: int, about: dict[str, Any], x: Array, numbers: Sequence[Array]) -> Any:
-        """Go on from where a checkpoint was written; return the arrays of a pilot of then."""
+    def go_on(self, counts: tuple[int, int, int], x: Array, numbers: Sequence[Array]) -> Any:
+        """Go on from an iteration, a round, numbers sent, rows and `numbers`; return the arrays of the pilot."""
         leaves, structure = jax.tree.flatten(self._numbers())
         # Keep weak types, which numbers from Python have: the compiled step accepts no others.
         kept = [
@@ -176,9 +176,9 @@ class RankBackend:
             for leaf, new in zip(leaves, numbers, strict=True)
         ]
         (state, memory), found = jax.tree.unflatten(structure, kept)
-        step = jnp.asarray(iteration, jnp.int64)
+        step = jnp.asarray(counts[0], jnp.int64)
         self.session.carry = self.session.carry._replace(state=state, memory=memory, x=jnp.asarray(x), iteration=step)
-        self._count(about["clock"], about["floats"])
+        self._count(*counts[1:])
         return found
 
     @cached_property

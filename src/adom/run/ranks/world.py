@@ -24,8 +24,8 @@ import numpy as np
 
 from ...errors import NEEDS_MPI, InputError
 from . import watch
-from .peers import RankError
-from .rank_rounds import Message, Partition
+from .peers import RankError, Ranks
+from .rank_rounds import Message
 from .watch import LEFT, RUNNING, Marks
 
 
@@ -161,7 +161,7 @@ def all_refuse(words: str, seconds: float = 5.0) -> bool:
     return bool(verdict[0])
 
 
-class World:
+class World(Ranks):
     """All ranks of a job, as a context: an error inside aborts the job, unless all ranks refuse the same input.
 
     Parameters
@@ -175,7 +175,7 @@ class World:
     def __init__(self, nodes: int, patience: float = 10.0) -> None:
         self.comm = MPI.COMM_WORLD
         self.rank, self.ranks = self.comm.Get_rank(), self.comm.Get_size()
-        self.partition = Partition(nodes, self.ranks)
+        super().__init__(nodes)
         self._usual_patience = patience
         self._settled = False
         self._rounds = 0
@@ -266,7 +266,7 @@ class World:
         _abort(words if first else "")
 
     def settled(self) -> None:
-        """Note that the start is over: from now on the usual patience holds, and no thread answers."""
+        """Note that the start is over."""
         if not self._settled:
             self._settled, self.patience, self._watch.doing = True, self._usual_patience, None
             if self._marks is not None:
@@ -277,7 +277,7 @@ class World:
         return self._watch.busy(doing)
 
     def exchange(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
-        """Send rows to ranks and receive rows from ranks; one message per rank, directly from and into arrays."""
+        """Send rows to ranks and receive rows from ranks."""
         comm = self.comm
         with self._lock:
             requests = [comm.Irecv(buffer, rank, ROWS) for rank, buffer in receives]
@@ -289,7 +289,7 @@ class World:
                 self._wait(requests, [rank for rank, _ in (*receives, *sends)], "rows")
 
     def collect(self, part: np.ndarray) -> list[np.ndarray] | None:
-        """Send an array to rank 0, which gets those of all ranks; only the second axis, rows, differs in length."""
+        """Send an array to rank 0."""
         if self.rank:
             self._gather(np.ascontiguousarray(part), [], "records")
             return None
@@ -308,7 +308,7 @@ class World:
                 self._wait(requests, list(range(1, self.ranks)), what)
 
     def tell(self, words: np.ndarray) -> None:
-        """Send an array from rank 0 to all other ranks, which receive it into `words`."""
+        """Send an array from rank 0 to all."""
         with self._lock:
             if self.rank:
                 self._wait([self.comm.Irecv(words, 0, WORDS)], [0], "what to do next")
