@@ -281,7 +281,7 @@ def test_what_links_cannot_do_is_refused_in_flags(line: str, words: str, refused
 
 
 def test_a_flag_of_the_relative_tolerance_wins_over_the_files_absolute_one(adom: Any) -> None:
-    Path("tight.toml").write_text("[run]\ntol = 1e-12\nrtol = 1e-10\n")
+    Path("tight.toml").write_text("[run]\ntol = 1e-12\n")
     small = ["--nodes", 4, "--samples", 5, "--dim", 4, "--kappa", 10, "--network", "ring", "--oracle", "gd:1", "--json"]
     loose = adom("solve", "tight.toml", *small, "--rtol", 1e-2).json
     assert loose["status"] == "converged"

@@ -8,7 +8,7 @@ import threadpoolctl
 from scipy.sparse.linalg import eigsh
 
 from adom.networks import erdos_renyi, expander, geometric, ring, spectra, star, torus
-from adom.networks.links import Links
+from adom.networks.edges import Links
 from adom.util.threads import one_thread
 
 

@@ -9,7 +9,6 @@ from ..util.columns import HEADS, TO_TARGET
 from ..util.files import atomic
 from ..util.settings import Tables
 from . import many_runs
-from .defaults import check_lists
 from .exit_codes import Exit
 from .many_runs import FRESH, MEMBERS
 from .options import OUTPUT, AsJson, ConfigFile, OutFolder, switch, with_settings
@@ -45,7 +44,7 @@ def compare(
     and the same command goes on where it was ended.
     """
     from . import output
-    from .config import settle, write_toml
+    from .config import check_lists, settle, write_toml
 
     settings = settle(config, flags, USUAL)
     check_lists(settings, flags)

@@ -18,8 +18,7 @@ from ..errors import InputError, nearest, shown
 from ..util.files import atomic
 from ..util.settings import Tables
 from ..util.text import format_count
-from .config import settle, toml_text, write_toml
-from .defaults import allowed, kinds
+from .config import kinds, settle, taken, toml_text, write_toml
 from .own_code import name_of
 from .settings import SETTINGS, USUAL, CompareTable, Config, SweepTable, splits
 
@@ -77,7 +76,7 @@ def networks_of(settings: Config, flags: Tables, config: Path | None) -> dict[st
         return {str(settings.network.kind): settings}
     found = {}
     for kind in once("--networks", kinds(settings.compare.networks)):
-        takes = allowed(kind, failing=settings.network.failing is not None)
+        takes = taken(kind, failing=settings.network.failing is not None)
         own = {name: value for name, value in flags.get("network", {}).items() if name in takes}
         found[kind] = settle(config, {**flags, "network": {**own, "kind": kind}}, USUAL)
     return found

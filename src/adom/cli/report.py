@@ -13,9 +13,8 @@ import typer
 
 from ..errors import InputError, nearest
 from ..util.columns import AXES
-from .completion import one_of
 from .exit_codes import Exit
-from .options import OUTPUT, AsJson
+from .options import OUTPUT, AsJson, one_of
 
 if TYPE_CHECKING:
     from ..networks import Network

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..run.request import AUTO, PROTOCOLS, TUNED
-from .completion import one_of, several_of
 from .exit_codes import Exit
-from .options import AsJson, OutFolder, number_option, switch
+from .options import AsJson, OutFolder, number_option, one_of, several_of, switch
 
 if TYPE_CHECKING:
     from ..paper.ledger import Ledger

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Rows of the table that are printed; the file has all."""
 
-BASE: Tables = {**USUAL, "run": {"parameters": "unit"}}
+BASE: Tables = {**USUAL, "run": {**USUAL["run"], "parameters": "unit"}}
 """The usual experiment, with parameters that a sweep can start from."""
 
 Fresh = Annotated[bool, switch("--fresh", "Do not resume: remove the sweep that the folder holds.")]

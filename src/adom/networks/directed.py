@@ -23,12 +23,11 @@ import numpy.typing as npt
 from ..util.checks import check_real
 from . import spectra
 from .classic import circle, random_pairs, random_stream
-from .connect import component_labels, raw_labels, spanning_tree
+from .edges import Ints, Links, Longs, component_labels, distinct_codes, raw_labels, spanning_tree
 from .from_data import as_list, distinct_graphs, label_index, node_positions, read_pairs
-from .links import Ints, Links, Longs, distinct_codes
+from .network import QUICK, GraphSequence
 from .pool import Batch, Graph, Pool, pool_of
 from .recipes import generator, graph_count, link_count, node_count, seed_number
-from .sequence import QUICK, GraphSequence
 from .windows import distinct_windows, require_joined, smallest_window
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs

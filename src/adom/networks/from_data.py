@@ -14,8 +14,7 @@ from ..util import files
 from ..util.checks import check_whole
 from ..util.threads import one_thread
 from . import spectra
-from .connect import component_labels, join_in_chain, name_components
-from .links import Floats, Ints, Links, Longs, canonical
+from .edges import Floats, Ints, Links, Longs, canonical, component_labels, join_in_chain, name_components
 from .network import Network
 from .pool import Batch, Graph, Pool
 from .recipes import node_count, truth

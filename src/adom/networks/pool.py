@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import spectra
-from .connect import component_labels
-from .links import Bools, Floats, Ints, Links, Longs, frozen
+from .edges import Bools, Floats, Ints, Links, Longs, component_labels, frozen
 
 HELD_BYTES = 2**30
 """The most bytes of links, weights and positions of all graphs for which a pool is held."""

@@ -25,7 +25,7 @@ import numpy as np
 from ..errors import InputError
 from ..native import graphs as compiled
 from ..util.threads import one_thread
-from .links import Floats, Ints, Links
+from .edges import Floats, Ints, Links
 
 DENSE = 2000
 """The most nodes for which an n-by-n array is formed."""
