@@ -65,7 +65,7 @@ def million(local: bool):
     nodes = 1_000_000
     if not local:
         return adom.networks.bounded(adom.networks.expander(nodes, 8, graphs=4, seed=0), chi=5.0)
-    from adom.networks.links import Links
+    from adom.networks.edges import Links
     from adom.networks.network import Network
     from adom.networks.pool import Batch, Pool
 

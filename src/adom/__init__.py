@@ -15,7 +15,7 @@ Heavy packages (JAX, pandas, matplotlib) are loaded when a name that needs them 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .util.startup import loading
+from .util.process import loading
 
 __version__ = "0.1.0"
 
@@ -38,18 +38,15 @@ if TYPE_CHECKING:
     from .run.constants import constants
     from .run.ranks.checkpoints import Checkpoints
     from .run.result import Result, load
-    from .study.compare import compare
-    from .study.comparison import Comparison
-    from .study.comparisons import Comparisons
+    from .study.compare import Comparison, Comparisons, compare
     from .study.replay import replay
-    from .study.sweep import sweep
-    from .study.sweep_result import Sweep
+    from .study.sweep import Sweep, sweep
 
 _HOME = {
     "ADOM": "algorithms.adom",
     "Checkpoints": "run.ranks.checkpoints",
-    "Comparison": "study.comparison",
-    "Comparisons": "study.comparisons",
+    "Comparison": "study.compare",
+    "Comparisons": "study.compare",
     "Constants": "algorithms",
     "GLM": "problems.glm",
     "InputError": "errors",
@@ -63,7 +60,7 @@ _HOME = {
     "Result": "run.result",
     "Shards": "data.shards",
     "SoftmaxRegression": "problems.linear_model",
-    "Sweep": "study.sweep_result",
+    "Sweep": "study.sweep",
     "algorithms": "algorithms",
     "cite": "run.cite",
     "from_loss": "problems.loss",

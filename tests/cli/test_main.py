@@ -16,7 +16,7 @@ HEAVY = ("jax", "pandas", "matplotlib", "scipy", "sklearn", "networkx", "pydanti
 def test_loading_the_command_loads_nothing_heavy(python: Any) -> None:
     script = (
         "import sys, json\n"
-        "from adom.cli import compare, describe, main, options, output, plot, settings, solve, split\n"
+        "from adom.cli import compare, describe, main, options, output, report, settings, solve\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
     done = python("-c", script)

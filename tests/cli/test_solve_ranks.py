@@ -7,7 +7,7 @@ import pytest
 
 import adom as package
 from adom.cli import ranks as starting
-from adom.run.ranks import fit as distributed
+from adom.run.ranks import on_ranks as distributed
 from adom.run.request import Request
 from support.mpi_program import data
 from support.ranks import needs_mpi

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from adom.native import build
+from adom.native import compiler
 
 SOLVE = """
 import adom, numpy as np, sys
@@ -65,12 +65,12 @@ def test_a_build_is_kept_and_gives_the_same_numbers(tmp_path, pure):
 
 
 def test_a_compiler_that_refuses_is_quoted(tmp_path):
-    compiler = tmp_path / "cxx"
-    compiler.write_text("#!/bin/sh\necho 'kernels.cc:1: error: no' >&2\nexit 1\n")
-    compiler.chmod(0o755)
-    recipe = build.Recipe(build.Path(build.__file__).with_name("kernels.cc"), str(compiler), (), "")
-    with pytest.raises(build.BuildError, match=r"could not compile the kernels: kernels\.cc:1: error: no"):
-        build.build(recipe, tmp_path / "cache" / "kernels.so")
+    refusing = tmp_path / "cxx"
+    refusing.write_text("#!/bin/sh\necho 'kernels.cc:1: error: no' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    recipe = compiler.Recipe(compiler.Path(compiler.__file__).with_name("kernels.cc"), str(refusing), (), "")
+    with pytest.raises(compiler.BuildError, match=r"could not compile the kernels: kernels\.cc:1: error: no"):
+        compiler.build(recipe, tmp_path / "cache" / "kernels.so")
     assert not list((tmp_path / "cache").iterdir())
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from adom import networks
 from adom.native import graphs as compiled
-from adom.networks import connect, links, spectra
-from adom.networks.links import Links
+from adom.networks import edges, spectra
+from adom.networks.edges import Links
 from adom.run.local.graph_layout import GraphLayout
 
 pytestmark = pytest.mark.skipif(not compiled.usable(), reason="no C++ compiler here")
@@ -39,9 +39,9 @@ CASES = [(2, 3, 0.0), (5, 0, 0.0), (9, 40, 0.0), (30, 60, 0.0), (200, 150, 0.0),
 @pytest.mark.parametrize(("nodes", "count", "hub"), CASES)
 def test_links_are_sorted_and_distinct(plain, nodes, count, hub):
     pairs = some_pairs(nodes, count, 1, hub)
-    expected = plain(links.canonical, pairs, nodes)
+    expected = plain(edges.canonical, pairs, nodes)
     for given_pairs in (pairs, pairs.astype(np.int64), pairs[:, ::-1]):
-        found = links.canonical(given_pairs, nodes)
+        found = edges.canonical(given_pairs, nodes)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
 
@@ -49,8 +49,8 @@ def test_links_are_sorted_and_distinct(plain, nodes, count, hub):
 @pytest.mark.parametrize(("nodes", "count", "hub"), CASES)
 def test_components_are_numbered_as_by_scipy(plain, nodes, count, hub):
     pairs = some_pairs(nodes, count, 2, hub)
-    expected = plain(connect.component_labels, nodes, pairs)
-    found = connect.component_labels(nodes, pairs)
+    expected = plain(edges.component_labels, nodes, pairs)
+    found = edges.component_labels(nodes, pairs)
     assert found[0] == expected[0]
     np.testing.assert_array_equal(found[1], expected[1])
 
@@ -61,23 +61,23 @@ def test_trees_are_the_shortest(nodes, seed):
     clouds = np.random.default_rng(seed).random((5, nodes, 2))
     trees = compiled.trees(clouds)
     for cloud, tree in zip(clouds, trees, strict=True):
-        np.testing.assert_array_equal(tree, connect.spanning_tree(cloud))
+        np.testing.assert_array_equal(tree, edges.spanning_tree(cloud))
 
 
 def test_coincident_points_are_joined():
     clouds = np.round(np.random.default_rng(4).random((20, 30, 2)), 1)
     for cloud, tree in zip(clouds, compiled.trees(clouds), strict=True):
-        for joined in (tree, connect.near_graph(cloud, 0.01)):
-            assert connect.component_labels(30, joined)[0] == 1
-        lengths = connect.squares(cloud, connect.spanning_tree(cloud))
-        np.testing.assert_array_equal(np.sort(connect.squares(cloud, tree)), np.sort(lengths))
+        for joined in (tree, edges.near_graph(cloud, 0.01)):
+            assert edges.component_labels(30, joined)[0] == 1
+        lengths = edges.squares(cloud, edges.spanning_tree(cloud))
+        np.testing.assert_array_equal(np.sort(edges.squares(cloud, tree)), np.sort(lengths))
 
 
 @pytest.mark.parametrize("repair", [False, True])
 @pytest.mark.parametrize(("nodes", "radius"), [(2, 0.5), (7, 0.01), (33, 0.3), (100, 0.1), (100, 2.0)])
 def test_close_pairs_and_the_links_that_join_them_are_those_of_scipy(plain, nodes, radius, repair):
     points = np.random.default_rng(nodes).random((9, nodes, 2))
-    found, expected = (make(connect.Clouds, points, repair) for make in (lambda f, *a: f(*a), plain))
+    found, expected = (make(edges.Clouds, points, repair) for make in (lambda f, *a: f(*a), plain))
     assert found._trees is not None
     assert expected._trees is None
     for mine, other in zip(found.links(radius).each(), expected.links(radius).each(), strict=True):
@@ -95,7 +95,7 @@ def test_a_pair_exactly_at_the_radius_is_not_near():
 def test_extreme_eigenvalues_are_those_of_lapack(plain, nodes):
     rng = np.random.default_rng(nodes)
     tree = np.stack([np.arange(nodes - 1), np.arange(1, nodes)], axis=1)
-    parts = [links.canonical(np.concatenate([tree, some_pairs(nodes, 2 * nodes, seed)]), nodes) for seed in range(11)]
+    parts = [edges.canonical(np.concatenate([tree, some_pairs(nodes, 2 * nodes, seed)]), nodes) for seed in range(11)]
     graphs = Links.of(nodes, parts)
     weights = rng.random(len(graphs.edges)) + 0.01
     found, expected = spectra.extremes(graphs, weights), plain(spectra.extremes, graphs, weights)

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
-from adom.networks import connect
-from adom.networks.connect import (
+from adom.networks import edges
+from adom.networks.edges import (
+    canonical,
     cheapest_tree,
     component_labels,
     join_at_random,
@@ -17,8 +18,8 @@ from adom.networks.connect import (
     near_graph,
     spanning_tree,
     squares,
+    with_links,
 )
-from adom.networks.links import canonical, with_links
 
 
 @st.composite
@@ -92,7 +93,7 @@ def test_a_spanning_tree_is_the_shortest(nodes, seed):
 def test_triangulation_and_all_pairs_give_the_same_tree(monkeypatch):
     cloud = np.random.default_rng(1).random((300, 2))
     meshed = spanning_tree(cloud)
-    monkeypatch.setattr(connect, "FEW", 300)
+    monkeypatch.setattr(edges, "FEW", 300)
     np.testing.assert_array_equal(meshed, spanning_tree(cloud))
 
 

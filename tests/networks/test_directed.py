@@ -24,7 +24,7 @@ from adom.networks import (
     star,
 )
 from adom.networks.classic import random_pairs
-from adom.networks.links import Links
+from adom.networks.edges import Links
 from adom.networks.pool import Batch, Pool
 from adom.networks.spectra import second_modulus
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist, squareform
 
 from adom.errors import InputError
-from adom.networks import connect, geometric, pool, waypoint
+from adom.networks import edges, geometric, pool, waypoint
 from adom.networks.geometric import Walk
 
 
@@ -45,7 +45,7 @@ def test_links_are_the_close_pairs_and_the_shortest_minimal_repair(nodes, radius
 
 def test_kd_tree_and_all_pairs_agree(monkeypatch, check_gossip):
     few = geometric(120, 0.11, graphs=3, seed=9)
-    monkeypatch.setattr(connect, "PAIRWISE", 10)
+    monkeypatch.setattr(edges, "PAIRWISE", 10)
     tree = geometric(120, 0.11, graphs=3, seed=9)
     for g in range(3):
         np.testing.assert_array_equal(few.edges(g), tree.edges(g))
@@ -162,7 +162,7 @@ def test_motion_gives_repaired_geometric_graphs_and_does_not_depend_on_its_lengt
 def test_geometric_graphs_without_a_repair_are_the_close_pairs(nodes, monkeypatch):
     radius = 0.8 / np.sqrt(nodes)
     compiled = geometric(nodes, radius, graphs=20, seed=1, repair=False)
-    monkeypatch.setattr(connect.compiled, "usable", lambda: False)
+    monkeypatch.setattr(edges.compiled, "usable", lambda: False)
     network = geometric(nodes, radius, graphs=20, seed=1, repair=False)
     for g in range(3):
         pairs, _ = brute_force(network.positions(g), radius)

@@ -8,8 +8,8 @@ import threadpoolctl
 from scipy.sparse.linalg import eigsh
 
 from adom.networks import erdos_renyi, expander, geometric, ring, spectra, star, torus
-from adom.networks.links import Links
-from adom.util.threads import one_thread
+from adom.networks.edges import Links
+from adom.util.process import one_thread
 
 
 def links_and_weights(network, seed=None):

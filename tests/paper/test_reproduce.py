@@ -255,7 +255,7 @@ def test_records_are_about_as_many_as_asked_for(method, whole):
 
 def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     folder = tmp_path / "new"
-    with pytest.raises(InputError, match="protocols must be of theory, unit, tuned, auto, got 'best'"):
+    with pytest.raises(InputError, match="unknown protocol 'best'"):
         reproduce(["kappa"], protocols=["best"], folder=folder)
     with pytest.raises(InputError, match="workers must be a whole number of at least 1, got 0"):
         reproduce(["kappa"], workers=0, folder=folder)

@@ -8,7 +8,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.problems import claims
+from adom.problems import contradictions
 from adom.problems.base import Problem
 from adom.problems.shifted import Shifted
 
@@ -104,7 +104,7 @@ def test_a_kink_near_the_solution_is_named_in_place_of_float64(monkeypatch):
 
 
 def test_power_iterations_see_what_eigenvalues_show(monkeypatch):
-    monkeypatch.setattr(claims, "WHOLE", 0)
+    monkeypatch.setattr(contradictions, "WHOLE", 0)
     assert loss_of(ridge, 1.0, 1.0).solution() == pytest.approx(CENTRES.mean(axis=0))
     for mu, L, said in ((0.6, 2.0, "lower mu"), (0.1, 0.6, "raise L")):
         with pytest.raises(InputError, match=said):

@@ -11,13 +11,14 @@ import pytest
 
 import adom
 from adom.algorithms.base import Method
+from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.problems import loss
 from adom.problems.shifted import Shifted
-from adom.run.ranks.fit import on_one_rank
+from adom.run.ranks.on_ranks import on_one_rank
 from adom.run.request import Request
 from adom.study.members import SweepSpec, expand
-from adom.study.store import Keys
+from adom.study.runs import Keys
 from adom.util.programs import program
 
 CENTRES = np.array([[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]])
@@ -125,8 +126,8 @@ def test_a_sweep_finds_only_results_of_the_same_loss(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2  # found again, though it is another function object
 
     def key(problem):
-        member = expand(problem, NETWORK, SweepSpec(methods=adom.DIGing(a=0.3)), 9)[0]
-        return Keys(9, 1, "float64").key(member, None)
+        member = expand(problem, NETWORK, SweepSpec(methods=adom.DIGing(a=0.3)), 9, Stop())[0]
+        return Keys(9, 1, "float64").key(member)
 
     tilt = CENTRES - MEAN
     assert key(Shifted(closure(1.0), MEAN, tilt)) == key(Shifted(closure(1.0), MEAN, tilt))

@@ -14,7 +14,7 @@ from adom.errors import InputError
 from adom.run.local import graph_layout
 from adom.run.local.graph_layout import flood_rounds
 from adom.run.ranks import checkpoints
-from adom.run.ranks import fit as distributed
+from adom.run.ranks import on_ranks as distributed
 from adom.run.ranks.agreement import AgreedStop
 from adom.run.ranks.checkpoints import FolderLock
 from adom.run.ranks.peers import Ranks

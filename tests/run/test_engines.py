@@ -9,7 +9,7 @@ import pytest
 import adom
 from adom.algorithms import METHODS
 from adom.run.local import jitted
-from adom.run.ranks import fit as distributed
+from adom.run.ranks import on_ranks as distributed
 from adom.run.ranks.rank_rounds import Partition
 from adom.run.request import Request
 from support import default_xla, mpi_program

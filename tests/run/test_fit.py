@@ -9,7 +9,7 @@ import pytest
 import adom
 from adom.data.node_shards import write_shard
 from adom.run import stages
-from adom.run.ranks.fit import deal
+from adom.run.ranks.rank_rounds import deal
 from support import apart
 from support.apart import NODES, SETTINGS
 from support.ranks import needs_mpi, run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import adom
-from adom.run.ranks import fit as distributed
+from adom.run.ranks import on_ranks as distributed
 from adom.run.request import Request
 from support.ranks import needs_mpi, run
 

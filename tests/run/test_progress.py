@@ -9,7 +9,7 @@ import pytest
 import adom
 from adom.run import progress
 from adom.run.progress import Interrupt, Pace, Progress
-from adom.run.ranks import fit
+from adom.run.ranks import on_ranks
 from support import apart
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_said_on_request_and_a_bar_in_place_of_lines(clock, capsys):
 def test_ctrl_c_at_any_time_keeps_the_fit_so_far(tmp_path, monkeypatch, sent):
     apart.write("cancer", [tmp_path])
     data = adom.NodeData(tmp_path / "shards", scale=True, C=0.02)
-    whole, runs = fit.run, []
+    whole, runs = on_ranks.run, []
 
     def run(*given):
         result = whole(*given)
@@ -90,7 +90,7 @@ def test_ctrl_c_at_any_time_keeps_the_fit_so_far(tmp_path, monkeypatch, sent):
             monkeypatch.setattr(Progress, "update", update)
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(fit, "run", run)
+    monkeypatch.setattr(on_ranks, "run", run)
     monkeypatch.setattr(Progress, "update", pressing)
     handler = signal.getsignal(signal.SIGINT)
     result = adom.solve(data, adom.networks.complete(4), "adom+", "unit", rounds=100_000, tol=1e-20)

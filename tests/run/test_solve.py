@@ -12,7 +12,7 @@ from adom.algorithms import Method
 from adom.errors import InputError
 from adom.run.constants import check_pair
 from adom.run.progress import Progress
-from adom.run.ranks.fit import on_one_rank
+from adom.run.ranks.on_ranks import on_one_rank
 from adom.run.request import Request
 from support.reference import adom_run, adom_theory, agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 

@@ -22,7 +22,7 @@ from adom.networks import (
     waypoint,
     windowed,
 )
-from adom.run.ranks.fit import on_one_rank
+from adom.run.ranks.on_ranks import on_one_rank
 from adom.run.request import Request
 
 NODES, DIM = 6, 2

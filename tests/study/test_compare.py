@@ -13,9 +13,9 @@ import adom
 from adom.algorithms import COMPARED, METHODS, method_class
 from adom.errors import InputError, InputTypeError
 from adom.run.progress import Progress
-from adom.study import compare as module
 from adom.study.compare import Comparison
 from adom.study.saved import file_names
+from support.compared import instead
 from support.drawn import made
 from support.reference import quadratics
 
@@ -148,7 +148,7 @@ def refuse(cls, constants):
 
 def test_what_cannot_run_is_left_out_of_all_but_not_of_a_list(problem, network, monkeypatch):
     monkeypatch.setattr(adom.PNGD, "unit", classmethod(refuse))
-    monkeypatch.setattr(module, "solve", lambda *_, **__: made([1.0]))
+    instead(monkeypatch, lambda *_: made([1.0]))
     found = adom.compare(problem, network, parameters="unit")
     assert list(found.results) == [name for name in COMPARED if name != "pngd"]
     assert found.skipped["pngd"] == "no such parameters here; take another network"
@@ -168,7 +168,7 @@ def test_on_a_directed_network_only_some_can_run(problem):
 
 def test_all_methods_run_where_asked_for_and_those_outside_of_their_proofs_are_named(problem, network, monkeypatch):
     ran = []
-    monkeypatch.setattr(module, "solve", lambda *given, **_: ran.append(given[2]) or made([1.0]))
+    instead(monkeypatch, lambda name, _: ran.append(name) or made([1.0]))
     assert not adom.compare(problem, network, "all", "unit").skipped
     assert ran == list(METHODS)
     monkeypatch.undo()
@@ -185,7 +185,7 @@ def test_all_methods_run_where_asked_for_and_those_outside_of_their_proofs_are_n
 
 def test_a_primal_method_takes_no_oracle_and_needs_none(problem, network, monkeypatch):
     seen = []
-    monkeypatch.setattr(module, "solve", lambda *given, **extra: seen.append(given[4]) or made([1.0]))
+    instead(monkeypatch, lambda _, oracle: seen.append(oracle) or made([1.0]))
     monkeypatch.setattr(adom.PNGD, "oracle", "primal")
     adom.compare(problem, network, ["adom", "pngd"], oracle="exact")
     assert seen == ["exact", "auto"]
@@ -194,7 +194,7 @@ def test_a_primal_method_takes_no_oracle_and_needs_none(problem, network, monkey
 
 
 def test_what_a_lossy_network_cannot_carry_is_left_out_with_its_reason(problem, monkeypatch):
-    monkeypatch.setattr(module, "solve", lambda *_, **__: made([1.0]))  # tests/run has those that run
+    instead(monkeypatch, lambda *_: made([1.0]))  # tests/run has those that run
     found = adom.compare(problem, adom.networks.lossy(adom.networks.ring(6), one_way=0.2), rounds=30)
     assert found.skipped.keys() == {"pngd", "push-pull", "mudag", "apm"}
     assert "where messages are lost; take 'theory' or 'unit'" in found.skipped["mudag"]
@@ -218,12 +218,12 @@ def test_ctrl_c_itself(problem, network, monkeypatch):
 
 
 def test_ctrl_c_outside_the_loop_keeps_what_there_is(problem, network, monkeypatch):
-    def solve(problem, network, method, *rest, **extra):
-        if method == "pngd":
+    def press(name, oracle):
+        if name == "pngd":
             raise KeyboardInterrupt
         return made([1.0])
 
-    monkeypatch.setattr(module, "solve", solve)
+    instead(monkeypatch, press)
     found = adom.compare(problem, network, ["adom", "pngd"])
     assert (list(found.results), list(found.skipped), found.interrupted) == (["adom"], ["pngd"], True)
     with pytest.raises(KeyboardInterrupt):
@@ -261,7 +261,7 @@ def test_ctrl_c_outside_the_loop_keeps_what_there_is(problem, network, monkeypat
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(problem, network, monkeypatch, given, message):
-    monkeypatch.setattr(module, "solve", lambda *_, **__: pytest.fail("it ran"))
+    instead(monkeypatch, lambda *_: pytest.fail("it ran"))
     with pytest.raises(InputError, match=message) as caught:
         adom.compare(problem, network, **given)
     assert "\n" not in str(caught.value)

@@ -19,11 +19,10 @@ from adom.plot.medians import over_seeds
 from adom.run.calls.tuning import transferred
 from adom.run.progress import Interrupt
 from adom.study import compare as module
-from adom.study import comparison_runs
-from adom.study import sweep as sweeping
-from adom.study.comparison import INTERRUPTED, Comparison
-from adom.study.comparisons import Comparisons
+from adom.study import runs as running
+from adom.study.compare import INTERRUPTED, Comparison
 from adom.study.instances import Instance
+from support.compared import instead, together
 from support.drawn import made
 from support.reference import close, quadratics
 
@@ -130,8 +129,7 @@ def test_splits_are_drawn_with_the_seed(drawn):
     ],
 )
 def test_what_cannot_be_drawn_is_refused_before_anything_runs(monkeypatch, given, message):
-    for name in ("solve", "solve_many"):
-        monkeypatch.setattr(comparison_runs, name, lambda *_, **__: pytest.fail("it ran"))
+    instead(monkeypatch, lambda *_: pytest.fail("it ran"))
     with pytest.raises(InputError, match=message) as caught:
         adom.compare(**{"problem": quadratic(0), "network": adom.networks.ring(NODES), **given})
     assert "\n" not in str(caught.value)
@@ -139,10 +137,8 @@ def test_what_cannot_be_drawn_is_refused_before_anything_runs(monkeypatch, given
 
 def test_tuned_on_one_seed_and_judged_on_others(drawn, monkeypatch):
     stages = ((2, 4.0), (2, 2.0))
-    tune = comparison_runs.solve.__globals__["tune"]
-    monkeypatch.setitem(
-        comparison_runs.solve.__globals__, "tune", lambda *given, **more: tune(*given, stages=stages, **more)
-    )
+    tune = running.solve.__globals__["tune"]
+    monkeypatch.setitem(running.solve.__globals__, "tune", lambda *given, **more: tune(*given, stages=stages, **more))
     found = adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=2)
     other = found.tuning_seed
     assert {at.seed for at in found.parts} == {0, 1}
@@ -170,7 +166,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_first_run(tmp_
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("tempfile.TemporaryFile", closed)
-    monkeypatch.setattr("adom.study.comparison_runs.solve_many", lambda *_, **__: pytest.fail("it ran"))
+    instead(monkeypatch, lambda *_: pytest.fail("it ran"))
     with pytest.raises(InputError, match=f"^cannot write to the folder {tmp_path}: permission denied; choose another$"):
         adom.compare(quadratic, adom.networks.ring(NODES), ["diging"], "unit", rounds=5, seeds=2, folder=tmp_path)
 
@@ -194,8 +190,8 @@ def test_runs_are_kept_and_found_again(tmp_path, drawn, monkeypatch):
     next(tmp_path.glob("*.npz")).unlink()
     ran = []
     for name in ("solve", "solve_many"):
-        true = getattr(comparison_runs, name)
-        monkeypatch.setattr(comparison_runs, name, lambda *a, true=true, **k: ran.append(1) or true(*a, **k))
+        true = getattr(running, name)
+        monkeypatch.setattr(running, name, lambda *a, true=true, **k: ran.append(1) or true(*a, **k))
     again = adom.compare(quadratic, drawn, methods, **arguments)
     assert len(ran) == 1
     assert again.table.drop(columns=["seconds", "seconds_to_target"]).equals(
@@ -210,7 +206,7 @@ def test_runs_are_kept_and_found_again(tmp_path, drawn, monkeypatch):
 
 
 def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
-    true, count = comparison_runs.solve_many, []
+    true, count = running.solve_many, []
 
     def press(*given, **more):
         count.append(1)
@@ -218,7 +214,7 @@ def test_ctrl_c_keeps_what_there_is(drawn, monkeypatch):
             raise KeyboardInterrupt
         return true(*given, **more)
 
-    monkeypatch.setattr(comparison_runs, "solve_many", press)
+    monkeypatch.setattr(running, "solve_many", press)
     methods = ["diging", ("same", "diging")]
     found = adom.compare(quadratic, drawn, methods, "unit", rounds=60, seeds=2)
     assert found.interrupted
@@ -284,7 +280,7 @@ def many(**runs):
     parts = {
         Instance("p", "n", seed): Comparison({label: each[seed] for label, each in runs.items()}) for seed in seeds
     }
-    return Comparisons(parts, {("p", "n"): ["problem"]})
+    return together(parts, {("p", "n"): ["problem"]})
 
 
 def test_medians_and_targets_on_histories_made_up():
@@ -373,14 +369,14 @@ def test_panels_stand_in_a_row_for_each_problem():
         Instance(problem, network, seed): Comparison({"a": made([0.5, 0.1])})
         for problem in ("p", "q") for network in ("ring", "star") for seed in range(2)
     }  # fmt: skip
-    every = Comparisons(parts, {}).plot("all")
+    every = together(parts).plot("all")
     assert every.axes[0].get_subplotspec().get_geometry()[:2] == (4, 4)
-    assert len(Comparisons(parts, {}).plot("all", style="column").axes) == 16
-    figure = Comparisons(parts, {}).plot()
+    assert len(together(parts).plot("all", style="column").axes) == 16
+    figure = together(parts).plot()
     assert [axes.get_title() for axes in figure.axes] == ["ring", "star", "", ""]
     assert [axes.get_ylabel() for axes in figure.axes[::2]] == ["p\nrelative error", "q\nrelative error"]
     assert figure.axes[0].get_subplotspec().get_geometry()[:2] == (2, 2)
-    column = Comparisons(parts, {}).plot(style="column")
+    column = together(parts).plot(style="column")
     assert [axes.get_title() for axes in column.axes] == ["p on ring", "p on star", "q on ring", "q on star"]
 
 
@@ -390,7 +386,7 @@ LONG = "a method with quite a long name, which says all of its settings, eta = 0
 def test_print_fits_80_columns_and_leaves_nothing_out(both):
     named = many(**{LONG: [made([0.5, 1e-7])] * 2, "short": [made([0.5] * 12345 + [1e-6])] * 2})
     runs = {LONG: made([0.5, 0.1]), "b": made([0.5, np.inf], status="diverged")}
-    single = Comparison(runs, skipped={"c": "no " * 60})
+    single = Comparison(runs, reasons={"c": "no " * 60})
     for shown in (both, named, single):
         assert max(map(len, str(shown).splitlines())) <= 80
         assert "..." not in str(shown)
@@ -398,7 +394,7 @@ def test_print_fits_80_columns_and_leaves_nothing_out(both):
         assert all(word in str(shown).split() for word in LONG.split())
     assert re.search(r"^DIGing +\d+ \[\d+, \d+\] +3/3", str(both), re.MULTILINE)
     assert "3 seeds, which draw the problem and the network" in str(both)
-    assert repr(both) == "Comparisons(2 methods on 3 instances, 3 seeds)"
+    assert repr(both) == "Comparison(2 methods on 3 instances, 3 seeds)"
 
 
 def check_latex(text):
@@ -474,7 +470,7 @@ def test_saving_replaces_what_was_saved_and_nothing_else(both, tmp_path):
     replace(run, provenance={**run.provenance, **search}).save(members / "searched.npz")
     (members / "notes.txt").touch()
     assert len(list(members.iterdir())) == 6 + 3
-    replace(both, parts={first: both.parts[first]}).save(tmp_path)
+    replace(both, results={key: run for key, run in both.results.items() if key[0] == first}).save(tmp_path)
     left = {path.name for path in members.iterdir()}
     assert mine <= left
     kept = [adom.load(members / name).provenance["compare"] for name in left - mine]
@@ -490,8 +486,8 @@ def test_of_an_interrupted_comparison_the_seeds_are_judged_on_which_all_methods_
     found = many(a=[made([0.5, 1e-4])] * 3, b=[made([0.5, 0.1, 1e-4])] * 3)
     parts = dict(found.parts)
     last = list(parts)[-1]
-    parts[last] = replace(parts[last], results={"a": made([0.5] * 90 + [1e-9])}, skipped={"b": INTERRUPTED})
-    cut = replace(found, parts=parts)
+    parts[last] = replace(parts[last], results={"a": made([0.5] * 90 + [1e-9])}, reasons={"b": INTERRUPTED})
+    cut = together(parts, found.drawn)
     assert cut.summary["seeds"].tolist() == [2, 2]
     assert cut.summary["rounds_high"].tolist() == [2, 3]
     assert set(cut.ranks()["instances"]) == {2}
@@ -509,7 +505,7 @@ def test_many_places_are_rows_of_one_table():
         Instance("p", f"network {number}", seed): Comparison({"a": made([0.5, 0.1]), LONG: made([0.5] * (number + 3))})
         for number in range(5) for seed in range(2)
     }  # fmt: skip
-    found = Comparisons(parts, {})
+    found = together(parts)
     text = str(found)
     assert "median rounds to a relative error of 0.1; - where most seeds did not get there" in text
     assert len(re.findall(r"^p on network \d +2", text, re.MULTILINE)) == 5
@@ -518,7 +514,7 @@ def test_many_places_are_rows_of_one_table():
     check_latex(latex)
     assert r"p on network 3 & $\mathbf{2}$ & -- \\" in latex
     assert "median over 2 seeds." in latex
-    fewer = Comparisons({at: part for at, part in parts.items() if at.network != "network 4"}, {})
+    fewer = together({at: part for at, part in parts.items() if at.network != "network 4"})
     assert str(fewer).count("to a relative error of 0.1") == 4
 
 
@@ -538,7 +534,7 @@ def test_proofs_are_missed_in_few_words():
         for network in ("ring", "star") for seed in range(2)
     }  # fmt: skip
     del parts["p", "star", 1]
-    assert Comparisons(parts, {}).outside == f"mine, ADOM: {fixed}; ADOM: {whole} (on ring)".replace("ADOM", "b")
+    assert together(parts).outside == f"mine, ADOM: {fixed}; ADOM: {whole} (on ring)".replace("ADOM", "b")
     assert f"outside of their proofs: mine, b: {fixed}" in str(next(iter(parts.values())))
 
 
@@ -601,7 +597,7 @@ def test_a_method_with_a_new_title_has_it_everywhere_though_nothing_runs_again(t
         found = adom.compare(quadratic, drawn, [Own], **arguments | {"seeds": 3})
         assert {run.label for run in found.results.values()} == {"Better name"}
         assert {adom.load(path).label for path in (tmp_path / "members").iterdir()} == {"Better name"}
-    monkeypatch.setattr(sweeping, "solve_many", None)
+    monkeypatch.setattr(running, "solve_many", None)
     swept = adom.sweep(quadratic(0), drawn, [Own], factors={"a": [0.5, 1]}, rounds=20, folder=tmp_path / "swept")
     assert {run.label for run in swept.results.values()} == {"Better name"}
     assert {adom.load(path).label for path in (tmp_path / "swept").iterdir()} == {"Better name"}
@@ -609,7 +605,7 @@ def test_a_method_with_a_new_title_has_it_everywhere_though_nothing_runs_again(t
 
 def test_a_changed_formula_of_an_own_method_is_run_again(tmp_path, drawn, monkeypatch):
     arguments = {"rounds": 20, "seeds": 2, "folder": tmp_path}
-    monkeypatch.setattr(comparison_runs, "solve", lambda *_, **__: made([1.0], name="own"))
+    instead(monkeypatch, lambda *_: made([1.0], name="own"))
     adom.compare(quadratic, drawn, [Own], **arguments)
     monkeypatch.setattr(Own, "unit", classmethod(lambda cls, constants: cls(a=0.5 / (constants.L * constants.chi))))
     adom.compare(quadratic, drawn, [Own], **arguments)  # with auto, which reads unit's formulas

@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 
 import adom
+from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.progress import Interrupt
-from adom.study import sweep as module
+from adom.study import runs as module
 from adom.study.members import SweepSpec, expand
-from adom.study.store import Keys
+from adom.study.runs import Keys
 from support.reference import close, logistic_data
 
 HOME = str(Path(adom.__file__).parents[1])
@@ -70,8 +71,9 @@ def test_a_file_that_is_not_whole_is_said_and_done_again(problem, network, tmp_p
 
 def test_the_key_holds_all_that_determines_a_result(problem, network):
     def key(problem=problem, network=network, asked=AXES["factors"], tol=None, **budget):
-        made = expand(problem, network, SweepSpec(factors={"eta": 2.0} if asked else None, oracles=oracle), 20)[0]
-        return Keys(**{"rounds": 20, "record_every": 1, "dtype": "float64", **budget}).key(made, tol)
+        spec = SweepSpec(factors={"eta": 2.0} if asked else None, oracles=oracle)
+        made = expand(problem, network, spec, 20, Stop(tol))[0]
+        return Keys(**{"rounds": 20, "record_every": 1, "dtype": "float64", **budget}).key(made)
 
     oracle = "gd:1"
     A, b = logistic_data(5, 6, 3)
@@ -97,8 +99,8 @@ def test_the_key_holds_all_that_determines_a_result(problem, network):
 def test_a_method_and_a_loss_of_ones_own_are_known_by_their_code(network):
     def key(loss, cls):
         problem = adom.from_loss(loss, np.arange(10.0).reshape(5, 2), mu=1.0, L=2.0)
-        member = expand(problem, network, SweepSpec(methods=cls), 9)[0]
-        return Keys(9, 1, "float64").key(member, None)
+        member = expand(problem, network, SweepSpec(methods=cls), 9, Stop())[0]
+        return Keys(9, 1, "float64").key(member)
 
     class Slow(adom.DIGing):
         """The same name, another method."""

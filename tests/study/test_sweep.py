@@ -11,9 +11,10 @@ import adom
 from adom.errors import InputError
 from adom.page import reading
 from adom.page.reading import read
-from adom.study import sweep as module
+from adom.study import runs as module
+from adom.study.instances import Instance
 from adom.study.members import Member
-from adom.study.sweep_result import Sweep
+from adom.study.sweep import Sweep
 from support.drawn import made
 from support.reference import close, logistic_data, quadratics
 
@@ -237,7 +238,7 @@ def test_a_seed_draws_what_is_a_function_of_it(tmp_path):
         ({"settings": [{"K": 1}]}, "settings: adom has no parameter 'K'"),
         ({"settings": []}, "settings of the sweep is empty"),
         ({"oracles": ["newton"]}, "unknown oracle 'newton'"),
-        ({"kappas": [0.5]}, "kappa must be finite and greater than 1"),
+        ({"kappas": [0.5]}, "kappa must be a finite number above 1"),
         ({"rounds": 0}, "rounds must be a whole number"),
         ({"batch": 0}, "batch must be a whole number"),
         ({"rtol": 2}, "rtol must be a finite number above 0 and at most 1"),
@@ -298,11 +299,12 @@ def settings_made_up(seeds):
     members, results = [], {}
     for label, of_label in runs.items():
         for seed in seeds:
-            about = (len(members), label, adom.DIGing, method, "unit", {}, {}, {}, None, problem, network, seed)
+            about = {"label": label, "cls": adom.DIGing, "method": method, "protocol": "unit", "oracle": None}
+            about |= {"problem": problem, "network": network, "drawn": seed, "at": Instance("p", "n", seed)}
             if of_label[seed] is not None:
                 results[len(members)] = of_label[seed]
             said = refused[seed] if label == "refused" else ""
-            members.append(Member(*about, refused=said, seed=seed))
+            members.append(Member(number=len(members), refused=said, **about))
     return Sweep(tuple(members), results, dict.fromkeys(range(len(members)), 1e-3))
 
 

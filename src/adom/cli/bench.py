@@ -9,10 +9,9 @@ import typer
 from ..errors import InputError, nearest
 from ..run.request import AUTO, PROTOCOLS
 from ..util.text import format_count
-from .compare_lists import once
-from .completion import several_of
 from .exit_codes import Exit
-from .options import AsJson, OutFolder, number_option, switch
+from .many_runs import once
+from .options import AsJson, OutFolder, number_option, several_of, switch
 from .own_code import method_of, name_of
 
 CHOICES = (AUTO, *PROTOCOLS)

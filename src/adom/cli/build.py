@@ -11,7 +11,7 @@ from ..errors import InputError, nearest
 from ..run.request import Request, read_parameters
 from ..util import files
 from ..util.checks import check_whole
-from .defaults import kinds, lie_apart
+from .config import kinds, lie_apart
 from .error_text import naming
 from .output import busy
 from .own_code import problem_of

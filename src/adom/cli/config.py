@@ -1,44 +1,61 @@
 """Settings from options, a TOML file and defaults: merged, checked, completed, and written down again."""
 
+import json
 import os
+from collections.abc import Collection
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..algorithms import METHODS
 from ..data.sets import SAMPLES
-from ..errors import InputError, shown
+from ..errors import InputError, nearest, shown
 from ..util import files
+from ..util.checks import check_whole
 from ..util.settings import Tables, check_names, read_tables
-from .defaults import UserSettings, belonging, common, complete
-from .settings import SETTINGS, TABLES, Config, kinds_of_network
+from .settings import DISPLACED, EXCLUSIVE, NAMED, SETTINGS, TABLES, Config, kinds_of_network
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
-
 NAMES = {table: [name for home, name in SETTINGS if home == table] for table in TABLES}
 """The names in each table."""
-MOST_SEEDS = 10**6
+NOT_OWN = ("data", "shards", "label", "C", "count", "model", "scale", "memory", "bare", "alpha")
+"""Settings that the user's own problems do not take."""
+APART = ("model", "scale", "memory", "bare", "alpha")
+"""Settings that only shards of `adom shard` take."""
+LONG: dict[str, Any] = {"rounds": 200_000, "record_every": 10}
+"""Defaults for runs on such shards, which end when the nodes agree."""
 
-RIVALS = {
-    ("problem", "kappa"): ("l2", "C", "alpha"),
-    ("problem", "l2"): ("kappa", "C", "alpha"),
-    ("problem", "C"): ("kappa", "l2", "alpha"),
-    ("problem", "alpha"): ("kappa", "l2", "C"),
-    ("problem", "data"): ("samples", "dim", "label"),
-    ("problem", "split"): ("concentration",),
-    ("network", "radius"): ("chi",),
-    ("network", "chi"): ("radius",),
-    ("network", "contacts"): ("kind",),
-    ("run", "rtol"): ("tol",),
-}
-"""An option, and the settings of a file that it replaces."""
+
+class UserSettings(NamedTuple):
+    """The user's settings: those from options and a file together, and those from options."""
+
+    tables: Tables
+    flags: Tables
+
+    def describe(self, table: str, name: str) -> str:
+        """Return a setting as it was given: "--chi 30" on the command line, "chi = 30.0" in a file."""
+        value, flag = self.tables[table][name], SETTINGS[table, name].flag
+        if name not in self.flags.get(table, {}):
+            return f"{name} = {value!r}"
+        return flag if value is True else f"{flag} {value:.15g}" if isinstance(value, float) else f"{flag} {value}"
+
+    def refuse(self, table: str, names: Collection[str], why: str) -> None:
+        """Refuse the first of these settings that was given."""
+        for name in names:
+            if name in self.tables[table]:
+                raise InputError(f"{self.describe(table, name)} {why}")
 
 
 def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
     """Return the complete settings: options override the file, and the file overrides `usual`."""
     given = {} if file is None else read_toml(file)
-    _check_file(file, given)
+    check_names(file, given, NAMES)
+    for table, values in given.items():
+        for name, value in values.items():
+            setting = SETTINGS[table, name]
+            setting.check(value, f"{file}, [{table}]: {name}", f"{name} = {_toml(setting.example)}")
     for table, values in flags.items():
         for name, value in values.items():
             setting = SETTINGS[table, name]
@@ -47,23 +64,19 @@ def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
                 raise InputError(
                     f"{setting.flag} {shown(value)} is not a name in UTF-8, which config.toml needs; rename it"
                 )
-    for (table, name), displaced in RIVALS.items():
-        if name in flags.get(table, {}) and table in given:
-            given[table] = {key: value for key, value in given[table].items() if key not in displaced}
+            for displaced in (*_rivals(table, name), *DISPLACED.get((table, name), ())):
+                given.get(table, {}).pop(displaced, None)
     if {"kind", "contacts"} & flags.get("network", {}).keys() and "network" in given:
-        kept = common() | belonging(flags["network"].get("kind") or "contacts")
-        given["network"] = {key: value for key, value in given["network"].items() if key in kept}
+        kept = taken(flags["network"].get("kind") or "contacts")
+        given["network"] = {name: value for name, value in given["network"].items() if name in kept}
     merged = {table: {**given.get(table, {}), **flags.get(table, {})} for table in TABLES}
-    complete(UserSettings(merged, flags), usual)
+    _complete(UserSettings(merged, flags), usual)
     return Config(**{table: cls(**merged[table]) for table, cls in TABLES.items()})
 
 
-def _check_file(file: Path | None, tables: Tables) -> None:
-    check_names(file, tables, NAMES)
-    for table, values in tables.items():
-        for name, value in values.items():
-            setting = SETTINGS[table, name]
-            setting.check(value, f"{file}, [{table}]: {name}", f"{name} = {_toml(setting.example)}")
+def _rivals(table: str, name: str) -> set[str]:
+    """Return the settings that exclude this one."""
+    return {rival for home, names in EXCLUSIVE if home == table and name in names for rival in names} - {name}
 
 
 def read_toml(file: Path) -> Tables:
@@ -89,14 +102,202 @@ def _read_lists(file: Path, compare: dict[str, Any], sweep: dict[str, Any]) -> N
         if name in ("methods", "oracles") and isinstance(value, str):
             sweep[name] = [part.strip() for part in value.split(",") if part.strip()]
         elif name == "seeds" and not isinstance(value, list):
-            if type(value) is not int or not 1 <= value <= MOST_SEEDS:
-                raise InputError(
-                    f"{file}, [sweep]: seeds must be a whole number from 1 to {MOST_SEEDS}, or a list of them, got "
-                    f"{shown(value)}; e.g. seeds = 3 or seeds = [0, 1, 2]"
-                )
-            sweep[name] = list(range(value))
+            sweep[name] = list(range(check_whole("seeds", value, 1, "e.g. seeds=3, or a list: [0, 1, 2]", 10**6)))
         elif name in ("parameters", "kappas") and isinstance(value, str | int | float):
             sweep[name] = [value]
+
+
+def kinds(text: str) -> list[str]:
+    """Return the kinds of network that `--network` names.
+
+    Examples
+    --------
+    >>> kinds("ring, star")
+    ['ring', 'star']
+    """
+    names = [part.strip().lower().replace("_", "-") for part in text.split(",")]
+    for name in names:
+        if name not in kinds_of_network():
+            raise InputError(f"unknown network {name!r}; {nearest(name, kinds_of_network())}")
+    return names
+
+
+def taken(text: str, *, failing: bool = False) -> set[str]:
+    """Return the settings that networks of these kinds take; `failing` says whether links may fail."""
+    known = kinds_of_network()
+    common = {name for table, name in SETTINGS if table == "network"}.difference(*known.values())
+    return common.union(*(known[kind] for kind in kinds(text)), ("graphs", "repair") if failing else ())
+
+
+def _check_network(given: UserSettings, text: str, names: Collection[str]) -> None:
+    """Refuse settings that none of the kinds of network takes."""
+    takes = taken(text, failing="failing" in given.tables["network"])
+    for name in names:
+        if name not in takes:
+            owners = ", ".join(owner for owner, own in kinds_of_network().items() if name in own)
+            flag = "--networks" if given.tables["compare"].get("networks") == text else "--network"
+            given.refuse(
+                "network",
+                [name],
+                f"has no effect on network {text}; it belongs to {owners}: leave it out, or change {flag}",
+            )
+
+
+def check_lists(settings: Config, flags: Tables) -> None:
+    """Refuse options that have no effect beside the lists of a comparison."""
+    tables = {table: {name: v for name, v in each.items() if v is not None} for table, each in asdict(settings).items()}
+    given, lists = UserSettings(tables, flags), tables["compare"]
+    for listed, table, name in (("networks", "network", "kind"), ("splits", "problem", "split")):
+        if name in flags.get(table, {}) and listed in lists:
+            beside, flag = given.describe("compare", listed), SETTINGS["compare", listed].flag
+            given.refuse(table, [name], f"has no effect beside {beside}; leave it out, or name it in {flag}")
+    if "networks" in lists:
+        _check_network(given, lists["networks"], flags.get("network", {}))
+
+
+def _complete(given: UserSettings, usual: Tables) -> None:
+    """Fill in defaults in place; refuse settings that would have no effect."""
+    _check_rivals(given)
+    _check_problem(given)
+    _check_engine(given)
+    problem, network, run = (given.tables[table] for table in ("problem", "network", "run"))
+    for name, value in usual.get("run", {}).items():
+        if not _rivals("run", name) & run.keys():
+            run.setdefault(name, value)
+    defaults = _defaults(given, usual.get("problem", {}))
+    kind = network.setdefault("kind", "contacts" if "contacts" in network else "geometric")
+    chosen = kinds(kind)
+    network["kind"] = ",".join(chosen)
+    if "contacts" in chosen:
+        defaults.pop("nodes", None)
+        if "contacts" not in network:
+            raise InputError("network contacts needs a contact list; give one with --contacts FILE")
+    if "infectious" in chosen:
+        from ..data.paper_data import NODES
+
+        if problem.setdefault("nodes", NODES) != NODES:
+            why = f"does not fit network infectious, which has {NODES} nodes; leave it out"
+            given.refuse("problem", ["nodes"], why)
+    listed, takes = given.tables["compare"].get("networks"), taken(kind, failing="failing" in network)
+    _check_network(given, listed or kind, network.keys() - takes)
+    for name, value in defaults.items():
+        problem.setdefault(name, value)
+    if "graphs" in takes:
+        network.setdefault("graphs", _affordable(usual["network"]["graphs"], problem.get("nodes")))
+    if "contacts" in chosen:
+        network.setdefault("window", 1)
+    _fill_by_size(network, chosen, problem.get("nodes") or 0)
+    ranks, nodes = given.tables["mpi"].get("ranks"), problem.get("nodes")
+    if ranks and nodes and ranks > nodes:
+        why = f"cannot share {nodes} nodes: each rank needs one at least; take --ranks {nodes} or fewer"
+        given.refuse("mpi", ["ranks"], why)
+
+
+def _check_rivals(given: UserSettings) -> None:
+    """Refuse settings that exclude each other."""
+    for table, names in EXCLUSIVE:
+        values = given.tables[table]
+        if table == "network" and "waypoint" in str(values.get("kind", "")):
+            continue  # waypoint takes a radius beside geometric's chi
+        for name, rival in combinations([name for name in names if name in values], 2):
+            given.refuse(table, [name], f"and {given.describe(table, rival)} exclude each other; give one")
+
+
+def _check_problem(given: UserSettings) -> None:
+    """Refuse settings of the problem that have no effect without another, or on what it is made from."""
+    problem = given.tables["problem"]
+    if "own" in problem:
+        given.refuse("problem", NOT_OWN, f"has no effect on {given.describe('problem', 'own')}; leave it out")
+    if problem.get("count") == "nodes":
+        why = "weighs single samples, but here nodes count equally; give --l2, or leave --count out"
+        given.refuse("problem", ["C"], why)
+    listed = given.tables["compare"].get("splits")
+    split = listed or problem.get("split", "contiguous")
+    if "dirichlet" not in split:
+        why = f"has no effect on split {split}; it belongs to dirichlet: leave it out, or give "
+        given.refuse("problem", ["concentration"], why + f"{'--splits' if listed else '--split'} dirichlet")
+    if not {"data", "shards"} & problem.keys():
+        given.refuse("problem", ["label"], "names a column of a file; give the file with --data")
+
+
+def _check_engine(given: UserSettings) -> None:
+    """Refuse settings of engine mpi with another engine, and settings that need a missing one."""
+    mpi, run = given.tables["mpi"], given.tables["run"]
+    engine = run.get("engine", "local")
+    if mpi and engine != "mpi":
+        raise InputError(f"{SETTINGS['mpi', next(iter(mpi))].flag} has no effect on engine {engine}; give --engine mpi")
+    for name in ("every_rounds", "every_seconds", "resume"):
+        if name in mpi and "checkpoints" not in mpi:
+            raise InputError(f"{SETTINGS['mpi', name].flag} needs a folder; give one with --checkpoints DIR")
+    if mpi.get("unwatched") and "shards" not in given.tables["problem"]:
+        raise InputError("--no-monitor has no effect without --shards; leave it out")
+    if engine == "mpi" and run.get("parameters") == "tuned":
+        raise InputError("--parameters tuned runs many settings, which engine mpi does not; tune with --engine local")
+
+
+def lie_apart(folder: str) -> bool:
+    """Return whether a folder holds shards that `adom shard` made, and no manifest of `adom split`."""
+    from ..data.node_shards import shard_names
+    from ..data.shards import MANIFEST
+
+    return not (Path(folder) / MANIFEST).exists() and bool(shard_names(Path(folder)))
+
+
+def _defaults(given: UserSettings, usual: dict[str, Any]) -> dict[str, Any]:
+    """Return the defaults that the problem takes; fill in what shards say themselves."""
+    problem = given.tables["problem"]
+    apart = "shards" in problem and lie_apart(problem["shards"])
+    if not apart:
+        given.refuse("problem", APART, "is for shards that `adom shard` made; make them, or leave it out")
+    fitting = [*usual]
+    if "shards" in problem:
+        _fill_from_shards(given, apart=apart)
+        fitting = [] if apart else ["kappa"]
+    elif "own" in problem:
+        from .own_code import required
+
+        usual = {**usual, "split": "contiguous"}
+        fitting = ["nodes", *required(problem["own"])]
+    elif "data" in problem:
+        fitting = ["nodes", "kappa"]
+    return {name: usual[name] for name in fitting if name in usual and not _rivals("problem", name) & problem.keys()}
+
+
+def _fill_from_shards(given: UserSettings, *, apart: bool) -> None:
+    """Set the number of nodes from the shards, and `LONG` if they lie apart; refuse settings that shards fix."""
+    from ..data.node_data import NodeData
+    from ..data.shards import Shards
+
+    problem, run = given.tables["problem"], given.tables["run"]
+    fixed = ("data", "label", "samples", "split", "concentration", "dim")
+    given.refuse("problem", fixed, "has no effect on shards, which have their own; leave it out")
+    folder = problem["shards"]
+    if not apart:
+        nodes = Shards(folder, l2=1.0).nodes
+        if problem.setdefault("nodes", nodes) != nodes:
+            given.refuse("problem", ["nodes"], f"does not fit {folder}, which has {nodes}; leave it out")
+        return
+    problem["nodes"] = NodeData(folder, nodes=problem.get("nodes")).nodes
+    if problem["nodes"] < 2:
+        raise InputError(f"{folder} holds one shard; say how many nodes there are on all machines, e.g. --nodes 4")
+    for name, value in LONG.items():
+        run.setdefault(name, value)
+
+
+def _affordable(graphs: int, nodes: int | None) -> int:
+    """Return fewer graphs than usual for large networks, whose spectra take seconds each."""
+    return graphs if not nodes else min(graphs, max(10, int(graphs * (150 / nodes) ** 3)))
+
+
+def _fill_by_size(network: dict[str, Any], chosen: list[str], nodes: int) -> None:
+    """Fill in arguments of generators that suit the number of nodes; a given radius stands for geometric's chi."""
+    from ..networks.recipes import SUITED
+
+    given = set(network)
+    for usual in (SUITED[name] for name in (kind.replace("-", "_") for kind in chosen) if name in SUITED):
+        for argument, value in usual(nodes).items():
+            if argument != "chi" or "radius" not in given:
+                network.setdefault(NAMED.get(argument, argument), value)
 
 
 def _remedy(file: Path) -> str:
@@ -176,9 +377,4 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{_toml(str(name))} = {_toml(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        plain = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in plain) + '"'
-    return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # numbers and texts are written alike

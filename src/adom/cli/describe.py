@@ -7,9 +7,8 @@ import typer
 
 from ..util.settings import Tables
 from . import output
-from .completion import one_of
 from .exit_codes import Exit
-from .options import AsJson, ConfigFile, OutFolder, switch, with_settings
+from .options import AsJson, ConfigFile, OutFolder, one_of, switch, with_settings
 from .settings import DATA_SETS, SMALL, USUAL
 
 Names = Annotated[

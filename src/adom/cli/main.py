@@ -16,18 +16,16 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import InputError, nearest
-from . import completion, error_text, output, own_code, ranks
+from . import error_text, options, output, own_code, ranks
 from .agent import agent
 from .bench import bench
 from .compare import compare
-from .completion import INSTALL, SHOW
 from .describe import data, methods, network, verify
 from .exit_codes import MEANING, Ending, Exit
-from .ledger import ledger
-from .plot import plot
+from .options import INSTALL, SHOW
 from .predict import predict, score
-from .report import report
-from .reproduce import reproduce
+from .report import plot, report
+from .reproduce import ledger, reproduce
 from .shard import shard
 from .solve import solve
 from .split import split
@@ -190,7 +188,7 @@ class OneLine(Help, TyperGroup):
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
         """Handle the completion options, each with an optional name of a shell; parse the rest."""
         if args and args[0] in (INSTALL, SHOW) and not context.resilient_parsing:
-            print(completion.offer(args[0], args[1] if len(args) > 1 else completion.present_shell()))
+            print(options.offer(args[0], args[1] if len(args) > 1 else options.present_shell()))
             raise typer.Exit
         return super().parse_args(context, args)
 
@@ -214,8 +212,8 @@ class OneLine(Help, TyperGroup):
     def _main_shell_completion(
         self, ctx_args: MutableMapping[str, Any], prog_name: str, complete_var: str | None = None
     ) -> None:
-        if completion.VARIABLE in os.environ:
-            completion.prepare()
+        if options.VARIABLE in os.environ:
+            options.TYPERS.completion_init()
         super()._main_shell_completion(ctx_args, prog_name, complete_var)
 
 
@@ -239,7 +237,7 @@ def _refuse(message: str, of_all_ranks: bool = False) -> int:
 app = typer.Typer(
     name="adom",
     cls=OneLine,
-    add_completion=False,  # typer's own takes no name of a shell; see completion.py
+    add_completion=False,  # typer's own takes no name of a shell; see options.py
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: " + "; ".join(f"{code.value} {words}" for code, words in MEANING.items()) + ".",

@@ -1,18 +1,24 @@
-"""Command-line options: those made from settings, and those that commands share."""
+"""Command-line options: those made from settings, those that commands share, and their completion by the shell."""
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import typer.completion
 
-from ..errors import InputError
-from ..util.settings import Setting, Tables, check_value
-from .completion import one_of, several_of
+from ..errors import InputError, nearest
+from ..util.settings import Setting, Tables, Values, check_value
 from .settings import SETTINGS
 
+SHELLS = ("bash", "zsh", "fish")
+INSTALL, SHOW = "--install-completion", "--show-completion"
+VARIABLE = "_ADOM_COMPLETE"
+"""Variable that a shell sets to ask for completions."""
+TYPERS: Any = typer.completion
+Completer = Callable[[str], list[str]]
 Command = Callable[..., int]
 OUTPUT = "Output"
 """Panel of the options that say where results go."""
@@ -100,14 +106,14 @@ def _option(setting: Setting, usual: Tables) -> Any:
     default = usual.get(setting.table, {}).get(setting.name, setting.default)
     shown = f"{default:g}" if isinstance(default, float) else default
     values = setting.choices or setting.completions
-    complete = (several_of if setting.several else one_of)(values) if values else None
+    completer = (several_of if setting.several else one_of)(values) if values else None
     option = typer.Option(
         setting.flag,
         help=setting.help if default is None else f"{setting.help} Default: {shown}.",
         show_default=False,
         rich_help_panel="Engine mpi" if setting.table == "mpi" else setting.table.capitalize(),
         metavar=METAVARS.get(setting.kind),
-        autocompletion=complete,
+        autocompletion=completer,
     )
     return Annotated[bool | None if setting.kind is bool else str | None, option]
 
@@ -124,3 +130,56 @@ def _convert(text: Any, kind: Any, flag: str, example: Any) -> Any:
     if kind is int and meant.is_integer() and abs(meant) < 1e15:  # such as 1e3
         example = int(meant)
     raise InputError(f"{flag} must be {rule}, got {text!r}; e.g. {flag} {example}")
+
+
+def one_of(values: Values) -> Completer:
+    """Return a completer of one value."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in (values() if callable(values) else values) if value.startswith(incomplete)]
+
+    return complete
+
+
+def several_of(values: Values) -> Completer:
+    """Return a completer of the last of several comma-separated values, each given at most once.
+
+    Examples
+    --------
+    >>> several_of(["adom", "adom+", "apm"])("apm,ad")
+    ['apm,adom', 'apm,adom+']
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        taken = before.split(",")
+        return [f"{before}{comma}{value}" for value in one_of(values)(last) if value not in taken]
+
+    return complete
+
+
+def offer(option: str, shell: str) -> str:
+    """Show or install the completion of a shell; return the text to print."""
+    if shell not in SHELLS:
+        raise InputError(
+            f"cannot complete for the shell {shell or 'in use, which is not known'!r}; {nearest(shell, SHELLS)}: "
+            f"e.g. adom {option} bash"
+        )
+    names = {"shell": shell, "prog_name": "adom", "complete_var": VARIABLE}
+    if option == SHOW:
+        return str(TYPERS.get_completion_script(**names))
+    try:
+        _, path = TYPERS.install(**names)
+    except (OSError, RuntimeError) as error:  # the latter if there is no home folder
+        raise InputError(f"cannot install completion for {shell}: {error}; `adom {SHOW} {shell}` prints it") from None
+    return f"wrote\n  {path}\nnew shells complete `adom` with the Tab key"
+
+
+def present_shell() -> str:
+    """Return the name of the calling shell, "" if it is unknown."""
+    import shellingham  # type: ignore[import-untyped]  # installed with typer
+
+    try:
+        return str(shellingham.detect_shell()[0])
+    except (shellingham.ShellDetectionFailure, OSError, RuntimeError):
+        return Path(os.environ.get("SHELL", "")).name

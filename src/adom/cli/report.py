@@ -1,4 +1,7 @@
-"""`adom report`: results, the ledger and the network in motion as one page that works offline."""
+"""Saved results once more: `adom report` makes one page that works offline, `adom plot` one figure.
+
+The page has curves, the ledger, and the network in motion: for that alone a part of a run is made again.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, nearest
+from ..util.columns import AXES
 from .exit_codes import Exit
-from .options import OUTPUT, AsJson
+from .options import OUTPUT, AsJson, one_of
 
 if TYPE_CHECKING:
     from ..networks import Network
@@ -24,6 +28,8 @@ HINT = (
     "commands write it beside their results; for results saved from Python, "
     "adom.replay(result, problem, network) gives the motion"
 )
+CHOICES = (*AXES, "all")
+"""What runs can be drawn against."""
 
 
 def report(
@@ -134,9 +140,8 @@ def _replay(path: Path) -> "Motion":
 def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
     """Return a function that builds problem and network of a run, from the settings and its place in a comparison."""
     from . import build
-    from .compare_many import networks_of, ways_of
     from .config import settle
-    from .drawn import networks_by_seed, problem_by_seed
+    from .many_runs import networks_by_seed, networks_of, problem_by_seed, ways_of
     from .settings import USUAL
 
     settings = settle(file, {}, USUAL)
@@ -177,3 +182,41 @@ def _place(at: "Mapping[str, Any]") -> str:
     'label on ring, seed 4'
     """
     return f"{at['problem']} on {at['network']}" + ("" if at.get("seed") is None else f", seed {at['seed']}")
+
+
+def plot(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Files that runs saved.")],
+    axis: Annotated[
+        str,
+        typer.Option(
+            "--axis",
+            metavar="AXIS",
+            help=f"{', '.join(AXES)}, or all: a picture of each.",
+            autocompletion=one_of(CHOICES),
+        ),
+    ] = "round",
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Figure: .png, .pdf or .svg.", rich_help_panel=OUTPUT),
+    ] = Path("out/plot.png"),
+    json: AsJson = False,
+) -> int:
+    """Draw saved runs in one figure; nothing is run."""
+    from . import output
+
+    if axis not in CHOICES:
+        raise InputError(f"unknown axis {axis!r}; {nearest(axis, CHOICES)}")
+    output.results(results)
+    output.file(out, (".png", ".pdf", ".svg"), "--out")
+
+    from ..plot.curves import convergence
+    from ..plot.style import save
+    from ..run.result import load
+
+    runs = [load(path) for path in results]
+    written = save(convergence(runs, axis=axis), out)
+    if json:
+        output.as_json({"runs": len(runs), "axis": axis, "files": {"figure": written}})
+    else:
+        output.wrote(written)
+    return Exit.DONE

@@ -1,17 +1,21 @@
-"""`adom reproduce`: the paper's figures and claims, from scratch or resumed."""
+"""`adom reproduce`: the paper's figures and claims, from scratch or resumed; `adom ledger`: the claims judged again."""
 
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InputError, nearest
 from ..run.request import AUTO, PROTOCOLS, TUNED
-from .completion import one_of, several_of
 from .exit_codes import Exit
-from .ledger import Full, print_claims
-from .options import AsJson, OutFolder, number_option, switch
+from .options import AsJson, OutFolder, number_option, one_of, several_of, switch
 
+if TYPE_CHECKING:
+    from ..paper.ledger import Ledger
+
+FILES = {"ledger": "ledger.md", "json": "ledger.json", "findings": "findings.md"}
+
+Full = Annotated[bool, switch("--full", "Print the evidence of every verdict too.")]
 JUDGED = (*PROTOCOLS, TUNED, AUTO)
 """Ways to choose parameters under which the claims are judged."""
 ALL = ",".join(JUDGED)
@@ -66,9 +70,12 @@ def reproduce(
     take half an hour on two cores, --quick minutes. Claims that --quick cannot
     judge are shown with the full run's verdict.
     """
+    from ..paper.plan import SCALES, read_names, read_protocols
     from . import output
 
-    chosen = _check(figures, protocols)
+    chosen = [name.strip() for name in protocols.split(",") if name.strip()]
+    read_protocols(chosen)
+    read_names(figures, SCALES["quick" if quick else "full"].size)
     output.folder(out)
 
     from ..paper.reproduction import reproduce as reproduce_paper
@@ -100,16 +107,64 @@ def reproduce(
     return Exit.FAILED if done.lost else Exit.DONE
 
 
-def _check(figures: list[str] | None, protocols: str) -> list[str]:
-    """Refuse unknown names before JAX is loaded; return the protocols."""
-    known = figure_names()
-    for name in figures or []:
-        if name.partition("/")[0] not in known:
-            raise InputError(f"no figure is called {name!r}; {nearest(name, known)}")
-    chosen = [name.strip() for name in protocols.split(",") if name.strip()]
-    for name in chosen:
-        if name not in JUDGED:
-            raise InputError(f"unknown protocol {name!r}; {nearest(name, JUDGED)}")
-    if not chosen:
-        raise InputError(f"--protocols {protocols!r} names none; give some of {', '.join(JUDGED)}")
-    return chosen
+def ledger(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that `adom reproduce` filled.")],
+    claim: Annotated[
+        str | None,
+        typer.Option("--claim", metavar="NAME", help="Show one claim only, with its rule.", show_default=False),
+    ] = None,
+    full: Full = False,
+    json: AsJson = False,
+) -> int:
+    """Judge the paper's claims from the files of a reproduction.
+
+    Prints each claim with its verdicts: reproduced, partly, not reproduced or
+    not tested; not judged is a claim that a miniature cannot judge, with the
+    full run's verdict beside it. Writes ledger.json, ledger.md and findings.md
+    into the folder.
+    """
+    from ..paper import ledger as ledgers
+    from ..paper.claims import find_claim
+    from ..paper.runs import load_outcomes
+    from . import output
+
+    if claim is not None:
+        find_claim(claim)
+    with output.busy("reading the results"):
+        outcomes = load_outcomes(folder)
+        whole = ledgers.write(folder, outcomes)
+    for outcome in outcomes:
+        if outcome.damaged:
+            output.note(f"counted as missing: {outcome.damaged}")
+    files = {name: folder / file for name, file in FILES.items()}
+    chosen = whole if claim is None else whole.of(claim)
+    if json:
+        output.as_json({**chosen.to_json(), "files": files})
+        return Exit.DONE
+    missing = f", {whole.missing} missing" if whole.missing else ""
+    size = "miniature" if whole.quick else "full size"
+    output.lines(f"{whole.runs} results{missing}; {size}; commit {whole.commit or 'unknown'}", "")
+    print_claims(chosen, full)
+    if claim is not None:
+        output.lines(*output.wrapped(f"rule: {find_claim(claim).rule}", "  ", "    "), "")
+    output.wrote(*files.values())
+    return Exit.DONE
+
+
+def print_claims(ledger: "Ledger", full: bool) -> None:
+    """Print each claim of a ledger with its verdicts, and with `full` also the evidence."""
+    from .output import lines, wrapped
+
+    for claim, group in groupby(ledger.entries, key=lambda entry: entry.claim):
+        entries = list(group)
+        verdicts = []
+        for entry in entries:
+            count = f" in {entry.count}" if entry.count else ""
+            beside = f" (full run: {entry.full_run})" if entry.full_run else ""
+            verdicts.append(f"{entry.protocol} {entry.verdict}{count}{beside}")
+        first = entries[0]
+        lines(*wrapped(f"{claim}: {first.statement} ({first.where}): {'; '.join(verdicts)}", "", "    "))
+        for entry in entries:
+            if full and entry.text:
+                lines(*wrapped(f"{entry.protocol}: {entry.text}", "    - ", "      "))
+    lines("", *([*wrapped(ledger.note_on_size), ""] if ledger.quick else []))

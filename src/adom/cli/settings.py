@@ -1,7 +1,7 @@
 """Settings of a run, each described once: type, default and help.
 
 Command-line options, the tables of a configuration file and the checks of both are made from the classes here.
-``None`` means "not given"; the default is then in `USUAL` or `adom.cli.defaults`.
+``None`` means "not given"; the default is then in `USUAL` or `adom.cli.config`.
 """
 
 from dataclasses import dataclass, field, fields
@@ -179,7 +179,7 @@ class RunTable:
         "How a dual method gets its gradient: auto, exact, gd:T or agd:T.", "auto", completions=ORACLES
     )
     rounds: int = setting("Budget of communication rounds.", 5000)
-    rtol: float = setting("Stop at this error relative to the start; 0: never.", 1e-10)
+    rtol: float | None = setting("Stop at this error relative to the start; 0: never.", example=1e-6)
     tol: float | None = setting("Stop at this squared error instead.", example=1e-8)
     record_every: int = setting("Iterations from one record to the next.", 1)
     dtype: str = setting("Precision of the numbers: float64 or float32.", "float64", choices=DTYPES)
@@ -190,7 +190,7 @@ class RunTable:
     @property
     def stop(self) -> Stop:
         """Where a run stops."""
-        return Stop(tol=self.tol) if self.tol is not None else Stop(rtol=self.rtol or None)
+        return Stop(self.tol, self.rtol or None)
 
     @property
     def stop_flag(self) -> str:
@@ -280,9 +280,23 @@ TABLES: dict[str, type[Any]] = {table.name: table.type for table in fields(Confi
 SETTINGS = {(table, each.name): described(each, table) for table, cls in TABLES.items() for each in fields(cls)}
 """All settings by table and name."""
 
+EXCLUSIVE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("problem", ("kappa", "l2", "C", "alpha")),
+    ("network", ("radius", "chi")),
+    ("run", ("tol", "rtol")),
+)
+"""Settings of a table of which only one is given; an option takes the place of the others in a file."""
+DISPLACED = {
+    ("problem", "data"): ("samples", "dim", "label"),
+    ("problem", "split"): ("concentration",),
+    ("network", "contacts"): ("kind",),
+}
+"""An option, and the settings of a file that say nothing beside it."""
+
 USUAL: Tables = {
     "problem": {"nodes": 100, "samples": 100, "dim": 40, "kappa": 100.0},
     "network": {"graphs": 1000},
+    "run": {"rtol": 1e-10},
 }
 """The paper's default experiment, for settings given neither by option nor by file."""
 

@@ -13,7 +13,6 @@ from .error_text import in_flags
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings
 from .own_code import method_of
-from .picture import Painter
 from .settings import USUAL, Config, MpiTable
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     """
     from . import output, ranks
     from .config import settle
-    from .members import refuse_runs
+    from .many_runs import refuse_runs
 
     settings = settle(config, flags, USUAL)
     check(settings)
@@ -46,17 +45,16 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
         _checkpoints(settings.mpi)  # before any rank starts
     if settings.mpi.ranks is not None and ranks.rank() is None:
         return _start(settings, out, json)
-    with Painter(beside=settings.run.engine == "local") as painter:
-        if settings.run.engine == "mpi":
-            with ranks.watched("building the problem and the network"):
-                result = _build_and_run(settings, out)
-        else:
+    if settings.run.engine == "mpi":
+        with ranks.watched("building the problem and the network"):
             result = _build_and_run(settings, out)
-        code = of_run(result.status, result.provenance["tol"])
-        if ranks.rank():  # rank 0 prints and writes the rest; the model is saved on every machine
-            _save_model(result, settings, out)
-            return ranks.leave(code)
-        files = _save(result, settings, out, painter) | _save_model(result, settings, out)
+    else:
+        result = _build_and_run(settings, out)
+    code = of_run(result.status, result.provenance["tol"])
+    if ranks.rank():  # rank 0 prints and writes the rest; the model is saved on every machine
+        _save_model(result, settings, out)
+        return ranks.leave(code)
+    files = _save(result, settings, out) | _save_model(result, settings, out)
     summary = _summary(result, settings)
     if json:
         output.as_json({**summary, "files": files})
@@ -103,7 +101,7 @@ def _checkpoints(mpi: MpiTable) -> "Checkpoints":
 
 def _build_and_run(settings: Config, out: Path) -> "Result":
     from . import build
-    from .defaults import lie_apart
+    from .config import lie_apart
 
     problem: Any
     folder = settings.problem.shards
@@ -139,7 +137,7 @@ def _start(settings: Config, out: Path, json: bool) -> int:
         return ranks.start(settings.mpi.ranks, words, Path(folder))
 
 
-def _save(result: "Result", settings: Config, out: Path, painter: Painter) -> dict[str, str]:
+def _save(result: "Result", settings: Config, out: Path) -> dict[str, str]:
     """Write the files of a run; return them by kind."""
     from ..util.files import atomic, write_table
     from .config import write_toml
@@ -149,14 +147,14 @@ def _save(result: "Result", settings: Config, out: Path, painter: Painter) -> di
         "history": out / "history.csv",
         "config": out / "config.toml",
     }
-    if result.measure:
-        files["figure"] = out / "convergence.png"
-        painter.begin(files["result"], files["figure"])
     with atomic(files["history"]) as partial:
         write_table(result.columns, partial)
     write_toml(settings, files["config"])
     if result.measure:
-        painter.finish(result, files["figure"])
+        from ..plot.curves import convergence
+        from ..plot.style import save
+
+        files["figure"] = save(convergence([result]), out / "convergence.png")
     return {kind: str(path) for kind, path in files.items()}
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError, nearest
-from .completion import one_of
 from .exit_codes import Exit
-from .options import AsJson, OutFolder, number_option, switch
+from .options import AsJson, OutFolder, number_option, one_of, switch
 from .settings import DATA_SETS
 
 if TYPE_CHECKING:

@@ -230,7 +230,7 @@ def _laplacians(weights: np.ndarray) -> np.ndarray:
 
 def _joined(counts: np.ndarray) -> tuple[np.ndarray, int]:
     """Link every pair that met, join the parts of each graph by a chain, and count the graphs that needed one."""
-    from ..networks.connect import join_in_chain
+    from ..networks.edges import join_in_chain
 
     links = np.minimum(counts, 1.0)
     apart = 0

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms import Constants, Method
+from ..algorithms.base import Averaging, Turn
 from ..errors import InputError
 
 Array = Any
@@ -196,7 +197,7 @@ def _reach(A: Array, B: Array) -> Array:
     return np.where(moved > 0, moved, 1.0)
 
 
-class _Probe:
+class _Probe(Averaging):
     """Oracle and network in one, which answers with given unit vectors, or with zeros that it counts."""
 
     def __init__(
@@ -232,15 +233,11 @@ class _Probe:
         taken = tuple(map(self._exchange, vectors))
         return taken[0] if len(vectors) == 1 else taken
 
-    def average(self, *vectors: Array) -> Any:
-        left = tuple(v - self._exchange(v) / self.lambda_max for v in vectors)
-        return left[0] if len(vectors) == 1 else left
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        return turn(self, carried)  # an exchange is then that of all these rounds
 
-    def mix(self, v: Array, rounds: Any) -> Array:
-        return self.average(v)
-
-    def windows(self, rounds: Any) -> "_Probe":
-        return self  # an exchange is then that of a whole window
+    def windows(self, rounds: Any) -> Any:
+        return self  # likewise
 
     def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
         raise InputError(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .build import BuildError, library, switched_off
+from .compiler import BuildError, library, switched_off
 from .graphs import address, whole
 
 Array = Any

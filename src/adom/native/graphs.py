@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .build import BuildError, library, switched_off
+from .compiler import BuildError, library, switched_off
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

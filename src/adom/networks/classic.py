@@ -9,8 +9,7 @@ import numpy as np
 from ..errors import InputError
 from ..util.checks import check_real, check_whole
 from . import spectra
-from .connect import join_at_random
-from .links import Floats, Ints, Links, canonical, with_links
+from .edges import Floats, Ints, Links, canonical, join_at_random, with_links
 from .network import Network
 from .pool import Batch, Graph, Pool, gather, pool_of
 from .recipes import generator, graph_count, link_count, node_count, seed_number, suited

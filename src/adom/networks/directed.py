@@ -20,16 +20,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
 from ..util.checks import check_real
 from . import spectra
 from .classic import circle, random_pairs, random_stream
-from .connect import component_labels, raw_labels, spanning_tree
-from .from_data import as_list, distinct_graphs, label_index, node_positions
-from .links import Ints, Links, Longs, distinct_codes
+from .edges import Ints, Links, Longs, component_labels, distinct_codes, raw_labels, spanning_tree
+from .from_data import as_list, distinct_graphs, label_index, node_positions, read_pairs
+from .network import QUICK, GraphSequence
 from .pool import Batch, Graph, Pool, pool_of
 from .recipes import generator, graph_count, link_count, node_count, seed_number
-from .sequence import QUICK, GraphSequence
 from .windows import distinct_windows, require_joined, smallest_window
 
 SENDER, RECEIVER = 0, 1  # the columns of an array of arcs
@@ -89,11 +87,6 @@ class DirectedNetwork(GraphSequence):
         graph.add_edges_from(self.arcs(g).tolist())
         self._add_positions(graph, g)
         return graph
-
-    @property
-    def connected(self) -> bool:
-        """Whether every graph is known to be strongly connected."""
-        return self._pool.connected
 
     @cached_property
     def window(self) -> int:
@@ -342,7 +335,8 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     members = [graphs] if isinstance(graphs, nx.Graph) else as_list(graphs, "graphs", "networkx.DiGraph")
     index = label_index([g.to_undirected(as_view=True) if isinstance(g, nx.DiGraph) else g for g in members])
     parts = [
-        Graph(_read_arcs(graph, k, index), positions=node_positions(graph, index)) for k, graph in enumerate(members)
+        Graph(sorted_arcs(_arcs(graph, k, index), len(index)), positions=node_positions(graph, index))
+        for k, graph in enumerate(members)
     ]
     links, ones, positions, order = distinct_graphs(len(index), parts)
     apart = np.array([component_labels(len(index), arcs, strong=True)[0] > 1 for arcs in links.each()])
@@ -351,14 +345,7 @@ def from_digraphs(graphs: Iterable[Any]) -> DirectedNetwork:
     return DirectedNetwork(Pool(Batch(links, positions=positions, apart=apart)), order, recipe)
 
 
-def _read_arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:
-    """Return the sorted arcs of one graph, in both directions if it is undirected."""
-    arcs = np.array([(index[a], index[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
-    loops = np.flatnonzero(arcs[:, SENDER] == arcs[:, RECEIVER])
-    if loops.size:
-        name = list(index)[int(arcs[loops[0], SENDER])]
-        raise InputError(
-            f"graph {k} has a self-loop at node {name!r}, but an arc joins two nodes (R and C give every node a "
-            "weight for itself anyway); graph.remove_edges_from(nx.selfloop_edges(graph)) drops them"
-        )
-    return sorted_arcs(arcs if graph.is_directed() else np.concatenate([arcs, arcs[:, ::-1]]), len(index))
+def _arcs(graph: Any, k: int, index: dict[Any, int]) -> Ints:
+    """Return the arcs of graph k, in both directions if it is undirected."""
+    pairs, _ = read_pairs(graph, k, index)
+    return pairs if graph.is_directed() else np.concatenate([pairs, pairs[:, ::-1]])

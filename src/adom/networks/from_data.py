@@ -12,10 +12,9 @@ import numpy as np
 from ..errors import InputError, InputTypeError, shown
 from ..util import files
 from ..util.checks import check_whole
-from ..util.threads import one_thread
+from ..util.process import one_thread
 from . import spectra
-from .connect import component_labels, join_in_chain, name_components
-from .links import Floats, Ints, Links, Longs, canonical
+from .edges import Floats, Ints, Links, Longs, canonical, component_labels, join_in_chain, name_components
 from .network import Network
 from .pool import Batch, Graph, Pool
 from .recipes import node_count, truth
@@ -63,7 +62,10 @@ def from_graphs(graphs: Iterable[Any], repair: bool = False, *, weight: str | No
         raise InputTypeError(f"weight must name an edge attribute, got {shown(weight)}; e.g. weight='weight'")
     members = [graphs] if hasattr(graphs, "is_directed") else as_list(graphs, "graphs", "networkx.Graph")
     index = label_index(members)
-    parts = [_read_graph(graph, k, index, weight, repair) for k, graph in enumerate(members)]
+    parts = [
+        _merged(len(index), *read_pairs(graph, k, index, weight), repair, node_positions(graph, index))
+        for k, graph in enumerate(members)
+    ]
     links, values, positions, order = distinct_graphs(len(index), parts)
     pool = Pool(Batch.laplacian(links, values, positions=positions, joined=repair))
     recipe = {"generator": "from_graphs", "nodes": len(index), "graphs": len(members), "repair": repair}
@@ -164,30 +166,31 @@ def label_index(graphs: list[Any]) -> dict[Any, int]:
     return index
 
 
-def _read_graph(graph: Any, k: int, index: dict[Any, int], weight: str | None, repair: bool) -> Graph:
-    """Return one graph in canonical form; weights of parallel links add up, and links of a repair weigh 1."""
-    total: dict[tuple[int, int], float] = {}
-    rows = graph.edges(data=weight) if weight is not None else ((a, b, None) for a, b in graph.edges())
-    for a, b, value in rows:
-        if a == b:
-            raise InputError(
-                f"graph {k} has a self-loop at node {a!r}, but a link joins two nodes; "
-                "graph.remove_edges_from(nx.selfloop_edges(graph)) drops them"
-            )
-        pair = min(index[a], index[b]), max(index[a], index[b])
-        if weight is None:
-            total[pair] = 1.0
-        else:
-            total[pair] = total.get(pair, 0.0) + _positive(value, f"graph {k}, link ({a!r}, {b!r})", weight)
-    given = len(total)
-    if repair:
-        links = np.array(sorted(total), dtype=np.int32).reshape(-1, 2)
-        for u, v in join_in_chain(len(index), links).tolist():
-            total[u, v] = 1.0
-    pairs = sorted(total)
-    edges = np.array(pairs, dtype=np.int32).reshape(-1, 2)
-    weights = np.array([total[pair] for pair in pairs], dtype=np.float64)
-    return Graph(edges, weights, node_positions(graph, index), len(total) - given)
+def read_pairs(graph: Any, k: int, index: dict[Any, int], weight: str | None = None) -> tuple[Ints, Floats | None]:
+    """Return the links of graph k as pairs of node numbers, in its own order, and their weights if they have any."""
+    rows = list(graph.edges(data=weight) if weight is not None else graph.edges())
+    pairs = np.array([(index[a], index[b]) for a, b, *_ in rows], dtype=np.int32).reshape(-1, 2)
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if loops.size:
+        raise InputError(
+            f"graph {k} has a self-loop at node {rows[int(loops[0])][0]!r}, but a link joins two nodes; "
+            "graph.remove_edges_from(nx.selfloop_edges(graph)) drops them"
+        )
+    if weight is None:
+        return pairs, None
+    return pairs, np.array([_positive(value, f"graph {k}, link ({a!r}, {b!r})", weight) for a, b, value in rows])
+
+
+def _merged(nodes: int, pairs: Ints, weights: Floats | None, repair: bool, positions: Floats | None = None) -> Graph:
+    """Return a graph of some links; weights of parallel ones add up, and links that a repair adds weigh 1."""
+    added = join_in_chain(nodes, pairs) if repair else pairs[:0]
+    pairs = np.concatenate([pairs, added])
+    links = canonical(pairs, nodes)
+    if weights is not None:
+        rows = np.searchsorted(links @ np.array([nodes, 1]), np.sort(pairs, axis=1) @ np.array([nodes, 1]))
+        sums = np.bincount(rows, np.concatenate([weights, np.ones(len(added))]), len(links))
+        weights = sums.astype(np.float64, copy=False)  # counts, if there is no link at all
+    return Graph(links, weights, positions, len(added))
 
 
 def _positive(value: Any, where: str, name: str) -> float:
@@ -332,14 +335,11 @@ def from_contacts(path_or_rows: Any, *, window: int = 1, nodes: int | None = Non
     count, ends = _numbered(rows[:, 1:], nodes, where)
     by_time = np.argsort(times, kind="stable")
     cuts = np.flatnonzero(np.diff(times[by_time])) + 1
-    parts = [canonical(pairs, count) for pairs in np.split(ends[by_time], cuts)]
-    met = sum(map(len, parts))
-    if repair:
-        parts = [canonical(np.concatenate([p, join_in_chain(count, p)]), count) for p in parts]
-    links, ones, _, order = distinct_graphs(count, map(Graph, parts))
+    parts = [_merged(count, pairs, None, repair) for pairs in np.split(ends[by_time], cuts)]
+    links, ones, _, order = distinct_graphs(count, parts)
     recipe = {"generator": "from_contacts", "nodes": count, "window": window, "repair": repair}
     if repair:
-        recipe["links_added"] = sum(map(len, parts)) - met
+        recipe["links_added"] = sum(part.added for part in parts)
     recipe |= {"contacts": len(rows), "sha256": links.digest(ones, order)}
     return Network(Pool(Batch.laplacian(links, joined=repair)), order, recipe)
 

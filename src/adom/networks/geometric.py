@@ -13,8 +13,7 @@ from ..util.checks import check_real, check_whole
 from . import pool as pools
 from . import spectra
 from .classic import log_share, random_stream
-from .connect import PAIRWISE, Clouds, squares
-from .links import Floats, Links, Longs
+from .edges import PAIRWISE, Clouds, Floats, Links, Longs, squares
 from .network import Network
 from .pool import Batch, Pool, pool_of
 from .recipes import generator, graph_count, link_count, node_count, seed_number, suited, truth

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
-from .links import Bools, Ints, Longs
+from .edges import Bools, Ints, Longs
 from .network import Network
 from .recipes import LONGEST, generator, seed_number, truth
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import spectra
-from .connect import component_labels
-from .links import Bools, Floats, Ints, Links, Longs, frozen
+from .edges import Bools, Floats, Ints, Links, Longs, component_labels, frozen
 
 HELD_BYTES = 2**30
 """The most bytes of links, weights and positions of all graphs for which a pool is held."""
@@ -197,14 +196,14 @@ class Pool:
 
     def graph(self, g: int) -> Graph:
         """Return one graph."""
-        source, own = self._place(g)
-        return source.graph(own) if isinstance(source, Batch) else self.single(g).graph(0)
+        source, inside = self._place(g)
+        return source.graph(inside) if isinstance(source, Batch) else self.single(g).graph(0)
 
     def single(self, g: int) -> Batch:
         """Return a batch of one graph; if several threads ask for one that must be drawn, it is drawn once."""
-        source, own = self._place(g)
+        source, inside = self._place(g)
         if isinstance(source, Batch):
-            return source.single(own)
+            return source.single(inside)
         with self._lock:
             if g in self._kept:
                 self._kept.move_to_end(g)
@@ -214,7 +213,7 @@ class Pool:
             with self._lock:
                 if g in self._kept:
                     return self._kept[g]
-            graph = source.draw(own)
+            graph = source.draw(inside)
             with self._lock:
                 self._kept[g] = graph
                 self._turns.pop(g, None)
@@ -250,34 +249,36 @@ class Pool:
     def examined(self, used: Longs) -> Longs:
         """Return the graphs whose spectra represent all used graphs: `EXAMINED` of a source that is drawn."""
         chosen = []
-        for source, own, start in self._parts(used):
-            count = len(own) if isinstance(source, Batch) else min(EXAMINED, len(own))
-            chosen.append(own[np.linspace(0, len(own) - 1, count).round().astype(np.int64)] + start)
+        for source, inside, start in self._parts(used):
+            count = len(inside) if isinstance(source, Batch) else min(EXAMINED, len(inside))
+            chosen.append(inside[np.linspace(0, len(inside) - 1, count).round().astype(np.int64)] + start)
         return np.concatenate(chosen)
 
     def largest(self, chosen: Longs) -> Floats:
         """Return the largest eigenvalue of each chosen W, ascending in g; 1 where it must be drawn."""
-        parts = self._parts(chosen)
-        return np.concatenate([s.largest()[own] if isinstance(s, Batch) else np.ones(len(own)) for s, own, _ in parts])
+        found = []
+        for source, inside, _ in self._parts(chosen):
+            found.append(source.largest()[inside] if isinstance(source, Batch) else np.ones(len(inside)))
+        return np.concatenate(found)
 
     def spectra(self, chosen: Longs) -> Floats:
         """Return the smallest positive and the largest eigenvalue of each chosen W, ascending in g."""
         found = []
-        for source, own, start in self._parts(chosen):
+        for source, inside, start in self._parts(chosen):
             if isinstance(source, Batch):
-                found.append(source.spectra()[own])
+                found.append(source.spectra()[inside])
                 continue
-            for g in own.tolist():  # one graph in memory at a time
+            for g in inside.tolist():  # one graph in memory at a time
                 if g not in source.lows:
                     source.lows[g] = float(self.single(g + start).spectra()[0, 0])
-            found.append(np.array([[source.lows[g], 1.0] for g in own.tolist()]))
+            found.append(np.array([[source.lows[g], 1.0] for g in inside.tolist()]))
         return np.concatenate(found)
 
     def spectra_known(self, chosen: Longs) -> bool:
         """Return whether the spectra of the chosen graphs have been computed."""
         return all(
-            source.spectra_known if isinstance(source, Batch) else source.lows.keys() >= set(own.tolist())
-            for source, own, _ in self._parts(chosen)
+            source.spectra_known if isinstance(source, Batch) else source.lows.keys() >= set(inside.tolist())
+            for source, inside, _ in self._parts(chosen)
         )
 
     def _place(self, g: int) -> tuple[Batch | Drawn, int]:
@@ -288,9 +289,9 @@ class Pool:
     def _parts(self, chosen: Longs) -> Iterator[tuple[Batch | Drawn, Longs, int]]:
         """Yield each source with chosen graphs, the numbers of these in it, and its first number; `chosen` ascends."""
         for source, start in zip(self.sources, self._starts.tolist(), strict=False):
-            own = chosen[(chosen >= start) & (chosen < start + source.graphs)] - start
-            if len(own):
-                yield source, own, start
+            inside = chosen[(chosen >= start) & (chosen < start + source.graphs)] - start
+            if len(inside):
+                yield source, inside, start
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out locks and cached graphs, which belong to this process."""

@@ -10,10 +10,9 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
 from .classic import random_stream
-from .connect import component_labels, joining_rows
 from .directed import DirectedNetwork
+from .edges import Bools, Floats, Ints, component_labels, joining_rows
 from .from_data import from_graphs, iterable
-from .links import Bools, Floats, Ints
 from .lossy import LossyNetwork
 from .network import Network
 from .pool import Graph, Pool, gather, pool_of

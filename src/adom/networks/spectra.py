@@ -24,8 +24,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..native import graphs as compiled
-from ..util.threads import one_thread
-from .links import Floats, Ints, Links
+from ..util.process import one_thread
+from .edges import Floats, Ints, Links
 
 DENSE = 2000
 """The most nodes for which an n-by-n array is formed."""
@@ -57,12 +57,7 @@ def gossip_matrix(nodes: int, edges: Ints, weights: Floats) -> Any:
     """Return W of one graph: dense up to `DENSE` nodes, a `scipy.sparse.csr_array` above."""
     if nodes > DENSE:
         return sparse_matrix(nodes, edges, weights)
-    u, v = edges.T
-    matrix = np.zeros((nodes, nodes))
-    matrix[u, v] = -weights
-    matrix[v, u] = -weights
-    np.fill_diagonal(matrix, -matrix.sum(axis=1))
-    return matrix
+    return _dense_stack(Links.of(nodes, [edges]), weights, 0, 1)[0]
 
 
 def sparse_matrix(nodes: int, edges: Ints, weights: Floats) -> Any:

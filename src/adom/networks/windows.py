@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..util.threads import one_thread
+from ..util.process import one_thread
 from . import spectra
-from .connect import component_labels, name_components
-from .links import Floats, Ints, Longs, distinct_codes
+from .edges import Floats, Ints, Longs, component_labels, distinct_codes, name_components
 from .pool import Pool
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int32)
@@ -60,7 +59,7 @@ def smallest_window(pool: Pool, order: Ints, *, strong: bool = False) -> int:
     Examples
     --------
     >>> from adom.networks.pool import Batch, Pool
-    >>> from adom.networks.links import Links
+    >>> from adom.networks.edges import Links
     >>> halves = [np.array(pairs, dtype=np.int32) for pairs in ([[0, 1]], [[1, 2]])]
     >>> pool = Pool(Batch.laplacian(Links.of(3, halves), joined=False))
     >>> smallest_window(pool, np.array([0, 1])), smallest_window(pool, np.array([0, 0, 1]))

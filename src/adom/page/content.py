@@ -10,136 +10,69 @@ from ..study.replay import Motion
 
 @dataclass(frozen=True)
 class Line:
-    """One curve: the runs of all seeds of one method.
-
-    Attributes
-    ----------
-    label : str
-    method : str
-        Its name in `METHODS`, by which `layout.looks` chooses the colour.
-    runs : sequence of Result
-        One per seed.
-    variant : str
-        Name that tells it apart from other lines of the same method in the panel, which have the same colour.
-    shown : bool
-        Whether it is visible at first.
-    """
+    """One curve: the runs of all seeds of one method."""
 
     label: str
-    method: str
-    runs: Sequence[Result]
-    variant: str = ""
-    shown: bool = True
+    method: str  # its name in `METHODS`, by which `feed.looks` chooses the colour
+    runs: Sequence[Result]  # one per seed
+    variant: str = ""  # tells it apart from other lines of the same method in the panel, which have the same colour
+    shown: bool = True  # whether it is visible at first
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves in one picture.
+    """Curves in one picture."""
 
-    Attributes
-    ----------
-    name, title : str
-        `name` is unique in its figure.
-    lines : sequence of Line
-    about : str
-        Its settings in words.
-    row, column : int
-        Its position in the figure.
-    reason : str
-        Why there are no lines, or fewer than there should be.
-    """
-
-    name: str
+    name: str  # unique in its figure
     title: str
     lines: Sequence[Line]
-    about: str = ""
-    row: int = 0
+    about: str = ""  # its settings in words
+    row: int = 0  # its position in the figure
     column: int = 0
-    reason: str = ""
+    reason: str = ""  # why there are no lines, or fewer than there should be
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels under one or several protocols.
-
-    Attributes
-    ----------
-    name, title, caption : str
-    pages : mapping
-        Protocol of the parameters -> panels; the key is "" where there is only one.
-    """
+    """Panels under one or several protocols."""
 
     name: str
     title: str
     caption: str
-    pages: Mapping[str, Sequence[Panel]]
+    pages: Mapping[str, Sequence[Panel]]  # protocol of the parameters -> panels; the key is "" where there is only one
 
 
 @dataclass(frozen=True)
 class Run:
-    """One row of the table of runs.
+    """One row of the table of runs."""
 
-    Attributes
-    ----------
-    cells : mapping
-        Column -> text or number.
-    details : mapping
-        Parameters, network, versions, commit and the like.
-    """
-
-    cells: Mapping[str, Any]
-    details: Mapping[str, str]
+    cells: Mapping[str, Any]  # column -> text or number
+    details: Mapping[str, str]  # parameters, network, versions, commit and the like
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A performance profile, drawn into the element "profile-N" of the ledgers, where N is its number.
-
-    Attributes
-    ----------
-    title : str
-    xlabel, ylabel : str
-    curves : mapping
-        Label -> (ratios at which its share rises, the first one 1; its share from each of these ratios on).
-    end : float
-        End of the axis of ratios.
-    """
+    """A performance profile, drawn into the element "profile-N" of the ledgers, where N is its number."""
 
     title: str
     xlabel: str
     ylabel: str
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]
-    end: float
+    """Label -> (ratios at which its share rises, the first one 1; its share from each of these ratios on)."""
+    end: float  # end of the axis of ratios
 
 
 @dataclass(frozen=True)
 class Content:
-    """Everything that a page shows.
-
-    Attributes
-    ----------
-    title : str
-    inputs : sequence of str
-        Its sources, one line each.
-    figures : sequence of Figure
-    runs : sequence of Run
-    ledgers : sequence of str
-        The claims of each reproduction, as HTML.
-    motion : Motion, optional
-    motionless : str
-        Why there is no motion, and how to get one.
-    tab : str
-        Name of the tab with the ledgers.
-    profiles : sequence of Profile
-        One for each element "profile-N" in the ledgers. A page with profiles opens on the tab of the ledgers.
-    """
+    """Everything that a page shows."""
 
     title: str
-    inputs: Sequence[str]
+    inputs: Sequence[str]  # its sources, one line each
     figures: Sequence[Figure]
     runs: Sequence[Run]
-    ledgers: Sequence[str] = ()
+    ledgers: Sequence[str] = ()  # the claims of each reproduction, as HTML
     motion: Motion | None = None
-    motionless: str = ""
-    tab: str = "Claims"
+    motionless: str = ""  # why there is no motion, and how to get one
+    tab: str = "Claims"  # name of the tab with the ledgers
     profiles: Sequence[Profile] = ()
+    """One for each element "profile-N" in the ledgers. A page with profiles opens on the tab of the ledgers."""

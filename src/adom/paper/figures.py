@@ -15,8 +15,9 @@ import pandas as pd
 from ..algorithms import METHODS, method_class
 from ..networks import geometric
 from ..plot.curves import DASHES, line_look, tidy_numbers
-from ..plot.medians import cross_keys, draw_medians, keys
-from ..plot.networks import draw_graph
+from ..plot.labels import cross, keys
+from ..plot.medians import draw_medians
+from ..plot.networks import draw_rounds
 from ..plot.style import save, style
 from ..run.result import Result
 from ..study.execute import Outcome
@@ -128,8 +129,7 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
         figure = Figure(figsize=(1.9 * len(rounds), 1.95))
         grid = figure.subplots(1, len(rounds), squeeze=False)[0]
         figure.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.01, wspace=0.18)
-        for axes, k in zip(grid, rounds, strict=True):
-            draw_graph(axes, network, k)
+        draw_rounds(grid, network, rounds)
         for axes in grid[1:]:
             axes.annotate(
                 "$\\Rightarrow$", (-0.09, 0.5), xycoords="axes fraction", ha="center", va="center", fontsize=14
@@ -160,7 +160,7 @@ def _draw_panel(axes: "Axes", curves: Curves, rounds: int | None) -> None:
         (look(method) | {"linestyle": DASHES[1] if variant == SPLIT else DASHES[0]}, runs)
         for (method, variant), runs in curves.items()
     ]
-    draw_medians(axes, lines, cross={"markersize": 5}, crossed=_diverged)
+    draw_medians(axes, lines, ends={"markersize": 5}, crossed=_diverged)
     axes.set_xlim(0, float(rounds or max(ends)))
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, 1e-12), min(max(high, 2.0), 1e5))
@@ -191,7 +191,7 @@ def _legend(panels: Sequence[tuple[PaperPanel, Curves, str]], methods: Sequence[
     runs = [(key, run) for _, curves, _ in panels for key, several in curves.items() for run in several]
     if any(variant == SPLIT for (_, variant), _ in runs):
         entries += keys([{"color": "0.4", "linewidth": 1.0, "linestyle": DASHES[1]}], ["split by label"])
-    return entries + cross_keys(["diverged"] if any(_diverged(run) for _, run in runs) else [])
+    return entries + keys([cross()], ["diverged"] if any(_diverged(run) for _, run in runs) else [])
 
 
 def pages(figures: Sequence[str], protocols: Sequence[str]) -> list[tuple[str, str]]:

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, nearest
 from ..run.recorder import commit
 from ..study.execute import Outcome, execute, gpu_wanted
 from ..util.checks import check_whole
 from . import ledger
 from .evidence import write_tables
 from .figures import draw, pages, pictures
-from .plan import SCALES, Scale, make_jobs, read_names
+from .plan import SCALES, Scale, make_jobs, read_names, read_protocols
 from .runs import PROTOCOLS, VERIFY, Job, ReproductionPlan, read_outcome
 from .work import do_job
 
@@ -95,7 +94,10 @@ def reproduce(
     began = time.perf_counter()
     scale = scale or SCALES["quick" if quick else "full"]
     names = read_names(figures, scale.size)
-    _check(protocols, seeds=seeds, workers=workers)
+    read_protocols(protocols)
+    for name, value in {"seeds": seeds, "workers": workers}.items():
+        if value is not None:
+            check_whole(name, value)
     target = Path(folder)
     jobs = make_jobs(names, scale, protocols, seeds)
     plan = ReproductionPlan(quick, jobs, names, scale.stages, missing_data(jobs), commit())
@@ -126,18 +128,6 @@ def reproduce(
     files += [target / name for name in ("ledger.json", "ledger.md", "findings.md")]
     died = {job.text: lost[job.key] for job in jobs if job.key in lost}
     return Reproduction(target, plan, outcomes, judged, files, died, time.perf_counter() - began)
-
-
-def _check(protocols: Sequence[str], **numbers: int | None) -> None:
-    """Refuse unknown protocols, and numbers below 1."""
-    for protocol in protocols:
-        if protocol not in PROTOCOLS:
-            raise InputError(
-                f"protocols must be of {', '.join(PROTOCOLS)}, got {protocol!r}; {nearest(protocol, PROTOCOLS)}"
-            )
-    for name, value in numbers.items():
-        if value is not None:
-            check_whole(name, value)
 
 
 def missing_data(jobs: Iterable[Job]) -> dict[str, str]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.columns import AXES
-from .labels import fitted, room_below, room_inside
-from .style import COLOURS, MARKERS, magnification, marks, plain, size
+from .labels import cross, fitted, keys, legend_of, room_inside
+from .style import COLOURS, MARKERS, check_axes, magnification, marks, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -74,27 +74,28 @@ def convergence(
     """
     results = list(results) if isinstance(results, Iterable) else [results]
     _check(results, axis, labels)
+    check_axes(ax)
     with in_style(style):
         from .display import Figure
 
         shared, names = _names(results, labels)
         scale = magnification(style)
         looks = [_look(number, consensus, scale) for number in range(len(results))]
+        kinds = _kinds(results, consensus, scale)
+        marked = [*looks, *kinds.values()]
         shown = list(AXES) if axis in (None, "all") else [str(axis)]
         if ax is not None:
             if len(shown) > 1:
                 raise InputError(f"ax takes one panel, but axis={axis!r} draws several; name one of {', '.join(AXES)}")
             _draw_panel(ax, results, shown[0], looks, consensus, scale)
             ax.set_ylabel(_height(results, consensus))
-            handles = _legend(results, names, looks, consensus, scale, room_inside(ax, scale))
-            ax.legend(handles=handles, title=plain(shared) or None, fontsize="small")
+            broken = [plain("\n".join(fitted(name, room_inside(ax, scale), 7 * scale))) for name in names]
+            ax.legend(handles=keys(marked, [*broken, *kinds]), title=plain(shared) or None, fontsize="small")
             drawn: Figure = ax.figure  # type: ignore[assignment]  # may be a subfigure
             return drawn
         width, height = size(style, len(shown))
-        columns = _columns(max(map(len, names)), width / scale, consensus)
-        handles = _legend(results, names, looks, consensus, scale, room_below(width, scale))
-        broken = sum(handle.get_label().count("\n") for handle in handles) / columns
-        depth = scale * (0.155 * (math.ceil(len(handles) / columns) + bool(shared)) + 0.11 * broken)
+        legend = legend_of([*names, *kinds], width, scale, 0.38 if consensus else 0.48)
+        depth = legend.depth + 0.155 * scale * bool(shared)
         rows, across = (len(shown), 1) if style == "column" or len(shown) == 1 else (math.ceil(len(shown) / 2), 2)
         body = height if rows == 1 else 0.82 * height * rows
         figure = Figure(figsize=(width, body + depth), layout="constrained")
@@ -107,9 +108,9 @@ def convergence(
         for axes in grid[:, 0]:
             axes.set_ylabel(_height(results, consensus))
         figure.legend(
-            handles=handles,
+            handles=keys(marked, [*legend.names[: len(names)], *kinds]),
             loc="outside lower center",
-            ncols=columns,
+            ncols=legend.columns,
             frameon=False,
             title=plain(shared) or None,
             title_fontsize=7 * scale,
@@ -164,13 +165,6 @@ def line_look(number: int, scale: float) -> dict[str, Any]:
     }
 
 
-def _columns(longest: int, inches: float, consensus: bool) -> int:
-    """Return how many columns of a legend fit, given the length of the longest name."""
-    width = 26 if consensus else longest
-    fits = 1 if longest > 26 else 2 if width > 12 else 3
-    return fits * (2 if inches > 5 else 1)
-
-
 def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[str, list[str]]:
     """Return the settings that labelled runs share, and a distinct name for each."""
     names = [result.label for result in results] if labels is None else list(labels)
@@ -209,11 +203,11 @@ def told_apart(names: Sequence[str], traits: Sequence[Mapping[str, str]]) -> lis
     names = list(names)
     for trait in traits[0] if traits else ():
         values: dict[str, set[str]] = {}
-        for name, own in zip(names, traits, strict=True):
-            values.setdefault(name, set()).add(own[trait])
+        for name, has in zip(names, traits, strict=True):
+            values.setdefault(name, set()).add(has[trait])
         names = [
-            f"{name}, {own[trait]}" if len(values[name]) > 1 and own[trait] else name
-            for name, own in zip(names, traits, strict=True)
+            f"{name}, {has[trait]}" if len(values[name]) > 1 and has[trait] else name
+            for name, has in zip(names, traits, strict=True)
         ]
     return numbered(names)
 
@@ -234,28 +228,16 @@ def numbered(names: Sequence[str]) -> list[str]:
     return distinct
 
 
-def _legend(
-    results: "Sequence[Result]",
-    names: Sequence[str],
-    looks: Sequence[dict[str, Any]],
-    consensus: bool,
-    scale: float,
-    room: float,
-) -> list[Any]:
-    """Return one entry per run, its name broken into lines that fit, then the kinds of line."""
-    from matplotlib.lines import Line2D
-
-    texts = [plain("\n".join(fitted(name, room, 7 * scale))) for name in names]
-    entries = [Line2D([], [], label=text, **look) for text, look in zip(texts, looks, strict=True)]
+def _kinds(results: "Sequence[Result]", consensus: bool, scale: float) -> dict[str, dict[str, Any]]:
+    """Return the kinds of line and of mark below the names of the runs in the legend, and their looks."""
+    kinds: dict[str, dict[str, Any]] = {}
     if consensus:
         error = "error: distance to $x^*$" if results[0].measure == "error" else "gradient norm at the mean"
-        entries.append(Line2D([], [], color="0.6", linewidth=1.6 * scale, label=error))
-        thin: dict[str, Any] = {"color": "0.2", "linewidth": 0.7 * scale, "linestyle": THIN}
-        entries.append(Line2D([], [], label="consensus: distance to mean", **thin))
-    crossed = " or ".join(sorted({result.status for result in results if result.lost}))
-    if crossed:
-        entries.append(Line2D([], [], color="0.6", linestyle="", marker="X", markersize=6 * scale, label=crossed))
-    return entries
+        kinds[error] = {"color": "0.6", "linewidth": 1.6 * scale}
+        kinds["consensus: distance to mean"] = {"color": "0.2", "linewidth": 0.7 * scale, "linestyle": THIN}
+    if crossed := " or ".join(sorted({result.status for result in results if result.lost})):
+        kinds[crossed] = cross(scale)
+    return kinds
 
 
 def _draw_panel(
@@ -306,12 +288,11 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
     if result.lost:
         last = stop - 1
         height = error[last] if np.isfinite(error[last]) and error[last] > 0 else max(start, 1.0)
-        cross: dict[str, Any] = {"marker": "X", "markersize": 6 * scale, "clip_on": False, "zorder": 5}
-        axes.plot(across[last], height, color=look["color"], **cross)
+        axes.plot(across[last], height, **cross(scale) | {"color": look["color"], "clip_on": False, "zorder": 5})
 
 
 def _draw_settings(axes: "Axes", result: "Result", scale: float) -> None:
-    """Draw the chi that a run assumed over its rounds, on an axis of its own; a gap is plain descent."""
+    """Draw the chi that a run assumed over its rounds, on another axis; a gap is plain descent."""
     settings, clock = result.provenance.get("settings") or [], result.columns["round"]
     chis = np.array([setting["chi"] for setting in settings], dtype=float)
     if not len(clock) or not np.isfinite(chis).any():

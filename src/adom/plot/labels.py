@@ -3,8 +3,8 @@
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -93,8 +93,10 @@ class Legend(NamedTuple):
     depth: float
 
 
-def legend_of(names: Sequence[str], inches: float, scale: float) -> Legend:
+def legend_of(names: Sequence[str], inches: float, scale: float, key: float = KEY) -> Legend:
     r"""Return the legend for names below a figure `inches` wide, drawn `scale` times as large as in print.
+
+    It has as many columns as fit; `key` is the inches in print that a line, its marker and the gaps around them take.
 
     Examples
     --------
@@ -103,13 +105,27 @@ def legend_of(names: Sequence[str], inches: float, scale: float) -> Legend:
     >>> legend_of(["gradient tracking, accelerated, with multi-consensus and restarts", "ADOM"], 3.5, 1.0)[:2]
     (['gradient tracking, accelerated, with multi-consensus and\nrestarts', 'ADOM'], 1)
     """
-    points, key = 7 * scale, KEY * scale
+    points = 7 * scale
     lines = [fitted(name, room_below(inches, scale), points) for name in names]
-    width = max((inches_of(line, points) for each in lines for line in each), default=0.0)
-    columns = max(1, min(len(lines), int(inches / (key + width))))
+    widths = [key * scale + max(inches_of(line, points) for line in each) for each in lines]
+    tried = (math.ceil(len(lines) / rows) for rows in range(1, len(lines) + 1))
+    fits = (many for many in tried if sum(map(max, np.array_split(widths, many))) <= inches)
+    columns = next(fits, 1)
     heights = [0.06 + 0.11 * len(each) for each in lines]
     depth = scale * max(sum(column) for column in np.array_split(heights, columns))
     return Legend([plain("\n".join(each)) for each in lines], columns, depth)
+
+
+def keys(looks: Iterable[dict[str, Any]], names: Sequence[str]) -> list[Any]:
+    """Return the entries of a legend, as many as there are names of lines."""
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks, strict=False)]
+
+
+def cross(scale: float = 1.0) -> dict[str, Any]:
+    """Return the look of the cross at the end of a curve that went the wrong way, as it is in a legend."""
+    return {"color": "0.6", "linestyle": "", "marker": "X", "markersize": 6 * scale}
 
 
 def legend_inside(axes: "Axes", scale: float) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from ..errors import InputError
 from ..util.columns import AXES
 from .curves import DASHES, line_look, tame_records, tidy_numbers
-from .labels import KEY, fitted, legend_inside, legend_of, ticks
+from .labels import KEY, cross, fitted, keys, legend_inside, legend_of, ticks
 from .labels import label as label_axis
-from .style import COLOURS, magnification, plain, size
+from .style import COLOURS, check_axes, magnification, plain, size
 from .style import style as in_style
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def median_figure(
     style : str, optional
         "column", "page" or "slide"; by default a column for one panel and a page for several.
     """
+    check_axes(ax)
     if axis not in AXES and axis != "all":
         raise InputError(f"unknown axis {axis!r}; use one of {', '.join(AXES)}, or 'all'")
     if ax is not None and axis == "all":
@@ -224,7 +225,7 @@ def _sheet(
         grid[at].spines[:].set_visible(False)
     for at, title in sheet.titles.items():
         grid[at].set_title(plain("\n".join(fitted(title, room, 8 * scale))), fontsize=8 * scale)
-    handles = [*keys(looks.values(), legend.names), *cross_keys(legend.names[len(looks) :], scale)]
+    handles = keys([*looks.values(), cross(scale)], legend.names)
     figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns, frameon=False)
     return figure
 
@@ -235,25 +236,12 @@ def _crossed(panels: Any) -> list[str]:
     return [" or ".join(sorted({run.status for run in runs if run.lost}))] if any(run.lost for run in runs) else []
 
 
-def keys(looks: Iterable[dict[str, Any]], names: Sequence[str]) -> list[Any]:
-    """Return the entries of a legend, as many as there are names of lines."""
-    from matplotlib.lines import Line2D
-
-    return [Line2D([], [], label=name, **look) for name, look in zip(names, looks, strict=False)]
-
-
-def cross_keys(names: Sequence[str], scale: float = 1.0) -> list[Any]:
-    """Return the entries of a legend for crosses."""
-    look = {"color": "0.6", "linestyle": "", "marker": "X", "markersize": 6 * scale}
-    return keys([look] * len(names), names)
-
-
 def _draw(
     axes: "Axes", methods: "Mapping[str, Sequence[Result]]", column: str, looks: dict[str, Any], scale: float
 ) -> None:
     """Draw one panel."""
     lines = [(looks[label] | {"label": plain(label)}, runs) for label, runs in methods.items()]
-    draw_medians(axes, lines, column, cross={"markersize": 6 * scale, "clip_on": False})
+    draw_medians(axes, lines, column, ends={"markersize": 6 * scale, "clip_on": False})
     axes.set_xlabel(AXES[column].split(",")[0])
     axes.grid(visible=True, which="major")
     axes.margins(x=0.01)
@@ -264,12 +252,12 @@ def draw_medians(
     lines: "Sequence[tuple[dict[str, Any], Sequence[Result]]]",
     column: str = "round",
     *,
-    cross: dict[str, Any],
+    ends: dict[str, Any],
     crossed: "Callable[[Result], bool]" = lambda run: run.lost,
 ) -> None:
     """Draw lines, each a look and the runs of all seeds: the median on a logarithmic axis, and a band around it.
 
-    A line ends in a cross, which looks like `cross`, if most of its runs are `crossed`.
+    A line ends in a cross, with the properties `ends`, if most of its runs are `crossed`.
     """
     axes.set_yscale("log")
     for number, (look, runs) in enumerate(lines):
@@ -279,7 +267,7 @@ def draw_medians(
         if len(runs) > 1:
             axes.fill_between(band.at, band.low, band.high, color=look["color"], alpha=0.15, linewidth=0)
         if mostly(map(crossed, runs)):
-            axes.plot(band.at[-1], band.middle[-1], color=look["color"], marker="X", zorder=5, **cross)
+            axes.plot(band.at[-1], band.middle[-1], color=look["color"], marker="X", zorder=5, **ends)
 
 
 FEW = 8
@@ -304,6 +292,7 @@ def profile_figure(
     style : str, optional
         "column", "page" or "slide"; see `adom.styles`.
     """
+    check_axes(ax)
     with in_style(style):
         from .display import Figure
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, nearest
+from ..errors import InputError, InputTypeError, nearest
 from ..util.files import atomic
 
 if TYPE_CHECKING:
@@ -114,3 +114,14 @@ def save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     with matplotlib.rc_context({"svg.hashsalt": "adom", "pdf.fonttype": 42}), atomic(target) as partial:
         figure.savefig(partial, format=kind[1:], dpi=300, metadata=METADATA[kind])
     return target
+
+
+def check_axes(ax: Any) -> None:
+    """Refuse to draw into anything but the axes of one panel."""
+    if ax is not None:
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes):
+            raise InputTypeError(
+                f"ax must be the axes of one panel, got {type(ax).__name__}; e.g. ax=axes[0] of plt.subplots(1, 2)"
+            )

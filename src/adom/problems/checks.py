@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError, shown
+from ..errors import InputError, InputTypeError
 
 LARGEST = 1e75
 """The largest number in data: L contains its square, and methods multiply two such squares."""
@@ -87,16 +87,6 @@ def flaw(values: np.ndarray, largest: float = LARGEST) -> tuple[tuple[int, ...],
         return index, f"is {value}; all values must be finite: drop that sample or fill the value in"
     rule = f"numbers must be at most {largest:g} in size, as products of larger ones overflow: scale them down"
     return index, f"is {value:.6g}; {rule}"
-
-
-def as_number(name: str, value: Any, example: float) -> float:
-    """Return a real number as a float; whole numbers too large for a float become infinite."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputTypeError(f"{name} must be a number, got {shown(value)}; e.g. {name}={example:g}")
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
 
 
 def check_room(nodes: int, dim: int, of: Any = None) -> None:

@@ -14,7 +14,7 @@ from ..util.compile_cache import kept_programs
 from ..util.programs import Program, cached_for, program
 from .base import Array, Problem
 from .checks import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room
-from .claims import contradiction
+from .contradictions import contradiction
 
 Loss = Callable[[Any, Any], Any]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError, nearest, shown
-from ..util.checks import check_whole
-from .checks import LARGEST_DIM, REAL, as_array, as_number, as_numbers, check_numbers, flaw, is_sparse
+from ..errors import InputError, InputTypeError, nearest
+from ..util.checks import check_real, check_whole
+from .checks import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw, is_sparse
 from .losses import Loss
 
 if TYPE_CHECKING:
@@ -276,12 +276,10 @@ def check_regulariser(l2: float | None, kappa: float | None) -> None:
     """Check that exactly one of l2 and kappa is given and within its range."""
     if (l2 is None) == (kappa is None):
         raise InputError(f"give exactly one of l2 and kappa, got l2={l2!r} and kappa={kappa!r}; e.g. kappa=100")
-    if l2 is not None and not 0 < as_number("l2", l2, 1.0) < np.inf:
-        raise InputError(f"l2 must be positive and finite, got {shown(l2)}; it makes every f_i strongly convex")
-    if kappa is not None and not 1 < as_number("kappa", kappa, 100.0) < np.inf:
-        raise InputError(f"kappa must be finite and greater than 1, got {shown(kappa)}; it is L / mu of the f_i")
-    if kappa is not None and kappa > MOST_KAPPA:
-        raise InputError(f"kappa must be at most {MOST_KAPPA:g}, got {shown(kappa)}; float64 allows no more")
+    if l2 is not None:
+        check_real("l2", l2, 0, np.inf, "it makes every f_i strongly convex", strict=True)
+    else:
+        check_real("kappa", kappa, 1, MOST_KAPPA, "it is L / mu of the f_i, of which float64 sees no more", strict=True)
 
 
 def l2_of(C: float, samples: int, count: str = "samples") -> float:
@@ -292,13 +290,12 @@ def l2_of(C: float, samples: int, count: str = "samples") -> float:
     >>> l2_of(0.5, 100)
     0.02
     """
-    if not 0 < as_number("C", C, 1.0) < np.inf:
-        raise InputError(f"C must be positive and finite, got {shown(C)}; it makes every f_i strongly convex")
+    C = check_real("C", C, 0, np.inf, "it makes every f_i strongly convex", strict=True)
     if count != "samples":
         raise InputError(
             f"C={C:g} weighs single samples, but here {count} count equally; give l2, or set count to samples"
         )
-    return 1 / (float(C) * samples)
+    return 1 / (C * samples)
 
 
 def regulariser(curvature: float, l2: float | None, kappa: float | None) -> float:

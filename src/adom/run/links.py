@@ -21,8 +21,8 @@ from ..errors import InputError
 from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..networks.lossy import Channel, draws
 from ..problems.base import Problem
-from ..problems.some_nodes import minimum_of
-from .contract import in_windows
+from ..problems.minimiser import minimum_of
+from .constants import in_windows
 
 Array = Any
 

@@ -4,7 +4,7 @@ JAX traces one step without numbers, with stand-ins for oracle and network. The 
 shows whether the step follows the rules of `Method`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ..algorithms import Method
-from ..algorithms.base import bare, plain
+from ..algorithms.base import Averaging, Turn, bare, plain
 from ..errors import InputError, shown
 from ..util.programs import Program, cached_for, program
 
@@ -211,68 +211,42 @@ class _Oracle:
         return jnp.cos(z)
 
 
-class _Gossip:
-    """Stand-in for a network, which also notes how it is used."""
+class _Gossip(Averaging):
+    """Stand-in for a network, likewise; it also notes how it is used."""
 
-    def __init__(self, uses: list[_Use] | None = None, window: int | None = 1) -> None:
-        self.uses = [] if uses is None else uses
-        self._window = window  # rounds per window
+    lambda_max = 3.0
 
-    def _use(self, vectors: int, rounds: Any = 1) -> None:
-        self.uses.append(_Use(vectors, _product(rounds, self._window)))
+    def __init__(self) -> None:
+        self.uses: list[_Use] = []
+
+    def _round(self, function: Callable[[Array], Array], *vectors: Array) -> Any:
+        self.uses.append(_Use(len(vectors), 1))
+        mixed = tuple(map(function, vectors))
+        return mixed[0] if len(vectors) == 1 else mixed
 
     def __call__(self, *vectors: Array) -> Any:
-        self._use(len(vectors))
-        mixed = tuple(jnp.tanh(v) for v in vectors)
-        return mixed[0] if len(vectors) == 1 else mixed
-
-    def average(self, *vectors: Array) -> Any:
-        self._use(len(vectors))
-        mixed = tuple(jnp.arctan(v) for v in vectors)
-        return mixed[0] if len(vectors) == 1 else mixed
-
-    def mix(self, v: Array, rounds: Any) -> Array:
-        self._use(1, rounds)
-        return jnp.sinh(v) * rounds
-
-    def accelerated(self, v: Array, rounds: Any, chi: Any) -> Array:
-        self._use(1, rounds)
-        return jnp.arctanh(v) * rounds + chi
-
-    def windows(self, rounds: Any) -> "_Gossip":
-        return _Windows(rounds, self.uses, _product(rounds, self._window))
+        return self._round(jnp.tanh, *vectors)
 
     def push(self, *vectors: Array) -> Any:
-        self._use(len(vectors))
-        mixed = tuple(jnp.log1p(v) for v in vectors)
-        return mixed[0] if len(vectors) == 1 else mixed
+        return self._round(jnp.log1p, *vectors)
 
-    def push_pull(self, pulled: Array, pushed: Array) -> tuple[Array, Array]:
-        self._use(2)
-        return jnp.cosh(pulled), jnp.arcsinh(pushed)
+    def push_pull(self, pulled: Array, pushed: Array) -> Any:
+        return self._round(jnp.arcsinh, jnp.cosh(pulled), pushed)
 
-    def project(self, v: Array) -> Array:
-        self._use(1)
-        return jnp.expm1(v)
+    def project(self, v: Array) -> Any:
+        return self._round(jnp.expm1, v)
 
-
-class _Windows(_Gossip):
-    """Stand-in for a network of windows."""
-
-    def __init__(self, rounds: Any, uses: list[_Use], window: int | None) -> None:
-        super().__init__(uses, window)
-        self._rounds = rounds
-
-    def __call__(self, *vectors: Array) -> Any:
-        return super().__call__(*(v * self._rounds for v in vectors))
-
-    def average(self, *vectors: Array) -> Any:
-        return super().average(*(v * self._rounds for v in vectors))
+    def repeat(self, rounds: Any, turn: Turn, carried: Any) -> Any:
+        """Make one turn, count it `rounds` times, and let the result depend on that number."""
+        inner = _Gossip()
+        after = turn(inner, carried)
+        self.uses += [_Use(use.vectors, _product(rounds, use.rounds)) for use in inner.uses]
+        return jax.tree.map(lambda leaf: leaf * rounds, after)
 
 
-def _product(rounds: Any, window: int | None) -> int | None:
-    """Return the rounds of `rounds` windows; None if JAX does not know them before a run."""
+def _product(rounds: Any, each: int | None) -> int | None:
+    """Return the rounds of `rounds` turns; None if JAX does not know them before a run."""
     try:
-        return None if window is None else int(rounds) * window
+        return None if each is None else int(rounds) * each
     except TypeError:
         return None

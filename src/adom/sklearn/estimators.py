@@ -15,14 +15,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..dynamics.endings import LOST
 from ..errors import InputError, shown
 from ..problems.base import Problem
-from ..problems.checks import LARGEST, as_array, as_number, as_numbers
+from ..problems.checks import LARGEST, as_array, as_numbers
 from ..problems.linear_model import LeastSquares, LogisticRegression, SoftmaxRegression
 from ..problems.losses import LOGISTIC, Loss
 from ..problems.quadratic import Quadratic
 from ..problems.samples import check_features
-from ..util.checks import check_whole
-from .layout import Coordinates, Partition, partition, with_intercept
-from .proximal_loop import Costs, Fit, minimise, summary
+from ..util.checks import check_real, check_whole
+from .fitting import Coordinates, Costs, Fit, Partition, minimise, partition, summary, with_intercept
 
 AGREED = 0.01
 """Before the first run, nodes average shared numbers until this fraction of `tol` is left of their differences."""
@@ -73,17 +72,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _check_regularisation(self, name: str) -> float:
         """Return C or alpha as a number."""
-        given = getattr(self, name)
-        value = as_number(name, given, 1.0)
-        if not 0 < value < np.inf:
-            raise InputError(
-                f"{name} must be positive and finite, got {shown(given)}; it makes the f_i strongly convex"
-            )
-        if not 1 / LARGEST <= value <= LARGEST:
-            raise InputError(
-                f"{name} must lie between {1 / LARGEST:g} and {LARGEST:g}, got {value:g}; scale the features instead"
-            )
-        return value
+        remedy = "it makes the f_i strongly convex; to regularise more or less than that, scale the features"
+        return check_real(name, getattr(self, name), 1 / LARGEST, LARGEST, remedy)
 
     def _agree(
         self, problem: Problem, parts: Partition, coordinates: Coordinates, start: np.ndarray | None, averaged: int
@@ -286,10 +276,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if isinstance(self.class_weight, dict):
             for name, weight in self.class_weight.items():
-                if not 0 <= as_number(f"class_weight[{name!r}]", weight, 1.0) <= LARGEST:
-                    raise InputError(
-                        f"class_weight[{name!r}] must lie between 0 and {LARGEST:g}, got {shown(weight)}; e.g. 1"
-                    )
+                check_real(f"class_weight[{name!r}]", weight, 0, LARGEST, "e.g. 1")
         if self.class_weight != "balanced":
             return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
         counts = np.bincount(np.searchsorted(self.classes_, y), weights, self.classes_.size)

@@ -1,7 +1,7 @@
 """Members of a sweep: every combination of its settings, read and checked before anything runs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms import Method
+from ..dynamics.stop import Stop
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -17,63 +18,67 @@ from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
 from ..run.request import AUTO, TUNED, check_budget, method_from
 from ..run.result import protocol_text
 from ..util.checks import is_number
-from .instances import read_instances
+from .instances import Instance, read_instances
 from .methods import LabelledMethod, check_names, read_methods, with_settings
+from .runs import Job
 
 Axes = dict[str, list[float]]
 Point = tuple[dict[str, float], dict[str, float], dict[str, float]]
 """Values that replace parameters of the base, factors of such parameters, and factors of the assumed constants."""
 
 
-@dataclass(frozen=True)
-class Member:
-    """One run of a sweep.
+@dataclass(frozen=True, kw_only=True)
+class Member(Job):
+    """One job of a sweep.
 
     Attributes
     ----------
     number : int
         Its position in the sweep.
-    label : str
-        Label of its method.
-    method : Method, optional
-        The method with its parameters; None if they were refused.
-    protocol : str or dict
-        Base of its parameters, as `adom.solve` takes it; "given" for an instance.
     values, factors, assume : dict
         Values that replace parameters of the base, factors of such parameters, and factors of the constants from
-        which parameters are computed.
-    oracle : str, optional
-        Oracle of a dual method.
-    problem, network
-        What it runs on.
-    place : int
+        which parameters are computed. The base is the `protocol`.
+    drawn : int
         Index of the network among all pairs of network and seed.
-    refused : str
-        Why it cannot run; empty if it can.
     given : int
         Index of the network among those given, before a seed draws it.
-    seed : int, optional
-        Seed that drew problem and network; None if the sweep draws nothing.
     kappa : float, optional
         The requested condition number; None for the problem as it was given.
+    refused : str
+        Why it cannot run; empty if it can.
     """
 
     number: int
-    label: str
-    cls: type[Method]
-    method: Method | None
-    protocol: Any
-    values: dict[str, float]
-    factors: dict[str, float]
-    assume: dict[str, float]
-    oracle: str | None
-    problem: Problem
-    network: Network | DirectedNetwork
-    place: int = 0
-    refused: str = ""
+    values: dict[str, float] = field(default_factory=dict)
+    factors: dict[str, float] = field(default_factory=dict)
+    assume: dict[str, float] = field(default_factory=dict)
+    drawn: int = 0
     given: int = 0
-    seed: int | None = None
     kappa: float | None = None
+    refused: str = ""
+
+    @property
+    def seed(self) -> int | None:
+        """Seed that drew problem and network; None if the sweep draws nothing."""
+        return self.at.seed
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Its base, settings and network, for the provenance of its result."""
+        settings = {"values": self.values, "factors": self.factors, "assume": self.assume}
+        where = {"network": self.given, "seed": self.seed, "kappa": self.kappa}
+        return {"label": self.label, "base": self.protocol, **settings, **where}
+
+    @property
+    def asked(self) -> Any:
+        """The base with the parameters that were changed, as `adom.solve` takes them."""
+        if self.protocol == "given" or not (self.values or self.factors or self.assume):
+            return self.protocol
+        assert self.method is not None
+        changed = {name: float(value) for name, value in self.method.parameters().items()}
+        if not self.assume:
+            changed = {name: changed[name] for name in {**self.values, **self.factors}}
+        return {**(self.protocol if isinstance(self.protocol, dict) else {"protocol": self.protocol}), **changed}
 
     @property
     def base(self) -> str:
@@ -87,9 +92,10 @@ class Member:
         Examples
         --------
         >>> import adom
+        >>> from adom.dynamics.stop import Stop
         >>> problem = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
         >>> spec = SweepSpec(factors={"eta": [0.5]}, assume={"chi": 2.0})
-        >>> expand(problem, adom.networks.path(2), spec, rounds=10)[0].text
+        >>> expand(problem, adom.networks.path(2), spec, 10, Stop())[0].text
         'adom, unit, chi x 2, eta x 0.5, oracle auto'
         """
         parts = [self.label, self.base]
@@ -114,19 +120,25 @@ class SweepSpec:
     seeds: Any = None
 
 
-def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Member]:
+def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int, stop: Stop) -> list[Member]:
     """Return all members, including those that a method's own rules or the budget refuse."""
     places = _places(problem, network, spec)
     entries = _entries(spec)
     points = _points(spec, entries)
     oracles = [str(parse_oracle(oracle)) for oracle in _list(spec.oracles, tuple)]
     members: list[Member] = []
-    for entry, kappa, (place, at) in product(entries, places[0].problems, enumerate(places)):
-        cls, own_problem, net = entry.cls, at.problems[kappa], at.network
+    for entry, kappa, (drawn, (at, given, problems, net)) in product(entries, places[0].problems, enumerate(places)):
+        cls, own_problem = entry.cls, problems[kappa]
         check_pair(own_problem, net, directed=cls.directed, title=cls.title)
         base = make_method(own_problem, net, entry.method, entry.parameters)
         true = constants(own_problem, net) if spec.assume is not None else None  # chi of a large network is slow
-        protocol = "given" if entry.is_instance else entry.parameters
+        shared: dict[str, Any] = {
+            "label": entry.label,
+            "cls": cls,
+            "protocol": "given" if entry.is_instance else entry.parameters,
+        }
+        shared |= {"problem": own_problem, "network": net, "at": at, "drawn": drawn, "given": given, "kappa": kappa}
+        shared |= {"tol": stop.error(own_problem)}
         for values, factors, assume in points[entry.label]:
             method, refused = None, ""
             try:
@@ -135,11 +147,15 @@ def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int) -> list[Mem
                 method = _varied(base, values, factors, rounds)
             except InputError as error:
                 refused = str(error)
+            setting: dict[str, Any] = {
+                "method": method,
+                "refused": refused,
+                "values": values,
+                "factors": factors,
+                "assume": assume,
+            }
             for oracle in oracles if cls.oracle == "dual" else [None]:
-                settings = (protocol, values, factors, assume, oracle)
-                run_on = (own_problem, net, place, refused, at.given)
-                about = (len(members), entry.label, cls, method, *settings, *run_on)
-                members.append(Member(*about, seed=at.seed, kappa=kappa))
+                members.append(Member(number=len(members), oracle=oracle, **setting, **shared))
     return members
 
 
@@ -155,12 +171,12 @@ def _varied(base: Method, values: dict[str, float], factors: dict[str, float], r
 
 
 class _Place(NamedTuple):
-    """A network, and the problems that members solve on it."""
+    """A network as a seed drew it, its index among those given, and the problems that members solve on it."""
 
+    at: Instance
+    given: int
     problems: dict[float | None, Problem]  # by requested kappa
     network: Network | DirectedNetwork
-    given: int  # index of the network before a seed draws it
-    seed: int | None
 
 
 def _places(problem: Any, network: Any, spec: SweepSpec) -> list[_Place]:
@@ -173,7 +189,7 @@ def _places(problem: Any, network: Any, spec: SweepSpec) -> list[_Place]:
     built, _ = instances.build()
     numbers = {name: number for number, name in enumerate(instances.networks)}
     by_seed = {at.seed: _problems(own, spec.kappas) for at, (own, _) in built.items()}
-    return [_Place(by_seed[at.seed], drawn, numbers[at.network], at.seed) for at, (_, drawn) in built.items()]
+    return [_Place(at, numbers[at.network], by_seed[at.seed], drawn) for at, (_, drawn) in built.items()]
 
 
 def _problems(problem: Problem, kappas: Any) -> dict[float | None, Problem]:

@@ -37,6 +37,11 @@ class LabelledMethod:
         return settings.get(self.label, settings.get(self.cls.name, default))
 
 
+def title(label: str, result: Result) -> str:
+    """Return the name of a method in figures and tables: its label, or its title if the label is its name."""
+    return result.label if label == result.provenance["method"]["name"] else label
+
+
 def under_its_title(result: Result, cls: type[Method]) -> Result:
     """Return a result with the current title of its method, which may have changed since it was saved."""
     method = result.provenance["method"]

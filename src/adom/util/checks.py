@@ -50,8 +50,9 @@ def check_real(name: str, value: Any, least: float, most: float, remedy: str, *,
     side = "above" if strict else "at least"
     limit = "" if math.isinf(most) else f" and at most {most:g}"
     rule = f"{name} must be a finite number {side} {least:g}{limit}, got {shown(value)}; {remedy}"
-    if isinstance(value, bool | str | bytes) or getattr(getattr(value, "dtype", None), "kind", "f") not in "iufV":
-        raise InputTypeError(rule)  # text, booleans, dates and complex numbers, including NumPy's
+    kind, shape = getattr(getattr(value, "dtype", None), "kind", "f"), getattr(value, "shape", ())
+    if isinstance(value, bool | str | bytes) or kind not in "iufV" or shape != ():
+        raise InputTypeError(rule)  # text, booleans, dates and complex numbers, including NumPy's, and arrays
     try:
         number = float(value)
     except OverflowError:

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...algorithms import Constants, Method
+from ...algorithms.base import Averaging, Turn
 from ...dynamics.auto_state import AutoSettings
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
-from ..contract import Averaging, Turn
 from ..driver import Chunk
 from ..local.graph_layout import FOREVER, flood_estimate
 from ..local.jitted import Carry, Session, place, register
@@ -42,10 +42,10 @@ class RunPart(NamedTuple):
 
 
 class Riding(Averaging):
-    """The run's network; the first vectors of each round carry one more column each, which is only averaged."""
+    """The run's network; the first vectors of each round, or all, carry one more column, which is only averaged."""
 
-    def __init__(self, gossip: Any, mixed: Any) -> None:
-        self._gossip, self.mixed, self.lambda_max = gossip, mixed, gossip.lambda_max
+    def __init__(self, gossip: Any, mixed: Any, *, on_all: bool = False) -> None:
+        self._gossip, self.mixed, self._on_all, self.lambda_max = gossip, mixed, on_all, gossip.lambda_max
 
     @property
     def lossy(self) -> Any:
@@ -54,6 +54,8 @@ class Riding(Averaging):
 
     def _loaded(self, vectors: Any) -> list[Any]:
         count = self.mixed.shape[1]
+        if self._on_all and len(vectors) != count:
+            raise ValueError(f"{len(vectors)} vectors in a round, not {count}")  # a user's own method, see `explained`
         loaded = [jnp.concatenate([v, self.mixed[:, i : i + 1]], axis=1) for i, v in enumerate(vectors[:count])]
         return [*loaded, *vectors[count:]]
 
@@ -74,7 +76,7 @@ class Riding(Averaging):
         """Return `carried` after `rounds` calls ``carried = turn(network, carried)``."""
 
         def riding(gossip: Any, both: Any) -> Any:
-            inner = Riding(gossip, both[0])
+            inner = Riding(gossip, both[0], on_all=self._on_all)
             carried = turn(inner, both[1])
             return inner.mixed, carried
 

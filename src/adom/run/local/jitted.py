@@ -30,7 +30,6 @@ from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.compile_cache import compiled, forget_many
 from ...util.programs import cached_for
-from ..contract import CountingOracle
 from ..driver import Chunk
 from ..links import Presence
 from ..recorder import Plan
@@ -180,6 +179,50 @@ def distances(rows: Array, solution: Array) -> tuple[Array, Array]:
 
 
 # The loop
+
+
+class CountingOracle:
+    """The oracle that a step sees (`adom.algorithms.base.Oracle`), with a count of gradients.
+
+    Parameters
+    ----------
+    problem : Problem
+        The functions of the rows that a step sees.
+    dual_gradient : callable
+        Takes the oracle's memory and z; returns the memory with grad F*(z) in it.
+    memory : Memory
+    """
+
+    def __init__(self, problem: Any, dual_gradient: Callable[..., oracles.Memory], memory: oracles.Memory) -> None:
+        self._problem, self._dual_gradient, self.memory = problem, dual_gradient, memory
+        self.calls: Any = 0  # gradients that the memory does not count: of every node, or of each
+
+    def gradient(self, x: Array, where: Array | None = None) -> Array:
+        """Return grad F(x), one gradient per node, of all nodes or of those in `where`."""
+        return self._counted(1, self._problem.gradient_rows, x, where)
+
+    def hessian(self, x: Array, where: Array | None = None) -> Array:
+        """Return the Hessians, which count as many gradients as they have columns."""
+        return self._counted(x.shape[-1], self._problem.hessian_rows, x, where)
+
+    def _counted(self, price: int, compute: Callable[[Array], Array], x: Array, where: Array | None) -> Array:
+        if where is None:
+            self.calls = self.calls + price
+            return compute(x)
+        self.calls = self.calls + price * where.astype(self.memory.gradients.dtype)
+        rows = jax.eval_shape(compute, x)
+        return jax.lax.cond(where.any(), compute, lambda _: jnp.zeros(rows.shape, rows.dtype), x)
+
+    def dual_gradient(self, z: Array) -> Array:
+        """Return grad F*(z), computed by the chosen oracle."""
+        self.memory = self._dual_gradient(self.memory, z)
+        return self.memory.x
+
+    def spent(self) -> oracles.Memory:
+        """Return the memory with all gradients that each node has spent so far."""
+        if isinstance(self.calls, int) and not self.calls:
+            return self.memory
+        return self.memory._replace(gradients=self.memory.gradients + self.calls)
 
 
 class Carry(NamedTuple):

@@ -22,8 +22,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -35,8 +35,8 @@ from ...errors import InputError
 from ...util.checked_json import MOST_TEXT, Damaged, made_from, read_json
 from ...util.checked_npz import unpack
 from ...util.files import atomic, open_regular
-from ..recorder import COLUMNS
-from .peers import RankError, at_rank_0, rank_errors
+from ..recorder import COLUMNS, Recorder
+from .peers import RankError, Ranks, at_rank_0, rank_errors
 from .rank_rounds import Partition
 
 if TYPE_CHECKING:
@@ -278,6 +278,56 @@ def _check_header(path: Path, header: Header, arrays: dict[str, np.ndarray]) -> 
     for name, array in arrays.items():
         if name.startswith(ROWS) and (array.ndim == 0 or len(array) != end - first):
             raise Damaged(f"{name} has shape {array.shape}, not one row for each of its {end - first} nodes")
+
+
+@contextmanager
+def locked(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
+    """Lock the folder of checkpoints for this job."""
+    if kept is None:
+        yield
+        return
+    with ExitStack() as holding:
+
+        def take() -> int:
+            holding.enter_context(FolderLock(kept.path))
+            if generations(kept.path) and not kept.resume:
+                raise InputError(
+                    f"{kept.path} holds checkpoints of an earlier run; go on from them (--resume), "
+                    "or take another folder"
+                )
+            return 0
+
+        with world.busy(f"looking into {kept.path}"):
+            at_rank_0(world, take)
+        yield
+
+
+def resume(world: Ranks, backend: "RankBackend", recorder: Recorder, kept: Checkpoints | None) -> int:
+    """Resume from the latest whole checkpoint, if there is one; return its iteration, else 0."""
+    if kept is None:
+        return 0
+    with world.busy(f"looking for checkpoints in {kept.path}"):
+        iteration = at_rank_0(world, lambda: _start(kept))
+    if iteration < 0:
+        return 0
+    recorder.seconds = restore(backend, generation(kept.path, iteration))
+    return iteration
+
+
+def _start(kept: Checkpoints) -> int:
+    """Return the iteration to resume from; -1 if there is none."""
+    all_generations = generations(kept.path)
+    chosen = latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
+    if chosen is None and any(complete(path) for _, path in all_generations):  # damaged, not just unfinished
+        raise InputError(f"no checkpoint in {kept.path} is whole; remove the folder to start afresh")
+    forget_after(chosen, kept.path)
+    if chosen is None:
+        if kept.resume:
+            print(f"adom: no checkpoint in {kept.path}: starting from the beginning", file=sys.stderr, flush=True)
+        return -1
+    iteration = int(chosen.name.rpartition("-")[2])
+    print(f"adom: going on from iteration {iteration} ({chosen})", file=sys.stderr, flush=True)
+    return iteration
 
 
 def save(run: "RankBackend", seconds: float) -> None:

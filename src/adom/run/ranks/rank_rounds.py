@@ -15,7 +15,7 @@ import numpy as np
 from ... import native
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
-from ..contract import CountingGossip
+from ..local.gossip import CountingGossip
 from ..local.graph_layout import by_receiver, weighted_arcs
 
 Array = np.ndarray
@@ -64,6 +64,47 @@ class Partition:
         """
         first, end = self.of(rank)
         return f"nodes {first} to {end - 1}" if end - first > 1 else f"node {first}"
+
+
+def deal(seen: list[dict[str, str]], nodes: int) -> list[list[str]] | str:
+    """Return the nodes of each rank, given the names and checksums of the shards that it sees, or an error message.
+
+    Ranks that share a folder, and so see the same shards, divide them among themselves.
+
+    Examples
+    --------
+    >>> shared, other = {"a": "1", "b": "2", "c": "3"}, {"d": "4"}
+    >>> deal([shared, shared, other], 4)
+    [['a'], ['b', 'c'], ['d']]
+    >>> deal([{"a": "1"}, {"a": "2"}], 2)
+    'ranks 0 and 1 have different shards of the same name, a; recreate one with another --node'
+    """
+    for rank, names in enumerate(seen):
+        for other in range(rank):
+            both = min(names.keys() & seen[other].keys(), default=None)
+            if both is not None and names != seen[other]:
+                if names[both] != seen[other][both]:
+                    return (
+                        f"ranks {other} and {rank} have different shards of the same name, {both}; recreate one with "
+                        "another --node"
+                    )
+                return (
+                    f"ranks {other} and {rank} both see the shard {both}, but not the same folder; let them see the "
+                    "same shards, or none in common"
+                )
+    found = len({name for names in seen for name in names})
+    if found != nodes:
+        return (
+            f"the ranks see {found} shards, but there should be {nodes} nodes; give --nodes {found}, or start all ranks"
+        )
+    dealt = []
+    for rank, names in enumerate(seen):
+        sharing = [other for other, theirs in enumerate(seen) if theirs == names]
+        if len(sharing) > len(names):
+            some = ", ".join(sorted(names)[:5])
+            return f"{len(sharing)} ranks cannot share the shards {some}; start {len(names)} or fewer there"
+        dealt.append(sorted(names)[slice(*Partition(len(names), len(sharing)).of(sharing.index(rank)))])
+    return dealt
 
 
 class RoundPlan(NamedTuple):

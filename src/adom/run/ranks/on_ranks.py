@@ -1,41 +1,94 @@
-"""One run over several ranks: each holds a part of the nodes, all agree on the task, and all get the same result."""
+"""What `adom.solve` runs on ranks: one run, or a fit to data that stay on their nodes.
+
+In a run each rank holds a part of the nodes, all agree on the task, and all get the same result. For a fit, ranks find
+out who holds which node, prepare the data, and fit a model. The intercepts have no penalty, so it takes several runs
+(`adom.run.stages`). Their column is scaled so that the curvature along them is at least 100 r (`adom.data.preparing`).
+"""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ...algorithms import Method
-from ...algorithms.base import plain
+from ...data.node_data import NodeData
+from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
 from ...dynamics.stop import start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
-from ..auto.choice import pilot_for
-from ..auto.pilot import Pilot
-from ..constants import constants
+from ...problems.shifted import Shifted
+from ...util.columns import BY_LINKS
+from ...util.compile_cache import double_precision
+from ..auto.choice import Resolved, resolve
+from ..constants import check_pair, constants
 from ..driver import drive
 from ..links import as_run, presence_on
 from ..progress import Interrupt, Journal, Progress, following
-from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe, describe_method
-from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
+from ..recorder import COLUMNS, Plan, Recorder, describe, describe_method
+from ..request import TUNED, Request, check_budget, method_type
 from ..result import Result
+from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
-from . import checkpoints as store
-from .agreement import AgreedStop, greatest
-from .checkpoints import Checkpoints, FolderLock, restore
+from .agreement import AgreedStop, GossipLinks, greatest
+from .checkpoints import Checkpoints, generations, locked, resume
 from .peers import RankError, Ranks, at_rank_0, greatest_of_ranks, rank_errors, tell_bytes
 from .rank_backend import STATUSES, RankBackend, Task
-from .rank_rounds import RankGossip, RankRounds, RowTravel
+from .rank_rounds import Partition, RankGossip, RankRounds, RowTravel, deal
 
 if TYPE_CHECKING:
     from ...data.shards import Shards
+
+Array = np.ndarray
+NEAR = 2e-8
+"""Default distance of every node to the minimiser; for ridge, in units of the spread of its target."""
+ROUGH = 1e-3
+"""Accuracy of the runs before the last, as a fraction of the last movement of the intercepts."""
+
+
+def solve_on_ranks(
+    problem: Any,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    request: Request,
+    kept: Checkpoints | None,
+) -> Result:
+    """Solve or fit as one of the ranks that mpirun has started; return the same result on each of them."""
+    from .world import World
+
+    solve = _solver(problem, network, method)
+    with double_precision(), World(problem.nodes, request.patience) as world:
+        return solve(world, problem, network, method, parameters, request, kept)
+
+
+def on_one_rank(problem: Any, network: Any, method: Any, parameters: Any, request: Request, kept: Any = None) -> Result:
+    """Solve or fit as the only rank, without MPI: the arithmetic of engine "mpi" in one process."""
+    solve = _solver(problem, network, method)
+    with double_precision():
+        return solve(Ranks(problem.nodes), problem, network, method, parameters, request, kept)
+
+
+def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
+    """Return `fit` or `run`; refuse networks and methods with which the nodes of a fit cannot agree."""
+    if not isinstance(problem, NodeData):
+        return run
+    cls = method_type(method)
+    check_pair(problem, network, title=cls.title)
+    if cls.directed:
+        raise InputError(
+            f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
+        )
+    if isinstance(network, LossyNetwork):
+        raise InputError(
+            f"a fit to NodeData needs perfect links, got {network!r}; take the network that it was made from, or use "
+            "agents"
+        )
+    return fit
 
 
 @dataclass(frozen=True)
@@ -127,20 +180,16 @@ def run(
         raise InputError("engine 'mpi' runs lossy networks without checkpoints and without shards; leave them out")
     cls = method_type(method)
     oracle = request.oracle_for(cls)
-    with _folder(world, kept):
+    with locked(world, kept):
         gossip = gossip or RankGossip(rank_travel(world, network, cls, request))
         travel, began = gossip.travel, gossip.clock
         part, steepest = _part(world, problem).agreed(gossip)
-        pilot = None
-        if parameters == AUTO and not isinstance(method, Method):
-            first, _ = world.partition.of(world.rank)
-            pilot = pilot_for(part.own, network, cls, first, partial(greatest_of_ranks, world))
-            method = plain(pilot.assumed) if pilot else method
-        clocks = began, gossip.clock
-        task = _task(world, part, network, method, parameters, request, kept, steepest, clocks, pilot)
+        first, _ = world.partition.of(world.rank)
+        resolved = resolve(part.own, network, method, parameters, first, partial(greatest_of_ranks, world))
+        task = _task(world, part, network, resolved, request, kept, steepest, (began, gossip.clock))
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
-            resumed = _resume(world, backend, recorder, kept)
+            resumed = resume(world, backend, recorder, kept)
             shown = False if world.rank else request.progress
             progress = progress or Progress(task.plan.rounds, cls.title, shown, plain=world.ranks > 1)
             asked = interrupt or Interrupt()
@@ -155,14 +204,12 @@ def run(
         {"type": type(part.own).__name__, **described},
         network,
         oracle,
-        "given" if isinstance(method, Method) and pilot is None else parameters,
+        resolved.protocol,
         request.engine,
         wire=backend.sent(),
         resumed=resumed,
         solution_error=None if part.whole is None else part.whole.solution_error,
     )
-    if pilot is not None:
-        about["settings"] = pilot.settings
     about |= {"tol": request.tol, "start_error": None if np.isnan(start) else start}
     if task.stop is not None and task.stop.last is not None:
         about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None
@@ -179,13 +226,11 @@ def _task(
     world: Ranks,
     part: Part,
     network: Any,
-    method: Any,
-    parameters: Any,
+    resolved: Resolved,
     request: Request,
     kept: Checkpoints | None,
     steepest: float,
     clocks: tuple[int, int],
-    pilot: Pilot | None,
 ) -> Task:
     """Return this rank's task, after checking that all but its part is the same on all ranks.
 
@@ -193,7 +238,7 @@ def _task(
     """
     own, whole = part.own, part.whole
     of_all = constants(own, network)
-    chosen = method_from(method, parameters, lambda: of_all)
+    chosen, pilot, _ = resolved
     running = chosen if pilot else as_run(chosen, network, own.dim, *world.partition.of(world.rank))
     check_budget(pilot.assumed if pilot else running, request.rounds, clocks[1])
     if whole is None and request.tol is not None and chosen.directed:
@@ -244,28 +289,6 @@ def _same_everywhere(world: Ranks, settings: dict[str, Any]) -> None:
             )
 
 
-@contextmanager
-def _folder(world: Ranks, kept: Checkpoints | None) -> Iterator[None]:
-    """Lock the folder of checkpoints for this job."""
-    if kept is None:
-        yield
-        return
-    with ExitStack() as holding:
-
-        def take() -> int:
-            holding.enter_context(FolderLock(kept.path))
-            if store.generations(kept.path) and not kept.resume:
-                raise InputError(
-                    f"{kept.path} holds checkpoints of an earlier run; go on from them (--resume), "
-                    "or take another folder"
-                )
-            return 0
-
-        with world.busy(f"looking into {kept.path}"):
-            at_rank_0(world, take)
-        yield
-
-
 def _part(world: Ranks, problem: "Problem | Shards | Part") -> Part:
     """Return this rank's part of a problem."""
     if isinstance(problem, Part):
@@ -275,34 +298,6 @@ def _part(world: Ranks, problem: "Problem | Shards | Part") -> Part:
         return Part.of(problem, *nodes)
     with rank_errors(), world.busy(lambda: f"reading {problem.reading}"):
         return Part.of(problem, *nodes)
-
-
-def _resume(world: Ranks, backend: RankBackend, recorder: Recorder, kept: Checkpoints | None) -> int:
-    """Resume from the latest whole checkpoint, if there is one; return its iteration, else 0."""
-    if kept is None:
-        return 0
-    with world.busy(f"looking for checkpoints in {kept.path}"):
-        iteration = at_rank_0(world, lambda: _latest(kept))
-    if iteration < 0:
-        return 0
-    recorder.seconds = restore(backend, store.generation(kept.path, iteration))
-    return iteration
-
-
-def _latest(kept: Checkpoints) -> int:
-    """Return the iteration to resume from; -1 if there is none."""
-    all_generations = store.generations(kept.path)
-    chosen = store.latest(kept.path, lambda words: print(f"adom: {words}", file=sys.stderr, flush=True))
-    if chosen is None and any(store.complete(path) for _, path in all_generations):  # damaged, not just unfinished
-        raise InputError(f"no checkpoint in {kept.path} is whole; remove the folder to start afresh")
-    store.forget_after(chosen, kept.path)
-    if chosen is None:
-        if kept.resume:
-            print(f"adom: no checkpoint in {kept.path}: starting from the beginning", file=sys.stderr, flush=True)
-        return -1
-    iteration = int(chosen.name.rpartition("-")[2])
-    print(f"adom: going on from iteration {iteration} ({chosen})", file=sys.stderr, flush=True)
-    return iteration
 
 
 def _end_if_spent(backend: RankBackend) -> None:
@@ -331,7 +326,136 @@ def _result(world: Ranks, backend: RankBackend, about: dict[str, Any]) -> Result
         rows[:] = np.concatenate(parts, axis=1)[0]
     world.tell(table)
     world.tell(rows)
-    if backend.task.presence is not None:
-        rows = backend.task.presence.marked(rows, table[-1, CLOCK])
     message = tell_bytes(world, history.message.encode()).decode()
-    return replace(history, tables=[table], rows=rows, message=message).result(about)
+    return replace(history, tables=[table], rows=rows, message=message, provenance=about).result()
+
+
+def fit(
+    world: Ranks,
+    data: NodeData,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    request: Request,
+    kept: Checkpoints | None,
+) -> Result:
+    """Fit as one of several ranks."""
+    names = _own_names(world, data)
+    first, _ = world.partition.of(world.rank)
+    gossip = RankGossip(rank_travel(world, network, method_type(method), request))
+    links = GossipLinks(gossip, first)
+    with rank_errors(), world.busy(lambda: f"reading {data.reading}"):
+        shards = data.open(names)
+    agreed = agree(data, shards, links)
+    with rank_errors():
+        own = agreed.problem(shards)
+    tol = request.tol or data.nodes * NEAR**2
+    request = replace(request, tol=tol)
+    shown = False if world.rank else request.progress
+    progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
+    with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
+        asked, request = (network, method, parameters), replace(request, follow=None)
+        stages = _Stages(world, own, agreed, asked, request, links, kept, (journal, progress, interrupt))
+        tilt = np.zeros((own.nodes, own.dim))
+        scale = max(1.0, agreed.column)
+        status, rows = run_stages(stages, np.zeros(own.dim), tilt, agreed.l2 * agreed.free, scale)
+    return stages.result(agreed.model_rows(rows), status)
+
+
+@dataclass
+class _Stages:
+    """Runs of a method on the nodes of all ranks.
+
+    Each stage has its own folder of checkpoints. A resumed fit repeats all stages, each from its last checkpoint to its
+    end, and so returns to where it was.
+    """
+
+    world: Ranks
+    own: Problem
+    agreed: Agreed
+    asked: tuple[Any, Any, Any]  # network, method, parameters
+    request: Request
+    links: GossipLinks
+    kept: Checkpoints | None
+    shared: tuple[Journal | None, Progress, Interrupt]  # of all stages
+    costs: StageCosts = field(default_factory=StageCosts)
+    last: Any = None
+
+    def level(self, centre: Array, tilt: Array) -> Array:
+        """Let every node hear the gradients of all at the centre."""
+        slope = np.asarray(self.own.gradient_rows(np.broadcast_to(centre, tilt.shape))) - tilt
+        levelled: Array = tilt + slope - self.links.everyone(slope).mean(axis=0)
+        return levelled
+
+    def run(self, centre: Array, tilt: Array, held: Array, moved: float) -> Run:
+        """Run a stage: roughly while the intercepts move far, and then to the tolerance."""
+        nodes = len(self.agreed.names)
+        assert self.request.tol is not None
+        near = float(np.sqrt(self.request.tol / nodes))
+        last = not self.agreed.free.any() or ROUGH * moved <= near
+        wanted = near if last else ROUGH * min(moved, 1.0)
+        rough = replace(self.request, tol=nodes * max(wanted, near) ** 2)
+        if self.shared[0] is not None:
+            self.shared[0].next_stage()
+        part, kept = self._part(centre, tilt + held), self._checkpoints(len(self.costs.tables) + 1)
+        result = run(self.world, part, *self.asked, rough, kept, self.links.gossip, *self.shared)
+        spent = (int(result.last[name]) for name in BY_LINKS)
+        self.links.gossip = RankGossip(self.links.gossip.travel, *spent)
+        self.costs.add(result.columns, BY_LINKS)
+        self.last = result
+        return Run(result.status, result.x, near, last)
+
+    def _part(self, centre: Array, tilt: Array) -> Part:
+        """Return this rank's nodes relative to a common point, with linear terms, among them those of `held`."""
+        shifted, l2, counts = Shifted(self.own, centre, tilt), self.agreed.l2, self.agreed.counts
+        samples = {"fewest": int(counts.min()), "most": int(counts.max()), "alike": self.agreed.count}
+
+        def settle(most: float) -> Shifted:
+            for problem in (shifted, self.own):
+                problem.mu, problem.L = l2, l2 + most
+            return shifted
+
+        names = self.agreed.names
+        return Part(shifted, len(names), samples, lambda mu: self.agreed.about(), listed=names, settle=settle)
+
+    def _checkpoints(self, number: int) -> Checkpoints | None:
+        """Return the checkpoints of a stage, in a folder of its own; resumed if there are any."""
+        if self.kept is None:
+            return None
+        of_stage = replace(self.kept, folder=self.kept.path / f"stage-{number:02d}")
+        begun = at_rank_0(self.world, lambda: len(generations(of_stage.path))) > 0
+        return replace(of_stage, resume=self.kept.resume and (begun or number == 1))
+
+    def result(self, rows: Array, status: str) -> Result:
+        """Return one result of all stages: one table, and the provenance of the last one."""
+        about = {**self.last.provenance, "tol": self.request.tol, "stages": len(self.costs.tables)}
+        if status == "stages":
+            status, about["message"] = "stalled", f"the intercepts had not settled after {about['stages']} stages"
+        about["problem"] = {**about["problem"], "type": self.agreed.kind}
+        joined: Result = replace(self.last, x=rows, history=self.costs.history, status=status, provenance=about)
+        return joined
+
+
+def _own_names(world: Ranks, data: NodeData) -> list[str]:
+    """Return this rank's nodes, dealt out from the shards that all ranks see; set the partition."""
+    first, end = world.partition.of(world.rank)
+    text = json.dumps(data.seen()).encode()
+    sizes = world.collect(np.full((1, end - first, 1), float(len(text))))
+    longest = np.zeros(1)
+    if sizes is not None:
+        longest[0] = max(part.max() for part in sizes)
+    world.tell(longest)
+    said = np.zeros((1, end - first, int(longest[0])), dtype=np.uint8)
+    said[0, 0, : len(text)] = np.frombuffer(text, dtype=np.uint8)
+    parts = world.collect(said)
+    plan = b""
+    if parts is not None:
+        seen = [json.loads(bytes(part[0, 0]).rstrip(b"\0")) for part in parts]
+        plan = json.dumps(deal(seen, data.nodes)).encode()
+    dealt = json.loads(tell_bytes(world, plan))
+    if isinstance(dealt, str):
+        raise InputError(dealt)
+    counts = [len(names) for names in dealt]
+    world.partition = Partition(data.nodes, world.ranks, np.concatenate([[0], np.cumsum(counts)]))
+    own: list[str] = dealt[world.rank]
+    return own
