@@ -74,13 +74,13 @@ def one_round(p, s, of, W):
     """A round as the page writes it: one node after the other, whole matrices, one formula a line."""
     H = [unpacked(s.h[i : i + 1], DIM)[0] for i in range(NODES)]
     g = [H[i] @ s.z[i] - s.g[i] for i in range(NODES)]
-    sent = [np.concatenate([packed(H[i][None])[0], g[i]]) + s.e[i] for i in range(NODES)]
+    sent = [np.concatenate([packed(H[i][None])[0], g[i]]) + s.exchanged[i] for i in range(NODES)]
     out = {name: np.array(value) for name, value in s._asdict().items()}
     x = np.array(s.z)
     for i in range(NODES):
-        out["e"][i] = s.e[i] - s.theta[i, 0] * p.sigma * sum(W[i, j] * sent[j] for j in range(NODES))
-        averaged = unpacked((s.h[i] + out["e"][i, :-DIM])[None], DIM)[0]
-        vector = g[i] + out["e"][i, -DIM:]
+        out["exchanged"][i] = s.exchanged[i] - s.theta[i, 0] * p.sigma * sum(W[i, j] * sent[j] for j in range(NODES))
+        averaged = unpacked((s.h[i] + out["exchanged"][i, :-DIM])[None], DIM)[0]
+        vector = g[i] + out["exchanged"][i, -DIM:]
         S = averaged + 1e-9 * np.diag(np.abs(np.diag(averaged)))
         out["t"][i] = max(s.t[i, 0] / 2, 1e-4)
         if np.linalg.eigvalsh(S - p.hold * H[i])[0] <= 0:
@@ -126,8 +126,8 @@ def test_what_came_over_links_sums_to_zero_and_the_average_is_that_of_the_models
     of = logistic(scale=30.0)
     for rounds in (1, 4, 40):
         state, _ = run(of, rounds)
-        size = np.abs(state.e).max()
-        np.testing.assert_allclose(state.e.sum(axis=0), 0, atol=1e-13 * size)
+        size = np.abs(state.exchanged).max()
+        np.testing.assert_allclose(state.exchanged.sum(axis=0), 0, atol=1e-13 * size)
         held = np.abs(unpacked(state.h, DIM) - of.hessian(state.z)).max()
         assert held <= 0.05 * np.abs(state.h).max()  # a chord, at most
 
@@ -144,10 +144,10 @@ def test_the_solution_is_a_fixed_point():
     own = np.concatenate([packed(H), np.einsum("nij,nj->ni", H, x) - slope], axis=1)
     state = METHOD.init(0 * x, of)
     ones = np.ones((NODES, 1))
-    state = state._replace(z=x, g=slope, h=packed(H), e=own.mean(axis=0) - own, t=ones, theta=ones)
+    state = state._replace(z=x, g=slope, h=packed(H), exchanged=own.mean(axis=0) - own, t=ones, theta=ones)
     after, reported = METHOD.step(state, of, Gossip(MATRICES))
     np.testing.assert_allclose(reported, x, rtol=1e-10)
-    for field in ("z", "e"):
+    for field in ("z", "exchanged"):
         np.testing.assert_allclose(getattr(after, field), getattr(state, field), atol=1e-9, err_msg=field)
 
 

@@ -165,7 +165,7 @@ def test_names_classes_and_inference_go_into_the_model_and_its_file(tmp_path):
     [
         ({"family": "logit"}, "unknown family 'logit'; did you mean 'logistic'"),
         ({"family": "softmax"}, "take SoftmaxRegression with l2"),
-        ({"l2": -1.0}, "l2 must be at least 0"),
+        ({"l2": -1.0}, "l2 must be a finite number at least 0, got -1.0"),
         ({"weights": -np.ones(SAMPLES)}, "weights must be at least 0"),
         ({"weights": np.ones(3)}, r"weights must have shape \(240,\)"),
         ({"family": "huber", "offset": np.ones(SAMPLES)}, "an offset is for gaussian, poisson, gamma"),

@@ -31,19 +31,24 @@ NEEDS = {
 class Oracle(Protocol):
     """The local functions f_i of the rows that this process holds; the engine counts every call."""
 
-    def gradient(self, x: Array, where: Array | None = None) -> Array:
-        """Return grad F(x): row i is the gradient of f_i at x_i.
-
-        With `where`, (rows,) of booleans, only those rows are computed and counted; the others are anything finite.
-        """
-        ...
-
-    def hessian(self, x: Array, where: Array | None = None) -> Array:
-        """Return the Hessians, (rows, dim, dim): row i is that of f_i at x_i. It counts as dim gradients."""
+    def gradient(self, x: Array) -> Array:
+        """Return grad F(x): row i is the gradient of f_i at x_i."""
         ...
 
     def dual_gradient(self, z: Array) -> Array:
         """Return grad F*(z): row i is the x that solves grad f_i(x) = z_i (or an estimate of it)."""
+        ...
+
+
+class CurvedOracle(Oracle, Protocol):
+    """An oracle with Hessians, of which only some rows may be asked."""
+
+    def gradient(self, x: Array, where: Array | None = None) -> Array:
+        """Return grad F(x); with `where`, (rows,) of booleans, only those rows are right, and counted."""
+        ...
+
+    def hessian(self, x: Array, where: Array | None = None) -> Array:
+        """Return the Hessians, (rows, dim, dim): row i is that of f_i at x_i. Each counts as dim gradients."""
         ...
 
 

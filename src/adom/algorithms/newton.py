@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from .base import Array, Constants, Gossip, Method, Number, Oracle, at_most
+from .base import Array, Constants, Gossip, Method, Number, at_most
 
 STEEP = 1.6
 """Weight of a round in two rounds of three; in the third it is 1, so that a round that averages fully is used whole."""
@@ -18,16 +18,14 @@ ROUNDING = 500.0
 
 
 class State(NamedTuple):
-    """State carried from round to round; a row of h and the first part of a row of e is an upper triangle."""
+    """State carried from round to round; a row of h and the first part of one of `exchanged` is an upper triangle."""
 
     z: Array  # (rows, dim): where a node took its own model
     g: Array  # (rows, dim): its gradient there
     h: Array  # (rows, dim (dim + 1) / 2): its Hessian there, or a little before
-    e: Array  # (rows, dim (dim + 1) / 2 + dim): what came over the links; its rows sum to zero
+    exchanged: Array  # (rows, dim (dim + 1) / 2 + dim): what came over the links; its rows sum to zero
     t: Array  # (rows, 1): the last step that it accepted
     theta: Array  # (rows, 1): the weight of this round
-
-    conserved = "e"  # the field from which gossip takes, which ledgers restore after loss: `adom.dynamics.healing`
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,12 @@ class Newton(Method):
       for the step s = x_i - z_i, is at most `miss` times t s, measured by K = (H_i + Hbar_i) / 2.
 
     - ``z``, ``g`` and ``h`` are a node's own model; h is renewed when the model misses more than a hundredth of a step;
-    - ``e`` is the part of the average that came over links; its rows sum to zero throughout;
+    - ``exchanged``, E above, is the part of the average that came over links; its rows sum to zero throughout;
     - ``t`` is the step, ``theta`` the weight of the round: 1, 1.6, 1.6, 1, ...
 
-    The iterate reported is x. No constant of the functions or of the network enters; the functions must be convex and
-    their sum strictly so. A message has dim (dim + 3) / 2 numbers. docs/newton.md proves the rate near the solution;
-    that the rules are safe from afar is measured there, not proved.
+    The oracle is a `CurvedOracle`. The iterate reported is x. No constant of the functions or of the network enters;
+    the functions must be convex, and their sum strictly so. A message has dim (dim + 3) / 2 numbers. docs/newton.md
+    proves the rate near the solution; that the rules are safe from afar is measured there, not proved.
 
     Parameters
     ----------
@@ -106,7 +104,7 @@ class Newton(Method):
 
     unit = theory
 
-    def init(self, zeros: Array, oracle: Oracle) -> State:
+    def init(self, zeros: Array, oracle: Any) -> State:
         """Every node's own model at 0."""
         h = packed(oracle.hessian(zeros))
         column = zeros[:, :1]
@@ -120,7 +118,7 @@ class Newton(Method):
         """Set the weight of the round, the same at all nodes."""
         return state._replace(theta=0 * state.theta + 1 + (STEEP - 1) * (k % 3 > 0))
 
-    def step(self, state: State, oracle: Oracle, gossip: Gossip) -> tuple[State, Array]:
+    def step(self, state: State, oracle: Any, gossip: Gossip) -> tuple[State, Array]:
         """One round of one vector: average, solve, and move the point of the own model as far as that model holds."""
         z, g, h, e, t_before, theta = state
         dim = z.shape[1]

@@ -188,7 +188,7 @@ class Model:
         estimates = np.append(self.coefficients, self.intercept[:, None], axis=1).ravel()[: len(rows)]
         table = pd.DataFrame({"estimate": estimates}, index=pd.Index(rows, name="column"))
         errors = self.inference.get("robust_std_error" if robust else "std_error")
-        about = {name: value for name, value in self.inference.items() if not name.endswith("std_error")}
+        about: dict[Any, Any] = {k: v for k, v in self.inference.items() if not k.endswith("std_error")}
         if errors is None:
             table.attrs = {"refused": "this fit computed no errors; fit adom.GLM without a penalty", **about}
             return table

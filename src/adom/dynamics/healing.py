@@ -17,7 +17,7 @@ them, it replaces its own entry by minus the owner's, and adds the difference to
 - a node that joins, or returns without memory, starts without entries, as all nodes did;
 - parts that do depend on gradients need no ledger: the method itself corrects them.
 
-A method that is not linear, such as Newton's, names the field of its state from which gossip takes: `State.conserved`.
+A method that is not linear, such as Newton's, has all that came over its links in one field, `exchanged`.
 
 Such ledgers are those of flow updating (Jesus, Baquero, Almeida 2009); docs/loss.md names it and other forebears.
 
@@ -313,7 +313,7 @@ def _whole(rows: Array) -> Array:
 
 def _stacked(state: Any) -> Array:
     """Return the arrays of a state stacked, (rows, fields, columns)."""
-    fields = [getattr(state, state.conserved)] if _declared(state) else [f for f in state if np.ndim(f) == 2]
+    fields = [state.exchanged] if _declared(state) else [f for f in state if np.ndim(f) == 2]
     library = fields[0].__array_namespace__()  # NumPy, or JAX
     return library.stack(library.broadcast_arrays(*fields), axis=1)
 
@@ -321,14 +321,14 @@ def _stacked(state: Any) -> Array:
 def _filled(state: Any, arrays: Any) -> Any:
     """Return a state with its arrays replaced; other parts, such as a count of steps, stay."""
     if _declared(state):
-        return state._replace(**{state.conserved: next(iter(arrays))})
+        return state._replace(exchanged=next(iter(arrays)))
     rest = iter(arrays)
     return state._make(next(rest) if np.ndim(f) == 2 else f for f in state)
 
 
 def _declared(state: Any) -> bool:
-    """Return whether a state names the field that its method conserves."""
-    return hasattr(state, "conserved")
+    """Return whether a state says itself which of its fields is conserved."""
+    return hasattr(state, "exchanged")
 
 
 def _times(matrix: Array, vectors: Array) -> Array:

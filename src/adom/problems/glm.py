@@ -6,14 +6,15 @@ a penalty the f_i are convex but not strongly so, and Poisson's and gamma's have
 and the direction in which separable data have no best answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..errors import InputError, nearest
+from ..util.checks import check_real
 from .base import Array
-from .checks import as_number, as_numbers, is_sparse
+from .checks import as_numbers, is_sparse
 from .features import lay_out
 from .linear_model import LinearModel
 from .losses import FAMILIES
@@ -24,12 +25,12 @@ ALIASED = 1e-11
 """Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
 NAMED = 0.1
 """Share of the largest entry from which on a column is named as a part of a direction."""
-OFFSETS = {
-    "gaussian": lambda y, offset: (y - offset, 1.0),
-    "poisson": lambda y, offset: (y * np.exp(-offset), np.exp(offset)),
-    "gamma": lambda y, offset: (y * np.exp(-offset), 1.0),
+OFFSETS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "gaussian": (lambda y, offset: y - offset, np.ones_like),
+    "poisson": (lambda y, offset: y * np.exp(-offset), np.exp),
+    "gamma": (lambda y, offset: y * np.exp(-offset), np.ones_like),
 }
-"""For families where an offset is the same as other targets and weights: which ones."""
+"""For families where an offset is the same as other targets and weights: these targets, and factors of the weights."""
 
 
 class GLM(LinearModel):
@@ -136,8 +137,7 @@ class GLM(LinearModel):
                 f"unknown family {family!r}; {nearest(family, usual)}; for three classes or more take "
                 "SoftmaxRegression with l2"
             )
-        if not 0 <= as_number("l2", l2, 1.0) < np.inf:
-            raise InputError(f"l2 must be at least 0 and finite, got {l2!r}; 0 is for no penalty")
+        check_real("l2", l2, 0.0, np.inf, "0 is for no penalty")
         self.loss, self.vectors, self.intercept, self.names = FAMILIES[family], 1, bool(intercept), names
         targets = self._targets_of(data, classes)
         if flaw := self.loss.flaw(targets):
@@ -150,8 +150,8 @@ class GLM(LinearModel):
         if offset is not None:
             if family not in OFFSETS:
                 raise InputError(f"an offset is for {', '.join(OFFSETS)}, got family {family!r}; leave it out")
-            targets, factor = OFFSETS[family](targets, known)
-            counted = counting * factor
+            change_targets, change_weights = OFFSETS[family]
+            targets, counted = change_targets(targets, known), counting * change_weights(known)
         matrix = _with_ones(data.features) if self.intercept else data.features
         self.nodes, self.dim, self.l2 = int(data.counts.size), int(matrix.shape[1]), float(l2)
         shares = counted * (self.nodes / counting.sum())

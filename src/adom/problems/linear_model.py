@@ -198,7 +198,7 @@ class LinearModel(Problem):
         samples = self.features.samples()
         bends = self.loss.bends(samples.margins(self._columns(x)), self._targets(samples))
         width = self.dim // self.vectors
-        hessian = self._ridge() * np.eye(self.dim)
+        hessian: np.ndarray = self._ridge() * np.eye(self.dim)
         for k, unit in enumerate(np.eye(self.vectors)):
             rows, bend = slice(k * width, (k + 1) * width), bends(unit).reshape(-1, self.vectors)
             hessian[rows, rows] += samples.gram(bend[:, k])

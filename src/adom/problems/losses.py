@@ -80,7 +80,7 @@ class Loss:
     variance: Callable[[Array], Array] | None = None
     dispersed: bool = False
     deviance: Callable[[Array, Array], Array] | None = None
-    constant: Callable[[Array, float], Array] | None = None
+    constant: Callable[[Array, Array], Array] | None = None
     as_counted: Callable[[float, int], float] | None = None
     centred: bool = False
     coupled: Callable[[Array, Array], Along] | None = None
@@ -187,7 +187,7 @@ def _softmax_bends(t: Array, y: Array) -> Along:
     return lambda along: p * (along - (p * along).sum(axis=-1, keepdims=True))
 
 
-def _nothing(y: Array, dispersion: float) -> Array:
+def _nothing(y: Array, dispersion: Array) -> Array:
     return 0.0 * y
 
 
@@ -207,11 +207,11 @@ def _log_ratio(y: Array, expected: Array) -> Array:
     return numpy.where(y > 0, y * numpy.log(numpy.where(y > 0, y, 1.0) / expected), 0.0)
 
 
-def _gaussian_constant(y: Array, dispersion: float) -> Array:
+def _gaussian_constant(y: Array, dispersion: Array) -> Array:
     return 0 * y - _numpy_of(y).log(2 * pi * dispersion) / 2
 
 
-def _gamma_constant(y: Array, dispersion: float) -> Array:
+def _gamma_constant(y: Array, dispersion: Array) -> Array:
     log = _numpy_of(y).log
     return log(y / dispersion) / dispersion - log(y) - _log_gamma(1 / dispersion)
 

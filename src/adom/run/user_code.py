@@ -204,8 +204,11 @@ class _Use(NamedTuple):
 class _Oracle:
     """Stand-in for a problem, with functions that a program can tell apart."""
 
-    def gradient(self, x: Array) -> Array:
+    def gradient(self, x: Array, where: Array | None = None) -> Array:
         return jnp.sin(x)
+
+    def hessian(self, x: Array, where: Array | None = None) -> Array:
+        return jnp.sinh(x)[..., None] * jnp.eye(x.shape[-1], dtype=x.dtype)
 
     def dual_gradient(self, z: Array) -> Array:
         return jnp.cos(z)

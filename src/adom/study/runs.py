@@ -114,7 +114,7 @@ class Keys:
         assert job.method is not None
         found: list[Any] = []
         if job.finds:  # by formulas that may change
-            base = unspectral(job.problem, job.network)
+            base = unspectral(job.problem, job.network, job.cls)
             found = [made(job.cls, "unit", assumed(base, chi=chi)).parameters() for chi in CHIS] + [job.protocol]
         content = {
             "format": FORMAT,
