@@ -19,7 +19,7 @@ from adom.plot.medians import over_seeds
 from adom.run.calls.tuning import transferred
 from adom.run.progress import Interrupt
 from adom.study import compare as module
-from adom.study import runs as running
+from adom.study import jobs as running
 from adom.study.compare import INTERRUPTED, Comparison
 from adom.study.instances import Instance
 from support.compared import instead, together
