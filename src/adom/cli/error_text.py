@@ -47,6 +47,7 @@ PYTHON = (
     (r"give parameters='auto'", "give auto alone"),
     (r"tell the two apart by pairs \(label, method\) such as .*", "give `name` in your own class another value"),
     (r"leave `nodes` out", "leave --nodes out"),
+    (r"use nodes=(\d+)", r"take --nodes \1"),
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
     (r"a positive number or None", "a positive number"),
     (r"leave that number out", "leave --dim out"),
