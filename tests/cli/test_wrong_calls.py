@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adom.cli import ranks
+
 TOML = {
     "syntax.toml": "[problem]\nnodes = \n",
     "negative.toml": "[run]\nrounds = -3\n",
@@ -241,6 +243,11 @@ def test_what_can_be_refused_early_is_refused_before_jax_is_loaded(python: Any) 
     )
     done = python("-c", script, json.dumps([line for line, _ in EARLY]))
     assert json.loads(done.stdout) == [[2] * len(EARLY), False, False], done.stderr
+
+
+def test_a_rank_names_the_options_of_the_call_that_started_it(refused: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ranks.CODE, "code")
+    assert refused("solve", "negative.toml").startswith("error: --rounds must be a whole number of at least 1, got -3")
 
 
 def test_wrong_values_of_a_method_are_refused_in_flags(refused: Any) -> None:

@@ -1,11 +1,13 @@
 """Errors of typer and of the library, worded for the command line: the value, the rule and the remedy."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ..errors import InputError, closest
+from .ranks import CODE
 from .settings import TABLES
 
 
@@ -80,7 +82,10 @@ def in_settings(message: str, context: Any) -> str:
         return message
     name = found[1]
     keys = [name, *(f"{table}_{name}" for table in TABLES)]
-    given = [each for each in context.command.params if each.name in keys and context.params.get(each.name) is not None]
+    named = [option for option in context.command.params if option.name in keys]
+    given = [option for option in named if context.params.get(option.name) is not None]
+    if CODE in os.environ:  # a rank: its file holds the options of the call that started it
+        given = given or named
     if given:
         flag: str = max(given[-1].opts, key=len)
         return flag + re.sub(rf"\b{name}=", f"{flag} ", message.removeprefix(name))
