@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..util.cache_dir import cache_dir, processor
-from ..util.files import kind
+from ..util.files import cache_dir, kind, processor
 
 Array = Any
 TARGETS = {
