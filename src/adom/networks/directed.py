@@ -124,7 +124,7 @@ class DirectedNetwork(GraphSequence):
         weights, before = np.ones(self.nodes), np.zeros(self.nodes)
         for k in range(max(period, WORK // (self.nodes + max(len(self.arcs(int(g))) for g in order[:1].tolist())))):
             if k % period == 0:
-                if np.allclose(weights, before, rtol=1e-6, atol=0):
+                if np.allclose(weights, before, 1e-6, 0):
                     break
                 before = weights
             weights = self._matrix(int(order[k % period]), SENDER) @ weights
