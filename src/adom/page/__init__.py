@@ -20,7 +20,7 @@ from ..errors import InputError, how_to_install
 from ..util.cards import escaped
 from ..util.files import atomic
 from .content import Content
-from .layout import data
+from .feed import data
 
 SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "profiles.js", "motion.js", "runs.js", "main.js")
 """Parts of the page's own script, in order."""

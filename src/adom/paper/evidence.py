@@ -46,7 +46,7 @@ SAVED = (
     *(*(f"rounds_to_{target:.0e}" for target in TARGETS), "reason", "key"),
 )
 """Columns of runs.csv."""
-JUDGED = ("rtol", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
+JUDGED = ("accuracy", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
 COLUMNS = (*SAVED, *JUDGED, "curve", "content")
 """All columns: those of runs.csv, those that claims need, the run's `Curve`, and the data of searches and checks."""
 
@@ -142,8 +142,9 @@ def about(outcome: Outcome) -> dict[str, Any]:
 
 def _row(outcome: Outcome) -> dict[str, Any]:
     job, settings = outcome.job, outcome.job.panel.settings
-    row = {**about(outcome), "variant": job.variant, "budget": job.rounds, "rtol": job.rtol, "settings": settings}
-    row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data, "failed": False, "stalled": False}
+    row = {**about(outcome), "variant": job.variant, "budget": job.rounds, "settings": settings}
+    row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data}
+    row |= {"accuracy": job.accuracy, "failed": False, "stalled": False}
     if outcome.result is None:
         return {**row, "status": "missing" if outcome.data is None else "", "converging": False, "curve": None}
     curve, provenance, last = Curve(outcome.result), outcome.result.provenance, outcome.result.last
@@ -215,7 +216,7 @@ def target_within(cell: pd.DataFrame, rounds: float) -> float:
 
 
 def _target(met: float, cell: pd.DataFrame) -> float:
-    target = power_of_ten(max(met, cell["rtol"].max()), ROUNDED)
+    target = power_of_ten(max(met, cell["accuracy"].max()), ROUNDED)
     return target if target <= COARSE else float("nan")
 
 
@@ -347,7 +348,7 @@ def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
 
 
 def _search_row(outcome: Outcome) -> dict[str, Any]:
-    row = {**about(outcome), "budget": outcome.job.rounds, "target": outcome.job.rtol}
+    row = {**about(outcome), "budget": outcome.job.rounds, "target": outcome.job.accuracy}
     if outcome.data is None:
         return {**row, "reason": outcome.reason}
     chosen = outcome.data["chosen"]

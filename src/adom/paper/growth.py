@@ -108,7 +108,7 @@ def growth(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool =
     own = own[own.groupby("family")[swept].transform("nunique") >= 3]
     if own.empty:
         return f"fewer than three values of {swept}"
-    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max()), ROUNDED), FINE)
+    target = min(power_of_ten(max(own["accuracy"].max(), own["last_error"].max()), ROUNDED), FINE)
     own = own.assign(rounds=costs(own, target), value=measured(own, swept), asked=own[swept])
     kept = own[np.isfinite(own.groupby(["figure", "panel"])["rounds"].transform("max"))]
     kept = kept.assign(divisor=np.log(measured(kept, "kappa")) if divide_by_log else 1.0)

@@ -29,7 +29,7 @@ SLOW_SEARCH = 1000
 """Most rounds of a candidate in figure slow2: DNM takes 30 inner steps a round, and hundreds of rounds at most."""
 TUNED_ON = 0
 """The seed of the draw that parameters are tuned on; judged runs have seeds from 1."""
-RTOL = 1e-10
+ACCURACY = 1e-10
 """Squared error, relative to the start, at which runs stop; also the target of searches."""
 
 
@@ -132,13 +132,14 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
         most = min(scale.search, SLOW_SEARCH) if panel.figure == "slow2" else scale.search
         budget = min(most, rounds_of(searched, protocol, scale))
         for method, oracle in methods.items():
-            search = Job(searched, protocol, TUNED_ON, method, oracle, budget, RTOL, TUNE, candidates=scale.candidates)
+            about = (searched, protocol, TUNED_ON, method, oracle, budget, ACCURACY)
+            search = Job(*about, TUNE, candidates=scale.candidates)
             shared[method] = search.key
             yield search
     for seed in draws:
         for method, oracle in methods.items():
             budget = min(rounds, rounds_of(panel, "unit", scale)) if method == "dnm" else rounds
-            about = (panel, protocol, seed, method, oracle, budget, RTOL)
+            about = (panel, protocol, seed, method, oracle, budget, ACCURACY)
             yield Job(*about, records=scale.records, tuning=shared.get(method, ""))
             if panel.figure == "heterogeneity":
                 yield Job(*about, variant="split-label", records=scale.records)
@@ -155,16 +156,16 @@ def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale
         if own or panel.column == 0:
             oracle = "auto" if method_class(method).oracle == "dual" else ""
             variant = "" if own else OTHERS
-            yield Job(panel, "auto", 1, method, oracle, rounds, RTOL, variant, scale.records)
+            yield Job(panel, "auto", 1, method, oracle, rounds, ACCURACY, variant, scale.records)
 
 
 def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
     """Yield ADOM's jobs with oracles other than the paper's; the slow `auto` on one draw only."""
     if seed == 1 and panel.column < scale.oracles:
-        yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
+        yield Job(panel, protocol, seed, "adom", "auto", rounds, ACCURACY, "auto", scale.records)
     if panel.column == 0:
         most = min(rounds, scale.exact)
-        yield Job(panel, protocol, seed, "adom", "exact", most, RTOL, "exact", scale.records)
+        yield Job(panel, protocol, seed, "adom", "exact", most, ACCURACY, "exact", scale.records)
 
 
 def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:
