@@ -26,11 +26,11 @@ from ..problems.losses import LOSSES
 from ..problems.samples import dense
 from .agent import Agent
 from .auto import Auto, Settings
-from .board import MOST_WORDS, Board, Group, mark_of, topic_of
+from .board import MOST_WORDS, Board, Group, topic_of
 from .configuration import AgentConfig
 from .functions import HELD, AgentOracle, Function, Intercepts, from_samples
 from .rows import AgentRows
-from .wire import Form, Member, most_bytes
+from .wire import Form, Member, mark_of, most_bytes
 
 Array = np.ndarray
 LARGEST = 2**28

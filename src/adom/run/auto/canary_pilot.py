@@ -212,7 +212,7 @@ class CanaryPilot(Pilot):
             and held(self._network.nodes, problem.dim)
             and np.isfinite(x).all()
         ):
-            values = np.linalg.eigvalsh(problem.own_hessians(x))
+            values = np.linalg.eigvalsh(problem.hessians_at(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
         return self._policy.curvatures(lowest, highest), (-float(ends[0]), float(ends[1]))
