@@ -62,7 +62,7 @@ def codes_of(pairs: npt.NDArray[Any], nodes: int) -> Longs:
 
 
 def distinct_pairs(pairs: npt.NDArray[Any], nodes: int) -> Ints:
-    """Return pairs without duplicates, sorted lexicographically; much faster than `numpy.unique`, which hashes first."""
+    """Return sorted pairs without duplicates; much faster than `numpy.unique`, which hashes first."""
     codes = codes_of(pairs, nodes)
     codes.sort()
     fresh = np.ones(len(codes), dtype=np.bool_)
