@@ -23,7 +23,7 @@ from ..networks.edges import codes_of
 from ..networks.lossy import Channel, draws
 from ..problems.base import Problem
 from ..problems.minimiser import minimum_of
-from .contract import in_windows
+from .constants import in_windows
 
 Array = Any
 
