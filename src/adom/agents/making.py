@@ -20,7 +20,7 @@ from ..algorithms import method_class
 from ..data.node_data import ModelSettings
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed, agree
-from ..dynamics.rates import WideOracle
+from ..dynamics.policy import WideOracle
 from ..errors import InputError
 from ..problems.losses import LOSSES
 from ..problems.samples import dense

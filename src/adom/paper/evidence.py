@@ -22,6 +22,7 @@ from ..study.execute import Outcome
 from ..study.metrics import power_of_ten, relative_errors
 from ..util.columns import METRICS, totals
 from ..util.files import atomic
+from ..util.text import format_number
 from .runs import TUNE, VERIFY
 
 COARSE = 1e-2
@@ -235,7 +236,8 @@ class Interval:
         return cls(median(numbers), min(numbers), max(numbers))
 
     def __str__(self) -> str:
-        return f"{short(self.median)} [{short(self.low)}, {short(self.high)}]"
+        middle, low, high = (format_number(value, separator="") for value in (self.median, self.low, self.high))
+        return f"{middle} [{low}, {high}]"
 
 
 def scores(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.DataFrame:
@@ -304,17 +306,6 @@ def contest(
         "rounds": rounds[[champion, *rivals]].median().to_dict(),
         "seeds": len(factors),
     }
-
-
-def short(value: float) -> str:
-    """Return a number in a few characters.
-
-    Examples
-    --------
-    >>> short(1234.6), short(0.01234), short(float("inf")), short(3e-9), short(2.0)
-    ('1235', '0.0123', 'inf', '3e-09', '2')
-    """
-    return f"{value:.0f}" if np.isfinite(value) and 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OTHERS = "others"
 """The variant of methods that a figure does not show."""
 EVERY = ("adom", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "adom+", "acc-gt")
-"""Methods that run under `auto`: a figure's own, and in the first panel of a row all others too."""
+"""Methods that run under `auto`: those of a figure, and in the first panel of a row all others too."""
 PART = 50
 """Samples per node of real data in searches."""
 SLOW_SEARCH = 1000
@@ -152,10 +152,10 @@ def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale
     if max(panel.row, panel.column) >= scale.found:
         return
     for method in EVERY:
-        own = method in methods
-        if own or panel.column == 0:
+        shown = method in methods
+        if shown or panel.column == 0:
             oracle = "auto" if method_class(method).oracle == "dual" else ""
-            variant = "" if own else OTHERS
+            variant = "" if shown else OTHERS
             yield Job(panel, "auto", 1, method, oracle, rounds, ACCURACY, variant, scale.records)
 
 

@@ -45,7 +45,7 @@ class PaperPanel:
 class Job:
     """One run, search or verification.
 
-    Variants: "" is the paper's own run; "exact" and "auto" are ADOM with that oracle; "split-label" has the data split
+    Variants: "" is the paper's run; "exact" and "auto" are ADOM with that oracle; "split-label" has the data split
     by label; "others" is a method that the figure does not show; "verify" checks the theorem and its lemmas; "tune"
     searches for parameters. The last two leave data, not a run.
     """

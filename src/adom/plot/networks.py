@@ -293,7 +293,7 @@ class Animation:
 
     @cached_property
     def _frames(self) -> list["Image"]:
-        """The pictures, each with its own palette."""
+        """The pictures, each with a palette."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from PIL import Image
 
@@ -493,4 +493,4 @@ PLAYER = Template("""<div id="$name" style="display:inline-block">
   slider.addEventListener("input", () => { pause(); show(Number(slider.value)); });
   if (frames.length > 1) play();
 }, 0);</script>""")
-"""Player of pictures that works offline; matplotlib's own player fetches its icons."""
+"""Player of pictures that works offline; matplotlib's player fetches its icons."""

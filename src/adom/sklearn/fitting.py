@@ -26,8 +26,7 @@ from ..problems.minimiser import minimum
 from ..problems.samples import largest_curvature
 from ..problems.shifted import Shifted
 from ..run.calls.solve import solve
-from ..run.constants import make_method
-from ..run.contract import in_windows
+from ..run.constants import in_windows, make_method
 from ..run.recorder import describe_problem
 from ..run.result import Result
 from ..run.stages import Run, StageCosts, run_stages

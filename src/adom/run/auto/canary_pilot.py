@@ -17,8 +17,7 @@ import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
 from ...algorithms.base import Wrapped, bare, plain
-from ...dynamics.policy import Policy
-from ...dynamics.rates import Scalars, WideOracle
+from ...dynamics.policy import Policy, Scalars, WideOracle
 from ...networks import LossyNetwork
 from ...problems.oracles import held
 from ...util.compile_cache import compiled, forget_many
