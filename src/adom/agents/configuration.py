@@ -15,7 +15,7 @@ from ..problems.losses import USUAL_MODEL, models
 from ..problems.samples import COUNTS
 from ..util import files
 from ..util.checks import is_number
-from ..util.settings import Tables, check_names, described, read_tables, setting
+from ..util.setting import Tables, check_names, described, read_tables, setting
 from .wire import MOST_MEMBERS, check_name
 from .zenoh_links import KeyFiles
 

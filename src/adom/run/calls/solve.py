@@ -9,7 +9,7 @@ import numpy as np
 
 from ...algorithms import Method
 from ...algorithms.base import check_numbers
-from ...dynamics.tolerance import check_rtol, tolerance
+from ...dynamics.stop import Stop
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
@@ -99,9 +99,9 @@ def solve(
     'converged'
     """
     request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor, follow)
-    check_rtol(rtol, tol)
+    stop = Stop(tol, rtol)
     with explained(method, problem, dtype):
-        request = replace(request, tol=tolerance(problem, tol, rtol))
+        request = replace(request, tol=stop.error(problem))
         return _solve(problem, network, method, parameters, request, checkpoints)
 
 

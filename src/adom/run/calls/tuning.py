@@ -19,7 +19,7 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...algorithms.base import made
-from ...dynamics.tolerance import start_error
+from ...dynamics.stop import start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
