@@ -17,8 +17,8 @@ from adom.problems import loss
 from adom.problems.shifted import Shifted
 from adom.run.ranks.on_ranks import on_one_rank
 from adom.run.request import Request
-from adom.study.members import SweepSpec, expand
-from adom.study.runs import Keys
+from adom.study.expand import SweepSpec, expand
+from adom.study.jobs import Keys
 from adom.util.programs import program
 
 CENTRES = np.array([[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]])

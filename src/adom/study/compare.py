@@ -27,11 +27,11 @@ from ..util.checks import check_whole
 from ..util.columns import metric_of
 from ..util.files import atomic
 from .instances import Instance, Instances, read_instances
-from .medians import medians
+from .jobs import Job, Runs
 from .methods import LabelledMethod, read_methods, title, with_settings
 from .metrics import aim, metrics, relative, smallest_target, start_error
+from .over_seeds import medians
 from .profiles import performance_profile, rank_table
-from .runs import Job, Runs
 from .saved import FILE, MEMBERS, file_names, replaced
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from ..util.cards import card, grid
 from ..util.checks import check_whole
 from ..util.columns import TO_TARGET, metric_of
 from ..util.files import atomic
-from .medians import ranked
-from .members import Member, SweepSpec, expand
+from .expand import Member, SweepSpec, expand
+from .jobs import Runs
 from .metrics import metrics, relative, smallest_target
-from .runs import Runs
+from .over_seeds import ranked
 from .saved import FILE, MEMBERS, replaced
 
 if TYPE_CHECKING:
