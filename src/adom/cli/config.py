@@ -13,7 +13,7 @@ from ..data.sets import SAMPLES
 from ..errors import InputError, nearest, shown
 from ..util import files
 from ..util.checks import check_whole
-from ..util.settings import Tables, check_names, read_tables
+from ..util.setting import Tables, check_names, read_tables
 from .settings import DISPLACED, EXCLUSIVE, NAMED, SETTINGS, TABLES, Config, kinds_of_network
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))

@@ -13,7 +13,7 @@ from ..algorithms import METHODS
 from ..dynamics.stop import Stop
 from ..problems.losses import USUAL_MODEL, models
 from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
-from ..util.settings import Tables, described, setting
+from ..util.setting import Tables, described, setting
 
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
 DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
