@@ -227,7 +227,7 @@ def _check_problem(config: AgentConfig, given: Mapping[str, Any]) -> None:
     if not config.data.exists():
         return  # reading it will be refused
     sharded = config.shard is not None
-    odd = next((key for key in given if key in (OF_FILES if sharded else OF_SHARDS)), None)
+    odd = next((key for key in (OF_FILES if sharded else OF_SHARDS) if key in given), None)
     if odd is not None:
         words = (
             "a shard already defines its columns and classes"
