@@ -14,8 +14,8 @@ import numpy as np
 from ..errors import InputError, nearest
 from ..util.checks import check_real
 from .base import Array
-from .checks import as_numbers, is_sparse
 from .features import lay_out
+from .limits import as_numbers, is_sparse
 from .linear_model import LinearModel
 from .losses import FAMILIES
 from .minimiser import Minimum, minimum
