@@ -230,7 +230,7 @@ def test_weights_are_the_same_at_both_ends_and_lambda_max_is_at_most_one():
     assert conserved(w) < 1e-13
 
 
-def test_methods_that_need_more_than_a_round_are_refused():
+def test_methods_that_need_more_than_a_round_or_than_vectors_are_refused():
     refused = []
     for name in METHODS:
         try:
@@ -238,7 +238,7 @@ def test_methods_that_need_more_than_a_round_are_refused():
         except InputError:
             refused.append(name)
     several = {"apm", "mudag", "aug-dgm", "msda", "opapc", "adom+multi", "acc-gt-multi"}
-    assert set(refused) == several | {"push-pull", "push-diging", "pngd"}
+    assert set(refused) == several | {"push-pull", "push-diging", "pngd", "newton"}
 
 
 def test_the_conserved_part_is_the_sum_of_the_entries_after_large_numbers():

@@ -68,6 +68,8 @@ class Settings:
                 f"agents cannot run {cls.name}: its steps need more than one round on undirected links; "
                 "take adom, adom+ or diging"
             )
+        if cls.width is not Method.width:
+            raise InputError(f"agents cannot run {cls.name}: its messages hold Hessians; take adom, adom+ or diging")
         self.cls, self._chi, self._mu, self._L = cls, chi, mu, L
         self._key: tuple[Any, ...] = ()
         self._method: Method | None = None
