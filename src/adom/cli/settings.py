@@ -16,8 +16,10 @@ from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
 from ..util.setting import Tables, described, setting
 
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
-DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
-"""Suggestions for completion; all known names are in `adom.data.sets`, which takes long to load."""
+DATA_SETS = ("a6a", "w6a", "ijcnn1")
+"""Names of the data sets of samples; a copy of those in `adom.data.sets`, which takes long to load."""
+ORACLES = ("auto", "exact", "gd:1", "gd:10", "agd:10")
+"""Suggestions for completion."""
 MODELS = " or ".join(f"{loss.name} (for {loss.words})" for loss in models().values())
 
 
