@@ -104,7 +104,7 @@ def test_a_value_that_changes_is_refused_and_the_problem_made_again_has_it(tmp_p
         lambda: swept(one, tmp_path),
         lambda: adom.solve(one, NETWORK, rounds=5),
         lambda: Shifted(one, MEAN, CENTRES).solution(),
-        lambda: on_one_rank(one, NETWORK, "diging", "unit", Request("auto", 5, None, 1, "mpi", "float64", False)),
+        lambda: on_one_rank(one, NETWORK, "diging", "unit", Request("auto", 5, Stop(), 1, "mpi", "float64", False)),
         one.solution,
     )
     for use in uses:

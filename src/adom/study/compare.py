@@ -128,10 +128,10 @@ def compare(
     """
     listed = not (methods is None or methods == ALL)
     names = methods if listed else METHODS if methods == ALL else COMPARED
-    entries = with_settings(read_methods(names), parameters, oracle)
+    entries, stop = with_settings(read_methods(names), parameters, oracle), Stop(tol, rtol)
     for entry in entries:
-        Request(entry.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(entry.cls)
-    request, stop = Request("auto", rounds, tol, record_every, "local", dtype, progress), Stop(tol, rtol)
+        Request(entry.oracle, rounds, stop, record_every, "local", dtype, progress).oracle_for(entry.cls)
+    request = Request("auto", rounds, stop, record_every, "local", dtype, progress)
     several = isinstance(problem, dict) or isinstance(network, dict | list | tuple) or callable(problem)
     if several or callable(network) or any(given is not None for given in (seeds, splits, networks)):
         instances = read_instances(problem, network, seeds, splits, networks)

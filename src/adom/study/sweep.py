@@ -113,7 +113,8 @@ def sweep(
     >>> sweep.best()["factor_eta"].tolist()
     [1.0]
     """
-    request, stop = Request("auto", rounds, tol, record_every, "local", dtype, progress), Stop(tol, rtol)
+    stop = Stop(tol, rtol)
+    request = Request("auto", rounds, stop, record_every, "local", dtype, progress)
     check_whole("batch", batch)
     spec = SweepSpec(methods, parameters, grid, factors, assume, settings, oracles, kappas, seeds)
     members = expand(problem, network, spec, rounds, stop)
