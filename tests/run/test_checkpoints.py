@@ -216,7 +216,7 @@ def test_two_generations_are_kept(tmp_path):
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(tmp_path, capfd, damage):
     whole = solved(100)
     solved(95, adom.Checkpoints(tmp_path, every_rounds=10))
-    file = tmp_path / "iteration-000000000090" / "rank-0-of-1.ckpt"
+    file = tmp_path / "iteration-000000000090" / "rank-0-of-1.npz"
     content = bytearray(file.read_bytes())
     if damage == "gone":
         file.unlink()
@@ -237,17 +237,17 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(tmp_path, ca
 
 def test_where_no_generation_is_whole_nothing_is_run(tmp_path):
     solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
-    for file in tmp_path.glob("*/*.ckpt"):
+    for file in tmp_path.glob("*/*.npz"):
         file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(InputError, match=r"no checkpoint in .* is whole; remove the folder to start afresh"):
         solved(30, adom.Checkpoints(tmp_path, resume=True))
-    assert list(tmp_path.glob("*/*.ckpt"))
+    assert list(tmp_path.glob("*/*.npz"))
 
 
 def test_a_kill_in_the_first_checkpoint_costs_no_more_than_a_start(tmp_path, capfd):
     solved(30, adom.Checkpoints(tmp_path, every_rounds=20))
-    file = tmp_path / "iteration-000000000020" / "rank-0-of-1.ckpt"
-    file.rename(file.with_name("rank-0-of-2.ckpt"))  # and rank 1 was killed before it wrote its own
+    file = tmp_path / "iteration-000000000020" / "rank-0-of-1.npz"
+    file.rename(file.with_name("rank-0-of-2.npz"))  # and rank 1 was killed before it wrote its own
     assert same(solved(40, adom.Checkpoints(tmp_path, every_rounds=20, resume=True)), solved(40))
     said = capfd.readouterr().err
     assert "is not complete: 1 of 2 of its files are there" in said
@@ -322,7 +322,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path):
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     import errno
 
-    plain, calls = np.savez, []
+    plain, calls = np.lib.format.write_array, []
 
     def full(*given, **more):
         calls.append(1)
@@ -330,7 +330,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         return plain(*given, **more)
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(np.lib.format, "write_array", full)
     with pytest.raises((InputError, OSError), match="No space left"):
         solved(100, adom.Checkpoints(tmp_path, every_rounds=10))
     monkeypatch.undo()
