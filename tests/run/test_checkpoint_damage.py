@@ -154,7 +154,7 @@ def opened(folder):
 
 def test_no_damage_to_shards_is_believed(shards):
     whole = opened(shards)
-    for name in ("shard.json", "values.npy", "target.npy"):
+    for name in ("shard.json", "features.npy", "target.npy"):
         path = shards / "node-00001" / name
         content = path.read_bytes()
         for damaged in mutants(content, 300):

@@ -92,12 +92,11 @@ def _summary(manifest: "Manifest", folder: Path) -> dict[str, Any]:
     from statistics import median
 
     samples = [file.samples for file in manifest.files]
-    dense = sum(samples) * manifest.dim
     return {
         "nodes": len(manifest.files),
         "dim": manifest.dim,
         "samples": sum(samples),
-        "density": sum(file.nonzeros for file in manifest.files) / dense,
+        "density": manifest.density,
         "classes": list(manifest.classes),
         "by": manifest.by,
         "seed": manifest.seed,
