@@ -15,7 +15,7 @@ Heavy packages (JAX, pandas, matplotlib) are loaded when a name that needs them 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .util.startup import loading
+from .util.process import loading
 
 __version__ = "0.1.0"
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adom.agents.board import HEADER, Board, Words, mark_of, pack, parse, topic_of
+from adom.agents.board import HEADER, Board, Words, pack, parse, topic_of
 from adom.agents.certificate import Checks, Place
 from adom.agents.making import choose
-from adom.agents.wire import LAST_COUNT, Member, RefusedError
+from adom.agents.wire import LAST_COUNT, Member, RefusedError, mark_of
 
 MARK = mark_of("logistic")
 WORDS = Words(present=[("a", 1, 2)], group=[("a", 1)], settled=False, topic="0/1", name="a")

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ pytest.importorskip("zenoh")
 import adom
 from adom.agents.configuration import AgentConfig, make_config
 from adom.agents.service import Service
-from adom.agents.wire import Form, Member, Message, most_bytes, pack
+from adom.agents.wire import Member, Message, most_bytes, pack
 from adom.agents.zenoh_links import ZenohLinks
 from adom.errors import InputError
 from support.agents_made import free_ports, ring
@@ -193,7 +194,7 @@ def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     fake, form = ZenohLinks("n1", where, {"n0": honest.config.listen}), honest.agent.form
     good = pack(Message(0, members=[Member("n1", 1, 1, 0.02, 1.0)]), form)
     wrong_version = good[:4] + b"\x09\0" + good[6:]
-    other = pack(Message(0), Form(**{**form.__dict__, "dim": DIM + 1}))
+    other = pack(Message(0), replace(form, dim=DIM + 1))
     bad = {
         "truncated": good[:20],
         "version": wrong_version,

@@ -1,6 +1,7 @@
 """The wire format: what is sent is read back, and all else is refused with one line."""
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def test_impossible_members_are_refused(member):
 def test_other_settings_are_told_apart():
     data = pack(full_message(), FORM)
     other = {"problem": "logistic l2=0.2", "method": "diging", "dim": 4, "width": 6, "parts": 1}
-    kinds = [refusal(data, Form(**{**FORM.__dict__, name: value})) for name, value in other.items()]
+    kinds = [refusal(data, replace(FORM, **{name: value})) for name, value in other.items()]
     assert kinds == ["problem", "method", "dimension", "shape", "shape"]
 
 

@@ -11,9 +11,19 @@ import pytest
 from adom.cli.build import network as build_network
 from adom.cli.build import parameters, problem
 from adom.cli.config import settle, toml_text, write_toml
-from adom.cli.settings import SMALL, USUAL, Config, NetworkTable, ProblemTable, RunTable
+from adom.cli.settings import (
+    SETTINGS,
+    SMALL,
+    USUAL,
+    Config,
+    NetworkTable,
+    ProblemTable,
+    RunTable,
+    kinds_of_network,
+)
 from adom.errors import InputError
-from adom.networks import LossyNetwork
+from adom.networks import LossyNetwork, Network, expander
+from adom.networks.recipes import GENERATORS, SUITED
 from support.damage import attempt, mutants, overwrite
 
 
@@ -170,6 +180,24 @@ def test_a_file_of_an_earlier_version_is_read_and_written_as_it_was() -> None:
 def built(**network: Any) -> Any:
     nodes = network.pop("nodes", 12)
     return build_network(settle(None, {"problem": {"nodes": nodes}, "network": network}, SMALL))
+
+
+def test_a_generator_is_a_kind_of_network_as_soon_as_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wheel(nodes: int, degree: int = 2, *, seed: int = 0) -> Network:
+        return expander(nodes, degree, seed=seed)
+
+    monkeypatch.setitem(GENERATORS, "big_wheel", wheel)
+    monkeypatch.setitem(SUITED, "big_wheel", lambda nodes: {"degree": nodes // 3})
+    kinds_of_network.cache_clear()
+    assert (built(kind="big-wheel").recipe["degree"], built(kind="big-wheel", degree=6).recipe["degree"]) == (4, 6)
+    monkeypatch.undo()
+    kinds_of_network.cache_clear()
+    assert "big-wheel" not in kinds_of_network()
+
+
+def test_the_help_names_every_kind_of_network() -> None:
+    named = SETTINGS["network", "kind"].help.replace(",", " ").replace(";", " ").split()
+    assert set(kinds_of_network()) <= set(named)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adom.algorithms import Constants, method_class
-from adom.dynamics.rates import perfect_rates
+from adom.dynamics.policy import perfect_rates
 
 
 class Perfect:

@@ -2,13 +2,18 @@
 
 import json
 from html import unescape
+from inspect import signature
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import adom
+from adom.cli.settings import SETTINGS
 from adom.errors import InputTypeError
 from adom.networks import bounded, delayed, directed_ring, lossy, noisy, quantised, ring, sparsified
+from adom.networks.imperfect import LINKS
+from adom.networks.lossy import Channel, with_channel
 from adom.networks.recipes import rebuild
 
 
@@ -83,3 +88,38 @@ def test_directed_networks_are_refused():
     for make in (quantised, lambda n: delayed(n, 1), lambda n: sparsified(n, 0.1), lambda n: noisy(n, 0.1)):
         with pytest.raises(InputTypeError, match="undirected network"):
             make(directed_ring(5))
+
+
+def test_the_options_of_every_kind_are_settings_and_arguments():
+    for link in LINKS.values():
+        arguments = signature(link.make).parameters
+        for setting, argument in link.options.items():
+            assert ("network", setting) in SETTINGS
+            assert setting.startswith("no_") == (arguments[argument].default is True)
+
+
+class Signs(NamedTuple):
+    """A kind of link of the user: messages of one bit per number, its sign, and their mean size."""
+
+    sent: float = 1.0
+    share: float = 1.0
+
+    def coded(self, rows, clock, code):
+        return rows.__array_namespace__().sign(rows) * abs(rows).mean(axis=-1, keepdims=True)
+
+    def spread(self, columns):
+        return 0
+
+    def size(self, size: Any, columns):
+        return size._replace(each=1, scaled=True)
+
+
+def test_a_kind_of_link_is_one_class():
+    rng = np.random.default_rng(0)
+    problem = adom.Quadratic(np.stack([np.diag([1.0, 2.0, k]) for k in (1, 2, 3, 4, 5)]), rng.standard_normal((5, 3)))
+    network = with_channel(ring(5), Channel((Signs(),), feedback=True), {"generator": "signs"})
+    result = adom.solve(problem, network, "nids", rounds=400, record_every=400)
+    assert result.history["error"].iloc[-1] < 1e-6 * result.provenance["start_error"]
+    links = 2 * 5 * 400
+    assert result.history["floats_sent"].iloc[-1] == links * -(-(3 * 1 + 64) // 64)
+    assert result.outside == "proved for links that carry every message, whole and at once"

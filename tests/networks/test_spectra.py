@@ -9,7 +9,7 @@ from scipy.sparse.linalg import eigsh
 
 from adom.networks import erdos_renyi, expander, geometric, ring, spectra, star, torus
 from adom.networks.edges import Links
-from adom.util.threads import one_thread
+from adom.util.process import one_thread
 
 
 def links_and_weights(network, seed=None):

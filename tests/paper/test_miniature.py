@@ -88,13 +88,6 @@ def test_what_depends_on_sizes_is_not_judged_and_what_does_not_is():
     assert NOT_JUDGED not in full.counts().columns
 
 
-def test_a_ledger_that_an_older_version_left_is_held_to_it_too():
-    left = compute().to_json() | {"quick": True}
-    for one in left["entries"]:
-        del one["full_run"]
-    assert ledger.Ledger.from_json(left) == compute(quick=True)
-
-
 def test_pages_and_terminals_show_the_full_run_instead(folder):
     found = ledger.write(folder)
     page = (folder / "ledger.md").read_text()

@@ -175,8 +175,9 @@ def test_wrong_arguments_are_refused(moving, draw, message):
 def test_networks_that_are_not_held_are_drawn_a_round_at_a_time(monkeypatch):
     monkeypatch.setattr(pool, "HELD_BYTES", 100)
     network = adom.networks.erdos_renyi(12, 0.3, graphs=50)
-    asked, original = [], network._pool._draw
-    monkeypatch.setattr(network._pool, "_draw", lambda g: asked.append(g) or original(g))
+    (source,), asked = network._pool.sources, []
+    counted = source._replace(draw=lambda g: asked.append(g) or source.draw(g))
+    monkeypatch.setattr(network._pool, "sources", (counted,))
     assert links(network.plot(3).axes[0]) == network.edges(3).tolist()
     assert set(asked) == {3}
 

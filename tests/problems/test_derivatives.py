@@ -109,7 +109,7 @@ def test_each_is_the_derivative_of_the_one_before(name):
     change = (gradient(x + step * v) - gradient(x - step * v)) / (2 * step)
     np.testing.assert_allclose(product, change, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(np.einsum("nde,ne->nd", rows.hessian(x), v), product, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(problem.own_hessians(x), rows.hessian(x), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(problem.hessians_at(x), rows.hessian(x), rtol=1e-12, atol=1e-14)
     answer = compiled(lambda z, start: problem.exact_dual_gradient_rows(z, start)[0])(v, x)
     np.testing.assert_allclose(gradient(answer), v, atol=1e-12)
 

@@ -118,16 +118,6 @@ def test_weights_are_as_good_as_copies(convert, counts):
     np.testing.assert_allclose(weighted.solution(), copied.solution(), atol=1e-13)
 
 
-def test_samples_are_handed_out_in_order_as_evenly_as_they_go():
-    A, b = logistic_data(1, 7, 2)
-    ours = adom.LogisticRegression(A[0], b[0], nodes=3, l2=0.1)
-    by_hand = adom.LogisticRegression.from_nodes(
-        [(A[0, :3], b[0, :3]), (A[0, 3:5], b[0, 3:5]), (A[0, 5:], b[0, 5:])], l2=0.1
-    )
-    x = np.ones((3, 2))
-    np.testing.assert_array_equal(ours.gradient_rows(x), by_hand.gradient_rows(x))
-
-
 def test_any_two_labels_will_do():
     A, b = logistic_data(3, 5, 2)
     flat = A.reshape(-1, 2)

@@ -1,6 +1,7 @@
 """Losses against finite differences, and new ones in the table against SciPy in every room that fits models."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,8 @@ from adom.data.node_shards import write_shard
 from adom.data.preparing import agree
 from adom.errors import InputError
 from adom.problems.linear_model import LinearModel
-from adom.problems.losses import LOGISTIC, LOSSES, MANY, RIDGE, Loss, models
+from adom.problems.losses import LOGISTIC, LOSSES, MANY, RIDGE, SOFTMAX, Loss, models
+from support import apart
 
 COSH = Loss(
     name="log-cosh",
@@ -102,22 +104,24 @@ def test_numpy_and_jax_compute_the_same(loss):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("loss", [LOGISTIC, RIDGE, COSH, HINGE], ids=lambda loss: loss.name)
+@ALL
 @pytest.mark.usefixtures("double")
 def test_a_problem_of_any_loss_is_that_of_its_faster_class_and_that_of_agents(loss, layout):
     rng = np.random.default_rng(2)
     data = [(rng.standard_normal((m, 3)), margins_and_targets(loss, rng, m)[1]) for m in (9, 4, 6)]
-    general = LinearModel(loss, [(layout(A), y) for A, y in data], l2=0.2)
-    x, v = rng.standard_normal((2, 3, 3))
+    vectors = loss.vectors(4)
+    general = LinearModel(loss, [(layout(A), y) for A, y in data], l2=0.2, vectors=vectors)
+    x, v = rng.standard_normal((2, 3, general.dim))
     calls = [
         lambda problem, x, v: problem.value_rows(x),
         lambda problem, x, v: problem.gradient_rows(x),
         lambda problem, x, v: problem.hessian_product_rows(x, v),
-        lambda problem, x, v: problem.own_hessians(x),
+        lambda problem, x, v: problem.hessians_at(x),
     ]
-    if loss in (LOGISTIC, RIDGE):
-        make = adom.LeastSquares if loss is RIDGE else adom.LogisticRegression.from_nodes
-        faster = make(data, l2=0.2)
+    softmax = partial(adom.SoftmaxRegression, classes=4)
+    faster = {LOGISTIC: adom.LogisticRegression.from_nodes, RIDGE: adom.LeastSquares, SOFTMAX: softmax}.get(loss)
+    if faster:
+        faster = faster(data, l2=0.2)
         np.testing.assert_allclose(general.L_nodes, faster.L_nodes, rtol=1e-12)
         for call in calls:
             np.testing.assert_allclose(call(general, x, v), call(faster, x, v), rtol=1e-11, atol=1e-13)
@@ -125,19 +129,12 @@ def test_a_problem_of_any_loss_is_that_of_its_faster_class_and_that_of_agents(lo
         np.testing.assert_allclose(call(general.block(1, 3), x[1:], v[1:]), call(general, x, v)[1:], rtol=1e-12)
     for mean, rows in (
         (general.mean_gradient(x[0]), general.gradient_rows(np.tile(x[0], (3, 1)))),
-        (general.mean_hessian(x[0]), general.own_hessians(np.tile(x[0], (3, 1)))),
+        (general.mean_hessian(x[0]), general.hessians_at(np.tile(x[0], (3, 1)))),
     ):
         np.testing.assert_allclose(mean, np.mean(rows, axis=0), rtol=1e-12, atol=1e-14)
-    agent = SampleFunction(loss, layout(data[0][0]), data[0][1], 0.2)
+    agent = SampleFunction(loss, layout(data[0][0]), data[0][1], 0.2, vectors=vectors)
     np.testing.assert_allclose(agent.gradient(x[0]), general.gradient_rows(x)[0], rtol=1e-11)
-    np.testing.assert_allclose(agent.hessian(x[0]), general.own_hessians(x)[0], rtol=1e-11)
-
-
-class Alone:
-    """The links of a process that has all nodes."""
-
-    def everyone(self, values):
-        return values
+    np.testing.assert_allclose(agent.hessian(x[0]), general.hessians_at(x)[0], rtol=1e-11)
 
 
 @pytest.mark.parametrize("loss", [COSH, HINGE], ids=lambda loss: loss.name)
@@ -155,7 +152,7 @@ def test_a_new_loss_is_one_line_in_the_table(loss, tmp_path, monkeypatch):
         write_shard(tmp_path / f"{node}.csv", node, tmp_path / "shards", target="target")
     data = NodeData(tmp_path / "shards", model=loss.name, l2=0.05)
     shards = data.open(data.names)
-    agreed = agree(data, shards, Alone())
+    agreed = agree(data, shards, apart.Alone())
     in_memory, on_disk = agreed.problem(shards), replace(agreed, streamed=True).problem(shards)
     x = rng.standard_normal((3, in_memory.dim))
     with jax.enable_x64(True):
@@ -196,7 +193,7 @@ def test_targets_that_a_loss_cannot_have_are_refused_at_every_door(tmp_path, mon
     write_shard(tmp_path / "east.csv", "east", tmp_path / "shards", target="dose")
     data = NodeData(tmp_path / "shards", model=COSH.name)
     with pytest.raises(InputError, match=f"dose of east {rule}"):
-        agree(data, data.open(data.names), Alone())
+        agree(data, data.open(data.names), apart.Alone())
 
 
 def test_a_loss_for_two_classes_refuses_more_unless_another_takes_its_place():

@@ -1,5 +1,6 @@
 """x* is the minimiser, to the precision that it claims: against answers in more than double precision."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,17 +121,13 @@ def test_a_tolerance_that_x_star_is_too_rough_for_is_warned_of() -> None:
     rng = np.random.default_rng(0)
     problem = adom.LeastSquares([(rng.standard_normal((1, 4)), [1.0]), (rng.standard_normal((1, 4)), [2.0])], l2=1e-5)
     floor = 2 * problem.solution_error**2
-    network = adom.networks.path(2)
+    run = partial(adom.solve, network=adom.networks.path(2), method="adom+", parameters="unit", rounds=2)
     with pytest.warns(UserWarning, match=r"tol=.* cannot be told from 0: .*; take tol="):
-        result = adom.solve(problem, network, "adom+", "unit", rounds=2, tol=floor / 2)
+        result = run(problem, tol=floor / 2)
     assert result.provenance["solution_error"] == problem.solution_error
-    assert (
-        adom.solve(problem, network, "adom+", "unit", rounds=2, tol=2 * floor).status == "max_rounds"
-    )  # and no warning
+    assert run(problem, tol=2 * floor).status == "max_rounds"  # and no warning
     exact = adom.Quadratic([np.eye(2)] * 2, np.ones((2, 2)))
-    assert (
-        adom.solve(exact, network, "adom+", "unit", rounds=2, tol=1e-300).status == "max_rounds"
-    )  # nor where nobody knows better
+    assert run(exact, tol=1e-300).status == "max_rounds"  # nor where nobody knows better
 
 
 @pytest.mark.parametrize("spread", [0.0, 3.0])

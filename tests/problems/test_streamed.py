@@ -14,22 +14,15 @@ from adom.data.preparing import agree
 from support import apart
 
 
-class Alone:
-    """The links of a process that has all nodes."""
-
-    def everyone(self, values):
-        return values
-
-
 @pytest.mark.parametrize("name", ["cancer", "wine", "diabetes", "words"])
 def test_values_and_derivatives_are_those_of_samples_in_memory(name, tmp_path, monkeypatch):
     monkeypatch.setattr(node_shards, "AT_ONCE", 300)  # several blocks a node
     apart.write(name, [tmp_path])
     data = NodeData(tmp_path / "shards", **apart.SETTINGS[name], memory=0)
     shards = data.open(data.names)
-    from_disk = agree(data, shards, Alone())
+    from_disk = agree(data, shards, apart.Alone())
     data.memory = 1e9
-    agreed = agree(data, shards, Alone())
+    agreed = agree(data, shards, apart.Alone())
     assert (agreed.streamed, from_disk.streamed) == (False, True)
     assert from_disk.l2 == pytest.approx(agreed.l2)
     assert from_disk.column == pytest.approx(agreed.column, rel=2e-3)  # L of many features is a little larger

@@ -15,7 +15,6 @@ from adom.sklearn.fitting import (
     Coordinates,
     Costs,
     Partition,
-    gradients,
     minimise,
     partition,
     rounds_to_average,
@@ -78,7 +77,7 @@ def test_minimisers_are_exact():
     problem, slope = logistic(), np.array([0.02, -0.01, 0.03])
     np.testing.assert_allclose(minimum(problem, np.ones(3)).x, problem.solution(), atol=1e-13)
     found = minimum(problem, np.zeros(3), slope).x
-    assert np.abs(gradients(problem, found).mean(axis=0) - slope).max() < 1e-16
+    assert np.abs(problem.gradients_at(found).mean(axis=0) - slope).max() < 1e-16
     far = minimum(problem, np.full(3, 1e3), slope).x  # where a full step of Newton's method leads astray
     np.testing.assert_allclose(far, found, rtol=1e-10)
 
@@ -108,7 +107,7 @@ def test_free_coordinates_are_not_penalised():
     problem, free = logistic(l2=0.05), np.array([0.0, 1.0, 0.0])
     fit = minimise(problem, np.zeros(3), free, DecentralizedRidge(), Costs(adom.networks.ring(4)))
     assert fit.status == "converged"
-    left = gradients(problem, fit.x).mean(axis=0) - problem.l2 * free * fit.x
+    left = problem.gradients_at(fit.x).mean(axis=0) - problem.l2 * free * fit.x
     assert np.abs(left).max() <= problem.L * 1e-10 * np.linalg.norm(fit.x)
     assert abs(problem.l2 * fit.x[1]) > 1e-3  # so the penalty would have made a difference
 
@@ -146,4 +145,4 @@ def test_samples_are_dealt_out_whole():
 
 def test_gradients_are_in_double_precision():
     assert not jax.config.jax_enable_x64
-    assert gradients(logistic(), np.zeros(3)).dtype == np.float64
+    assert logistic().gradients_at(np.zeros(3)).dtype == np.float64

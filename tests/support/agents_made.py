@@ -14,7 +14,7 @@ from adom.agents.functions import AgentOracle, Function
 from adom.agents.rows import AgentRows
 from adom.agents.wire import Form, Member
 from adom.algorithms import method_class
-from adom.dynamics.rates import WideOracle
+from adom.dynamics.policy import WideOracle
 from adom.problems.minimiser import ULP
 
 

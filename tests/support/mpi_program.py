@@ -180,7 +180,7 @@ def long(folder, rounds, pause="0", resume="no"):
 
 def trouble(folder, kind, rank):
     """One rank raises, hangs, or has a full disk, after the first checkpoint."""
-    from adom.run.contract import CountingOracle
+    from adom.run.local.jitted import CountingOracle
 
     plain, calls = CountingOracle.dual_gradient, [0]
 

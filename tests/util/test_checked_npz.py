@@ -7,7 +7,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from adom.util import checked_json
 from adom.util.checked_json import Damaged, read_json
 from adom.util.checked_npz import read_npz, unpack, write_npz
 from adom.util.files import open_regular
@@ -94,12 +93,11 @@ def test_what_an_archive_claims_is_not_believed(file, why):
 @pytest.mark.parametrize(
     "text", ["", "[1]", "{", '{"a": ' * 70 + "1" + "}" * 70, '{"a": "\\ud800"}', '{"\\ud800": 1}', "9" * 9000]
 )
-def test_json_that_is_refused(text, monkeypatch):
+def test_json_that_is_refused(text):
     with pytest.raises(Damaged, match="JSON"):
         read_json(text)
-    monkeypatch.setattr(checked_json, "MOST_TEXT", 3)
     with pytest.raises(Damaged, match="more than 3"):
-        read_json('{"a": 1}')
+        read_json('{"a": 1}', 3)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes as POSIX has them")

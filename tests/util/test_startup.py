@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from adom.util.startup import FRESH, loading
+from adom.util.process import FRESH, loading
 
 
 def test_the_collector_is_paused_and_goes_on():

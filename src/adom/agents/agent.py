@@ -40,6 +40,7 @@ from .wire import (
     Message,
     RefusedError,
     check_name,
+    note_refusal,
     pack,
     parse,
 )
@@ -339,11 +340,7 @@ class Agent:
         return True
 
     def _refuse(self, sender: str, error: RefusedError) -> None:
-        """Count a message as refused; the first of a kind gets a line in the log."""
-        counts = self.counters.refused
-        counts[error.kind] = counts.get(error.kind, 0) + 1
-        if counts[error.kind] == 1:
-            self.refusals.append(f"{sender}: {error}")
+        note_refusal(error, sender, self.counters.refused, self.refusals)
 
     def _check_constants(self, sender: str, message: Message) -> None:
         """Refuse a neighbour whose constants and this agent's are beyond double precision."""

@@ -11,7 +11,6 @@ Rows of groups that nobody counts any more are dropped, as is what a neighbour s
 
 import re
 import struct
-from hashlib import blake2b
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -19,7 +18,19 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .members import Members
-from .wire import LAST_COUNT, MOST_MEMBERS, NAME, STRANGER, Member, RefusedError
+from .wire import (
+    FLOAT,
+    LAST_COUNT,
+    MOST_MEMBERS,
+    NAME,
+    STRANGER,
+    Member,
+    RefusedError,
+    header,
+    mark_of,
+    note_refusal,
+    numbers,
+)
 
 Array = np.ndarray
 Message = tuple[str, bytes]
@@ -29,7 +40,6 @@ MAGIC = b"ADOB"
 VERSION = 1
 HEADER = struct.Struct("<4sH8sI")
 CHECK = re.compile("check/(0|[1-9][0-9]{0,14})(/at)?")
-"""The topics of a check."""
 MOST_TOPICS = 64
 """The most topics in one list of what a board has."""
 MOST_CHECKS = 4
@@ -79,34 +89,23 @@ class Words(BaseModel):
 def pack(words: Words, row: Array | None, mark: bytes) -> bytes:
     """Return a message as bytes."""
     text = words.model_dump_json(exclude_defaults=True).encode()
-    numbers = b"" if row is None else np.ascontiguousarray(row, dtype="<f8").tobytes()
-    return HEADER.pack(MAGIC, VERSION, mark, len(text)) + text + numbers
+    values = b"" if row is None else np.ascontiguousarray(row, dtype=FLOAT).tobytes()
+    return HEADER.pack(MAGIC, VERSION, mark, len(text)) + text + values
 
 
 def parse(data: bytes, mark: bytes) -> tuple[Words, Array]:
     """Read a message; raise `RefusedError` if it is damaged or comes from an agent with other settings."""
-    if len(data) < HEADER.size:
-        raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
-    magic, version, theirs, length = HEADER.unpack_from(data)
-    if magic != MAGIC:
-        raise RefusedError("foreign", "a message that is not from adom")
-    if version != VERSION:
-        raise RefusedError(
-            "version", f"a message of version {version}; this agent speaks {VERSION}: update one of them"
-        )
+    theirs, length = header(data, HEADER, MAGIC, VERSION)
     if theirs != mark:
         raise RefusedError("problem", "a neighbour with another [problem]: use the same settings")
-    numbers = data[HEADER.size + length :]
-    if length > min(MOST_WORDS, len(data) - HEADER.size) or len(numbers) % 8:
+    at = HEADER.size + length
+    if length > MOST_WORDS or at > len(data) or (len(data) - at) % 8:
         raise RefusedError("truncated", f"a message of {len(data)} bytes that ends early")
     try:
-        words = Words.model_validate_json(data[HEADER.size : HEADER.size + length])
+        words = Words.model_validate_json(data[HEADER.size : at])
     except ValidationError:
         raise RefusedError("shape", "a message whose JSON is not that of a board") from None
-    row = np.frombuffer(numbers, "<f8").astype(np.float64)
-    if not np.isfinite(row).all():
-        raise RefusedError("not finite", "a message with numbers that are not finite")
-    return words, row
+    return words, numbers(data, at)
 
 
 def topic_of(group: Group, step: int) -> str:
@@ -119,9 +118,10 @@ def _steps_of(group: Group) -> str:
     return topic_of(group, 0).removesuffix("0")
 
 
-def mark_of(words: str) -> bytes:
-    """Return a fingerprint of settings."""
-    return blake2b(words.encode(), digest_size=8).digest()
+def check_of(topic: str) -> int:
+    """Return the number of the check that a topic belongs to; -1 for any other topic."""
+    found = CHECK.fullmatch(topic)
+    return -1 if found is None else int(found[1])
 
 
 class Board:
@@ -174,7 +174,7 @@ class Board:
             raise RefusedError("memory", f"more than {MOST_HELD / 2**20:.0f} MiB of rows from one neighbour")
         self._held[sender] = held
         self.post(topic, name, row)
-        checks = {t: int(found[1]) for t in self.rows if (found := CHECK.fullmatch(t))}
+        checks = {topic: check_of(topic) for topic in self.rows if check_of(topic) >= 0}
         latest = sorted(set(checks.values()))[-MOST_CHECKS:]
         for old, number in checks.items():
             if number < latest[0] and self.name not in self.rows[old]:
@@ -182,9 +182,9 @@ class Board:
 
     def _can_be(self, words: Words) -> bool:
         """Return whether there can be a row of such a topic and name."""
-        check = CHECK.fullmatch(words.topic)
-        if check is not None:
-            return int(check[1]) <= self.last_check and words.name != self.name
+        check = check_of(words.topic)
+        if check >= 0:
+            return check <= self.last_check and words.name != self.name
         for group in (self.group, tuple(words.group)):
             step = words.topic.removeprefix(_steps_of(group))
             if step != words.topic and step.isdigit() and int(step) < MOST_STEPS:
@@ -199,15 +199,14 @@ class Board:
                 for table in (self._heard, self.told, self._have):
                     table.pop(name, None)
         counted = tuple(_steps_of(group) for group in (self.group, *(group for group, _ in self.told.values())))
-        old = [t for t in self.rows if not t.startswith(counted) and not CHECK.fullmatch(t)]
+        old = [t for t in self.rows if not t.startswith(counted) and check_of(t) < 0]
         for topic in old:
             del self.rows[topic]
         if old:
             self._held.clear()
 
     def _over(self, topic: str) -> bool:
-        found = CHECK.fullmatch(topic)
-        return found is not None and int(found[1]) < self._first_check
+        return 0 <= check_of(topic) < self._first_check
 
     def drop_checks(self, before: int) -> None:
         """Remove all checks before this one for good."""
@@ -237,9 +236,7 @@ class Board:
             self._heard[sender], self.told[sender] = now, (tuple(words.group), words.settled)
             self._take(sender, words, row)
         except RefusedError as error:
-            self.refused[error.kind] = self.refused.get(error.kind, 0) + 1
-            if self.refused[error.kind] == 1:
-                self.refusals.append(f"{sender}: {error}")
+            note_refusal(error, sender, self.refused, self.refusals)
             return []
         self.members.learn([Member(name, boot, beat, 1.0, 1.0) for name, boot, beat in words.present], now, sender)
         if words.have is None:
@@ -260,8 +257,7 @@ class Board:
 
     def _lacks(self, topic: str, names: list[str]) -> bool:
         """Return whether some of these are rows of a check that is not over, and not on this board."""
-        found = CHECK.fullmatch(topic)
-        here = found is not None and self._first_check <= int(found[1]) <= self.last_check
+        here = self._first_check <= check_of(topic) <= self.last_check
         return here and not set(names) <= self.rows.get(topic, {}).keys()
 
     def _lacking(self, have: dict[str, set[str]]) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..problems.minimiser import ULP
-from .board import CHECK, Board
+from .board import Board, check_of
 from .functions import Function
 
 if TYPE_CHECKING:
@@ -274,5 +274,5 @@ class Checks:
 
     @property
     def _open(self) -> list[int]:
-        """The numbers of the checks on the board; other topics are skipped."""
-        return [int(found[1]) for topic in self._board.rows if (found := CHECK.fullmatch(topic))]
+        """The numbers of the checks on the board."""
+        return [number for topic in self._board.rows if (number := check_of(topic)) >= 0]

@@ -1,5 +1,6 @@
 """The settings of an agent, in tables agent, neighbours, problem, run and files of a file: read, checked, complete."""
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
@@ -14,7 +15,7 @@ from ..problems.losses import USUAL_MODEL, models
 from ..problems.samples import COUNTS
 from ..util import files
 from ..util.checks import is_number
-from ..util.settings import check_names, described, read_tables, setting
+from ..util.settings import Tables, check_names, described, read_tables, setting
 from .wire import MOST_MEMBERS, check_name
 from .zenoh_links import KeyFiles
 
@@ -193,6 +194,15 @@ def read_config(file: Path, overrides: Mapping[str, Any]) -> AgentConfig:
             given[key] = str(file.parent / given[key])
     others = {name: where for name, where in neighbours.items() if name != overrides.get("name")}
     return make_config({**given, **overrides}, others)
+
+
+def as_toml(tables: Tables) -> str:
+    """Return settings as the text of a file; their values must be numbers, texts, or lists of these."""
+    tables_as_text = (
+        f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+        for table, values in tables.items()
+    )
+    return "".join(tables_as_text)
 
 
 def make_config(given: Mapping[str, Any], neighbours: Mapping[str, Any]) -> AgentConfig:

@@ -20,17 +20,17 @@ from ..algorithms import method_class
 from ..data.node_data import ModelSettings
 from ..data.node_shards import MOST_LABELS, NodeShard, open_shard
 from ..data.preparing import Agreed, agree
-from ..dynamics.rates import WideOracle
+from ..dynamics.policy import WideOracle
 from ..errors import InputError
 from ..problems.losses import LOSSES
 from ..problems.samples import dense
 from .agent import Agent
 from .auto import Auto, Settings
-from .board import MOST_WORDS, Board, Group, mark_of, topic_of
+from .board import MOST_WORDS, Board, Group, topic_of
 from .configuration import AgentConfig
 from .functions import HELD, AgentOracle, Function, Intercepts, from_samples
 from .rows import AgentRows
-from .wire import Form, Member, most_bytes
+from .wire import Form, Member, mark_of, most_bytes
 
 Array = np.ndarray
 LARGEST = 2**28

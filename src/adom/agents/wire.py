@@ -1,14 +1,14 @@
 """Messages between agents: one per neighbour and round, of a fixed form, checked before use.
 
 A message is a header, little-endian float64 numbers, and a list of members; the header says how many of each. Nothing
-is unpickled or evaluated, and no memory is allocated for what a header merely claims.
+is unpickled or evaluated, and no memory is allocated for what a header merely claims. Messages of boards
+(`adom.agents.board`) have another header and words in place of members; `header` and `numbers` read those of both.
 """
 
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -48,6 +48,13 @@ class RefusedError(Exception):
         self.kind = kind
 
 
+def note_refusal(error: RefusedError, sender: str, counts: dict[str, int], lines: list[str]) -> None:
+    """Count a refused message; the first of a kind gets a line for the log."""
+    counts[error.kind] = counts.get(error.kind, 0) + 1
+    if counts[error.kind] == 1:
+        lines.append(f"{sender}: {error}")
+
+
 def check_name(name: Any) -> str:
     """Return the name of an agent; refuse any other text."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -68,14 +75,10 @@ class Form:
     vectors: int  # sent in a round
     parts: int  # vectors of an entry in the ledger of a link
 
+    @cached_property
     def marks(self) -> tuple[bytes, bytes]:
-        """Return the fingerprints of problem and method."""
-        return _mark(self.problem), _mark(self.method)
-
-
-@cache
-def _mark(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=8).digest()
+        """The fingerprints of problem and method."""
+        return mark_of(self.problem), mark_of(self.method)
 
 
 @dataclass
@@ -108,7 +111,7 @@ class Message:
 
 def pack(message: Message, form: Form) -> bytes:
     """Return a message as bytes."""
-    problem, method = form.marks()
+    problem, method = form.marks
     vectors = 0 if message.vectors is None else form.vectors
     parts = 0 if message.edge is None else form.parts
     flags = message.flags & ~REPAIR | (REPAIR if parts else 0)
@@ -133,34 +136,46 @@ def most_bytes(form: Form) -> int:
     return HEADER.size + 8 * numbers + MOST_MEMBERS * (1 + 48 + ENTRY.size)
 
 
+def header(data: bytes, form: struct.Struct, magic: bytes, version: int) -> tuple[Any, ...]:
+    """Return the fields of a header after its first two, which must be these."""
+    if len(data) < form.size:
+        raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
+    theirs, spoken, *fields = form.unpack_from(data)
+    if theirs != magic:
+        raise RefusedError("foreign", "a message that is not from adom")
+    if spoken != version:
+        raise RefusedError("version", f"a message of version {spoken}; this agent speaks {version}: update one of them")
+    return tuple(fields)
+
+
+def numbers(data: bytes, at: int, count: int = -1) -> Array:
+    """Return some numbers of a message, by default all to its end."""
+    found = np.frombuffer(data, FLOAT, count, at).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise RefusedError("not finite", "a message with numbers that are not finite")
+    return found
+
+
+def mark_of(text: str) -> bytes:
+    """Return a fingerprint of settings."""
+    return blake2b(text.encode(), digest_size=8).digest()
+
+
 def parse(data: bytes, form: Form) -> Message:
     """Read a message; raise `RefusedError` unless it has exactly this form."""
     if len(data) > most_bytes(form):
         raise RefusedError("oversized", f"a message of {len(data):,} bytes, more than the {most_bytes(form):,} allowed")
-    if len(data) < HEADER.size:
-        raise RefusedError("truncated", f"a message of {len(data)} bytes, shorter than its header")
-    magic, version, zero, flags, problem, method, dim, width, *rest = HEADER.unpack_from(data)
+    zero, flags, problem, method, dim, width, *rest = header(data, HEADER, MAGIC, VERSION)
     number, degree, vectors, parts, digest, members, seen = rest
-    if magic != MAGIC:
-        raise RefusedError("foreign", "a message that is not from adom")
-    if version != VERSION:
-        raise RefusedError(
-            "version", f"a message of version {version}; this agent speaks {VERSION}: update one of them"
-        )
     if dim != form.dim:
         raise RefusedError(
             "dimension", f"a neighbour with {dim} features, but this agent has {form.dim}: correct its data"
         )
-    if (problem, method) != form.marks():
-        what = "problem" if problem != form.marks()[0] else "method"
+    if (problem, method) != form.marks:
+        what = "problem" if problem != form.marks[0] else "method"
         raise RefusedError(what, f"a neighbour with another {what} than {getattr(form, what)!r}: use the same settings")
-    counts = (width, vectors or form.vectors, parts or form.parts)
-    if (
-        counts != (form.width, form.vectors, form.parts)
-        or zero
-        or flags > ALL_FLAGS
-        or bool(flags & REPAIR) != bool(parts)
-    ):
+    fits = (width, vectors or form.vectors, parts or form.parts) == (form.width, form.vectors, form.parts)
+    if not fits or zero or flags > ALL_FLAGS or bool(flags & REPAIR) != bool(parts):
         raise RefusedError("shape", f"a message of shape {(width, vectors, parts)}; expected {form.width} columns")
     if members > MOST_MEMBERS or seen > MOST_SEEN or number > LAST_ROUND or (parts and not vectors):
         raise RefusedError("shape", "a message whose counts are out of range")
@@ -168,10 +183,7 @@ def parse(data: bytes, form: Form) -> Message:
     total = HEADER.size + 8 * sum(sizes)
     if len(data) < total + members * (1 + 1 + ENTRY.size):
         raise RefusedError("truncated", f"a message of {len(data)} bytes; expected at least {total}")
-    numbers = np.frombuffer(data, FLOAT, sum(sizes), HEADER.size).astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise RefusedError("not finite", "a message with numbers that are not finite")
-    rows, edge, told = _pieces(numbers, sizes)
+    rows, edge, told = np.split(numbers(data, HEADER.size, sum(sizes)), np.cumsum(sizes)[:2])
     return Message(
         *(number, degree, flags, digest),
         vectors=rows.reshape(vectors, width) if vectors else None,
@@ -179,13 +191,6 @@ def parse(data: bytes, form: Form) -> Message:
         seen=told,
         members=_members(data, total, members),
     )
-
-
-def _pieces(numbers: Array, sizes: tuple[int, ...]) -> Iterator[Array]:
-    at = 0
-    for size in sizes:
-        yield numbers[at : at + size]
-        at += size
 
 
 def _members(data: bytes, at: int, count: int) -> list[Member]:

@@ -9,8 +9,8 @@ import typer
 from ..errors import InputError, nearest
 from ..run.request import AUTO, PROTOCOLS
 from ..util.text import format_count
-from .compare_lists import once
 from .exit_codes import Exit
+from .many_runs import once
 from .options import AsJson, OutFolder, number_option, several_of, switch
 from .own_code import method_of, name_of
 

@@ -140,9 +140,8 @@ def _replay(path: Path) -> "Motion":
 def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
     """Return a function that builds problem and network of a run, from the settings and its place in a comparison."""
     from . import build
-    from .compare_many import networks_of, ways_of
     from .config import settle
-    from .drawn import networks_by_seed, problem_by_seed
+    from .many_runs import networks_by_seed, networks_of, problem_by_seed, ways_of
     from .settings import USUAL
 
     settings = settle(file, {}, USUAL)

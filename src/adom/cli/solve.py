@@ -34,7 +34,7 @@ def solve(flags: Tables, config: ConfigFile = None, out: OutFolder = Path("out")
     """
     from . import output, ranks
     from .config import settle
-    from .members import refuse_runs
+    from .many_runs import refuse_runs
 
     settings = settle(config, flags, USUAL)
     check(settings)

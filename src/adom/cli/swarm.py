@@ -62,8 +62,9 @@ def swarm(
     Each is a process with samples of its own. In the end all that are there
     must be at the exact answer for their samples; the exit code says whether.
     """
+    from ..agents.live_page import Server
     from ..agents.testbed.faults import random_events, read_script
-    from ..agents.testbed.processes import random_links, write_samples
+    from ..agents.testbed.processes import Loopback, Namespaces, Swarm, missing, random_links, write_samples
     from . import output
 
     names = [f"n{i}" for i in range(agents)]
@@ -72,9 +73,18 @@ def swarm(
         events = read_script(Path(faults), names)
     else:
         events = list(random_events(names, links, seed, seconds)) if faults == "random" else []
-    with _folder(out) as folder:
+    if namespaces and (why := missing()):
+        raise InputError(f"no network namespaces here: {why}; leave out --namespaces to use loopback")
+    with tempfile.TemporaryDirectory(prefix="adom-swarm-") if out is None else nullcontext(out) as home:
+        folder = Path(home)
+        folder.mkdir(parents=True, exist_ok=True)
         write_samples(folder, names, seed)
-        with _made(folder, names, links, namespaces, not plain, port) as made, _served(made, page):
+        wires = Namespaces(names, links) if namespaces else Loopback(names, range(port, port + agents))
+        quick = {"patience": 0.5, "gone": 3.0, "gather": 3.0}
+        with (
+            Swarm(folder, names, links, wires, not plain, quick) as made,
+            nullcontext() if page is None else Server(page, made.picture),
+        ):
             for name in names[: agents - late]:
                 made.start(name)
             reached = _watch(made, events, seconds, tol, quiet=json)
@@ -85,33 +95,6 @@ def swarm(
         words = "all are at the exact answer" if reached else "NOT all are at the exact answer"
         output.lines(f"{words}: greatest relative error {summary['error']:.1e} of {len(summary['present'])} agents")
     return Exit.DONE if reached else Exit.FAILED
-
-
-@contextmanager
-def _folder(out: Path | None) -> Iterator[Path]:
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="adom-swarm-") as folder:
-            yield Path(folder)
-    else:
-        out.mkdir(parents=True, exist_ok=True)
-        yield out
-
-
-def _made(folder: Path, names: list[str], links: Any, spaces: bool, tls: bool, port: int) -> "Swarm":
-    from ..agents.testbed.processes import Loopback, Namespaces, Swarm, missing
-
-    if spaces and (why := missing()):
-        raise InputError(f"no network namespaces here: {why}; leave out --namespaces to use loopback")
-    wires = Namespaces(names, links) if spaces else Loopback(names, range(port, port + len(names)))
-    return Swarm(folder, names, links, wires, tls, {"patience": 0.5, "gone": 3.0, "gather": 3.0})
-
-
-def _served(made: "Swarm", page: int | None) -> Any:
-    if page is None:
-        return nullcontext()
-    from ..agents.live_page import Server
-
-    return Server(page, made.picture)
 
 
 def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: bool) -> bool:
@@ -127,13 +110,11 @@ def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: 
             made.ask()
             time.sleep(min(EVERY, max(0.05, waiting[0].seconds - now if waiting else EVERY)))
             show()
-        end = time.monotonic() + max(30.0, seconds)
-        while time.monotonic() < end:
-            if made.wait_for_error(tol, EVERY):
-                show()
-                return True
+        end, reached = time.monotonic() + max(30.0, seconds), False
+        while not reached and time.monotonic() < end:
+            reached = made.wait_for_error(tol, EVERY)
             show()
-    return False
+    return reached
 
 
 @contextmanager
@@ -145,17 +126,17 @@ def _shown(made: "Swarm", quiet: bool) -> Iterator[Any]:
         yield lambda: None
         return
     if not sys.stderr.isatty():
-        told = [0]
+        told = 0
 
-        def line() -> None:
-            for event in made.events[told[0] :]:
+        def show() -> None:
+            nonlocal told
+            for event in made.events[told:]:
                 output.note(event)
-            told[0] = len(made.events)
-            errors = made.errors()
+            told, errors = len(made.events), made.errors()
             if errors:
                 output.note(f"{len(errors)} agents, greatest relative error {max(errors.values()):.1e}")
 
-        yield line
+        yield show
         return
     from rich.console import Console
     from rich.live import Live

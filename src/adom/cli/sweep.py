@@ -1,14 +1,13 @@
 """`adom sweep`: every combination of the lists in a file's [sweep] table, resumed where it ended."""
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
 from ..util.settings import Tables
 from .exit_codes import Exit
-from .members import MEMBERS, runs_kept
+from .many_runs import MEMBERS, networks_by_seed, problem_by_seed, runs_kept
 from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings
 from .own_code import method_of
 from .settings import USUAL, Config
@@ -51,9 +50,8 @@ def sweep(
     with runs_kept(settings, out, "sweep", fresh=fresh), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         result = _run(settings, *_sources(settings), batch, out)
-    if result.results and result.table["rounds_to_target"].isna().all():
-        result = replace(result, tols=dict.fromkeys(result.tols))  # compare at an error that one of them reached
     if result.results:
+        result = result.reached()
         result.save(out)
     kinds = {"table": "table.csv", "figure": "sweep.png"} if result.results else {}
     files = {kind: str(out / name) for kind, name in {**kinds, "config": "config.toml", "members": "members"}.items()}
@@ -106,7 +104,6 @@ def _methods(settings: Config) -> list[str]:
 def _sources(settings: Config) -> tuple[Any, Any]:
     """Return the problem and the network, as functions of the seed if the sweep has seeds."""
     from . import build
-    from .drawn import networks_by_seed, problem_by_seed
 
     if settings.sweep.seeds is None:
         network, problem = build.both(settings)

@@ -17,9 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..errors import InputError, nearest
-from ..util.cache_dir import cache_dir
 from ..util.checked_json import Damaged
-from ..util.files import kind
+from ..util.files import cache_dir, kind
 from .text_files import BROKEN, SUFFIXES, unpack_text
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"

@@ -11,8 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ..util.cache_dir import cache_dir, processor
-from ..util.files import kind
+from ..util.files import cache_dir, kind, processor
 
 HOST_FLAGS = (
     "-std=c++17",

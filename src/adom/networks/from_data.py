@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError, InputTypeError, shown
 from ..util import files
 from ..util.checks import check_whole
-from ..util.threads import one_thread
+from ..util.process import one_thread
 from . import spectra
 from .edges import Floats, Ints, Links, Longs, canonical, component_labels, join_in_chain, name_components
 from .network import Network

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..native import graphs as compiled
-from ..util.threads import one_thread
+from ..util.process import one_thread
 from .edges import Floats, Ints, Links
 
 DENSE = 2000

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..util.threads import one_thread
+from ..util.process import one_thread
 from . import spectra
 from .edges import Floats, Ints, Longs, component_labels, distinct_codes, name_components
 from .pool import Pool

@@ -1,7 +1,7 @@
 """The report as a single HTML file that works without a network.
 
 BokehJS, the style, the script and the data are inside the file. A content security policy forbids it to load anything
-else, and allows only its own scripts, by digest; so text that slips past the escaping cannot run.
+else, and allows only these scripts, by digest; so text that slips past the escaping cannot run.
 """
 
 import base64
@@ -20,10 +20,10 @@ from ..errors import InputError, how_to_install
 from ..util.cards import escaped
 from ..util.files import atomic
 from .content import Content
-from .layout import data
+from .feed import data
 
 SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "profiles.js", "motion.js", "runs.js", "main.js")
-"""Parts of the page's own script, in order."""
+"""Parts of the page's script, in order."""
 DANGEROUS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that may end a script or begin a comment or a line, and their escapes in JSON."""
 

@@ -13,7 +13,7 @@ class Line:
     """One curve: the runs of all seeds of one method."""
 
     label: str
-    method: str  # its name in `METHODS`, by which `layout.looks` chooses the colour
+    method: str  # its name in `METHODS`, by which `feed.looks` chooses the colour
     runs: Sequence[Result]  # one per seed
     variant: str = ""  # tells it apart from other lines of the same method in the panel, which have the same colour
     shown: bool = True  # whether it is visible at first

@@ -133,7 +133,7 @@ def _short_names(folders: Sequence[Path]) -> dict[Path, str]:
     """Return a distinct name for each folder: as few of its last parts as suffice."""
     parts = {path: path.resolve().parts[1:] for path in folders}
     for depth in range(1, 1 + max(map(len, parts.values()), default=1)):
-        names = {path: "/".join(own[-depth:]) for path, own in parts.items()}
+        names = {path: "/".join(each[-depth:]) for path, each in parts.items()}
         if len(set(names.values())) == len(folders):
             return names
     return {path: f"{path.name} #{number}" for number, path in enumerate(folders, 1)}
@@ -224,7 +224,7 @@ def _panel(name: str, title: str, files: Sequence[ResultFile]) -> Panel:
     """Return runs as one panel; runs of a sweep or comparison that differ only in the seed share a line."""
     monitored = [file for file in files if file.result.measure]
     lines = _lines(monitored)
-    if len(lines) > 2 * SHOWN:  # the best come first, each in its own colour
+    if len(lines) > 2 * SHOWN:  # the best come first, each in another colour
         lines = sorted(lines, key=lambda line: min(map(rank, line.runs)))[:MOST]
         lines = [replace(line, shown=number < SHOWN) for number, line in enumerate(lines)]
     missing = len(files) - len(monitored)
@@ -393,7 +393,7 @@ def _same_but_seed(result: Result, label: str) -> str:
         recipe, swept = provenance.get("network") or {}, provenance.get("sweep") or {}
         given = swept.get("network")  # the network's number in the sweep
         about.append(_seedless({**recipe, "chi": None}) if given is None else given)
-        kappa = swept.get("kappa")  # the requested one: each seed may draw a problem with its own
+        kappa = swept.get("kappa")  # the requested one: each seed may draw a problem with another
         if kappa is None and swept.get("seed") is None:
             kappa = (provenance.get("problem") or {}).get("kappa")
         about.append(f"{kappa or 0:.6g}")

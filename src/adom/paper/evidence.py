@@ -22,6 +22,7 @@ from ..study.execute import Outcome
 from ..study.metrics import power_of_ten, relative_errors
 from ..util.columns import METRICS, totals
 from ..util.files import atomic
+from ..util.text import format_number
 from .runs import TUNE, VERIFY
 
 COARSE = 1e-2
@@ -46,7 +47,7 @@ SAVED = (
     *(*(f"rounds_to_{target:.0e}" for target in TARGETS), "reason", "key"),
 )
 """Columns of runs.csv."""
-JUDGED = ("rtol", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
+JUDGED = ("accuracy", "kappa_measured", "last_error", "failed", "stalled", "converging", "pace", "slopes", "settings")
 COLUMNS = (*SAVED, *JUDGED, "curve", "content")
 """All columns: those of runs.csv, those that claims need, the run's `Curve`, and the data of searches and checks."""
 
@@ -142,8 +143,9 @@ def about(outcome: Outcome) -> dict[str, Any]:
 
 def _row(outcome: Outcome) -> dict[str, Any]:
     job, settings = outcome.job, outcome.job.panel.settings
-    row = {**about(outcome), "variant": job.variant, "budget": job.rounds, "rtol": job.rtol, "settings": settings}
-    row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data, "failed": False, "stalled": False}
+    row = {**about(outcome), "variant": job.variant, "budget": job.rounds, "settings": settings}
+    row |= {"reason": outcome.reason, "key": job.key, "content": outcome.data}
+    row |= {"accuracy": job.accuracy, "failed": False, "stalled": False}
     if outcome.result is None:
         return {**row, "status": "missing" if outcome.data is None else "", "converging": False, "curve": None}
     curve, provenance, last = Curve(outcome.result), outcome.result.provenance, outcome.result.last
@@ -215,7 +217,7 @@ def target_within(cell: pd.DataFrame, rounds: float) -> float:
 
 
 def _target(met: float, cell: pd.DataFrame) -> float:
-    target = power_of_ten(max(met, cell["rtol"].max()), ROUNDED)
+    target = power_of_ten(max(met, cell["accuracy"].max()), ROUNDED)
     return target if target <= COARSE else float("nan")
 
 
@@ -234,7 +236,8 @@ class Interval:
         return cls(median(numbers), min(numbers), max(numbers))
 
     def __str__(self) -> str:
-        return f"{short(self.median)} [{short(self.low)}, {short(self.high)}]"
+        middle, low, high = (format_number(value, separator="") for value in (self.median, self.low, self.high))
+        return f"{middle} [{low}, {high}]"
 
 
 def scores(cell: pd.DataFrame, target: float, cost: str = "rounds") -> pd.DataFrame:
@@ -305,17 +308,6 @@ def contest(
     }
 
 
-def short(value: float) -> str:
-    """Return a number in a few characters.
-
-    Examples
-    --------
-    >>> short(1234.6), short(0.01234), short(float("inf")), short(3e-9), short(2.0)
-    ('1235', '0.0123', 'inf', '3e-09', '2')
-    """
-    return f"{value:.0f}" if np.isfinite(value) and 1000 <= abs(value) < 1e6 else f"{value:.3g}"
-
-
 def plain(value: Any) -> Any:
     """Return evidence in a form that JSON can hold; numbers that are not finite become text."""
     if isinstance(value, Interval):
@@ -347,7 +339,7 @@ def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
 
 
 def _search_row(outcome: Outcome) -> dict[str, Any]:
-    row = {**about(outcome), "budget": outcome.job.rounds, "target": outcome.job.rtol}
+    row = {**about(outcome), "budget": outcome.job.rounds, "target": outcome.job.accuracy}
     if outcome.data is None:
         return {**row, "reason": outcome.reason}
     chosen = outcome.data["chosen"]

@@ -17,7 +17,7 @@ from ..networks import geometric
 from ..plot.curves import DASHES, line_look, tidy_numbers
 from ..plot.labels import cross, keys
 from ..plot.medians import draw_medians
-from ..plot.networks import draw_graph
+from ..plot.networks import draw_rounds
 from ..plot.style import save, style
 from ..run.result import Result
 from ..study.execute import Outcome
@@ -129,8 +129,7 @@ def sample_network(network: Any, rounds: Sequence[int] = (0, 1, 2)) -> "Figure":
         figure = Figure(figsize=(1.9 * len(rounds), 1.95))
         grid = figure.subplots(1, len(rounds), squeeze=False)[0]
         figure.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.01, wspace=0.18)
-        for axes, k in zip(grid, rounds, strict=True):
-            draw_graph(axes, network, k)
+        draw_rounds(grid, network, rounds)
         for axes in grid[1:]:
             axes.annotate(
                 "$\\Rightarrow$", (-0.09, 0.5), xycoords="axes fraction", ha="center", va="center", fontsize=14

@@ -50,7 +50,7 @@ class Section:
 
 
 def compute(runs: pd.DataFrame, *, quick: bool = False) -> tuple[Section, ...]:
-    """Return all sections; a miniature shows the full run's texts beside its own, and makes no recommendation."""
+    """Return all sections; a miniature shows the full run's texts beside its sections, and makes no recommendation."""
     parts = (inner_steps, winners, growing_rounds, nothing_known, heterogeneity, vectors)
     sections = [part(runs) for part in parts]
     rule = rule_of_thumb(runs)
@@ -87,11 +87,11 @@ def inner_steps(runs: pd.DataFrame) -> Section:
     seen = tried = mended = 0
     prices: list[float] = []
     for protocol in PROTOCOLS:
-        own, exacts, autos = (adom_cells(runs, protocol, figures, variant) for variant in ("", "exact", "auto"))
+        papers, exacts, autos = (adom_cells(runs, protocol, figures, variant) for variant in ("", "exact", "auto"))
         for key in dict.fromkeys([*exacts, *autos]):
-            if key not in own:
+            if key not in papers:
                 continue
-            few, exact, auto = own[key], exacts.get(key), autos.get(key)
+            few, exact, auto = papers[key], exacts.get(key), autos.get(key)
             base = auto if exact is None else exact
             assert base is not None
             target = target_within(base, few["budget"].min() / ENOUGH)

@@ -98,22 +98,22 @@ def growth(runs: pd.DataFrame, method: str, swept: str, *, divide_by_log: bool =
     The target is the smallest power of ten that all runs met. If that is above `FINE`, the target is `FINE`, and panels
     in which a seed misses it are left out. `divide_by_log` sets the divisor of the rounds to log(kappa).
     """
-    own = runs[(runs["method"] == method) & runs[swept].notna()]
-    if own.empty:
+    chosen = runs[(runs["method"] == method) & runs[swept].notna()]
+    if chosen.empty:
         return "no runs"
     families = [
-        f"{figure} {family(given, swept)}" for figure, given in zip(own["figure"], own["settings"], strict=True)
+        f"{figure} {family(given, swept)}" for figure, given in zip(chosen["figure"], chosen["settings"], strict=True)
     ]
-    own = own.assign(family=families)
-    own = own[own.groupby("family")[swept].transform("nunique") >= 3]
-    if own.empty:
+    chosen = chosen.assign(family=families)
+    chosen = chosen[chosen.groupby("family")[swept].transform("nunique") >= 3]
+    if chosen.empty:
         return f"fewer than three values of {swept}"
-    target = min(power_of_ten(max(own["rtol"].max(), own["last_error"].max()), ROUNDED), FINE)
-    own = own.assign(rounds=costs(own, target), value=measured(own, swept), asked=own[swept])
-    kept = own[np.isfinite(own.groupby(["figure", "panel"])["rounds"].transform("max"))]
+    target = min(power_of_ten(max(chosen["accuracy"].max(), chosen["last_error"].max()), ROUNDED), FINE)
+    chosen = chosen.assign(rounds=costs(chosen, target), value=measured(chosen, swept), asked=chosen[swept])
+    kept = chosen[np.isfinite(chosen.groupby(["figure", "panel"])["rounds"].transform("max"))]
     kept = kept.assign(divisor=np.log(measured(kept, "kappa")) if divide_by_log else 1.0)
     columns = ["family", "seed", "asked", "value", "rounds", "divisor"]
-    return Growth(swept, kept[columns], target, len(own) - len(kept))
+    return Growth(swept, kept[columns], target, len(chosen) - len(kept))
 
 
 def power_law(runs: pd.DataFrame, method: str, swept: str) -> PowerLaw | str:

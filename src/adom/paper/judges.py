@@ -394,14 +394,14 @@ def acc_dngd_worsens(runs: pd.DataFrame, protocol: str) -> Entry:
             if not (first.loc[seeds, "acc-dngd"] > 0).all():
                 still += 1
                 continue
-            own, behind = _slower(first.loc[seeds], last.loc[seeds])
-            worse, better = own.low > 1 and behind.low > 1, own.high <= 1 or behind.high <= 1
+            slower, behind = _slower(first.loc[seeds], last.loc[seeds])
+            worse, better = slower.low > 1 and behind.low > 1, slower.high <= 1 or behind.high <= 1
             panels.append(
                 {
                     "figure": swept,
                     "panel": f"{row[0]['panel'].iloc[0]} to {row[-1]['panel'].iloc[0]}",
                     "outcome": "worse" if worse else ("not worse" if better else "undecided"),
-                    "slower": own,
+                    "slower": slower,
                     "slower than others": behind,
                     "seeds": len(seeds),
                 }
@@ -489,13 +489,13 @@ def few_inner_steps(runs: pd.DataFrame, protocol: str) -> Entry:
     its rounds) say nothing about T. Reproduced: enough in all panels; partly: in some; not reproduced: in none.
     """
     figures = sorted(set(runs.loc[runs["variant"] == "exact", "figure"]))
-    own = adom_cells(runs, protocol, figures)
+    truncated = adom_cells(runs, protocol, figures)
     panels: list[dict[str, Any]] = []
     broken = 0
     for key, exact in adom_cells(runs, protocol, figures, "exact").items():
-        if key not in own:
+        if key not in truncated:
             continue
-        few = own[key]
+        few = truncated[key]
         both = few.merge(exact, left_index=True, right_index=True, suffixes=("", "_exact"))
         if both.empty:
             continue

@@ -4,7 +4,7 @@ It is written as JSON and Markdown; on the page of a report it is HTML that is r
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class Ledger:
         about = {name: content[name] for name in ("quick", "commit", "command", "runs", "missing")}
         if not isinstance(about["runs"], int) or not isinstance(about["missing"], int):
             raise InputError(f"this is not a ledger: it counts {shown(about['runs'])} runs")
-        return cls(_of_size(read_entries, content["quick"]), **about)
+        return cls(tuple(read_entries), **about)
 
     def markdown(self) -> str:
         """Return the ledger as a page."""
@@ -117,14 +117,10 @@ def compute(runs: pd.DataFrame, *, quick: bool = False, commit: str | None = Non
     present = set(runs["protocol"])
     protocols = [name for name in PROTOCOLS if name in present] or list(PROTOCOLS)
     missing = int((runs["status"] == "missing").sum())
-    return Ledger(_of_size(entries(runs, protocols), quick), quick, commit, command, len(runs) - missing, missing)
-
-
-def _of_size(given: Iterable[Entry], quick: bool) -> tuple[Entry, ...]:
-    """Return entries; for a miniature, as `Claim.in_miniature` changes them."""
-    return tuple(
-        CLAIMS[entry.claim].in_miniature(entry) if quick and entry.claim in CLAIMS else entry for entry in given
-    )
+    judged = entries(runs, protocols)
+    if quick:
+        judged = [CLAIMS[entry.claim].in_miniature(entry) for entry in judged]
+    return Ledger(tuple(judged), quick, commit, command, len(runs) - missing, missing)
 
 
 def write(folder: str | os.PathLike[str], outcomes: Sequence[Outcome] | None = None) -> Ledger:
@@ -178,10 +174,10 @@ def _page(ledger: Ledger) -> Iterator[str]:
         table = Table(["verdict", "claim", "protocol", "holds in", *full, "evidence"], rows)
         yield from ("", f"## {title}", "", table.markdown())
         for claim in claims:
-            own = [entry for entry in chosen if entry.claim == claim.name]
-            if own:
+            judged = [entry for entry in chosen if entry.claim == claim.name]
+            if judged:
                 yield from ("", f"### {claim.name}: {claim.statement} ({claim.where})", "", f"Rule: {claim.rule}")
-            for entry in own:
+            for entry in judged:
                 if entry.table is not None:
                     verdict = ", ".join(text for text in (entry.verdict, entry.count) if text)
                     yield from ("", f"<details><summary>{entry.protocol}: {verdict}</summary>", "")

@@ -42,7 +42,7 @@ TABLE1 = {"adom": "exact", "mudag": "", "acc-dngd": "", "apm": "", "diging": "",
 
 @dataclass(frozen=True)
 class Size:
-    """How large the problems are: the paper's own, or a miniature."""
+    """How large the problems are: the paper's, or a miniature."""
 
     nodes: int = 100  # of the geometric networks
     graphs: int = 1000

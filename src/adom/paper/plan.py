@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 OTHERS = "others"
 """The variant of methods that a figure does not show."""
 EVERY = ("adom", "dnm", "mudag", "acc-dngd", "apm", "diging", "panda", "adom+", "acc-gt")
-"""Methods that run under `auto`: a figure's own, and in the first panel of a row all others too."""
+"""Methods that run under `auto`: those of a figure, and in the first panel of a row all others too."""
 PART = 50
 """Samples per node of real data in searches."""
 SLOW_SEARCH = 1000
 """Most rounds of a candidate in figure slow2: DNM takes 30 inner steps a round, and hundreds of rounds at most."""
 TUNED_ON = 0
 """The seed of the draw that parameters are tuned on; judged runs have seeds from 1."""
-RTOL = 1e-10
+ACCURACY = 1e-10
 """Squared error, relative to the start, at which runs stop; also the target of searches."""
 
 
@@ -132,13 +132,14 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
         most = min(scale.search, SLOW_SEARCH) if panel.figure == "slow2" else scale.search
         budget = min(most, rounds_of(searched, protocol, scale))
         for method, oracle in methods.items():
-            search = Job(searched, protocol, TUNED_ON, method, oracle, budget, RTOL, TUNE, candidates=scale.candidates)
+            about = (searched, protocol, TUNED_ON, method, oracle, budget, ACCURACY)
+            search = Job(*about, TUNE, candidates=scale.candidates)
             shared[method] = search.key
             yield search
     for seed in draws:
         for method, oracle in methods.items():
             budget = min(rounds, rounds_of(panel, "unit", scale)) if method == "dnm" else rounds
-            about = (panel, protocol, seed, method, oracle, budget, RTOL)
+            about = (panel, protocol, seed, method, oracle, budget, ACCURACY)
             yield Job(*about, records=scale.records, tuning=shared.get(method, ""))
             if panel.figure == "heterogeneity":
                 yield Job(*about, variant="split-label", records=scale.records)
@@ -151,20 +152,20 @@ def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale
     if max(panel.row, panel.column) >= scale.found:
         return
     for method in EVERY:
-        own = method in methods
-        if own or panel.column == 0:
+        shown = method in methods
+        if shown or panel.column == 0:
             oracle = "auto" if method_class(method).oracle == "dual" else ""
-            variant = "" if own else OTHERS
-            yield Job(panel, "auto", 1, method, oracle, rounds, RTOL, variant, scale.records)
+            variant = "" if shown else OTHERS
+            yield Job(panel, "auto", 1, method, oracle, rounds, ACCURACY, variant, scale.records)
 
 
 def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
     """Yield ADOM's jobs with oracles other than the paper's; the slow `auto` on one draw only."""
     if seed == 1 and panel.column < scale.oracles:
-        yield Job(panel, protocol, seed, "adom", "auto", rounds, RTOL, "auto", scale.records)
+        yield Job(panel, protocol, seed, "adom", "auto", rounds, ACCURACY, "auto", scale.records)
     if panel.column == 0:
         most = min(rounds, scale.exact)
-        yield Job(panel, protocol, seed, "adom", "exact", most, RTOL, "exact", scale.records)
+        yield Job(panel, protocol, seed, "adom", "exact", most, ACCURACY, "exact", scale.records)
 
 
 def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:

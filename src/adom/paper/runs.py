@@ -45,7 +45,7 @@ class PaperPanel:
 class Job:
     """One run, search or verification.
 
-    Variants: "" is the paper's own run; "exact" and "auto" are ADOM with that oracle; "split-label" has the data split
+    Variants: "" is the paper's run; "exact" and "auto" are ADOM with that oracle; "split-label" has the data split
     by label; "others" is a method that the figure does not show; "verify" checks the theorem and its lemmas; "tune"
     searches for parameters. The last two leave data, not a run.
     """
@@ -56,7 +56,7 @@ class Job:
     method: str
     oracle: str  # empty for a primal method
     rounds: int  # the budget of communication rounds
-    rtol: float  # the squared error, relative to the start, at which the run stops
+    accuracy: float  # the squared error, relative to the start, at which the run stops
     variant: str = ""
     records: int = 400  # about the most that the run keeps
     candidates: int = 0  # how many a search tries
@@ -123,7 +123,7 @@ SETTINGS = {"data": str, "network": str, "nodes": int, "kappa": NUMBER}
 JOB = {
     **dict.fromkeys(("protocol", "method", "oracle", "variant", "tuning"), str),
     **dict.fromkeys(("panel", "seed", "rounds", "records", "candidates"), int),
-    "rtol": NUMBER,
+    "accuracy": NUMBER,
 }
 ROW = {"name": str, "statement": str, "holds": (bool, type(None)), "worst_ratio": (*NUMBER, type(None))}
 CHOSEN = {

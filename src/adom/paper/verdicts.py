@@ -1,7 +1,7 @@
 """Verdicts: an entry of the ledger is one claim under one protocol, its evidence and its verdict.
 
 full_run.json holds the verdicts of docs/ledger.md and the sentences of docs/findings.md, which miniatures show beside
-their own; `make reproduction-docs` writes all three.
+theirs; `make reproduction-docs` writes all three.
 """
 
 import json

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import networks
 from ..algorithms import Method, method_class
-from ..dynamics.tolerance import tolerance
+from ..dynamics.stop import Stop
 from ..errors import InputError
 from ..networks import Network
 from ..problems.linear_model import LogisticRegression
@@ -80,7 +80,7 @@ def _run(job: Job, folder: Path) -> None:
         AUTO if found else "theory",
         oracle=job.oracle or "auto",
         rounds=job.rounds,
-        tol=tolerance(problem, None, job.rtol),
+        tol=Stop(None, job.accuracy).error(problem),
         record_every=1 if found and method.rounds_per_step is None else records_every(method, job),
         progress=False,
     )
@@ -109,7 +109,7 @@ def _method(job: Job, problem: LogisticRegression, network: Network, results: Pa
 def _search(job: Job, stages: Stages, batch: int) -> dict[str, Any]:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
-    tol = tolerance(problem, None, job.rtol)
+    tol = Stop(None, job.accuracy).error(problem)
     request = Request(job.oracle or "auto", job.rounds, tol, 1, "local", "float64", False)
     _, oracle, account = tune(problem, network, method_class(job.method), request, stages, batch, SEARCHED)
     on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}

@@ -203,11 +203,11 @@ def told_apart(names: Sequence[str], traits: Sequence[Mapping[str, str]]) -> lis
     names = list(names)
     for trait in traits[0] if traits else ():
         values: dict[str, set[str]] = {}
-        for name, own in zip(names, traits, strict=True):
-            values.setdefault(name, set()).add(own[trait])
+        for name, has in zip(names, traits, strict=True):
+            values.setdefault(name, set()).add(has[trait])
         names = [
-            f"{name}, {own[trait]}" if len(values[name]) > 1 and own[trait] else name
-            for name, own in zip(names, traits, strict=True)
+            f"{name}, {has[trait]}" if len(values[name]) > 1 and has[trait] else name
+            for name, has in zip(names, traits, strict=True)
         ]
     return numbered(names)
 
@@ -292,7 +292,7 @@ def _draw_run(axes: "Axes", result: "Result", column: str, look: dict[str, Any],
 
 
 def _draw_settings(axes: "Axes", result: "Result", scale: float) -> None:
-    """Draw the chi that a run assumed over its rounds, on an axis of its own; a gap is plain descent."""
+    """Draw the chi that a run assumed over its rounds, on another axis; a gap is plain descent."""
     settings, clock = result.provenance.get("settings") or [], result.columns["round"]
     chis = np.array([setting["chi"] for setting in settings], dtype=float)
     if not len(clock) or not np.isfinite(chis).any():

@@ -75,29 +75,31 @@ def network_picture(network: Any, rounds: Sequence[int] | None = None) -> "Figur
         figure = Figure(figsize=(max(5.0, 1.8 * len(shown)), 4.1), layout="constrained")
         parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1))
         top, bottom = parts
-        for axes, k in zip(np.atleast_1d(top.subplots(1, len(shown))), shown, strict=True):
-            draw_graph(axes, network, k)
+        grid = np.atleast_1d(top.subplots(1, len(shown)))
         left, right = bottom.subplots(1, 2, width_ratios=(1.6, 1))
         _draw_chi(left, network)
         _draw_degrees(right, network)
+        draw_rounds(grid, network, shown)  # with every chi known by now
     return figure
 
 
-def draw_graph(axes: "Axes", network: Any, k: int) -> None:
-    """Draw the graph of round k, with its number of links and its chi as the title."""
-    g = int(network.order[k % network.period])
-    edges, points = network.edges(g), network.positions(g)
-    points = layout(network.graph(k), network.nodes) if points is None else points
-    draw_links(axes, points, edges)
-    if network.nodes <= CROWD:
-        draw_nodes(axes, points)
-    set_frame(axes, points)
-    low, high = network.spectrum[g]
-    chi = high / low if low > 0 else np.nan
-    axes.set_title(f"round {k}: {len(edges)} links" + (f", $\\chi$ = {chi:.3g}" if np.isfinite(chi) else ""))
+def draw_rounds(
+    grid: "Sequence[Axes] | np.ndarray",
+    network: Any,
+    rounds: Sequence[int],
+    *,
+    side: float = PANEL,
+    colours: dict[str, Any] | None = None,
+    letters: float = math.inf,
+) -> None:
+    """Draw a round into each of the axes, `side` inches wide; titles have more than its number if `letters` fit."""
+    positions, titles = _positions(network, rounds), _titles(network, rounds, letters)
+    for number, (k, title) in enumerate(zip(rounds, titles, strict=True)):
+        _draw_round(grid[number], network, k, positions, number, colours or {}, side)
+        grid[number].set_title(title)
 
 
-def draw_links(
+def _draw_links(
     axes: "Axes",
     points: np.ndarray,
     pairs: np.ndarray,
@@ -125,7 +127,7 @@ def draw_links(
     axes.add_collection(lines)
 
 
-def draw_nodes(axes: "Axes", points: np.ndarray, *, zoom: float = 1.0, **colours: Any) -> None:
+def _draw_nodes(axes: "Axes", points: np.ndarray, *, zoom: float = 1.0, **colours: Any) -> None:
     """Draw nodes as dots, in one colour or with the given arguments of `scatter`."""
     look = colours or {"color": COLOURS[0]}
     size = zoom**2 * _node_size(len(points))
@@ -138,7 +140,7 @@ def _node_size(nodes: int) -> float:
     return float(np.clip(600 / nodes, 3, 30))
 
 
-def set_frame(axes: "Axes", *positions: np.ndarray) -> None:
+def _set_frame(axes: "Axes", *positions: np.ndarray) -> None:
     """Show the unit square, or the square around points that leave it or fill only a corner of it."""
     points = np.concatenate(positions)
     side = _side(points)
@@ -157,15 +159,6 @@ def _side(points: np.ndarray) -> float:
     span = max(float(np.ptp(points, axis=0).max()), 1e-12)
     unit = points.min() >= 0 and points.max() <= 1 and span >= 0.5
     return 1.0 if unit else span
-
-
-def layout(graph: Any, nodes: int) -> np.ndarray:
-    """Return positions for nodes that have none, on a circle if a better layout would take long."""
-    import networkx as nx
-
-    positions = nx.spring_layout(graph, seed=0) if nodes <= CROWD else nx.circular_layout(graph)
-    points = np.array([positions[i] for i in range(nodes)])
-    return np.asarray((points - points.min(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-12))
 
 
 def _draw_chi(axes: "Axes", network: Any) -> None:
@@ -245,11 +238,8 @@ def rounds_figure(
     colours = _colours(values, len(rounds), network.nodes)
     with in_style(style):
         figure, grid, side = _sheet(len(rounds), colours, label, style)
-        titles = _titles(network, rounds, side / magnification(style) / LETTER)
-        positions = _positions(network, rounds)
-        for number in range(len(rounds)):
-            _draw_round(grid[number], network, rounds[number], positions, number, colours, side)
-            grid[number].set_title(titles[number])
+        letters = side / magnification(style) / LETTER
+        draw_rounds(grid, network, rounds, side=side, colours=colours, letters=letters)
         for axes in grid[len(rounds) :]:
             axes.set_axis_off()
     return figure
@@ -303,7 +293,7 @@ class Animation:
 
     @cached_property
     def _frames(self) -> list["Image"]:
-        """The pictures, each with its own palette."""
+        """The pictures, each with a palette."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from PIL import Image
 
@@ -420,11 +410,11 @@ def _draw_round(
 ) -> None:
     """Draw round k, which is panel or frame `number`."""
     points, pairs, zoom = positions[number], _pairs(network, _graph(network, k)), side / PANEL
-    draw_links(axes, points, pairs, zoom=zoom, arrows=hasattr(network, "arcs"), colour="0.6" if colours else None)
+    _draw_links(axes, points, pairs, zoom=zoom, arrows=hasattr(network, "arcs"), colour="0.6" if colours else None)
     if colours or network.nodes <= CROWD:
         row = {"c": colours["c"][number]} if colours else {}
-        draw_nodes(axes, points, zoom=zoom, **colours | row)
-    set_frame(axes, *positions)
+        _draw_nodes(axes, points, zoom=zoom, **colours | row)
+    _set_frame(axes, *positions)
 
 
 def _titles(network: Any, rounds: Sequence[int], letters: float) -> list[str]:
@@ -477,7 +467,8 @@ def common_layout(network: Any) -> np.ndarray:
         links = np.sort(np.concatenate([_pairs(network, int(g)) for g in chosen]), axis=1)
         pairs, times = np.unique(links, axis=0, return_counts=True)
         graph.add_weighted_edges_from((u, v, w) for (u, v), w in zip(pairs.tolist(), times / len(chosen), strict=True))
-        return layout(graph, network.nodes)
+        points = np.array(list(nx.spring_layout(graph, seed=0).values()))
+        return np.asarray((points - points.min(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-12))
     return np.array(list(nx.circular_layout(graph).values())) / 2 + 0.5
 
 
@@ -502,4 +493,4 @@ PLAYER = Template("""<div id="$name" style="display:inline-block">
   slider.addEventListener("input", () => { pause(); show(Number(slider.value)); });
   if (frames.length > 1) play();
 }, 0);</script>""")
-"""Player of pictures that works offline; matplotlib's own player fetches its icons."""
+"""Player of pictures that works offline; matplotlib's player fetches its icons."""

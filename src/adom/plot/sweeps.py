@@ -131,7 +131,7 @@ def _curves(costs: "pd.DataFrame", x: str, value: str, words: str, style: str | 
         part.index = [float(name) if numeric else names.index(name) for name in part.index]
         handles += _draw(axes, part.sort_index(), number, numeric, scale)
         lost = part.index[part[value].isna()]
-        if len(lost):  # in a row of its own, so that no method hides another
+        if len(lost):  # in a row for itself, so that no method hides another
             place = _above(axes, (0.7 + crosses[label]) * ROW * scale)
             mine = {"color": COLOURS[marks(number)[0]], "transform": place, "clip_on": False}
             axes.plot(lost, np.ones(len(lost)), **cross | mine)

@@ -161,7 +161,12 @@ class Problem(ABC):
         )
         return jnp.moveaxis(columns, 0, -1)
 
-    def own_hessians(self, x: np.ndarray) -> np.ndarray:
+    def gradients_at(self, x: np.ndarray) -> np.ndarray:
+        """Return the gradient of f_i at x_i for every row, or at one common x, on the host in float64."""
+        with double_precision():
+            return np.asarray(_gradient_rows(self, np.broadcast_to(x, (self.nodes, self.dim))))
+
+    def hessians_at(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian of f_i at x_i for every row, on the host in float64."""
         with double_precision():
             return np.asarray(_hessian_rows(self, x))
@@ -345,6 +350,11 @@ def solutions(problems: Sequence[Problem]) -> list[np.ndarray]:
 
 def _spread(problem: Problem, x: Array) -> Array:
     return jnp.broadcast_to(x, (problem.nodes, problem.dim))
+
+
+@jax.jit
+def _gradient_rows(problem: Problem, x: Array) -> Array:
+    return problem.gradient_rows(x)
 
 
 @jax.jit

@@ -33,10 +33,10 @@ def contradiction(problem: "Problem", x: np.ndarray, where: str) -> str:
     v /= np.linalg.norm(v, axis=-1, keepdims=True)
     whole = problem.nodes * problem.dim**2 <= WHOLE and problem.dim <= WIDEST
     with jax.enable_x64(True):
-        g = np.asarray(_gradients(problem, rows))
+        g = problem.gradients_at(rows)
         far = ASIDE * (1 + np.linalg.norm(rows, axis=-1) + np.linalg.norm(g, axis=-1) / problem.L_nodes)
-        aside = np.asarray(_gradients(problem, rows + far[:, None] * v))
-        bend = problem.own_hessians(rows) if whole else np.asarray(_powers(problem, rows, v))
+        aside = problem.gradients_at(rows + far[:, None] * v)
+        bend = problem.hessians_at(rows) if whole else np.asarray(_powers(problem, rows, v))
     change = np.linalg.norm(aside - g, axis=-1) / far
     mu, L = np.asarray(problem.mu_nodes), np.asarray(problem.L_nodes)
     finite = np.isfinite(bend).reshape(problem.nodes, -1).all(axis=1)
@@ -82,11 +82,6 @@ def _jump(what: str, change: float, L: float, where: str) -> str:
         f"{what} changes {change:.3g} times as much as x {where}, more than L = {L:.6g}: it is not smooth there, as "
         "with a term |x|, or L is too small; smooth the loss, or raise L"
     )
-
-
-@jax.jit
-def _gradients(problem: "Problem", x: Any) -> Any:
-    return problem.gradient_rows(x)
 
 
 @jax.jit

@@ -160,10 +160,10 @@ class LinearModel(Problem):
         curvatures = self.loss.curvature(self._margins(x), self._targets(self.features))
         return self.features.gram(curvatures) + self.l2 * jnp.eye(self.dim, dtype=x.dtype)
 
-    def own_hessians(self, x: np.ndarray) -> np.ndarray:
+    def hessians_at(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessians on the host; dense features need no compiled program."""
         if isinstance(self.features, SparseFeatures) or self.loss.coupled:
-            return super().own_hessians(x)
+            return super().hessians_at(x)
         signed, weights = (np.asarray(part, dtype=np.float64) for part in self.features[:2])
         bends = weights * self.loss.curvature((signed @ x[..., None])[..., 0], np.asarray(self._targets(self.features)))
         return np.asarray((signed * bends[..., None]).swapaxes(1, 2) @ signed + self.l2 * np.eye(self.dim))

@@ -71,7 +71,7 @@ class Quadratic(Problem):
         """Return the H_i."""
         return jnp.asarray(self.H)
 
-    def own_hessians(self, x: np.ndarray) -> np.ndarray:
+    def hessians_at(self, x: np.ndarray) -> np.ndarray:
         """Return the H_i on the host."""
         return np.asarray(self.H, dtype=np.float64)
 

@@ -109,9 +109,9 @@ class Shifted(Problem):
         """Return the Hessians of the f_i at c + u_i."""
         return self.inner.hessian_rows(self.centre + u)
 
-    def own_hessians(self, u: np.ndarray) -> np.ndarray:
+    def hessians_at(self, u: np.ndarray) -> np.ndarray:
         """Return the Hessians of the f_i at c + u_i, on the host."""
-        return self.inner.own_hessians(np.asarray(self.centre) + u)
+        return self.inner.hessians_at(np.asarray(self.centre) + u)
 
     def mean_gradient(self, u: np.ndarray) -> np.ndarray:
         """Return the mean of the grad g_i(u)."""

@@ -1,13 +1,16 @@
-"""Constants of a problem on a network, and the check that the two belong together."""
+"""What follows from problem and network: constants, whether the two fit together, and steps on windows of rounds."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..algorithms import NEEDS, Constants, Method
+from ..algorithms import NEEDS, Constants, Gossip, Method, Oracle
+from ..algorithms.base import Windows, Wrapped
 from ..errors import InputError, InputTypeError
 from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..problems.base import Problem
 from .request import AUTO, method_from
+
+Array = Any
 
 
 def constants(problem: Problem, network: Network | DirectedNetwork) -> Constants:
@@ -28,7 +31,7 @@ def make_method(problem: Problem, network: Network | DirectedNetwork, method: An
 def unspectral(problem: Problem, network: Network | DirectedNetwork) -> Constants:
     """Return the constants of a problem on a network if only lambda_max, the scale of its weights, is known."""
     scale = 1.0 if isinstance(network, DirectedNetwork) else network.lambda_max
-    return Constants(problem.mu, problem.L, scale, scale, problem.nodes)
+    return Constants(problem.mu, problem.L, scale, scale, network.nodes)
 
 
 def spectrum(network: Network | DirectedNetwork) -> tuple[float, float]:
@@ -94,3 +97,61 @@ def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str
             f"the problem has {problem.nodes} nodes and the network {network.nodes}; they must be the same: "
             f"build one of them with nodes={problem.nodes}"
         )
+
+
+@dataclass(frozen=True)
+class InWindows(Wrapped):
+    """A method whose rounds are windows of rounds, for networks on which single rounds do not connect the nodes.
+
+    Theorems about W(k) also hold for the W of a window of B rounds, W = I - M(k + B - 1) ... M(k) with
+    M = I - W(k) / lambda_max. It satisfies |W x - x|^2 <= (1 - 1 / chi) |x|^2 for x of zero mean, with the network's
+    chi. The analysis of ADOM+ (arXiv:2106.04469) needs no more, nor does the proof of Theorem 1 in the ADOM paper
+    (arXiv:2102.09234), although the theorem is stated for symmetric W. Lemma 1 is this inequality, and Lemma 3 follows
+    from it. In Lemma 2, with lambda_max = 1 and theta = mu,
+
+        F*(z - theta W g) <= F*(z) - mu <g, W g> + mu / 2 |W g|^2 = F*(z) - mu / 2 (|g|_P^2 - |g - W g|_P^2),
+
+    at most F*(z) - mu / (2 chi) |g|_P^2, as with a symmetric W. `adom.verify` checks all of them in every step. Methods
+    that average more than once in a step (APM, Mudag) take as many windows as they would take rounds.
+
+    Parameters
+    ----------
+    inner : Method
+    window : int
+        Rounds per window.
+    """
+
+    rounds_per_step = None  # the inner method's are windows
+
+    window: Any
+
+    def init(self, zeros: Array, oracle: Oracle) -> Any:
+        """Start the method."""
+        return self.inner.init(zeros, oracle)
+
+    def renewed(self, state: Any, k: Any) -> Any:
+        """Renew the method's state."""
+        return self.inner.renewed(state, k)
+
+    def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
+        """Make one step of the method, on windows."""
+        after: tuple[Any, Array] = self.inner.step(state, oracle, Windows(gossip, self.window))
+        return after
+
+    def rounds_of_step(self, k: Any) -> Any:
+        """Return the rounds of all windows of a step."""
+        return self.window * self.inner.rounds_of_step(k)
+
+
+def in_windows(method: Method, network: Network | DirectedNetwork) -> Method:
+    """Return the method for a network, on windows if single rounds do not connect the nodes."""
+    if method.directed or network.window == 1 or method.needs == "complete":  # "complete": one round is enough
+        return method
+    return InWindows(method, network.window)
+
+
+def window_of(method: Method) -> int:
+    """Return the rounds per window of a method in a run; 1 without windows."""
+    if isinstance(method, InWindows):
+        return int(method.window)
+    return window_of(method.inner) if isinstance(method, Wrapped) else 1

@@ -22,7 +22,7 @@ from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..networks.lossy import Channel, draws
 from ..problems.base import Problem
 from ..problems.minimiser import minimum_of
-from .contract import in_windows
+from .constants import in_windows
 
 Array = Any
 

@@ -20,8 +20,7 @@ from ..networks import DirectedNetwork, Network
 from ..problems.oracle_spec import OracleSpec
 from ..util.columns import COLUMNS as DESCRIBED
 from ..util.columns import STATES
-from .constants import outside
-from .contract import window_of
+from .constants import outside, window_of
 from .result import Result
 
 if TYPE_CHECKING:
@@ -70,19 +69,19 @@ class Plan:
 
 @dataclass
 class History:
-    """Table and status of one member of a run."""
+    """One member of a run: what it is, and its table and status so far."""
 
     plan: Plan
     method: Method
     measure: str = "error"  # name of the column of errors; "" where nothing is measured
+    presence: Any = None  # who is present when (`adom.run.links.Presence`), if nodes come and go
+    pilot: Any = None  # changes the method's parameters on the way (`adom.run.auto.pilot.Pilot`)
+    provenance: dict[str, Any] = field(default_factory=dict)
     tables: list[Array] = field(default_factory=list)
     status: str = ""
     message: str = ""
     first: float | None = None  # error of the first step's iterate
     rows: Array | None = None  # at the last record
-    outgrown: float = DIVERGED  # growth from the start at which a run has diverged
-    settled: int = 0  # rounds after which no node leaves or joins; before that, no tolerance ends a run
-    takes: Callable[[Any], Any] | None = None  # rounds of a step, if a pilot changes them; else the method's
 
     @property
     def table(self) -> Array:
@@ -105,7 +104,7 @@ class History:
         iteration, clock, error = table[:, ITERATION], table[:, CLOCK], table[:, ERROR]
         if iteration[0] == 1:
             self.first = float(error[0])
-        takes = self.takes or self.method.rounds_of_step
+        takes = (self.pilot or self.method).rounds_of_step
         over = (iteration == iteration[-1]) & (clock + takes(iteration) > self.plan.rounds)  # no further step fits
         wanted = over | (iteration % self.plan.record_every == 0)
         wanted[-1] |= final
@@ -114,7 +113,8 @@ class History:
         if kept.size == 0:
             return None
         low, high = self._bounds(self.tables[0][0, ERROR] if self.tables else error[kept[0]])
-        diverged, converged = ~(error[kept] <= high), (error[kept] <= low) & (clock[kept] >= self.settled)
+        settled = 0 if self.presence is None else int(self.presence.settled)  # before, no tolerance ends a run
+        diverged, converged = ~(error[kept] <= high), (error[kept] <= low) & (clock[kept] >= settled)
         stops = np.flatnonzero(diverged | converged | over[kept])
         if stops.size:
             kept = kept[: stops[0] + 1]
@@ -133,8 +133,8 @@ class History:
         return self._bounds(self.tables[0][0, ERROR])
 
     def _bounds(self, first: float) -> tuple[float, float]:
-        low = -np.inf if self.plan.tol is None else self.plan.tol
-        return low, self.outgrown * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
+        low, outgrown = -np.inf if self.plan.tol is None else self.plan.tol, DIVERGED if self.pilot is None else MENDED
+        return low, outgrown * max(self.plan.start_error, first if np.isfinite(first) else 0.0, 1e-300)
 
     def end(self) -> None:
         """Set status and message from the records.
@@ -174,11 +174,14 @@ class History:
             if self.measure or name not in STATES
         }
 
-    def result(self, provenance: dict[str, Any]) -> Result:
-        """Return the result of a member that has ended."""
+    def result(self) -> Result:
+        """Return the result of a member that has ended; rows of absent nodes are NaN."""
         columns: Any = self.columns(self.table)
-        assert self.rows is not None
-        return Result(self.rows, columns, self.status, {**provenance, "message": self.message})
+        rows, found = self.rows, {} if self.pilot is None else {"settings": self.pilot.settings}
+        assert rows is not None
+        if self.presence is not None:
+            rows = self.presence.marked(rows, self.table[-1, CLOCK])
+        return Result(rows, columns, self.status, {**self.provenance, **found, "message": self.message})
 
 
 class Recorder:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 import scipy.sparse as sp
 
@@ -22,18 +21,16 @@ from ..algorithms import Method, method_class
 from ..data.splits import shares
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
-from ..problems.base import Array, Problem
+from ..problems.base import Problem
 from ..problems.minimiser import minimum
 from ..problems.samples import largest_curvature
 from ..problems.shifted import Shifted
 from ..run.calls.solve import solve
-from ..run.constants import make_method
-from ..run.contract import in_windows
+from ..run.constants import in_windows, make_method
 from ..run.recorder import describe_problem
 from ..run.result import Result
 from ..run.stages import Run, StageCosts, run_stages
 from ..util.checks import check_whole
-from ..util.compile_cache import double_precision
 
 if TYPE_CHECKING:
     from .estimators import Decentralized
@@ -279,17 +276,6 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
     return Fit(rows, status, runner.last)
 
 
-def gradients(problem: Problem, x: np.ndarray) -> np.ndarray:
-    """Return the gradients of the f_i at a common x, of shape (nodes, dim)."""
-    with double_precision():
-        return np.asarray(_gradients(problem, np.broadcast_to(x, (problem.nodes, problem.dim))))
-
-
-@jax.jit
-def _gradients(problem: Problem, rows: Array) -> Array:
-    return problem.gradient_rows(rows)
-
-
 class _Runner:
     """Runs a method repeatedly within a budget of rounds, and keeps tuned parameters."""
 
@@ -297,7 +283,7 @@ class _Runner:
         self.problem, self.estimator, self.costs = problem, estimator, costs
         self.method, self.oracle = estimator.method, estimator.oracle
         self.parameters = estimator.parameters
-        size = float(np.linalg.norm(gradients(problem, np.zeros(problem.dim)), axis=-1).mean())
+        size = float(np.linalg.norm(problem.gradients_at(np.zeros(problem.dim)), axis=-1).mean())
         self.least = max(SMALL * size / problem.L, 1e-150)
         self.last: Any = None
         self.inexact = False
@@ -311,7 +297,7 @@ class _Runner:
             return None
         for _ in range(averages):
             self.costs.average(self.problem.dim, AVERAGED)
-        difference = gradients(self.problem, centre) - tilt
+        difference = self.problem.gradients_at(centre) - tilt
         levelled: np.ndarray = tilt + difference - difference.mean(axis=0)
         return levelled
 

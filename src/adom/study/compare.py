@@ -259,6 +259,11 @@ class Comparison:
         """Whether it is on one problem and network, without seeds."""
         return not any(isinstance(key, tuple) for key in (*self.results, *self.reasons))
 
+    def reached(self) -> "Comparison":
+        """Return the same runs, compared at an error that one of them reached, if none reached the one asked for."""
+        missed = self._table["rounds_to_target"].isna().all()
+        return replace(self, tol=None, rtol=None) if missed else self
+
     @cached_property
     def parts(self) -> "dict[Instance, Comparison]":
         """(problem, network, seed) -> the comparison on that instance alone."""

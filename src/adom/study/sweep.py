@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,6 +150,11 @@ class Sweep:
     def refused(self) -> dict[int, str]:
         """Number of a member -> why it could not run."""
         return {member.number: member.refused for member in self.members if member.refused}
+
+    def reached(self) -> "Sweep":
+        """Return the same runs, compared at an error that one setting reached, if none reached the one asked for."""
+        missed = self.table["rounds_to_target"].isna().all()
+        return replace(self, tols=dict.fromkeys(self.tols)) if missed else self
 
     @cached_property
     def table(self) -> "pd.DataFrame":

@@ -1,6 +1,6 @@
 """HTML for notebooks: facts, tables, and small SVG pictures.
 
-All text is escaped. There are no style sheets and no colours: everything takes the notebook's own colour, light or
+All text is escaped. There are no style sheets and no colours: everything takes the notebook's colour, light or
 dark. Uses the standard library only.
 """
 

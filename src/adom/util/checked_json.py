@@ -28,7 +28,14 @@ TYPES = {int: "a whole number", float: "a finite number", str: "text", bool: "tr
 
 
 class Damaged(ValueError):  # noqa: N818  # describes the file
-    """A file does not hold what was written, or claims too much; the message gives the reason in a few words."""
+    """A file does not hold what was written, or claims too much; the message gives the reason in a few words.
+
+    `value` is the one of a wrong type, if there is one.
+    """
+
+    def __init__(self, message: str, value: Any = None) -> None:
+        super().__init__(message)
+        self.value = value
 
 
 def write_checked(path: str | os.PathLike[str], content: dict[str, Any]) -> Path:
@@ -122,7 +129,7 @@ def made_from(content: dict[str, Any], cls: type[Made], within: str = "") -> Mad
     types, found = get_type_hints(cls), {}
     for field in fields(cls):  # type: ignore[arg-type]  # a dataclass
         if field.name in content:
-            found[field.name] = _of_type(content[field.name], types[field.name], within + field.name)
+            found[field.name] = of_type(content[field.name], types[field.name], within + field.name)
         elif field.default is MISSING and field.default_factory is MISSING:
             raise Damaged(f"it has no {within}{field.name}")
     if strange := content.keys() - types.keys():
@@ -130,18 +137,18 @@ def made_from(content: dict[str, Any], cls: type[Made], within: str = "") -> Mad
     return cls(**found)
 
 
-def _of_type(value: Any, kind: Any, name: str) -> Any:
-    """Return a value of a type."""
+def of_type(value: Any, kind: Any, name: str) -> Any:
+    """Return a value of a type, as `made_from` describes types; raises `Damaged`, which has the part that is not."""
     origin, inner = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         return made_from(value, kind, f"{name}.")
     if origin is list and isinstance(value, list):
-        return [_of_type(each, inner[0], f"{name}.{place}") for place, each in enumerate(value)]
+        return [of_type(each, inner[0], f"{name}.{place}") for place, each in enumerate(value)]
     if origin is dict and isinstance(value, dict):
-        return {key: _of_type(each, inner[1], f"{name}.{key}") for key, each in value.items()}
+        return {key: of_type(each, inner[1], f"{name}.{key}") for key, each in value.items()}
     for each in inner if origin is UnionType else ():
         with suppress(Damaged):
-            return _of_type(value, each, name)
+            return of_type(value, each, name)
     if isinstance(value, bool):
         fits = kind in (bool, Any)
     elif kind is float:
@@ -150,4 +157,4 @@ def _of_type(value: Any, kind: Any, name: str) -> Any:
         fits = kind is Any or (isinstance(kind, type) and isinstance(value, kind))
     if fits:
         return value
-    raise Damaged(f"its {name:.80} is {shown(value)}; it must be {TYPES.get(kind, kind)}")
+    raise Damaged(f"its {name:.80} is {shown(value)}; it must be {TYPES.get(kind, kind)}", value)

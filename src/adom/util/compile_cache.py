@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from .cache_dir import cache_dir, processor
+from .files import cache_dir, processor
 
 SIZE = 2**24
 """Most bytes of programs, about a thousand of them; few, as JAX looks at all files whenever it writes one."""

@@ -4,16 +4,16 @@ Command-line options, the tables of a TOML file and the checks of both are made 
 """
 
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 from ..errors import InputError, closest, nearest, shown
 from . import files
+from .checked_json import Damaged, of_type
 from .checks import is_number
 
 Tables = dict[str, dict[str, Any]]
@@ -64,7 +64,6 @@ TYPES: dict[Any, tuple[str, Any]] = {
     dict[str, Any]: ("a table of lists", {"eta": [0.5, 1, 2]}),
 }
 """Types of settings in words, and an example of each."""
-LARGEST = sys.float_info.max
 
 
 def check_value(value: Any, kind: Any, called: str, example: str, **limits: float) -> None:
@@ -76,11 +75,12 @@ def check_value(value: Any, kind: Any, called: str, example: str, **limits: floa
     Traceback (most recent call last):
     adom.errors.InputError: --share must be at most 1, got 2; e.g. --share 0.5
     """
-    wrong = _misfits(value, kind)
-    if wrong:
-        rule, got = TYPES[kind][0], shown(wrong[0])
-        if kind is float and is_number(wrong[0]):
-            rule = "a finite number" if isinstance(wrong[0], float) else "a number below 1e308"
+    try:
+        of_type(value, kind, called)
+    except Damaged as wrong:
+        rule, got = TYPES[kind][0], shown(wrong.value)
+        if kind is float and is_number(wrong.value):
+            rule = "a finite number" if isinstance(wrong.value, float) else "a number below 1e308"
     else:
         rule = next((words for words, kept in _bounds(value, **limits) if not kept), "") if limits else ""
         got = f"{value:.15g}" if isinstance(value, float) else shown(value)
@@ -91,19 +91,6 @@ def check_value(value: Any, kind: Any, called: str, example: str, **limits: floa
 def _bounds(value: float, ge: float = -inf, gt: float = -inf, le: float = inf) -> list[tuple[str, bool]]:
     """Return limits in words, and whether a value keeps them."""
     return [(f"at least {ge:.10g}", value >= ge), (f"above {gt:.10g}", value > gt), (f"at most {le:.10g}", value <= le)]
-
-
-def _misfits(value: Any, kind: Any) -> list[Any]:
-    """Return the parts of a value that are not of a type of `TYPES`; whole numbers are numbers, booleans are not."""
-    form, parts = get_origin(kind) or kind, get_args(kind)
-    if form is Any:
-        return []
-    if form is float:  # also whole numbers, if a float can hold them
-        return [] if is_number(value) and abs(value) <= LARGEST else [value]
-    if not isinstance(value, form) or (form is int and isinstance(value, bool)):
-        return [value]
-    inside = value.values() if form is dict else value if form is list else ()
-    return [wrong for item in inside for wrong in _misfits(item, parts[-1])]
 
 
 def described(each: Field[Any], table: str) -> Setting:

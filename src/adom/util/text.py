@@ -8,8 +8,8 @@ from typing import Any
 SUPERSCRIPTS = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
 
 
-def format_number(value: Any, digits: int = 3) -> str:
-    """Write a number with separators or to `digits` digits; other values as their text.
+def format_number(value: Any, digits: int = 3, separator: str = ",") -> str:
+    """Write a number with separators of thousands or to `digits` digits; other values as their text.
 
     Examples
     --------
@@ -17,15 +17,18 @@ def format_number(value: Any, digits: int = 3) -> str:
     ('1,234,567', '0.3', '3.22e-09', '30.72')
     >>> format_number(3760.0), format_number(float("nan")), format_number("gd:1")
     ('3,760', '–', 'gd:1')
+    >>> format_number(1234.6, separator=""), format_number(float("inf"))
+    ('1235', 'inf')
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
     if isinstance(value, Integral):
-        return f"{int(value):,}"
+        return f"{int(value):,}".replace(",", separator)
     number = float(value)
     if math.isnan(number):
         return "–"
-    return f"{number:,.0f}" if 999.5 <= abs(number) < 10**7 else f"{number:.{digits}g}"
+    whole = 999.5 <= abs(number) < 10**7
+    return f"{number:,.0f}".replace(",", separator) if whole else f"{number:.{digits}g}"
 
 
 def format_short(value: float) -> str:

@@ -12,7 +12,7 @@ from adom.dynamics.auto_state import SETTINGS
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import recorder
-from adom.run.auto.choice import pilot_for
+from adom.run.auto.choice import resolve
 from adom.run.local.backend import run_settings
 from adom.run.local.graph_layout import flood_estimate
 from adom.run.request import Request
@@ -144,9 +144,9 @@ def test_the_run_itself_bears_more_than_its_canaries_where_curvatures_differ():
     problem = adom.Quadratic(H, rng.standard_normal((nodes, dim)))
     network, rounds = adom.networks.from_graphs([nx.barbell_graph(nodes // 2, 0)]), []
     for least in (SETTINGS.least, SETTINGS.most):
-        pilot = pilot_for(problem, network, adom.ADOM, rules=replace(SETTINGS, least=least))
+        method, pilot, _ = resolve(problem, network, "adom", "auto", rules=replace(SETTINGS, least=least))
         request = Request(rounds=20_000, tol=1e-12)
-        (result,) = run_settings([pilot.assumed], [problem], network, "auto", request, pilot=pilot)
+        (result,) = run_settings([method], [problem], network, "auto", request, pilot=pilot)
         rounds.append(result.last["round"])
         assert result.status == "converged"
         assert any("a trial" in why for why in result.settings["why"]) == (least < SETTINGS.most)

@@ -14,7 +14,7 @@ A script has one event a line: seconds since the start, event, names. `#` begins
 `kill` ends an agent without warning, `leave` lets it say goodbye, and `data` gives it other samples.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,12 +111,5 @@ def happen(swarm: Swarm, event: Event) -> None:
     if event.what in ("cut", "restore"):
         swarm.set_link((event.names[0], event.names[1]), down=event.what == "cut")
     else:
-        deeds: dict[str, Callable[[str], None]] = {
-            "kill": swarm.kill,
-            "start": swarm.start,
-            "pause": swarm.pause,
-            "continue": swarm.go_on,
-            "leave": swarm.leave,
-            "data": swarm.change_data,
-        }
-        deeds[event.what](event.names[0])
+        deed = {"continue": "go_on", "data": "change_data"}.get(event.what, event.what)
+        getattr(swarm, deed)(event.names[0])

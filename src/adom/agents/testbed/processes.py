@@ -15,15 +15,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
 from ...errors import InputError
 from ...util.files import atomic
-from ..configuration import TABLES
+from ..configuration import TABLES, as_toml
 from ..functions import AgentOracle, from_samples
-from ..keys import make_keys
 
 Array = np.ndarray
 Link = tuple[str, str]
@@ -35,42 +34,26 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 # What joins the agents
 
 
-class Wires(Protocol):
-    """Where agents run and how they are linked."""
-
-    def address(self, name: str, seen_by: str | None = None) -> str:
-        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
-
-    def command(self, name: str, call: list[str]) -> list[str]:
-        """Return the command line that runs `call` where the agent lives."""
-
-    def cut(self, link: Link, down: bool) -> bool:
-        """Cut or restore a link; return False if the agents must drop its messages."""
-
-    def close(self) -> None:
-        """Take everything down."""
-
-
 class Loopback:
-    """Agents on 127.0.0.1, a port each."""
+    """Where agents run and how they are linked: on 127.0.0.1, a port each."""
 
     def __init__(self, names: Sequence[str], ports: Sequence[int]) -> None:
         self._ports = dict(zip(names, ports, strict=True))
 
     def address(self, name: str, seen_by: str | None = None) -> str:
-        """Return HOST:PORT."""
+        """Return HOST:PORT where an agent listens, or where agent `seen_by` reaches it."""
         return f"127.0.0.1:{self._ports[name]}"
 
     def command(self, name: str, call: list[str]) -> list[str]:
-        """Return the call unchanged."""
+        """Return the command line that runs `call` where the agent lives."""
         return call
 
     def cut(self, link: Link, down: bool) -> bool:
-        """Leave it to the agents."""
+        """Cut or restore a link; return False if the agents must drop its messages."""
         return False
 
     def close(self) -> None:
-        """Do nothing."""
+        """Take everything down."""
 
 
 def missing() -> str:
@@ -94,7 +77,7 @@ def _ip(*words: str) -> None:
         raise InputError(f"ip {' '.join(words)} failed: {done.stderr.strip()}; run as root, or on loopback instead")
 
 
-class Namespaces:
+class Namespaces(Loopback):
     """A network inside this kernel: a namespace per agent, a virtual cable (veth pair) per link; needs root and `ip`.
 
     Nothing leaves the namespaces. Cutting a link takes its cable down, as if a switch had lost power.
@@ -200,7 +183,7 @@ class Swarm:
     names : sequence of str
     links : list of pairs of names
         All links that may ever be used.
-    wires : Wires
+    wires : Loopback or Namespaces
     tls : bool
     settings : dict
         Further settings of every agent, by key of the tables [agent] and [run].
@@ -213,7 +196,7 @@ class Swarm:
         folder: Path,
         names: Sequence[str],
         links: Sequence[Link],
-        wires: Wires,
+        wires: Loopback,
         tls: bool = False,
         settings: dict[str, Any] | None = None,
         l2: float = 0.1,
@@ -230,6 +213,8 @@ class Swarm:
         self._settings, self._protocol = settings or {}, "tls" if tls else "tcp"
         self._l2, self._exact = l2, dict[tuple[str, ...], Array]()
         if tls and not (folder / "keys" / "ca.pem").exists():
+            from ..keys import make_keys  # late, because it needs a package that only TLS does
+
             make_keys(folder / "keys", self.names)
         for name in self.names:
             self._configure(name)
@@ -261,11 +246,8 @@ class Swarm:
             "run": {k: v for k, v in more.items() if k in TABLES["run"]},
             "files": {"out": f"out-{name}", "report": 0.25},
         }
-        text = ""
-        for table, values in tables.items():
-            text += f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
         with atomic(home / f"{name}.toml") as partial:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_text(as_toml(tables), encoding="utf-8")
 
     def exact(self, names: Sequence[str]) -> Array:
         """Return the exact answer for the data of some agents: that for all their samples together."""

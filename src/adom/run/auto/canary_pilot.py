@@ -17,8 +17,7 @@ import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
 from ...algorithms.base import Wrapped, bare, plain
-from ...dynamics.policy import Policy
-from ...dynamics.rates import Scalars, WideOracle
+from ...dynamics.policy import Policy, Scalars, WideOracle
 from ...networks import LossyNetwork
 from ...problems.oracles import held
 from ...util.compile_cache import compiled, forget_many
@@ -212,7 +211,7 @@ class CanaryPilot(Pilot):
             and held(self._network.nodes, problem.dim)
             and np.isfinite(x).all()
         ):
-            values = np.linalg.eigvalsh(problem.own_hessians(x))
+            values = np.linalg.eigvalsh(problem.hessians_at(x))
             lowest, highest = (np.clip(values[:, end], problem.mu, problem.L) for end in (0, -1))
         ends = self._greatest(np.array([-lowest.min(), highest.max()]))
         return self._policy.curvatures(lowest, highest), (-float(ends[0]), float(ends[1]))

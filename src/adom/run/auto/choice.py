@@ -1,18 +1,48 @@
-"""Choose the pilot of a method under `parameters="auto"`, or none if its formulas do not use chi."""
+"""What a run runs: the method with its parameters, and under `parameters="auto"` the pilot that changes them."""
 
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...algorithms import Constants, Method
-from ...algorithms.base import made
+from ...algorithms.base import made, plain
 from ...dynamics.auto_state import SETTINGS, AutoSettings
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
-from ..constants import unspectral
+from ..constants import make_method, unspectral
 from ..links import rule_on, serving
+from ..request import AUTO, method_type
 from .pilot import Greatest, Pilot, RunPart
+
+
+class Resolved(NamedTuple):
+    """What a run runs."""
+
+    method: Method
+    pilot: Pilot | None  # changes the method's parameters on the way
+    protocol: Any  # how the parameters are chosen, as a result tells it
+
+
+def resolve(
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    first: int = 0,
+    greatest: Greatest = np.asarray,
+    rules: AutoSettings = SETTINGS,
+) -> Resolved:
+    """Return what runs the method given by name, class or instance, for the nodes of `problem`: `first` and the next.
+
+    `greatest` returns the elementwise maximum over all processes. "tuned" parameters are found elsewhere.
+    """
+    if isinstance(method, Method):
+        return Resolved(make_method(problem, network, method, parameters), None, "given")
+    if parameters == AUTO and (pilot := pilot_for(problem, network, method_type(method), first, greatest, rules)):
+        return Resolved(plain(pilot.assumed), pilot, AUTO)
+    return Resolved(make_method(problem, network, method, parameters), None, parameters)
 
 
 def pilot_for(
@@ -24,7 +54,7 @@ def pilot_for(
     rules: AutoSettings = SETTINGS,
 ) -> Pilot | None:
     """Return the pilot of a method for the nodes of `problem`; None if the method's formulas do not use chi."""
-    constants = replace(unspectral(problem, network), nodes=network.nodes)
+    constants = unspectral(problem, network)
     if not _uses_chi(cls, constants):
         return None
     check_findable(cls, network)

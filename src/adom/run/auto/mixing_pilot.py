@@ -13,7 +13,7 @@ import numpy as np
 
 from ...algorithms import Gossip, Method, Oracle
 from ...algorithms.base import Wrapped, halving, made
-from ..contract import InWindows
+from ..constants import InWindows
 from ..local.jitted import place, register
 from .pilot import Pilot, Riding, RunPart
 

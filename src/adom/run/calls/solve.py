@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...algorithms import Method
-from ...algorithms.base import check_numbers, plain
+from ...algorithms.base import check_numbers
 from ...dynamics.tolerance import check_rtol, tolerance
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
-from ..auto.choice import pilot_for
-from ..constants import check_pair, make_method
+from ..auto.choice import resolve
+from ..constants import check_pair
 from ..local.backend import run_settings
-from ..request import AUTO, TUNED, Request, method_type
+from ..request import TUNED, Request, method_type
 from ..result import Result
 from ..user_code import explained
-from .tuning import tune
 
 if TYPE_CHECKING:
     from ...data.node_data import NodeData
@@ -125,12 +124,11 @@ def _solve(
 
         return on_one_rank(problem, network, method, parameters, request)
     whole = (problem if isinstance(problem, Problem) else problem.whole()).as_it_is()
-    given = isinstance(method, Method)
-    if parameters == AUTO and not given and (pilot := pilot_for(whole, network, cls)):
-        return run_settings([plain(pilot.assumed)], [whole], network, parameters, request, pilot=pilot)[0]
-    if given or parameters != TUNED:
-        chosen = make_method(whole, network, method, parameters)
-        return run_settings([chosen], [whole], network, "given" if given else parameters, request)[0]
+    if parameters != TUNED or isinstance(method, Method):
+        chosen, pilot, protocol = resolve(whole, network, method, parameters)
+        return run_settings([chosen], [whole], network, protocol, request, pilot=pilot)[0]
+    from .tuning import tune
+
     best, chosen_oracle, search = tune(whole, network, cls, request)
     result = run_settings([best], [whole], network, TUNED, replace(request, oracle=chosen_oracle))[0]
     return replace(result, provenance={**result.provenance, "tuning": search})

@@ -40,8 +40,7 @@ from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.checks import check_whole
 from ...util.compile_cache import double_precision
-from ..constants import check_pair, constants
-from ..contract import in_windows
+from ..constants import check_pair, constants, in_windows
 from ..driver import chunks
 from ..local.jitted import Carry, Session
 from ..progress import Progress

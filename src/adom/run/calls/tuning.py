@@ -23,8 +23,7 @@ from ...dynamics.tolerance import start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
-from ..constants import ASSUMED, assumed, constants
-from ..contract import in_windows
+from ..constants import ASSUMED, assumed, constants, in_windows
 from ..local.backend import batches, run_settings
 from ..request import TUNED, Request, check_budget
 

@@ -20,11 +20,11 @@ from ...dynamics.endings import rounding
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
-from ...util.threads import one_thread
+from ...util.process import one_thread
 from ..driver import Chunk, drive, slots
 from ..links import Presence, as_run, presence_on
 from ..progress import Interrupt, Progress, following
-from ..recorder import CLOCK, COLUMNS, MENDED, History, Plan, Recorder, describe, describe_problem
+from ..recorder import COLUMNS, History, Plan, Recorder, describe, describe_problem
 from ..request import Request, check_budget
 from ..result import Result
 from .jitted import Carry, Session, Target, distances
@@ -56,30 +56,25 @@ def run_settings(
     problems = as_they_are(problems)
     if pilot is None:
         methods = [as_run(method, network, problems[0].dim) for method in methods]
-    oracle = request.oracle_for(cls)
-    histories, provenances, presences = [], [], [presence_on(network, problem, request.rounds) for problem in problems]
-    each = zip(methods, problems, solutions(problems), tols or [request.tol] * len(methods), presences, strict=True)
-    for method, problem, solution, tol, presence in each:
+    oracle, known, histories = request.oracle_for(cls), solutions(problems), []
+    aims = tols or [request.tol] * len(methods)
+    for method, problem, solution, tol in zip(methods, problems, known, aims, strict=True):
         check_budget(pilot.assumed if pilot else method, request.rounds)
         request = replace(request, tol=tol)  # checks tol
         if tol is not None:
             problem.warn_of_tol(tol)
+        presence = presence_on(network, problem, request.rounds)
         start_error = presence.start_error if presence else problem.nodes * float((solution**2).sum())
         floor = rounding(request.dtype, problem.kappa) ** 2
         plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, start_error, floor)
-        histories.append(History(plan, method, settled=int(presence.settled) if presence else 0))
-        if pilot is not None:
-            histories[-1].outgrown, histories[-1].takes = MENDED, pilot.rounds_of_step
+        history = History(plan, method, presence=presence, pilot=pilot)
         about = (describe_problem(problem), network, oracle, protocol, request.engine)
-        provenances.append(describe(histories[-1], *about, solution_error=problem.solution_error))
+        history.provenance = describe(history, *about, solution_error=problem.solution_error)
+        histories.append(history)
     results: dict[int, Result] = {}
 
     def finish(member: int) -> None:
-        found = {} if pilot is None else {"settings": pilot.settings}
-        history, presence = histories[member], presences[member]
-        if presence is not None and history.rows is not None:
-            history.rows = presence.marked(history.rows, history.table[-1, CLOCK])
-        results[member] = history.result({**provenances[member], **found})
+        results[member] = histories[member].result()
         if finished is not None:
             finished(member, results[member])
 
@@ -97,8 +92,7 @@ def run_settings(
             progress = Progress(plan.rounds, cls.title, request.progress)
             these = methods[some] if pilot is None else [pilot.method]
             begin = partial(Session, problems[some], network, these, oracle, dtype=plan.dtype)
-            known = np.stack(solutions(problems[some]))
-            with LocalBackend(begin, plan, known, problems[0].nodes, pilot, presences[some]) as backend:
+            with LocalBackend(begin, histories[some], np.stack(known[some]), problems[0].nodes) as backend:
                 drive(backend, plan, recorder, progress, interrupt, journal)
     return [results[member] for member in range(len(methods))]
 
@@ -139,12 +133,10 @@ class LocalBackend:
     ----------
     begin : callable
         Returns the session, given how many records fit in a chunk and how they are observed.
-    plan : Plan
+    histories : sequence of History
+        One for each setting.
     solutions : array, (settings, dim)
     nodes : int
-    pilot : Pilot, optional
-    presences : sequence of Presence
-        One for each setting, where nodes come and go.
     """
 
     agreed = False
@@ -152,13 +144,12 @@ class LocalBackend:
     def __init__(
         self,
         begin: Callable[..., Session],
-        plan: Plan,
+        histories: Sequence[History],
         solutions: np.ndarray,
         nodes: int,
-        pilot: "Pilot | None" = None,
-        presences: Sequence[Any] = (None,),
     ) -> None:
-        self.solutions, self.pilot, self.presences = solutions, pilot, presences
+        self.solutions, self.pilot, self.presences = solutions, histories[0].pilot, [h.presence for h in histories]
+        plan, presences = histories[0].plan, self.presences
         if jax.default_backend() == "cpu":
             wide = np.full(len(solutions), np.inf)
             target = Target(solutions, -wide, wide) if len(solutions) > 1 else Target(solutions[0], -wide[0], wide[0])
@@ -173,8 +164,8 @@ class LocalBackend:
             self.session = begin(slots=slots(plan, row_bytes), observe=observe_iterate)
         self.fits = self.session.fits
         self._bounded = self.session.target is None  # whether the bounds on the error are known
-        if pilot is not None:
-            pilot.board(self.session)
+        if self.pilot is not None:
+            self.pilot.board(self.session)
 
     def __enter__(self) -> Self:
         return self

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import native
-from ...algorithms.base import Turn
-from ..contract import CountingGossip
+from ...algorithms.base import Averaging, Turn
 from ..links import LossyLinks
 
 Array = Any
@@ -129,6 +128,18 @@ class Graphs(NamedTuple):
     lambda_max: Array
     wire: Wire | None = None  # where other processes hold the other nodes
     loss: LossyLinks | None = None  # where messages may be lost
+
+
+class CountingGossip(Averaging):
+    """The gossip that a step sees (`adom.algorithms.base.Gossip`): its counters, but not the products."""
+
+    def __init__(self, clock: Any, floats: Any, lambda_max: Any) -> None:
+        self.clock, self.floats, self.lambda_max = clock, floats, lambda_max
+
+    def count(self, links: Any, width: int) -> None:
+        """Count one round in which `width` numbers travel over every link."""
+        self.clock = self.clock + 1
+        self.floats = self.floats + links * width
 
 
 class LocalGossip(CountingGossip):

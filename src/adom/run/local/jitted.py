@@ -30,7 +30,6 @@ from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.compile_cache import compiled, forget_many
 from ...util.programs import cached_for
-from ..contract import CountingOracle
 from ..driver import Chunk
 from ..links import Presence
 from ..recorder import Plan
@@ -180,6 +179,40 @@ def distances(rows: Array, solution: Array) -> tuple[Array, Array]:
 
 
 # The loop
+
+
+class CountingOracle:
+    """The oracle that a step sees (`adom.algorithms.base.Oracle`), with a count of gradients.
+
+    Parameters
+    ----------
+    gradient : callable
+        Returns grad F(x).
+    dual_gradient : callable
+        Takes the oracle's memory and z; returns the memory with grad F*(z) in it.
+    memory : Memory
+    """
+
+    def __init__(
+        self, gradient: Callable[[Array], Array], dual_gradient: Callable[..., oracles.Memory], memory: oracles.Memory
+    ) -> None:
+        self._gradient, self._dual_gradient, self.memory = gradient, dual_gradient, memory
+        self.calls = 0  # gradients per node that the memory does not count
+
+    def gradient(self, x: Array) -> Array:
+        """Return grad F(x), one gradient per node."""
+        self.calls += 1
+        return self._gradient(x)
+
+    def dual_gradient(self, z: Array) -> Array:
+        """Return grad F*(z), computed by the chosen oracle."""
+        self.memory = self._dual_gradient(self.memory, z)
+        return self.memory.x
+
+    @property
+    def gradients(self) -> Array:
+        """Gradients that each node has spent so far."""
+        return self.memory.gradients + self.calls
 
 
 class Carry(NamedTuple):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...algorithms import Method
-from ...algorithms.base import plain
 from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
@@ -25,14 +24,13 @@ from ...problems.base import Problem
 from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.compile_cache import double_precision
-from ..auto.choice import pilot_for
-from ..auto.pilot import Pilot
+from ..auto.choice import Resolved, resolve
 from ..constants import check_pair, constants
 from ..driver import drive
 from ..links import as_run, presence_on
 from ..progress import Interrupt, Journal, Progress, following
-from ..recorder import CLOCK, COLUMNS, Plan, Recorder, describe, describe_method
-from ..request import AUTO, TUNED, Request, check_budget, method_from, method_type
+from ..recorder import COLUMNS, Plan, Recorder, describe, describe_method
+from ..request import TUNED, Request, check_budget, method_type
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
@@ -186,13 +184,9 @@ def run(
         gossip = gossip or RankGossip(rank_travel(world, network, cls, request))
         travel, began = gossip.travel, gossip.clock
         part, steepest = _part(world, problem).agreed(gossip)
-        pilot = None
-        if parameters == AUTO and not isinstance(method, Method):
-            first, _ = world.partition.of(world.rank)
-            pilot = pilot_for(part.own, network, cls, first, partial(greatest_of_ranks, world))
-            method = plain(pilot.assumed) if pilot else method
-        clocks = began, gossip.clock
-        task = _task(world, part, network, method, parameters, request, kept, steepest, clocks, pilot)
+        first, _ = world.partition.of(world.rank)
+        resolved = resolve(part.own, network, method, parameters, first, partial(greatest_of_ranks, world))
+        task = _task(world, part, network, resolved, request, kept, steepest, (began, gossip.clock))
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
             resumed = resume(world, backend, recorder, kept)
@@ -210,14 +204,12 @@ def run(
         {"type": type(part.own).__name__, **described},
         network,
         oracle,
-        "given" if isinstance(method, Method) and pilot is None else parameters,
+        resolved.protocol,
         request.engine,
         wire=backend.sent(),
         resumed=resumed,
         solution_error=None if part.whole is None else part.whole.solution_error,
     )
-    if pilot is not None:
-        about["settings"] = pilot.settings
     about |= {"tol": request.tol, "start_error": None if np.isnan(start) else start}
     if task.stop is not None and task.stop.last is not None:
         about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None
@@ -234,13 +226,11 @@ def _task(
     world: Ranks,
     part: Part,
     network: Any,
-    method: Any,
-    parameters: Any,
+    resolved: Resolved,
     request: Request,
     kept: Checkpoints | None,
     steepest: float,
     clocks: tuple[int, int],
-    pilot: Pilot | None,
 ) -> Task:
     """Return this rank's task, after checking that all but its part is the same on all ranks.
 
@@ -248,7 +238,7 @@ def _task(
     """
     own, whole = part.own, part.whole
     of_all = constants(own, network)
-    chosen = method_from(method, parameters, lambda: of_all)
+    chosen, pilot, _ = resolved
     running = chosen if pilot else as_run(chosen, network, own.dim, *world.partition.of(world.rank))
     check_budget(pilot.assumed if pilot else running, request.rounds, clocks[1])
     if whole is None and request.tol is not None and chosen.directed:
@@ -336,10 +326,8 @@ def _result(world: Ranks, backend: RankBackend, about: dict[str, Any]) -> Result
         rows[:] = np.concatenate(parts, axis=1)[0]
     world.tell(table)
     world.tell(rows)
-    if backend.task.presence is not None:
-        rows = backend.task.presence.marked(rows, table[-1, CLOCK])
     message = tell_bytes(world, history.message.encode()).decode()
-    return replace(history, tables=[table], rows=rows, message=message).result(about)
+    return replace(history, tables=[table], rows=rows, message=message, provenance=about).result()
 
 
 def fit(

@@ -33,7 +33,7 @@ from ..links import Presence, lossy_links
 from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
 from ..local.jitted import Carry, Session
-from ..recorder import COLUMNS, DIVERGED, MENDED, History, Plan, Recorder
+from ..recorder import COLUMNS, History, Plan, Recorder
 from .agreement import AgreedStop
 from .checkpoints import Checkpoints, save
 from .peers import Ranks, rank_errors
@@ -111,9 +111,7 @@ class RankBackend:
         plan = task.plan
         self.agreed = False
         self._rounds_of_step = (task.pilot or task.method).rounds_of_step
-        outgrown = DIVERGED if task.pilot is None else MENDED
-        settled, takes = int(task.presence.settled) if task.presence else 0, self._rounds_of_step
-        self.history = History(plan, task.method, task.measure, outgrown=outgrown, settled=settled, takes=takes)
+        self.history = History(plan, task.method, task.measure, task.presence, task.pilot)
         """Filled at rank 0."""
         self.saved = perf_counter()
         self._save_now = self._crossed = False  # whether a checkpoint is due, by wall time or by rounds

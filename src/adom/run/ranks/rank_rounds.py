@@ -15,7 +15,7 @@ import numpy as np
 from ... import native
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
-from ..contract import CountingGossip
+from ..local.gossip import CountingGossip
 from ..local.graph_layout import by_receiver, weighted_arcs
 
 Array = np.ndarray

@@ -219,7 +219,7 @@ def coded(line: Line, points: int) -> dict[str, Any]:
 
 
 def _ends(traces: Sequence[dict[str, np.ndarray]], never: Sequence[bool]) -> dict[str, list[float | None]]:
-    """Return the median, the least and the greatest of the runs' last values; for one run, its own.
+    """Return the median, the least and the greatest of the runs' last values; for one run, its last.
 
     Runs with `never`, the lost ones if few, have infinite costs. None stands for numbers that are not finite.
     """
