@@ -65,7 +65,7 @@ def closest(name: object, known: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> closest("rouns", ["rounds", "rtol"]), closest("x", ["rounds"])
+    >>> closest("rouns", ["rounds", "tol"]), closest("x", ["rounds"])
     ('rounds', '')
     """
     from difflib import get_close_matches  # loaded late: only errors need it

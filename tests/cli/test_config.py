@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adom.cli.build import network as build_network
-from adom.cli.build import parameters, problem
+from adom.cli.build import parameters, problem, shards
 from adom.cli.config import settle, toml_text, write_toml
 from adom.cli.settings import (
     SETTINGS,
@@ -21,6 +21,7 @@ from adom.cli.settings import (
     RunTable,
     kinds_of_network,
 )
+from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from adom.networks import LossyNetwork, Network, expander
 from adom.networks.recipes import GENERATORS, SUITED
@@ -285,6 +286,16 @@ def test_a_file_is_shared_out_whole_or_by_samples() -> None:
     many = settle(None, {"problem": {"data": "six.svm", "nodes": 2, "samples": 4}}, USUAL)
     with pytest.raises(InputError, match="has 6 samples, too few for 2 nodes with samples = 4 each"):
         problem(many, 2)
+
+
+def test_the_memory_of_shards_is_in_megabytes() -> None:
+    Path("table.csv").write_text("a,y\n1,0\n2,1\n")
+    for node in ("north", "south"):
+        write_shard("table.csv", node, "apart")
+    usual = settle(None, {"problem": {"shards": "apart", "memory": 2.0}}, USUAL)
+    assert shards(usual).memory == 2e6
+    with pytest.raises(InputError, match=r"memory must be .* at least 0, got -1.0; it is in MB, e.g. memory=1000"):
+        shards(settle(None, {"problem": {"shards": "apart", "memory": -1.0}}, USUAL))
 
 
 def test_synthetic_data_is_sklearns() -> None:

@@ -276,19 +276,6 @@ def test_description():
     }
 
 
-def test_a_network_never_changes():
-    network = directed_geometric(6, 0.5)
-    for name in ("nodes", "chi", "_order", "anything"):
-        with pytest.raises(AttributeError, match=f"never changes, so {name} cannot be set"):
-            setattr(network, name, 3)
-    for array in (network.order, network.arcs(0), network.positions(0)):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
-    assert network.order.dtype == np.int32
-    network.recipe["nodes"] = 99
-    assert network.recipe["nodes"] == 6
-
-
 def digraph(nodes, arcs):
     graph = nx.empty_graph(nodes, create_using=nx.DiGraph)
     graph.add_edges_from(arcs)

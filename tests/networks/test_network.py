@@ -14,7 +14,18 @@ from scipy.sparse import issparse
 
 import adom
 from adom.errors import InputError
-from adom.networks import complete, cyclic, erdos_renyi, from_graphs, geometric, redraw, ring, star, static
+from adom.networks import (
+    complete,
+    cyclic,
+    directed_geometric,
+    erdos_renyi,
+    from_graphs,
+    geometric,
+    redraw,
+    ring,
+    star,
+    static,
+)
 from adom.networks import spectra as spectra_module
 
 
@@ -72,21 +83,18 @@ def test_smallest_eigenvalue_of_many_nodes_is_left_until_asked_for(monkeypatch):
     assert calls == [1]
 
 
-def test_nothing_can_be_changed():
-    network = geometric(10, 0.4)
-    for array in (
-        network.order,
-        network.edges(0),
-        network.weights(0),
-        network.positions(0),
-        network.spectrum,
-    ):
+@pytest.mark.parametrize("make", [geometric, directed_geometric])
+def test_nothing_can_be_changed(make):
+    network = make(10, 0.4)
+    own = (network.arcs(0),) if make is directed_geometric else (network.edges(0), network.weights(0), network.spectrum)
+    for array in (network.order, network.positions(0), *own):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-    with pytest.raises(AttributeError, match="never changes"):
-        network.nodes = 3
-    recipe = network.recipe
-    recipe["seed"] = 99
+    for name in ("nodes", "chi", "_order", "anything"):
+        with pytest.raises(AttributeError, match=f"never changes, so {name} cannot be set"):
+            setattr(network, name, 3)
+    assert network.order.dtype == np.int32
+    network.recipe["seed"] = 99
     assert network.recipe["seed"] == 0
 
 

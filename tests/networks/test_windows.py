@@ -12,7 +12,6 @@ from adom.networks import (
     bounded,
     cyclic,
     failing,
-    from_digraphs,
     from_graphs,
     pool,
     ring,
@@ -119,24 +118,6 @@ def test_a_given_window_is_checked_and_kept():
     trusted = bounded(longer, chi=9)
     assert (trusted.window, trusted.chi, trusted.chi_known, longer.chi_known) == (longer.window, 9, True, True)
     assert windowed(ring(6), 2).chi == pytest.approx(1 / (1 - (1 - 1 / ring(6).chi) ** 2))
-
-
-def test_windows_of_one_way_links_are_the_least_too():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        rounds = [graph_of(5, rng.integers(0, 5, (4, 2)).tolist()) for _ in range(9)]
-        arcs = [nx.DiGraph() for _ in rounds]
-        for one, links in zip(arcs, rounds, strict=True):
-            one.add_nodes_from(range(5))
-            one.add_edges_from((u, v) if rng.random() < 0.5 else (v, u) for u, v in links.edges)
-        if not nx.is_strongly_connected(nx.compose_all(arcs)):
-            continue
-        least = next(
-            b
-            for b in range(1, 10)
-            if all(nx.is_strongly_connected(nx.compose_all([arcs[(k + i) % 9] for i in range(b)])) for k in range(9))
-        )
-        assert from_digraphs(arcs).window == least
 
 
 @settings(max_examples=30, deadline=None)

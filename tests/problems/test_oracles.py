@@ -258,7 +258,22 @@ def test_oracles_are_read(given, expected):
 
 
 @pytest.mark.parametrize(
-    "bad", ["newton", ("gd", 0), ("gd", -1), ("gd", 1.5), ("gd", True), "gd", ("exact", 3), "gd:x", None, 3]
+    "bad",
+    [
+        "newton",
+        ("gd", 0),
+        ("gd", -1),
+        ("gd", 1.5),
+        ("gd", True),
+        "gd",
+        ("exact", 3),
+        "gd:x",
+        "gd:0",
+        "gd:²",
+        f"gd:{10**20}",
+        None,
+        3,
+    ],
 )
 def test_unknown_oracles_are_refused(bad):
     with pytest.raises(

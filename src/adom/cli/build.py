@@ -10,7 +10,7 @@ from ..data.sets import SAMPLES
 from ..errors import InputError, nearest
 from ..run.request import Request, read_parameters
 from ..util import files
-from ..util.checks import check_whole
+from ..util.checks import check_real, check_whole
 from .config import kinds, lie_apart
 from .error_text import naming
 from .output import busy
@@ -209,7 +209,7 @@ def shards(config: Config) -> "Shards | NodeData":
         if table.model is not None:
             more["model"] = table.model
         if table.memory is not None:
-            more["memory"] = 1e6 * table.memory
+            more["memory"] = 1e6 * check_real("memory", table.memory, 0.0, math.inf, "it is in MB, e.g. memory=1000")
         return NodeData(
             str(table.shards),
             nodes=table.nodes,
@@ -241,11 +241,6 @@ def _samples(config: Config, nodes: int) -> tuple[Any, Any]:
             )
     else:
         features, labels = read(str(table.data), label=table.label, features=table.dim)
-    if nodes > len(labels):
-        raise InputError(
-            f"{table.data} has {len(labels)} samples, too few for {nodes} nodes: every node needs one at least; "
-            f"take --nodes {max(2, len(labels))} or fewer"
-        )
     if table.samples is None:
         return features, labels
     wanted = nodes * table.samples

@@ -1,11 +1,13 @@
 """Errors of typer and of the library, worded for the command line: the value, the rule and the remedy."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ..errors import InputError, closest
+from .ranks import CODE
 from .settings import TABLES
 
 
@@ -47,6 +49,7 @@ PYTHON = (
     (r"give parameters='auto'", "give auto alone"),
     (r"tell the two apart by pairs \(label, method\) such as .*", "give `name` in your own class another value"),
     (r"leave `nodes` out", "leave --nodes out"),
+    (r"use nodes=(\d+)", r"take --nodes \1"),
     (r"leave folder out", "write it without that, or run it with `adom solve`, which needs no digest"),
     (r"a positive number or None", "a positive number"),
     (r"leave that number out", "leave --dim out"),
@@ -79,7 +82,10 @@ def in_settings(message: str, context: Any) -> str:
         return message
     name = found[1]
     keys = [name, *(f"{table}_{name}" for table in TABLES)]
-    given = [each for each in context.command.params if each.name in keys and context.params.get(each.name) is not None]
+    named = [option for option in context.command.params if option.name in keys]
+    given = [option for option in named if context.params.get(option.name) is not None]
+    if CODE in os.environ:  # a rank: its file holds the options of the call that started it
+        given = given or named
     if given:
         flag: str = max(given[-1].opts, key=len)
         return flag + re.sub(rf"\b{name}=", f"{flag} ", message.removeprefix(name))

@@ -16,7 +16,6 @@ from .recipes import generator, graph_count, link_count, node_count, seed_number
 
 
 def _still(name: str, nodes: int, pairs: Any, positions: Floats, **arguments: int) -> Network:
-    """Return the network of one graph."""
     graph = Batch.laplacian(Links.of(nodes, [canonical(pairs, nodes)]), positions=[positions])
     return Network(Pool(graph), [0], {"generator": name, **(arguments or {"nodes": nodes})})
 
@@ -219,7 +218,6 @@ def _rings(nodes: int, degree: int, seed: int, g: int) -> Graph:
 
 
 def _random_graph(nodes: int, p: float, seed: int, g: int) -> Graph:
-    """Draw one graph and join its components."""
     rng = random_stream(seed, g)
     pairs = random_pairs(nodes, p, rng)
     return Graph(with_links(pairs, join_at_random(nodes, pairs, rng), nodes))

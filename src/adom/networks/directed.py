@@ -12,7 +12,7 @@ networks", IEEE Transactions on Automatic Control, 2020; arXiv:1810.06653.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property, partial, reduce
 from operator import matmul
 from typing import Any
@@ -23,10 +23,10 @@ import numpy.typing as npt
 from ..util.checks import check_real
 from . import spectra
 from .classic import circle, random_pairs, random_stream
-from .edges import Ints, Links, Longs, component_labels, distinct_codes, raw_labels, spanning_tree
+from .edges import Ints, Links, Longs, component_labels, distinct_pairs, raw_labels, spanning_tree
 from .from_data import as_list, distinct_graphs, label_index, node_positions, read_pairs
 from .network import QUICK, GraphSequence
-from .pool import Batch, Graph, Pool, pool_of
+from .pool import Batch, Graph, Pool, gather, pool_of
 from .recipes import generator, graph_count, link_count, node_count, seed_number
 from .windows import distinct_windows, require_joined, smallest_window
 
@@ -124,7 +124,7 @@ class DirectedNetwork(GraphSequence):
         weights, before = np.ones(self.nodes), np.zeros(self.nodes)
         for k in range(max(period, WORK // (self.nodes + max(len(self.arcs(int(g))) for g in order[:1].tolist())))):
             if k % period == 0:
-                if np.allclose(weights, before, rtol=1e-6, atol=0):
+                if np.allclose(weights, before, 1e-6, 0):
                     break
                 before = weights
             weights = self._matrix(int(order[k % period]), SENDER) @ weights
@@ -235,7 +235,7 @@ def directed_erdos_renyi(nodes: int, p: float, *, graphs: int = 1, seed: int = 0
     links = max(nodes, p * nodes * (nodes - 1))
     link_count(links, f"a graph of directed_erdos_renyi({nodes}, {p})", "take a smaller p")
     recipe = {"generator": "directed_erdos_renyi", "nodes": nodes, "p": p, "graphs": graphs, "seed": seed}
-    draw = partial(_gather, nodes, partial(_random_arcs, nodes, p, seed))
+    draw = partial(gather, nodes, partial(_random_arcs, nodes, p, seed), None, directed=True)
     return DirectedNetwork(pool_of(nodes, graphs, draw, links, weights=False), np.arange(graphs), recipe)
 
 
@@ -261,22 +261,14 @@ def directed_geometric(nodes: int, radius: float, *, graphs: int = 1, seed: int 
     links = max(nodes, share * nodes * (nodes - 1))
     link_count(links, f"a graph of directed_geometric({nodes}, {radius:.3g})", "take a smaller radius")
     recipe = {"generator": "directed_geometric", "nodes": nodes, "radius": radius, "graphs": graphs, "seed": seed}
-    draw = partial(_gather, nodes, partial(_radio_arcs, nodes, radius, seed))
+    draw = partial(gather, nodes, partial(_radio_arcs, nodes, radius, seed), None, directed=True)
     pool = pool_of(nodes, graphs, draw, links, weights=False, positions=True)
     return DirectedNetwork(pool, np.arange(graphs), recipe)
 
 
-def _gather(nodes: int, draw: Callable[[int], Graph], *chosen: int) -> Batch:
-    """Draw the chosen graphs."""
-    graphs = [draw(g) for g in chosen]
-    links = Links.of(nodes, [graph.edges for graph in graphs])
-    return Batch(links, positions=[graph.positions for graph in graphs])
-
-
 def sorted_arcs(arcs: npt.NDArray[Any], nodes: int) -> Ints:
     """Return the arcs without duplicates, sorted by (receiver, sender)."""
-    codes = distinct_codes(arcs[:, RECEIVER].astype(np.int64) * nodes + arcs[:, SENDER])
-    return np.stack([codes % nodes, codes // nodes], axis=1, dtype=np.int32, casting="same_kind")
+    return distinct_pairs(arcs[:, [RECEIVER, SENDER]], nodes)[:, [RECEIVER, SENDER]]
 
 
 def _random_arcs(nodes: int, p: float, seed: int, g: int) -> Graph:

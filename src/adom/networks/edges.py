@@ -52,17 +52,23 @@ def canonical(pairs: npt.NDArray[Any], nodes: int) -> Ints:
     """
     if compiled.usable():
         return compiled.canonical(pairs, nodes)
-    u, v = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    codes = distinct_codes(np.minimum(u, v) * nodes + np.maximum(u, v))
-    return np.stack([codes // nodes, codes % nodes], axis=1, dtype=np.int32, casting="same_kind")
+    return distinct_pairs(np.sort(np.asarray(pairs).reshape(-1, 2), axis=1), nodes)
 
 
-def distinct_codes(codes: Longs) -> Longs:
-    """Sort codes in place and drop duplicates; much faster than `numpy.unique`, which hashes first."""
+def codes_of(pairs: npt.NDArray[Any], nodes: int) -> Longs:
+    """Return u * nodes + v for every pair: a number whose order is the lexicographic one."""
+    codes: Longs = pairs[:, 0].astype(np.int64) * nodes + pairs[:, 1]
+    return codes
+
+
+def distinct_pairs(pairs: npt.NDArray[Any], nodes: int) -> Ints:
+    """Return sorted pairs without duplicates; much faster than `numpy.unique`, which hashes first."""
+    codes = codes_of(pairs, nodes)
     codes.sort()
     fresh = np.ones(len(codes), dtype=np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=fresh[1:])
-    return codes if fresh.all() else codes[fresh]
+    codes = codes if fresh.all() else codes[fresh]
+    return np.stack([codes // nodes, codes % nodes], axis=1, dtype=np.int32, casting="same_kind")
 
 
 def with_links(pairs: Ints, extra: Ints, nodes: int) -> Ints:
@@ -76,7 +82,7 @@ def with_links(pairs: Ints, extra: Ints, nodes: int) -> Ints:
     if not len(extra):
         return pairs
     extra = canonical(extra, nodes)
-    rows = np.searchsorted(pairs @ np.array([nodes, 1]), extra @ np.array([nodes, 1]))
+    rows = np.searchsorted(codes_of(pairs, nodes), codes_of(extra, nodes))
     return np.insert(pairs, rows, extra, axis=0)
 
 

@@ -14,7 +14,7 @@ from ..util import files
 from ..util.checks import check_whole
 from ..util.process import one_thread
 from . import spectra
-from .edges import Floats, Ints, Links, Longs, canonical, component_labels, join_in_chain, name_components
+from .edges import Floats, Ints, Links, Longs, canonical, codes_of, component_labels, join_in_chain, name_components
 from .network import Network
 from .pool import Batch, Graph, Pool
 from .recipes import node_count, truth
@@ -187,14 +187,13 @@ def _merged(nodes: int, pairs: Ints, weights: Floats | None, repair: bool, posit
     pairs = np.concatenate([pairs, added])
     links = canonical(pairs, nodes)
     if weights is not None:
-        rows = np.searchsorted(links @ np.array([nodes, 1]), np.sort(pairs, axis=1) @ np.array([nodes, 1]))
+        rows = np.searchsorted(codes_of(links, nodes), codes_of(np.sort(pairs, axis=1), nodes))
         sums = np.bincount(rows, np.concatenate([weights, np.ones(len(added))]), len(links))
         weights = sums.astype(np.float64, copy=False)  # counts, if there is no link at all
     return Graph(links, weights, positions, len(added))
 
 
 def _positive(value: Any, where: str, name: str) -> float:
-    """Return a weight as a positive finite float."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -386,7 +385,6 @@ def _integer(value: Any) -> int:
 
 
 def _read_file(path: Path) -> tuple[Longs, str]:
-    """Read a contact file."""
     lines = enumerate(files.text(path, "expected a file of lines `t u v`").splitlines(), start=1)
     split = [(number, line.partition("#")[0].replace(",", " ").split()) for number, line in lines]
     rows = [(number, fields) for number, fields in split if fields]

@@ -183,7 +183,6 @@ def _linked(
 
 
 def _draw(radius: float, points: Callable[[int], Floats], repair: bool, *chosen: int) -> Batch:
-    """Draw the chosen graphs."""
     clouds = np.stack([points(g) for g in chosen])
     return Batch.laplacian(Clouds(clouds, repair).links(radius), positions=clouds, joined=repair)
 
@@ -252,7 +251,6 @@ class Walk:
         return np.random.Generator(bits.advance(2 * targets) if targets else bits)
 
     def _step(self) -> None:
-        """Advance by one round."""
         here, target, rest, targets = self._state
         way = target - here
         left = np.hypot(way[:, 0], way[:, 1])

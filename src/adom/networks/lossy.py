@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.checks import check_real, check_whole
-from .edges import Bools, Ints, Longs
+from .edges import Bools, Ints, Longs, codes_of, distinct_pairs
 from .network import Network
 from .recipes import LONGEST, generator, seed_number, truth
 
@@ -216,9 +216,7 @@ class LossyNetwork(Network):
     @cached_property
     def linked_pairs(self) -> Ints:
         """All pairs of nodes that some graph links, shape (pairs, 2), sorted."""
-        codes = [self.edges(g).astype(np.int64) @ np.array([self.nodes, 1]) for g in range(self.graphs)]
-        distinct = np.unique(np.concatenate(codes))
-        return np.stack([distinct // self.nodes, distinct % self.nodes], axis=1).astype(np.int32)
+        return distinct_pairs(np.concatenate([self.edges(g) for g in range(self.graphs)]), self.nodes)
 
     def present(self, k: int) -> Bools:
         """Return whether each node is present in round k."""
@@ -237,7 +235,7 @@ class LossyNetwork(Network):
         """
         edges, loss, here = self.edges(self._round(k)), self._loss, self.present(k)
         pairs: Ints = np.concatenate([edges, edges[:, ::-1]])
-        code = pairs.astype(np.uint64) @ np.array([self.nodes, 1], dtype=np.uint64)
+        code = codes_of(pairs, self.nodes).astype(np.uint64)
         arrives = draws(loss.key, np.full(len(pairs), k, dtype=np.uint64), code) >= loss.threshold
         heard: Ints = pairs[arrives & here[pairs].all(axis=1)]
         return heard

@@ -280,7 +280,6 @@ class GraphSequence:
             nx.set_node_attributes(graph, dict(enumerate(map(tuple, points.tolist()))), "pos")
 
     def _round(self, k: int) -> int:
-        """Return the graph of round k."""
         return int(self._order[check_whole("k", k, 0, "rounds are counted from 0") % self.period])
 
 

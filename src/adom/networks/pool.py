@@ -326,11 +326,20 @@ def pool_of(
     return Pool(draw(*range(graphs)))
 
 
-def gather(nodes: int, draw: Callable[[int], Graph], scale: float | None, *chosen: int, joined: bool = True) -> Batch:
-    """Draw undirected graphs with relative weights one by one; `joined` says that all are connected."""
+def gather(
+    nodes: int,
+    draw: Callable[[int], Graph],
+    scale: float | None,
+    *chosen: int,
+    joined: bool = True,
+    directed: bool = False,
+) -> Batch:
+    """Draw graphs, undirected ones with relative weights, one by one; `joined` says that all are connected."""
     edges, weights, positions, added = zip(*(draw(g) for g in chosen), strict=True)
-    relative = None if weights[0] is None else np.concatenate(weights)
     links = Links.of(nodes, edges)
+    if directed:
+        return Batch(links, positions=positions)
+    relative = None if weights[0] is None else np.concatenate(weights)
     return Batch.laplacian(links, relative, positions=positions, scale=scale, joined=joined, added=sum(added))
 
 

@@ -320,5 +320,4 @@ def _join(members: list[Network]) -> tuple[Pool, list[Ints]]:
 
 
 def _recipe(generator: str, members: list[Network], **arguments: int) -> dict[str, Any]:
-    """Return the recipe of a network made of others."""
     return {"generator": generator, **arguments, "networks": [member.recipe for member in members]}

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..util.process import one_thread
 from . import spectra
-from .edges import Floats, Ints, Longs, component_labels, distinct_codes, name_components
+from .edges import Floats, Ints, Longs, component_labels, distinct_pairs, name_components
 from .pool import Pool
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int32)
@@ -140,7 +140,6 @@ class _Parts:
 
 
 def _smallest(nodes: int, pairs: Ints) -> Ints:
-    """Return the smallest node of every node's component."""
     count, labels = component_labels(nodes, pairs)
     smallest = np.empty(count, dtype=np.int32)
     smallest[labels[::-1]] = np.arange(nodes, dtype=np.int32)[::-1]  # the last assignment stays
@@ -177,8 +176,7 @@ class _Arcs:
     def _kept(self, arcs: Ints) -> Ints | None:
         if component_labels(self.nodes, arcs, strong=True)[0] == 1:
             return None
-        codes = distinct_codes(arcs[:, 0].astype(np.int64) * self.nodes + arcs[:, 1])
-        return np.stack([codes // self.nodes, codes % self.nodes], axis=1, dtype=np.int32, casting="same_kind")
+        return distinct_pairs(arcs, self.nodes)
 
 
 def distinct_windows(order: Ints, window: int) -> tuple[Longs, Longs]:

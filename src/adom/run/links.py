@@ -19,6 +19,7 @@ from ..algorithms.base import Wrapped, plain
 from ..dynamics.healing import Healing, healing
 from ..errors import InputError
 from ..networks import DirectedNetwork, LossyNetwork, Network
+from ..networks.edges import codes_of
 from ..networks.lossy import Channel, draws
 from ..problems.base import Problem
 from ..problems.minimiser import minimum_of
@@ -133,11 +134,12 @@ def lossy_links(
             "take fewer graphs or nodes"
         )
     n, loss = network.nodes, network.loss
-    codes = pairs @ np.array([n, 1])
+    codes = codes_of(pairs, n)
     weights = np.zeros((len(pool), len(pairs)))
     for row, g in enumerate(pool):
-        at = np.minimum(np.searchsorted(codes, _codes(network, g)), max(0, len(codes) - 1))
-        mine = codes[at] == _codes(network, g)
+        wanted = codes_of(network.edges(g), n)
+        at = np.minimum(np.searchsorted(codes, wanted), max(0, len(codes) - 1))
+        mine = codes[at] == wanted
         weights[row, at[mine]] = network.weights(g)[mine]
     rows = pairs.T[None].astype(np.int32)
     if foreign is not None:
@@ -155,12 +157,6 @@ def lossy_links(
         rows, weights, code, own.astype(np.int32), (ends[own] - first).astype(np.int32), loss.key, loss.threshold,
         starts, present, up, messages, None if network.channel.perfect else network.channel,
     )  # fmt: skip
-
-
-def _codes(network: Network, g: int) -> np.ndarray:
-    """Return u * nodes + v for every link of a graph."""
-    codes: np.ndarray = network.edges(g).astype(np.int64) @ np.array([network.nodes, 1])
-    return codes
 
 
 def _positions(nodes: np.ndarray, first: int, end: int, foreign: np.ndarray) -> np.ndarray:
