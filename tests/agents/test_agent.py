@@ -10,19 +10,15 @@ from adom.agents.members import agree
 from adom.agents.wire import Message, pack, parse
 from adom.algorithms import METHODS, method_class
 from adom.errors import InputError
-from support.agents_made import QuadraticFunction, World, exact, make_agent, quadratics, ring
+from support.agents_made import QuadraticFunction, World, exact, make_agent, near, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]
 LINKS = ring(NAMES, [("n0", "n3"), ("n1", "n4")])
 FUNCTIONS = dict(zip(NAMES, quadratics(6, 4, kappa=3.0), strict=True))
 
 
-def neighbours(name):
-    return [b if a == name else a for a, b in LINKS if name in (a, b)]
-
-
 def made(name, method="adom", chi=8.0, boot=1):
-    return make_agent(name, FUNCTIONS[name], neighbours(name), method, boot, patience=0.05, gone=1.0, chi=chi)
+    return make_agent(name, FUNCTIONS[name], near(name, LINKS), method, boot, patience=0.05, gone=1.0, chi=chi)
 
 
 def world(loss=0.0, method="adom", chi=8.0, names=NAMES):
@@ -156,8 +152,7 @@ def test_nobody_is_thrown_about_by_a_join_or_a_death(method):
     way = np.linalg.norm(three - four)
 
     def made(i):
-        others = [b if a == names[i] else a for a, b in ring(names) if names[i] in (a, b)]
-        return make_agent(names[i], functions[i], others, method, gone=2.0, patience=0.1, chi=chi)
+        return make_agent(names[i], functions[i], near(names[i], ring(names)), method, gone=2.0, patience=0.1, chi=chi)
 
     def farthest(w, x, ticks):
         """Return how far one of the three is ever from x, in units of the way."""

@@ -1,12 +1,9 @@
 """Agents on data that lie apart: shards prepared together, models as those of the pooled data, refusals of one line."""
 
-import io
 import json
 import os
 import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pandas as pd
@@ -18,13 +15,14 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import adom
-from adom.agents.configuration import make_config
+from adom.agents.configuration import as_toml, make_config
 from adom.agents.service import Service
 from adom.cli.main import app
 from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from support import apart
-from support.agents_made import free_ports, ring
+from support.agents_made import free_ports, near, ring
+from support.agents_running import make_service, run_all, start, stop, told, wait_for
 
 QUICK = {"patience": 2.0, "gone": 2.0, "gather": 20.0, "watch": 0.05}
 NAMES = ["a", "b", "c"]
@@ -51,57 +49,22 @@ def services(folder, names=NAMES, ports=None, **more):
         given = {"name": name, "listen": f"tcp/127.0.0.1:{ports[name]}", "data": str(folder / name)}
         usual = {"out": str(folder / f"out-{name}"), "nodes": len(names), "l2": 0.3, "scale": True, **QUICK}
         neighbours = {other: f"tcp/127.0.0.1:{ports[other]}" for other in others if other != name}
-        made.append(Service(make_config({**usual, **given, **more}, neighbours), io.StringIO()))
+        made.append(make_service({**usual, **given, **more}, neighbours))
+    RUNNING.extend(made)
     return made
-
-
-def start(made):
-    """Run services in threads; return the threads, and how each ended, once it has."""
-    endings = {}
-
-    def run(service):
-        try:
-            endings[service.config.name] = service.run()
-        except InputError as error:
-            endings[service.config.name] = str(error)
-
-    threads = [threading.Thread(target=run, args=(service,), daemon=True) for service in made]
-    RUNNING.extend(zip(made, threads, strict=True))
-    for thread in threads:
-        thread.start()
-    return threads, endings
-
-
-RUNNING: list[tuple[Service, threading.Thread]] = []
 
 
 @pytest.fixture(autouse=True)
 def end_all():
     """End all services, also those of a test that failed."""
     yield
-    for service, _ in RUNNING:
+    for service in RUNNING:
         service.ask_to_stop("asked to")
-    for _, thread in RUNNING:
-        thread.join(60)
+        service.links.close()
     RUNNING.clear()
 
 
-def run_all(made):
-    threads, endings = start(made)
-    for thread in threads:
-        thread.join(60)
-    return endings
-
-
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
-    while not (met := what()) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert met
-
-
-def told(service, event):
-    return [line for line in map(json.loads, service._log.getvalue().splitlines()) if line["event"] == event]
+RUNNING: list[Service] = []
 
 
 def pooled(tables, scaling, C):
@@ -124,18 +87,14 @@ def test_four_machines_as_processes(tmp_path):
     links, running = ring(apart.NODES), {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     for node, home in homes.items():
-        others = sorted(b if a == node else a for a, b in links if node in (a, b))
         tables = {
             "agent": {"name": node, "listen": f"tcp/127.0.0.1:{ports[node]}", "gone": 4.0, "gather": 20.0},
-            "neighbours": {other: f"tcp/127.0.0.1:{ports[other]}" for other in others},
+            "neighbours": {other: f"tcp/127.0.0.1:{ports[other]}" for other in near(node, links)},
             "problem": {"data": "shards", "nodes": 4, **apart.SETTINGS["cancer"]},
             "run": {"tol": apart.TOL, "seconds": 120},
             "files": {"out": "out"},
         }
-        lines = [
-            f"[{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in t.items()) for name, t in tables.items()
-        ]
-        (home / "agent.toml").write_text("".join(lines))
+        (home / "agent.toml").write_text(as_toml(tables))
         call = [sys.executable, "-m", "adom", "agent", str(home / "agent.toml")]
         running[node] = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     for node, process in running.items():
@@ -178,10 +137,7 @@ def test_one_that_comes_late_uses_the_scales_of_those_who_agreed(tmp_path):
     # every agent brings l2 / 2 |w|^2, and 2 / N of each of its samples' losses, N of the two that agreed
     wait_for(lambda: near([*first, *late], pooled(list(tables.values()), early, 2 / samples / (3 * 0.3))))
     assert late[0].agreed.names == ["a", "b"]
-    for service in (*first, *late):
-        service.ask_to_stop("asked to")
-    for thread in (*threads, *more):
-        thread.join(60)
+    stop([*first, *late], [*threads, *more])
     # a restart needs nobody to agree with, and goes on from where it was
     again = services(tmp_path, ["a"], nodes=2, rounds=1, gather=0.1)
     assert set(run_all(again).values()) == {"rounds"}
@@ -241,9 +197,7 @@ def test_data_that_change_while_agents_run(tmp_path):
         return numbers(adom.load_model(tmp_path / "out-a" / "model.json"))
 
     wait_for(lambda: np.abs(published() - expected).max() < 1e-7)
-    for service, thread in zip(made, threads, strict=True):
-        service.ask_to_stop("asked to")
-        thread.join(60)
+    stop(made, threads)
     assert np.abs(published() - expected).max() < 1e-7  # what the last one writes alone is a candidate
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from adom.agents.auto import Auto
 from adom.dynamics.policy import Policy
-from support.agents_made import World, exact, make_agent, quadratics, ring
+from support.agents_made import World, exact, make_agent, near, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(6)]
 LINKS = ring(NAMES, [("n0", "n3"), ("n1", "n4")])
@@ -12,8 +12,7 @@ FUNCTIONS = dict(zip(NAMES, quadratics(6, 4, kappa=10.0), strict=True))
 
 
 def made(name, method):
-    others = [b if a == name else a for a, b in LINKS if name in (a, b)]
-    return make_agent(name, FUNCTIONS[name], others, method, patience=0.05, gone=1.0)
+    return make_agent(name, FUNCTIONS[name], near(name, LINKS), method, patience=0.05, gone=1.0)
 
 
 @pytest.mark.parametrize(("method", "loss", "rounds"), [("adom", 0.0, 450), ("adom", 0.1, 600), ("diging", 0.0, 600)])

@@ -12,7 +12,7 @@ from adom.agents.certificate import Checks, Place, certified, middle
 from adom.agents.functions import Free, SampleFunction
 from adom.agents.wire import Member
 from adom.problems.losses import LOGISTIC, RIDGE, SOFTMAX
-from support.agents_made import QuadraticFunction, World, make_agent, ring
+from support.agents_made import QuadraticFunction, World, make_agent, near, ring
 
 HISTORIES = int(os.environ.get("ADOM_HISTORIES", "1000"))
 """Random histories of checks; set the variable for more."""
@@ -208,8 +208,7 @@ def test_real_agents_certify_only_what_is_true(seed):
         return f
 
     def made(name, boot=1):
-        others = [b if a == name else a for a, b in ring(names) if name in (a, b)]
-        return make_agent(name, function(name), others, gone=1.0, patience=0.1, chi=8.0, boot=boot)
+        return make_agent(name, function(name), near(name, ring(names)), gone=1.0, patience=0.1, chi=8.0, boot=boot)
 
     world, seen = World([made(name) for name in names], ring(names), loss=0.02, seed=seed), []
     world.start()

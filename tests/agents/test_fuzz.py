@@ -23,7 +23,7 @@ from adom.agents.wire import (
     parse,
 )
 from adom.util.checked_json import Damaged
-from support.agents_made import World, exact, make_agent, quadratics, ring
+from support.agents_made import World, exact, make_agent, near, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(5)]
 LIAR, FAR = "n0", "n2"  # n4 hears of n2 from n0, which is not its neighbour, and from n3
@@ -45,9 +45,8 @@ def short_lists(monkeypatch):
 def _converged(method, auto):
     chosen = {} if auto else {"chi": 2.0 if method == "diging" else 4.0}
     links = ring(NAMES)
-    near = {name: [b if a == name else a for a, b in links if name in (a, b)] for name in NAMES}
     agents = [
-        make_agent(n, FUNCTIONS[n], near[n], method, boot=10 + i, patience=0.05, gone=GONE, **chosen)
+        make_agent(n, FUNCTIONS[n], near(n, links), method, boot=10 + i, patience=0.05, gone=GONE, **chosen)
         for i, n in enumerate(NAMES)
     ]
     world = World(agents, links)

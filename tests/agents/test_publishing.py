@@ -1,9 +1,5 @@
 """What is published: only what is certain, of all who must be in, and never something worse in place of it."""
 
-import io
-import json
-import threading
-
 import numpy as np
 import pytest
 
@@ -13,8 +9,8 @@ import adom
 from adom.agents.certificate import Certificate
 from adom.agents.configuration import Quorum, make_config
 from adom.agents.publishing import Publisher, bound_of
-from adom.agents.service import Service
 from support.agents_made import free_ports
+from support.agents_running import make_service, run_all, told
 
 NAMES = ("a", "b", "c")
 
@@ -77,7 +73,7 @@ def test_a_model_is_replaced_only_by_one_that_is_certain(tmp_path):
 
 def test_without_a_site_nobody_ends_as_agreed_or_publishes(tmp_path):
     rng, ports = np.random.default_rng(0), dict(zip(NAMES, free_ports(3), strict=True))
-    endings, made = {}, {}
+    made = {}
 
     def run(**more):
         for name in NAMES[:2]:  # c is silent
@@ -85,24 +81,13 @@ def test_without_a_site_nobody_ends_as_agreed_or_publishes(tmp_path):
             near = {other: f"tcp/127.0.0.1:{ports[other]}" for other in NAMES if other != name}
             given = {"name": name, "listen": f"tcp/127.0.0.1:{ports[name]}", "data": str(tmp_path / f"{name}.npz")}
             usual = {"out": str(tmp_path / f"out-{name}"), "l2": 0.1, "patience": 2.0, "gather": 0.5, "tol": 1e-10}
-            made[name] = Service(make_config({**usual, **given, **more}, near), io.StringIO())
-        threads = [
-            threading.Thread(target=lambda s=s: endings.update({s.agent.name: s.run()}), daemon=True)
-            for s in made.values()
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+            made[name] = make_service({**usual, **given, **more}, near)
+        return run_all(made.values())
 
-    run(seconds=3)
-    assert endings == {"a": "incomplete", "b": "incomplete"}
+    assert run(seconds=3) == {"a": "incomplete", "b": "incomplete"}
     assert not (tmp_path / "out-a" / "model.json").exists()
-    lines = [json.loads(line) for line in made["a"]._log.getvalue().splitlines()]
-    assert next(line for line in lines if line["event"] == "quorum lost")["missing"] == "c"
-    assert lines[-1]["missing"] == "c"
-    last = [line for line in lines if line["event"] == "status"][-1]
+    assert told(made["a"], "quorum lost")[0]["missing"] == told(made["a"], "end")[-1]["missing"] == "c"
+    last = told(made["a"], "status")[-1]
     assert (last["missing"], last["required"], last["lacking"]) == ("c", 3, 1)
-    run(require=2, seconds=60)
-    assert endings == {"a": "agreed", "b": "agreed"}
+    assert run(require=2, seconds=60) == {"a": "agreed", "b": "agreed"}
     assert adom.load_model(tmp_path / "out-a" / "model.json").provenance["nodes"] == ["a", "b"]

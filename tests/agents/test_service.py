@@ -1,10 +1,7 @@
 """Agents over Zenoh on loopback, each in a thread: against the local engine, their files, their ends."""
 
 import io
-import json
 import os
-import threading
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,12 +11,13 @@ import pytest
 pytest.importorskip("zenoh")
 
 import adom
-from adom.agents.configuration import AgentConfig, make_config
+from adom.agents.configuration import AgentConfig
 from adom.agents.service import Service
 from adom.agents.wire import Member, Message, most_bytes, pack
 from adom.agents.zenoh_links import ZenohLinks
 from adom.errors import InputError
-from support.agents_made import free_ports, ring
+from support.agents_made import free_ports, near, ring
+from support.agents_running import make_service, run_all, start, stop, told, wait_for
 
 NODES, DIM, CHI = 5, 6, 20.0
 NAMES = [f"n{i}" for i in range(NODES)]
@@ -40,26 +38,11 @@ def services(folder, out, names=NAMES, **more):
     ports = dict(zip(NAMES, free_ports(NODES), strict=True))
     made = []
     for name in names:
-        others = [b if a == name else a for a, b in LINKS if name in (a, b)]
         given = {"name": name, "listen": f"tcp/127.0.0.1:{ports[name]}", "data": str(folder / f"{name}.npz")}
         usual = {"out": str(out / name), "l2": 0.02, "count": "nodes", "patience": 5.0, "gather": 30.0}
-        neighbours = {other: f"tcp/127.0.0.1:{ports[other]}" for other in others if other in names}
-        made.append(Service(make_config({**usual, **given, **more}, neighbours), io.StringIO()))
+        neighbours = {other: f"tcp/127.0.0.1:{ports[other]}" for other in near(name, LINKS) if other in names}
+        made.append(make_service({**usual, **given, **more}, neighbours))
     return made
-
-
-def run_all(made):
-    endings = {}
-    threads = [threading.Thread(target=lambda s=s: endings.update({s.agent.name: s.run()}), daemon=True) for s in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    return endings
-
-
-def lines(service, event):
-    return [line for line in map(json.loads, service._log.getvalue().splitlines()) if line["event"] == event]
 
 
 def test_without_faults_a_run_is_that_of_the_local_engine(data, tmp_path):
@@ -90,10 +73,10 @@ def test_they_stop_by_agreement_and_write_their_models(data, tmp_path):
     error = sum(np.linalg.norm(model.coefficients[0] - problem.solution()) ** 2 for model in models)
     assert error <= 1e-3
     assert models[0].provenance["agent"] == "n0"
-    status = lines(made[0], "status")[-1]
+    status = told(made[0], "status")[-1]
     assert status["bound"] <= 1e-3
     assert status["present"] == NAMES
-    assert lines(made[0], "end")[0]["why"] == "agreed"
+    assert told(made[0], "end")[0]["why"] == "agreed"
     picture = made[0].picture()
     assert [agent["name"] for agent in picture["agents"]] == NAMES
     assert sorted(link[1] for link in picture["links"]) == sorted(made[0].config.neighbours)
@@ -135,8 +118,8 @@ def test_changed_data_are_read_again(data, tmp_path):
     for name in NAMES[1:2]:
         os.link(folder / f"{name}.npz", tmp_path / f"{name}.npz")
     made = services(tmp_path, tmp_path, NAMES[:2], watch=0.05, tol=1e-14)
-    made[0].tell = lambda event, **more: told.append((event, more))
-    told = []
+    made[0].tell = lambda event, **more: events.append(event)
+    events = []
     rng = np.random.default_rng(8)
     features, labels = rng.standard_normal((10, DIM)), np.sign(rng.standard_normal(10))
     between = made[0]._between
@@ -145,7 +128,7 @@ def test_changed_data_are_read_again(data, tmp_path):
         if made[0].agent.round == 20:
             np.savez(own, features=features, labels=labels)
         ending = between(now)
-        return ending if any(event == "data read" for event, _ in told) else ""
+        return ending if "data read" in events else ""
 
     made[0]._between = changing
     assert set(run_all(made).values()) == {"agreed"}
@@ -159,29 +142,16 @@ def test_a_neighbour_with_another_problem_is_refused(data, tmp_path):
     made = services(folder, tmp_path, NAMES[:2], gather=0.3, seconds=60.0)
     made[1].links.close()
     port = made[0].config.neighbours["n1"]
-    config = {
-        "name": "n1",
-        "listen": port,
-        "data": str(folder / "n1.npz"),
-        "l2": 0.7,
-        "count": "nodes",
-        "out": str(tmp_path / "x"),
-    }
-    back = {"n0": made[0].config.listen}
-    made[1] = Service(make_config({**config, "count": "nodes", "gather": 0.3, "seconds": 60.0}, back), io.StringIO())
-    threads = [threading.Thread(target=service.run, daemon=True) for service in made]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + 60
-    while not made[0].agent.counters.refused and time.monotonic() < end:
-        time.sleep(0.02)
-    for service, thread in zip(made, threads, strict=True):
-        service.ask_to_stop("asked to")
-        thread.join(60)
+    given = {"name": "n1", "listen": port, "data": str(folder / "n1.npz"), "out": str(tmp_path / "x"), "l2": 0.7}
+    more = {"count": "nodes", "gather": 0.3, "seconds": 60.0}
+    made[1] = make_service({**given, **more}, {"n0": made[0].config.listen})
+    threads, _ = start(made)
+    wait_for(lambda: made[0].agent.counters.refused)
+    stop(made, threads)
     assert set(made[0].agent.counters.refused) == {"problem"}
-    told = [line["why"] for line in lines(made[0], "refused")]
-    assert 1 <= len(told) <= 2  # of messages of the rounds and of the board
-    assert all("another problem" in why or "another [problem]" in why for why in told)
+    why = [line["why"] for line in told(made[0], "refused")]
+    assert 1 <= len(why) <= 2  # of messages of the rounds and of the board
+    assert all("another problem" in line or "another [problem]" in line for line in why)
 
 
 def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
@@ -193,50 +163,48 @@ def test_bad_messages_are_refused_counted_and_disturb_nothing(data, tmp_path):
     honest = Service(AgentConfig(**given), io.StringIO())
     fake, form = ZenohLinks("n1", where, {"n0": honest.config.listen}), honest.agent.form
     good = pack(Message(0, members=[Member("n1", 1, 1, 0.02, 1.0)]), form)
-    wrong_version = good[:4] + b"\x09\0" + good[6:]
-    other = pack(Message(0), replace(form, dim=DIM + 1))
     bad = {
         "truncated": good[:20],
-        "version": wrong_version,
-        "dimension": other,
+        "version": good[:4] + b"\x09\0" + good[6:],
+        "dimension": pack(Message(0), replace(form, dim=DIM + 1)),
         "trailing": good + b"x",
         "foreign": b"?" * 99,
+        "oversized": good + b"\0" * (most_bytes(form) + 1),
     }
-    bad["oversized"] = good + b"\0" * (most_bytes(form) + 1)
-    thread = threading.Thread(target=honest.run, daemon=True)
-    thread.start()
-    end = time.monotonic() + 60
-    while set(honest.agent.counters.refused) != set(bad) and time.monotonic() < end:
+    threads, _ = start([honest])
+
+    def all_are_counted():
         for message in bad.values():
             fake.send("n0", message)
-        time.sleep(0.05)
+        return set(honest.agent.counters.refused) == set(bad)
+
+    wait_for(all_are_counted)
     fake.send("n0", b"\0" * (4 * most_bytes(form)))  # too much even to be counted
-    honest.ask_to_stop("asked to")
-    thread.join(60)
+    stop([honest], threads)
     fake.close()
     assert set(honest.agent.counters.refused) == set(bad)
-    assert {line["why"].split(":")[0] for line in lines(honest, "refused")} == {"n1"}
-    assert len(lines(honest, "refused")) == len(bad)
+    assert {line["why"].split(":")[0] for line in told(honest, "refused")} == {"n1"}
+    assert len(told(honest, "refused")) == len(bad)
     assert honest.agent.counters.received == 0
     assert honest.agent.rows.entries == {}
 
 
 def test_whatever_a_message_makes_go_wrong_is_logged_and_ends_nobody(data, tmp_path, monkeypatch):
-    service = services(data[0], tmp_path, NAMES[:1])[0]
-    service.links.close()
+    made = services(data[0], tmp_path, NAMES[:1])[0]
+    made.links.close()
 
     def fail(sender, message, now):
         raise (ValueError if message.startswith(b"v") else KeyError)(message)
 
-    monkeypatch.setattr(service.agent, "hear", fail)
+    monkeypatch.setattr(made.agent, "hear", fail)
     with pytest.raises(ValueError, match="v"):  # the tests see every bug
-        service._hear("n1", b"v")
+        made._hear("n1", b"v")
     monkeypatch.delenv("ADOM_STRICT")
     for message in (b"v", b"v", b"k", b"k", b"v"):
-        service._hear("n1", message)
-    counted = service.agent.counters.refused
+        made._hear("n1", message)
+    counted = made.agent.counters.refused
     assert {kind.split()[0]: count for kind, count in counted.items()} == {"ValueError": 3, "KeyError": 2}
-    assert [line["why"].split()[1] for line in lines(service, "fault")] == ["ValueError", "KeyError"]
+    assert [line["why"].split()[1] for line in told(made, "fault")] == ["ValueError", "KeyError"]
 
 
 def test_messages_wait_within_limits_for_each_neighbour():
@@ -271,5 +239,5 @@ def test_methods_without_a_bound_of_their_own_stop_within_the_tolerance(data, tm
     assert set(run_all(made).values()) == {"agreed"}
     errors = [np.linalg.norm(service.agent.x - problem.solution()) for service in made]
     assert 0 < sum(error**2 for error in errors) <= 1e-6
-    assert lines(made[0], "status")[-1]["bound"] <= 1e-6
+    assert told(made[0], "status")[-1]["bound"] <= 1e-6
     assert len(made[0].board.rows) <= 3  # checks that are over are forgotten

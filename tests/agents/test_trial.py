@@ -18,6 +18,7 @@ pytest.importorskip("zenoh")
 from sklearn.linear_model import LogisticRegression
 
 import adom
+from adom.agents.configuration import as_toml
 from adom.agents.keys import make_keys
 from adom.data.node_shards import write_shard
 from adom.errors import InputError
@@ -52,8 +53,7 @@ class Trial:
                 "problem": {"data": f"{name}/shards", "nodes": FIRST, "scale": True, "C": C},
                 "files": {"out": f"out-{name}", "every": 0.5, "watch": 0.2},
             }  # fmt: skip
-            lines = [f"[{t}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in e.items()) for t, e in tables.items()]
-            (home / f"{name}.toml").write_text("".join(lines))
+            (home / f"{name}.toml").write_text(as_toml(tables))
         self.ended = threading.Event()
         self.watcher = threading.Thread(target=self.watch, daemon=True)
 

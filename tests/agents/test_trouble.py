@@ -9,8 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -33,6 +31,7 @@ from adom.cli.main import app
 from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from support.agents_made import free_ports
+from support.agents_running import start, stop, told, wait_for
 
 SAFE = 30
 """Seconds after which a test gives up on a service."""
@@ -50,10 +49,6 @@ def config(tmp_path):
         return make_config({**usual, **more}, neighbours or {})
 
     return make
-
-
-def lines(service, event):
-    return [line for line in map(json.loads, service._log.getvalue().splitlines()) if line["event"] == event]
 
 
 def listens(config):
@@ -217,8 +212,8 @@ def test_the_end_of_a_certificate_is_told_ahead_and_each_day(tmp_path, config):
     assert 19.9 < service.status["certificate_days"] <= 20
     assert f'adom_certificate_days{{agent="a"}} {service.status["certificate_days"]}' in metrics(service.picture())
     certificate = KeyCertificate("a", key_files(tmp_path))
-    (told,) = lines(service, "warning")
-    assert told["why"].startswith(f"the certificate expires on {certificate.end:%Y-%m-%d %H:%M} UTC; remove a.key")
+    (warning,) = told(service, "warning")
+    assert warning["why"].startswith(f"the certificate expires on {certificate.end:%Y-%m-%d %H:%M} UTC; remove a.key")
     end = certificate.end.timestamp()
     days = [40, 29, 28.5, 27.9, 0.5, 0.1, -0.1, -0.5, -1.2]
     found = [certificate.warning(end - 86400 * left) for left in days]
@@ -245,15 +240,15 @@ def test_a_disk_that_is_full_for_a_moment_is_told_and_does_not_end_the_agent(con
     fill_disk(monkeypatch, 3)
     service = Service(config(report=0.01), io.StringIO())
     assert service.run() == "rounds"
-    told = lines(service, "not written")
-    assert [line["file"] for line in told] == ["model.json", "checkpoint.npz", "model.json"]
-    assert all("No space left on device" in line["why"] for line in told)
-    seen = [status["not_written"] for status in lines(service, "status")]
+    unwritten = told(service, "not written")
+    assert [line["file"] for line in unwritten] == ["model.json", "checkpoint.npz", "model.json"]
+    assert all("No space left on device" in line["why"] for line in unwritten)
+    seen = [status["not_written"] for status in told(service, "status")]
     assert any("No space left" in each.get("model.json", "") for each in seen)
     assert (service.status["unwritten"], service.status["not_written"]) == (3, {})
     assert 'adom_unwritten_total{agent="a"} 3' in metrics(service.picture())
     assert adom.load_model(service.config.out / "model.json").provenance["agent"] == "a"
-    assert "not_written" not in lines(service, "end")[0]
+    assert "not_written" not in told(service, "end")[0]
 
 
 def test_files_that_are_missing_at_the_end_are_told_by_the_exit_code(config, monkeypatch, tmp_path):
@@ -275,7 +270,7 @@ def test_an_agreement_that_could_not_be_written_is_written_later(config, monkeyp
     service = Service(config(data=str(tmp_path / "shards" / "a"), nodes=1, kind="ridge"), io.StringIO())
     assert [agent["name"] for agent in service.picture()["agents"]] == ["a"]  # the page is there before the agent
     assert service.run() == "rounds"
-    assert [line["file"] for line in lines(service, "not written")] == ["agreement.npz"]
+    assert [line["file"] for line in told(service, "not written")] == ["agreement.npz"]
     assert (service.config.out / "agreement.npz").exists()
 
 
@@ -379,7 +374,7 @@ def test_data_that_cannot_be_read_again_are_told(config, tmp_path, monkeypatch):
 
     service._between = disturbing
     assert service.run() == "rounds"
-    refused = [line["why"] for line in lines(service, "data refused")]
+    refused = [line["why"] for line in told(service, "data refused")]
     assert len(refused) == 3
     assert "No such file" in refused[0]
     assert refused[2] == "there is not enough memory for them"
@@ -388,26 +383,16 @@ def test_data_that_cannot_be_read_again_are_told(config, tmp_path, monkeypatch):
 # Signals
 
 
-def wait_for(what):
-    end = time.monotonic() + SAFE
-    while not (met := what()) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert met
-
-
 @pytest.mark.parametrize("slow", [{"pace": 3600.0}, {"patience": 3600.0}, {"gather": 3600.0}])
 def test_an_agent_that_waits_for_long_ends_when_asked_to(config, slow):
     neighbours = {"b": f"tcp/127.0.0.1:{free_ports(1)[0]}"} if "gather" in slow else {}
     service = Service(config(neighbours, **slow, rounds=10**9), io.StringIO())
     sent, send = [], service._send
     service._send = lambda messages: (sent.append(messages), send(messages))
-    endings = []
-    thread = threading.Thread(target=lambda: endings.append(service.run()), daemon=True)
-    thread.start()
+    threads, endings = start([service])
     wait_for(lambda: service.agent.counters.rounds if "pace" in slow else len(sent) > 1)
-    service.ask_to_stop("asked to")
-    thread.join(SAFE)
-    assert endings == ["asked to"]
+    stop([service], threads)
+    assert endings == {"a": "asked to"}
 
 
 def test_a_second_signal_ends_a_process_that_hangs_and_handlers_are_put_back(config, monkeypatch):

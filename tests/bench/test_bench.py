@@ -13,11 +13,11 @@ import pytest
 
 import adom
 from adom import page
-from adom.bench import records, suite, work
+from adom.bench import records, suite
 from adom.bench import run as running
 from adom.bench.page import content, tables
 from adom.bench.records import Record, Submission
-from adom.bench.work import Job, check_own, code_of, do_job
+from adom.bench.run import SuiteRun, check_own, code_of, do_job
 from adom.study.execute import read_outcome
 
 PAIR = ("quadratic-10", "geometric")
@@ -148,10 +148,10 @@ def test_a_smaller_benchmark_does_not_take_the_place_of_a_larger_one(tmp_path, m
 
 def test_a_job_is_a_run_of_solve_and_its_file_is_found_again(tmp_path):
     (tmp_path / "results").mkdir()
-    job = Job(*PAIR, "support.own_method:Mine", "theory", 400, 1e-6, code_of("support.own_method:Mine"))
+    job = SuiteRun(*PAIR, "support.own_method:Mine", "theory", 400, 1e-6, code_of("support.own_method:Mine"))
     assert outcome(job, tmp_path).to_do
     do_job(job, tmp_path)
-    found = work.record(outcome(job, tmp_path))
+    found = running.record(outcome(job, tmp_path))
     problem, network = suite.problem(PAIR[0]), suite.network(PAIR[1])
     from support.own_method import Mine
 
@@ -225,9 +225,9 @@ def test_a_method_that_fails_is_refused_before_anything_runs(own):
 def test_a_method_that_fails_on_a_pair_is_one_that_did_not_run_there(own, tmp_path):
     (tmp_path / "results").mkdir()
     broken = own(("        return cls(", "        [0][int(constants.chi > 1)]\n        return cls("))
-    job = Job(*PAIR, broken, "theory", 100, 1e-6)
+    job = SuiteRun(*PAIR, broken, "theory", 100, 1e-6)
     do_job(job, tmp_path)
-    assert work.record(outcome(job, tmp_path)).reason.startswith(
+    assert running.record(outcome(job, tmp_path)).reason.startswith(
         "changed:Mine fails: IndexError: list index out of range (ch"
     )
 
@@ -235,9 +235,9 @@ def test_a_method_that_fails_on_a_pair_is_one_that_did_not_run_there(own, tmp_pa
 def test_a_method_without_numbers_diverges_also_where_messages_are_lost(own, tmp_path):
     (tmp_path / "results").mkdir()
     lost = own(("return State(x, y + g - state.g, g), x", 'x = x * float("nan")\n        return State(x, y, g), x'))
-    job = Job("softmax", "lossy", lost, "theory", 100, 1e-6)
+    job = SuiteRun("softmax", "lossy", lost, "theory", 100, 1e-6)
     do_job(job, tmp_path)
-    assert work.record(outcome(job, tmp_path)).status == "diverged"
+    assert running.record(outcome(job, tmp_path)).status == "diverged"
 
 
 def test_what_no_table_could_tell_apart_is_refused_at_once(tmp_path):
@@ -254,10 +254,10 @@ def test_what_no_table_could_tell_apart_is_refused_at_once(tmp_path):
 
 def test_a_job_that_cannot_run_says_why(tmp_path):
     (tmp_path / "results").mkdir()
-    job = Job("softmax", "lossy", "mudag", "auto", 100, 1e-6)
+    job = SuiteRun("softmax", "lossy", "mudag", "auto", 100, 1e-6)
     do_job(job, tmp_path)
     found = outcome(job, tmp_path)
-    row = work.record(found)
+    row = running.record(found)
     assert row.status == "refused"
     assert "messages are lost" in row.reason
     shown = content([row], [found], suite.SCALES["quick"], [])

@@ -11,13 +11,17 @@ import pytest
 
 from adom.cli.build import network, problem
 from adom.cli.config import read_toml, settle, write_toml
-from adom.cli.settings import USUAL
+from adom.cli.settings import DATA_SETS, USUAL
 from adom.data import sets
 from adom.data.paper_data import LINKS, MEMBERS
 from adom.data.sets import Piece
 from adom.errors import InputError
 
 TEXT = "".join(f"{1 if k < 30 else -1} 1:{k % 7} 2:{(k * k) % 5}\n" for k in range(60)).encode()
+
+
+def test_the_names_for_the_shell_are_those_that_there_are() -> None:
+    assert DATA_SETS == sets.SAMPLES
 
 
 def pinned(name: str, text: bytes) -> Piece:

@@ -7,6 +7,7 @@ import pytest
 
 import adom as package
 from adom.cli import ranks as starting
+from adom.dynamics.stop import Stop
 from adom.run.ranks import on_ranks as distributed
 from adom.run.request import Request
 from support.apart import split
@@ -32,7 +33,7 @@ def test_data_that_stay_home_are_solved_to_a_tolerance_that_the_nodes_agree_on(a
     two = package.load(out / "result.npz")
     one = distributed.on_one_rank(
         package.Shards(shards, kappa=20.0), package.networks.ring(6), "acc-gt", "auto",
-        Request("auto", 20_000, 1e-8, 1, "mpi", "float64", False),
+        Request("auto", 20_000, Stop(1e-8), 1, "mpi", "float64", False),
     )  # fmt: skip
     assert two.x.tobytes() == one.x.tobytes()
     assert two.history.drop(columns="seconds").equals(one.history.drop(columns="seconds"))

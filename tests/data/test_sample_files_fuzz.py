@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import adom
 from adom.data import sample_files, text_files
 from adom.data.sample_files import read
-from adom.problems import checks
+from adom.problems import limits
 from adom.problems.linear_model import LogisticRegression  # loads JAX, before memory is watched
 from support.damage import mutants
 
@@ -24,7 +24,7 @@ ROOM = 2**28
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch):
-    for module in (checks, sample_files, text_files):
+    for module in (limits, sample_files, text_files):
         monkeypatch.setattr(module, "memory", lambda: ROOM)
     tracemalloc.start()
     yield
@@ -116,7 +116,7 @@ def test_an_index_that_no_run_could_hold_is_refused_at_once(tmp_path, index):
 
 
 def test_wide_data_that_fits_takes_memory_for_what_occurs():
-    dim = ROOM // checks.VECTORS // 8 // 2
+    dim = ROOM // limits.VECTORS // 8 // 2
     wide = sp.csr_array(([1.0, 2.0], ([0, 1], [0, dim - 1])), shape=(2, dim))
     tracemalloc.reset_peak()
     problem = LogisticRegression(wide, [0, 1], nodes=2, l2=1.0)

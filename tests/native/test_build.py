@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from adom.native import compiler
+from adom import native
 
 SOLVE = """
 import adom, numpy as np, sys
@@ -68,9 +68,9 @@ def test_a_compiler_that_refuses_is_quoted(tmp_path):
     refusing = tmp_path / "cxx"
     refusing.write_text("#!/bin/sh\necho 'kernels.cc:1: error: no' >&2\nexit 1\n")
     refusing.chmod(0o755)
-    recipe = compiler.Recipe(compiler.Path(compiler.__file__).with_name("kernels.cc"), str(refusing), (), "")
-    with pytest.raises(compiler.BuildError, match=r"could not compile the kernels: kernels\.cc:1: error: no"):
-        compiler.build(recipe, tmp_path / "cache" / "kernels.so")
+    recipe = native.Recipe(native.Path(native.__file__).with_name("kernels.cc"), str(refusing), (), "")
+    with pytest.raises(native.BuildError, match=r"could not compile the kernels: kernels\.cc:1: error: no"):
+        native.build(recipe, tmp_path / "cache" / "kernels.so")
     assert not list((tmp_path / "cache").iterdir())
 
 

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import adom
@@ -12,15 +11,13 @@ from adom.paper.evidence import table_of_runs
 from adom.paper.figures import LETTERS, draw, look, panel_grid, pictures, rates_figure, sample_network
 from adom.paper.panels import FIGURES
 from adom.plot.style import COLOURS
-from adom.run.result import Result
+from support.drawn import made as drawn
 from support.made import absent, four, linear, saved, seeds
 from support.made import panel as place
 
 
-def run(errors, status="max_rounds", every=10):
-    rounds = every * np.arange(1, len(errors) + 1)
-    history = pd.DataFrame({"round": rounds, "error": np.asarray(errors, dtype=float) * 2})
-    return Result(np.zeros((1, 1)), history, status, {"start_error": 2.0})
+def run(errors, status="max_rounds"):
+    return drawn(errors, status=status, step=10)
 
 
 def panel(row, column):

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import adom
-from adom.problems import checks
+from adom.problems import limits
 from adom.problems.samples import largest_curvature
 from adom.problems.shifted import Shifted
 
@@ -273,7 +273,7 @@ def test_nodes_of_one_sample_and_of_zeros() -> None:
 
 
 def test_what_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "memory", lambda: 2.0**30)
+    monkeypatch.setattr(limits, "memory", lambda: 2.0**30)
     refused(lambda: from_loss(dim=10**8), match=r"2 nodes x 100000000 coordinates: a run would hold about 25.6 GB")
     refused(lambda: adom.SoftmaxRegression([(A, b)], classes=10**8, l2=1.0), match="1 nodes x 200000000 coordinates")
     uneven = [(np.ones((10**5, 2)), np.arange(10**5) % 2), *[(A, b)] * 1000]

@@ -17,8 +17,8 @@ from adom.problems import loss
 from adom.problems.shifted import Shifted
 from adom.run.ranks.on_ranks import on_one_rank
 from adom.run.request import Request
-from adom.study.members import SweepSpec, expand
-from adom.study.runs import Keys
+from adom.study.expand import SweepSpec, expand
+from adom.study.jobs import Keys
 from adom.util.programs import program
 
 CENTRES = np.array([[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]])
@@ -104,7 +104,7 @@ def test_a_value_that_changes_is_refused_and_the_problem_made_again_has_it(tmp_p
         lambda: swept(one, tmp_path),
         lambda: adom.solve(one, NETWORK, rounds=5),
         lambda: Shifted(one, MEAN, CENTRES).solution(),
-        lambda: on_one_rank(one, NETWORK, "diging", "unit", Request("auto", 5, None, 1, "mpi", "float64", False)),
+        lambda: on_one_rank(one, NETWORK, "diging", "unit", Request("auto", 5, Stop(), 1, "mpi", "float64", False)),
         one.solution,
     )
     for use in uses:

@@ -9,6 +9,7 @@ import pytest
 import adom
 from adom import native
 from adom.algorithms import Constants
+from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.local import graph_layout
 from adom.run.local.graph_layout import flood_rounds
@@ -24,7 +25,7 @@ from support import apart, mpi_program
 
 
 def request(rounds=100, tol=None, record_every=1, oracle="gd:1", dtype="float64", **more):
-    return Request(oracle, rounds, tol, record_every, "mpi", dtype, False, **more)
+    return Request(oracle, rounds, Stop(tol), record_every, "mpi", dtype, False, **more)
 
 
 @cache

@@ -8,6 +8,7 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS
+from adom.dynamics.stop import Stop
 from adom.run.local import jitted
 from adom.run.ranks import on_ranks as distributed
 from adom.run.ranks.rank_rounds import Partition
@@ -21,7 +22,7 @@ SOME = ("adom-auto", "adom-loss", "mudag-auto", "push-pull-directed", "found-ado
 
 def on_one_rank(problem, network, method, oracle, parameters, rounds=500):
     """Return the result of one rank, which needs no MPI."""
-    request = Request(oracle, rounds, None, 1, "mpi", "float64", False)
+    request = Request(oracle, rounds, Stop(), 1, "mpi", "float64", False)
     return distributed.on_one_rank(problem, network, method, parameters, request)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import adom
+from adom.dynamics.stop import Stop
 from adom.run.ranks import on_ranks as distributed
 from adom.run.request import Request
 from support.ranks import needs_mpi, run
@@ -84,7 +85,7 @@ def test_deaths_and_joins_end_at_the_answer_of_those_who_are_there(problem, netw
 def test_no_tolerance_ends_a_run_before_the_last_has_come_or_gone(problem, network):
     lossy = adom.networks.lossy(network, 0.1, leaving={5: 400})
     for engine in ("local", "a rank"):
-        request = Request("auto", 1000, 1e-6, 1, "mpi", "float64", False)
+        request = Request("auto", 1000, Stop(1e-6), 1, "mpi", "float64", False)
         result = (
             adom.solve(problem, lossy, "adom", "unit", rounds=1000, tol=1e-6)
             if engine == "local"
@@ -174,7 +175,7 @@ def test_a_batch_gives_what_each_would_alone(problem, network):
 def test_engines_agree_and_chunks_do_not_matter(problem, network):
     lossy = adom.networks.lossy(network, 0.3, leaving={2: 50}, joining={9: 80})
     local = adom.solve(problem, lossy, "adom", "unit", rounds=150)
-    request = Request("auto", 150, None, 1, "mpi", "float64", False)
+    request = Request("auto", 150, Stop(), 1, "mpi", "float64", False)
     rank = distributed.on_one_rank(problem, lossy, "adom", "unit", request)
     np.testing.assert_allclose(rank.history["error"], local.history["error"], 1e-9)
     assert (rank.history["floats_sent"] == local.history["floats_sent"]).all()
@@ -213,7 +214,7 @@ def test_refusals(problem, network, tmp_path):
         adom.solve(problem, lossy, "push-pull", rounds=10)
     with pytest.raises(adom.InputError, match=r"the theorem assumes perfect links"):
         adom.verify(problem, lossy, rounds=10)
-    request = Request("auto", 10, None, 1, "mpi", "float64", False)
+    request = Request("auto", 10, Stop(), 1, "mpi", "float64", False)
     with pytest.raises(adom.InputError, match=r"without checkpoints"):
         distributed.on_one_rank(problem, lossy, "adom", "unit", request, adom.Checkpoints(tmp_path))
     big = adom.from_loss(lambda x, c: ((x - c) ** 2).sum(), np.zeros((400, 20_000), np.float32), mu=2.0, L=2.0)

@@ -179,7 +179,7 @@ def test_a_sweep_that_keeps_its_runs_says_what_fails_too(tmp_path):
 
 
 def test_a_comparison_finds_a_wrong_step_before_the_first_run(monkeypatch):
-    monkeypatch.setattr("adom.study.runs.solve", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("adom.study.jobs.solve", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(InputError, match="got None"):
         adom.compare(PROBLEM, NETWORK, ["nids", Nothing], rounds=20)
 

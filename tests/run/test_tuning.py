@@ -7,6 +7,7 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS, method_class
+from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.calls import tuning
 from adom.run.request import Request
@@ -83,7 +84,7 @@ def test_every_method_has_the_same_number_of_candidates_at_the_same_places(probl
 
     monkeypatch.setattr(tuning, "_run", run)
     cls = method_class(name)
-    tuning.tune(problem, network, cls, Request("auto", 500, None, 1, "local", "float64", False))
+    tuning.tune(problem, network, cls, Request("auto", 500, Stop(), 1, "local", "float64", False))
     assert [len(drawn) for drawn in seen] == [16] * 6
     drawn = [one for stage in seen for one in stage]
     assert [one.name for one in drawn[:3]] == ["unit", "theory", ""]

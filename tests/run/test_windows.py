@@ -9,6 +9,7 @@ import pytest
 
 import adom
 from adom.algorithms import method_class
+from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.networks import (
     DirectedNetwork,
@@ -218,7 +219,7 @@ def test_nodes_that_keep_their_data_agree_over_windows_when_to_stop(network, tmp
     (tmp_path / "data.svm").write_text("\n".join(lines))
     folder = adom.data.write_shards(tmp_path / "data.svm", NODES, tmp_path / "shards")
     shards, tol = adom.Shards(folder, kappa=5.0), 1e-6
-    result = on_one_rank(shards, network, "adom", "unit", Request(rounds=5000, tol=tol))
+    result = on_one_rank(shards, network, "adom", "unit", Request(rounds=5000, stop=Stop(tol)))
     assert result.status == "converged"
     whole = shards.whole()
     error = float(((result.x - whole.solution()) ** 2).sum())

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
+from functools import partial
 from html import unescape
 from typing import NamedTuple
 
@@ -16,10 +17,11 @@ import adom
 from adom.algorithms.base import Array, Method, Number
 from adom.errors import InputError, InputTypeError
 from adom.plot.medians import over_seeds
+from adom.run.calls import tuning
 from adom.run.calls.tuning import transferred
 from adom.run.progress import Interrupt
 from adom.study import compare as module
-from adom.study import runs as running
+from adom.study import jobs as running
 from adom.study.compare import INTERRUPTED, Comparison
 from adom.study.instances import Instance
 from support.compared import instead, together
@@ -137,8 +139,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_runs(monkeypatch, given
 
 def test_tuned_on_one_seed_and_judged_on_others(drawn, monkeypatch):
     stages = ((2, 4.0), (2, 2.0))
-    tune = running.solve.__globals__["tune"]
-    monkeypatch.setitem(running.solve.__globals__, "tune", lambda *given, **more: tune(*given, stages=stages, **more))
+    monkeypatch.setattr(tuning, "tune", partial(tuning.tune, stages=stages))
     found = adom.compare(quadratic, drawn, ["diging"], "tuned", rounds=40, rtol=1e-3, seeds=2)
     other = found.tuning_seed
     assert {at.seed for at in found.parts} == {0, 1}

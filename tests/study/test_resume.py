@@ -15,9 +15,9 @@ import adom
 from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.progress import Interrupt
-from adom.study import runs as module
-from adom.study.members import SweepSpec, expand
-from adom.study.runs import Keys
+from adom.study import jobs as module
+from adom.study.expand import SweepSpec, expand
+from adom.study.jobs import Keys
 from support.reference import close, logistic_data
 
 HOME = str(Path(adom.__file__).parents[1])

@@ -11,9 +11,9 @@ import adom
 from adom.errors import InputError
 from adom.page import reading
 from adom.page.reading import read
-from adom.study import runs as module
+from adom.study import jobs as module
+from adom.study.expand import Member
 from adom.study.instances import Instance
-from adom.study.members import Member
 from adom.study.sweep import Sweep
 from support.drawn import made
 from support.reference import close, logistic_data, quadratics

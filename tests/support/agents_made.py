@@ -149,6 +149,11 @@ class World:
         return max(float(np.linalg.norm(agent.x - x)) for agent in chosen) / float(np.linalg.norm(x))
 
 
+def near(name, links):
+    """Return the names at the other ends of an agent's links."""
+    return sorted(b if a == name else a for a, b in links if name in (a, b))
+
+
 def ring(names, extra=()):
     return [*zip(names, [*names[1:], names[0]], strict=True), *extra]
 

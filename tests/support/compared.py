@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adom.run.result import Result
-from adom.study import runs
+from adom.study import jobs
 from adom.study.compare import Comparison
 
 
@@ -29,5 +29,5 @@ def instead(monkeypatch: pytest.MonkeyPatch, make: Callable[[str, str], Result])
             more["finished"](number, result)
         return results
 
-    monkeypatch.setattr(runs, "solve", solve)
-    monkeypatch.setattr(runs, "solve_many", solve_many)
+    monkeypatch.setattr(jobs, "solve", solve)
+    monkeypatch.setattr(jobs, "solve_many", solve_many)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -16,9 +15,9 @@ from adom.networks import pool
 from adom.problems.base import Problem
 from adom.problems.linear_model import LeastSquares, SoftmaxRegression
 from adom.problems.shifted import Shifted
-from adom.run.result import Result
 from adom.study.compare import Comparison
 from adom.util.cards import bounds, card, curve, drawing, grid
+from support.drawn import made as drawn
 
 EVIL = "<img src=x onerror=alert(1)>'\""
 TAGS = {"div", "strong", "span", "table", "thead", "tbody", "tr", "th", "td", "svg", "g", "path", "circle", "text"}
@@ -57,12 +56,9 @@ def read(thing):
     return SimpleNamespace(tags=tags, attributes=attributes, texts=list(tree.itertext()), rows=rows, facts=facts)
 
 
-def made(errors=(4.0, 0.2, 1e-3), status="max_rounds", title="ADOM", **provenance):
-    k = np.arange(1, len(errors) + 1)
-    columns = {"iteration": k, "round": 10 * k, "gradients": 2.0 * k, "floats_sent": 12345 * k, "seconds": 0.5 * k}
-    history = pd.DataFrame({**columns, "error": errors, "consensus": 0.5 * np.asarray(errors, dtype=float)})
-    about = {"method": {"name": "adom", "title": title, "parameters": {}}, "start_error": 10.0, "protocol": "unit"}
-    return Result(np.zeros((2, 1)), history, status, {**about, **provenance})
+def made(errors=(4.0, 0.2, 1e-3), status="max_rounds", oracle=None, **provenance):
+    halves = 0.5 * np.asarray(errors, dtype=float)
+    return drawn(errors, halves, status, start=10.0, oracle=oracle, step=10, **provenance)
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +80,9 @@ def test_a_result_shows_what_its_last_record_says():
         "error": "0.001",
         "consensus": "0.0005",
         "rounds": "30 of 500",
-        "gradients a node": "6",
-        "floats sent": "37,035",
-        "seconds": "1.5",
+        "gradients a node": "90",
+        "floats sent": "30,000",
+        "seconds": "3",
         "problem": "Quadratic, nodes 2, dim 1, kappa 3",
         "network": "ring, chi 7.5",
         "parameters": "unit",

@@ -15,7 +15,7 @@ from ..problems.losses import USUAL_MODEL, models
 from ..problems.samples import COUNTS
 from ..util import files
 from ..util.checks import is_number
-from ..util.settings import Tables, check_names, described, read_tables, setting
+from ..util.setting import Tables, check_names, described, read_tables, setting
 from .wire import MOST_MEMBERS, check_name
 from .zenoh_links import KeyFiles
 
@@ -227,7 +227,7 @@ def _check_problem(config: AgentConfig, given: Mapping[str, Any]) -> None:
     if not config.data.exists():
         return  # reading it will be refused
     sharded = config.shard is not None
-    odd = next((key for key in given if key in (OF_FILES if sharded else OF_SHARDS)), None)
+    odd = next((key for key in (OF_FILES if sharded else OF_SHARDS) if key in given), None)
     if odd is not None:
         words = (
             "a shard already defines its columns and classes"

@@ -16,7 +16,6 @@ from ..util.table import Table
 from ..util.text import format_short
 from . import suite
 from .records import Record
-from .work import loaded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,6 +133,6 @@ def _runs(outcomes: Sequence[Outcome]) -> list[Run]:
         if o.result is not None:
             rows.append(run_row(ResultFile(Path(f"{o.job.key}.npz"), o.result, o.job.label), "suite", **more))
         elif o.refused:
-            cells = {"source": "suite", **more, "method": loaded(o.job.method).title, "status": "refused"}
+            cells = {"source": "suite", **more, "method": o.job.title, "status": "refused"}
             rows.append(Run(cells, {"message": o.reason}))
     return rows

@@ -293,7 +293,7 @@ def check_run(
     return Request(
         run.oracle,
         run.rounds,
-        run.stop.tol,
+        run.stop,
         run.record_every,
         run.engine,
         run.dtype,

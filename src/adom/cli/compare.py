@@ -7,7 +7,7 @@ from ..errors import InputError
 from ..util.checks import check_whole
 from ..util.columns import HEADS, TO_TARGET
 from ..util.files import atomic
-from ..util.settings import Tables
+from ..util.setting import Tables
 from . import many_runs
 from .exit_codes import Exit
 from .many_runs import FRESH, MEMBERS

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..algorithms import METHODS
-from ..data.sets import SAMPLES
 from ..errors import InputError, nearest, shown
 from ..util import files
 from ..util.checks import check_whole
-from ..util.settings import Tables, check_names, read_tables
-from .settings import DISPLACED, EXCLUSIVE, NAMED, SETTINGS, TABLES, Config, kinds_of_network
+from ..util.setting import Tables, check_names, read_tables
+from .settings import DATA_SETS, DISPLACED, EXCLUSIVE, NAMED, SETTINGS, TABLES, Config, kinds_of_network
 
 PATHS = (("problem", "data"), ("problem", "shards"), ("network", "contacts"), ("mpi", "checkpoints"))
 """Settings that name files, or a known data set; in a configuration file they are relative to that file."""
@@ -85,7 +84,7 @@ def read_toml(file: Path) -> Tables:
     _read_lists(file, content.get("compare", {}), content.get("sweep", {}))
     for table, name in PATHS:
         value = content.get(table, {}).get(name)
-        if isinstance(value, str) and value not in SAMPLES:
+        if isinstance(value, str) and value not in DATA_SETS:
             content[table][name] = _as_path(str(file.parent / value))
     return content
 
@@ -307,7 +306,7 @@ def _remedy(file: Path) -> str:
     for option, known in (("--network", [*kinds_of_network()]), ("--method, or --methods to compare", [*METHODS])):
         if name.lower() in known:
             return f"{name!r} {taken} it with {option}, several with commas and no spaces"
-    if name in SAMPLES:
+    if name in DATA_SETS:
         return f"{name!r} {taken} it with --data {name}"
     if file.suffix.lower() in (".csv", ".svm", ".libsvm", ".npz", ".bz2", ".gz", ".xz", ".txt"):
         return f"it {taken} samples with --data {name}"
@@ -337,7 +336,7 @@ def toml_text(config: Config, file: Path, command: str = "solve", *, absolute: b
         given = {name: value for name, value in values.items() if value is not None}
         lines += ["", f"[{table}]"] if given else []
         for name, value in given.items():
-            is_path = (table, name) in PATHS and value not in SAMPLES
+            is_path = (table, name) in PATHS and value not in DATA_SETS
             lines.append(f"{name} = {_toml(_path(value, None if absolute else file) if is_path else value)}")
     return "\n".join(lines) + "\n"
 
@@ -350,7 +349,7 @@ def _as_path(path: str) -> str:
     >>> _as_path("a6a"), _as_path("six.svm")
     ('./a6a', 'six.svm')
     """
-    return f"./{path}" if path in SAMPLES else path
+    return f"./{path}" if path in DATA_SETS else path
 
 
 def _path(path: str, file: Path | None) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..util.settings import Tables
+from ..util.setting import Tables
 from . import output
 from .exit_codes import Exit
 from .options import AsJson, ConfigFile, OutFolder, one_of, switch, with_settings

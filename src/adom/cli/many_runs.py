@@ -16,7 +16,7 @@ from typing import Any
 from ..algorithms import COMPARED, METHODS
 from ..errors import InputError, nearest, shown
 from ..util.files import atomic
-from ..util.settings import Tables
+from ..util.setting import Tables
 from ..util.text import format_count
 from .config import kinds, settle, taken, toml_text, write_toml
 from .own_code import name_of

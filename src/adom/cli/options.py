@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer.completion
 
 from ..errors import InputError, nearest
-from ..util.settings import Setting, Tables, Values, check_value
+from ..util.setting import Setting, Tables, Values, check_value
 from .settings import SETTINGS
 
 SHELLS = ("bash", "zsh", "fish")

@@ -13,11 +13,13 @@ from ..algorithms import METHODS
 from ..dynamics.stop import Stop
 from ..problems.losses import USUAL_MODEL, models
 from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
-from ..util.settings import Tables, described, setting
+from ..util.setting import Tables, described, setting
 
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)
-DATA_SETS, ORACLES = ("a6a", "w6a", "ijcnn1"), ("auto", "exact", "gd:1", "gd:10", "agd:10")
-"""Suggestions for completion; all known names are in `adom.data.sets`, which takes long to load."""
+DATA_SETS = ("a6a", "w6a", "ijcnn1")
+"""Names of the data sets of samples; a copy of those in `adom.data.sets`, which takes long to load."""
+ORACLES = ("auto", "exact", "gd:1", "gd:10", "agd:10")
+"""Suggestions for completion."""
 MODELS = " or ".join(f"{loss.name} (for {loss.words})" for loss in models().values())
 
 

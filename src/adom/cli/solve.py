@@ -8,7 +8,7 @@ from ..algorithms import METHODS
 from ..errors import InputError
 from ..util.checks import check_whole
 from ..util.columns import METRICS, STATES, Column, totals
-from ..util.settings import Tables
+from ..util.setting import Tables
 from .error_text import in_flags
 from .exit_codes import of_run
 from .options import AsJson, ConfigFile, OutFolder, with_settings

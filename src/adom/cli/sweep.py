@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InputError
-from ..util.settings import Tables
+from ..util.setting import Tables
 from .exit_codes import Exit
 from .many_runs import MEMBERS, networks_by_seed, problem_by_seed, runs_kept
 from .options import AsJson, ConfigFile, OutFolder, number_option, switch, with_settings

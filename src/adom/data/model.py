@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
-from ..problems.checks import as_numbers, is_sparse
+from ..problems.limits import as_numbers, is_sparse
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
 from ..util.checked_json import Damaged, made_from, read_checked, write_checked

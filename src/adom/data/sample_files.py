@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, how_to_install, nearest, shown
-from ..problems.checks import LARGEST_DIM, REAL, flaw, memory
+from ..problems.limits import LARGEST_DIM, REAL, flaw, memory
 from ..util.checked_npz import unpack
 from ..util.checks import check_whole
 from ..util.files import content as file_content

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, shown
-from ..problems.checks import LARGEST_DIM, check_room, memory
+from ..problems.limits import LARGEST_DIM, check_room, memory
 from ..util.checked_json import Damaged
 from ..util.files import open_regular
 from ..util.text import format_bytes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .compiler import BuildError, library, switched_off
+from . import BuildError, address, library, switched_off, whole
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -89,13 +89,3 @@ def extremes(nodes: int, links: Ints, offsets: Longs, weights: Floats) -> Floats
 def _as(array: Any, dtype: Any) -> Any:
     """Return the array contiguous and of a type, without a copy if possible."""
     return np.ascontiguousarray(array, dtype=dtype)
-
-
-def address(array: npt.NDArray[Any]) -> Any:
-    """Return the address of an array as a C pointer."""
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def whole(number: int) -> Any:
-    """Return a whole number as a 64-bit C integer."""
-    return ctypes.c_int64(number)

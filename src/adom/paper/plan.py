@@ -58,40 +58,38 @@ class Scale:
         return sum(count for count, _ in self.stages)
 
 
-SCALES = {
-    "full": Scale(
-        FULL,
-        seeds=3,
-        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0, "auto": 5.0},
-        most={"theory": 40_000, "unit": 30_000, "tuned": 20_000, "auto": 30_000},
-        least=800,
-        small=100_000,
-        records=400,
-        stages=((16, 16.0), (8, 4.0)),
-        search=4000,
-        exact=1200,
-        verified=400,
-        oracles=1,
-        searched={"kappa": 0, "chi": 0},
-        found=4,
-    ),
-    "quick": Scale(
-        QUICK,
-        seeds=1,
-        times={"theory": 7.0, "unit": 5.0, "tuned": 3.0, "auto": 5.0},
-        most={"theory": 16_000, "unit": 10_000, "tuned": 6_000, "auto": 10_000},
-        least=600,
-        small=16_000,
-        records=200,
-        stages=((8, 16.0), (4, 4.0)),
-        search=3000,
-        exact=400,
-        verified=64,
-        oracles=1,
-        searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1, "real_networks": 0, "slow2": 1},
-        found=1,
-    ),
-}
+FULL_SCALE = Scale(
+    FULL,
+    seeds=3,
+    times={"theory": 7.0, "unit": 5.0, "tuned": 3.0, "auto": 5.0},
+    most={"theory": 40_000, "unit": 30_000, "tuned": 20_000, "auto": 30_000},
+    least=800,
+    small=100_000,
+    records=400,
+    stages=((16, 16.0), (8, 4.0)),
+    search=4000,
+    exact=1200,
+    verified=400,
+    oracles=1,
+    searched={"kappa": 0, "chi": 0},
+    found=4,
+)
+QUICK_SCALE = replace(
+    FULL_SCALE,
+    size=QUICK,
+    seeds=1,
+    most={"theory": 16_000, "unit": 10_000, "tuned": 6_000, "auto": 10_000},
+    least=600,
+    small=16_000,
+    records=200,
+    stages=((8, 16.0), (4, 4.0)),
+    search=3000,
+    exact=400,
+    verified=64,
+    searched={"kappa": 0, "chi": 0, "real_kappa": 1, "real_chi": 1, "real_networks": 0, "slow2": 1},
+    found=1,
+)
+SCALES = {"full": FULL_SCALE, "quick": QUICK_SCALE}
 
 
 def make_jobs(

@@ -109,8 +109,7 @@ def _method(job: Job, problem: LogisticRegression, network: Network, results: Pa
 def _search(job: Job, stages: Stages, batch: int) -> dict[str, Any]:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
-    tol = Stop(None, job.accuracy).error(problem)
-    request = Request(job.oracle or "auto", job.rounds, tol, 1, "local", "float64", False)
+    request = Request(job.oracle or "auto", job.rounds, Stop(None, job.accuracy), 1, "local", "float64", False)
     _, oracle, account = tune(problem, network, method_class(job.method), request, stages, batch, SEARCHED)
     on = {"figure": job.panel.figure, "panel": job.panel.name, "seed": job.seed}
     return {"on": on, "method": job.method, "oracle": str(oracle), **_seconds_since(began), **account}

@@ -19,8 +19,8 @@ from ..errors import InputError
 from ..util.cards import card
 from ..util.compile_cache import double_precision, kept_programs
 from ..util.programs import Program, program
-from .checks import EXTREME
 from .contradictions import contradiction, contradiction_around
+from .limits import EXTREME
 from .minimiser import DENSE, Minimum, minimum
 from .oracles import HELD, held, newton
 from .samples import weighting_text

@@ -13,7 +13,7 @@ import numpy as np
 from .. import native
 from ..errors import InputError
 from ..util import arrays
-from .checks import check_memory, is_sparse
+from .limits import check_memory, is_sparse
 from .losses import LOGISTIC
 from .samples import dense
 

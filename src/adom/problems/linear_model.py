@@ -16,8 +16,8 @@ from .. import native
 from ..errors import InputError
 from ..util.checks import check_whole
 from .base import Array, HessianProduct, Problem
-from .checks import LARGEST_DIM, as_numbers, check_room
 from .features import DenseFeatures, Samples, SparseFeatures, lay_out
+from .limits import LARGEST_DIM, as_numbers, check_room
 from .losses import LOGISTIC, RIDGE, SOFTMAX, Loss
 from .oracles import HALVINGS, MAX_ITERATIONS, held
 from .samples import (

@@ -13,8 +13,8 @@ from ..util.checks import check_whole
 from ..util.compile_cache import kept_programs
 from ..util.programs import Program, cached_for, program
 from .base import Array, Problem
-from .checks import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room
 from .contradictions import contradiction
+from .limits import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room
 
 Loss = Callable[[Any, Any], Any]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import InputError
 from .base import Array, Problem
-from .checks import EXTREME, as_numbers
+from .limits import EXTREME, as_numbers
 
 
 class Quadratic(Problem):

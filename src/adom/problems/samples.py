@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError, nearest
 from ..util.checks import check_real, check_whole
-from .checks import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw, is_sparse
+from .limits import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw, is_sparse
 from .losses import Loss
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import InputError
 from ..util.programs import Program
 from .base import Array, HessianProduct, Problem
-from .checks import EXTREME, as_numbers
+from .limits import EXTREME, as_numbers
 from .minimiser import Minimum
 
 

@@ -88,12 +88,12 @@ class LossyLinks(NamedTuple):
     rows: Array  # (graphs or 1, 2, links): indices of both ends' rows among those on this process
     weights: Array  # (graphs, links): zero where a graph has no such link
     code: Array  # (2, links): sender * nodes + receiver of the message that each end hears
-    own: Array  # (ends,): the ends at own nodes, out of all 2 x links, sorted by node, then neighbour
+    ends: Array  # (ends,): the ends at nodes of this process, out of all 2 x links, sorted by node, then neighbour
     node: Array  # (ends,): the rows of these nodes
     key: Array
     threshold: Array
     starts: Array | None  # (epochs,): the first round of every epoch; None where all nodes stay
-    present: Array | None  # (epochs, own nodes)
+    present: Array | None  # (epochs, nodes of this process)
     up: Array | None  # (epochs, links): whether both ends are present
     messages: Array | None  # (epochs, graphs): directed links of the whole network whose ends are present
     channel: Channel | None  # what happens to messages that arrive; None where nothing does
@@ -108,12 +108,12 @@ class LossyLinks(NamedTuple):
         return (self.starts <= clock).sum() - 1
 
     def at_nodes(self, values: Array, rows: int) -> Array:
-        """Return, for every own node, the sum of `values` (2, links, ...) over its ends of links."""
+        """Return, for every node of this process, the sum of `values` (2, links, ...) over its ends of links."""
         flat = values.reshape(-1, *values.shape[2:])
-        return jax.ops.segment_sum(flat[self.own], self.node, rows, indices_are_sorted=True)
+        return jax.ops.segment_sum(flat[self.ends], self.node, rows, indices_are_sorted=True)
 
 
-def own_pairs(network: LossyNetwork, first: int, end: int) -> np.ndarray:
+def local_pairs(network: LossyNetwork, first: int, end: int) -> np.ndarray:
     """Return the pairs linked in any graph with at least one node in first, ..., end - 1: (links, 2)."""
     pairs = network.linked_pairs.astype(np.int64)
     inside: np.ndarray = pairs[((pairs >= first) & (pairs < end)).any(axis=1)]
@@ -123,11 +123,11 @@ def own_pairs(network: LossyNetwork, first: int, end: int) -> np.ndarray:
 def lossy_links(
     network: LossyNetwork, pool: Sequence[int], first: int, end: int, foreign: Sequence[np.ndarray] | None = None
 ) -> LossyLinks:
-    """Lay out the links of own nodes first, ..., end - 1.
+    """Lay out the links of the nodes first, ..., end - 1.
 
-    `foreign` lists, for each graph, the nodes whose rows follow the own rows.
+    `foreign` lists, for each graph, the nodes whose rows follow those of these nodes.
     """
-    pairs = own_pairs(network, first, end)
+    pairs = local_pairs(network, first, end)
     if len(pairs) * len(pool) > MOST:
         raise InputError(
             f"lossy keeps all links of all graphs in memory, at most {MOST:.1e}, got {len(pairs) * len(pool):.1e}; "
@@ -145,8 +145,8 @@ def lossy_links(
     if foreign is not None:
         rows = np.stack([_positions(pairs.T, first, end, nodes) for nodes in foreign])
     ends, others = pairs.T.reshape(-1), pairs.T[::-1].reshape(-1)
-    own = np.flatnonzero((ends >= first) & (ends < end))
-    own = own[np.lexsort((others[own], ends[own]))]
+    here = np.flatnonzero((ends >= first) & (ends < end))
+    here = here[np.lexsort((others[here], ends[here]))]
     starts = present = up = messages = None
     if loss.changing:
         starts, present = loss.starts, loss.present[:, first:end]
@@ -154,7 +154,7 @@ def lossy_links(
         messages = np.stack([2 * loss.present[:, network.edges(g)].all(axis=2).sum(axis=1) for g in pool], axis=1)
     code = (others * n + ends).reshape(2, -1).astype(np.uint64)
     return LossyLinks(
-        rows, weights, code, own.astype(np.int32), (ends[own] - first).astype(np.int32), loss.key, loss.threshold,
+        rows, weights, code, here.astype(np.int32), (ends[here] - first).astype(np.int32), loss.key, loss.threshold,
         starts, present, up, messages, None if network.channel.perfect else network.channel,
     )  # fmt: skip
 
@@ -163,8 +163,8 @@ def _positions(nodes: np.ndarray, first: int, end: int, foreign: np.ndarray) -> 
     """Return the index of each node's row; 0 for nodes without a row here, whose links then have weight zero."""
     where = np.minimum(np.searchsorted(foreign, nodes), max(0, len(foreign) - 1))
     there = foreign[where] == nodes if len(foreign) else np.zeros(nodes.shape, dtype=bool)
-    own = (nodes >= first) & (nodes < end)
-    positions = np.where(own, nodes - first, np.where(there, where + end - first, 0))
+    here = (nodes >= first) & (nodes < end)
+    positions = np.where(here, nodes - first, np.where(there, where + end - first, 0))
     return positions.astype(np.int32)
 
 
@@ -333,13 +333,13 @@ def rule_on(method: Method, network: LossyNetwork) -> Healing:
 
 
 def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
-    """Return the method with ledgers for the links of own nodes, if the network is lossy."""
+    """Return the method with ledgers for the links of its nodes, if the network is lossy."""
     if not isinstance(network, LossyNetwork):
         return method
     rule, channel = rule_on(method, network), network.channel
     if not network.loss.healing:
         rule = Healing(rule.kept[:0], rule.onward[:0, :0], rule.taken[:0], rule.lift[:, :0])
-    links = len(own_pairs(network, first, network.nodes if end < 0 else end))
+    links = len(local_pairs(network, first, network.nodes if end < 0 else end))
     vectors = rule.taken.shape[1]
     size = 2 * links * (rule.parts + 2 * channel.feedback * vectors) * dim * 8
     if size > LEDGER_BYTES:

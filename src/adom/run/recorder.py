@@ -97,7 +97,7 @@ class History:
         """Add a chunk of records up to the one that ends the run; return the index of the last one taken.
 
         Records at other iterations than multiples of `record_every` are dropped, unless the run ends there or `final`.
-        When the rounds are used up, the records so far decide the status (`endings.judge`).
+        When the rounds are used up, the records so far decide the status (`adom.dynamics.endings.judge`).
         """
         if self.status:
             return None

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..algorithms import Constants, Method, method_class
 from ..algorithms.base import check_class, check_numbers, made, plain
+from ..dynamics.stop import Stop
 from ..errors import InputError, InputTypeError, nearest
 from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..util.checks import check_whole, is_number
@@ -21,6 +22,7 @@ TUNED = "tuned"
 """The protocol that finds parameters by running candidates."""
 ENGINES = ("local", "mpi")
 DTYPES = ("float64", "float32")
+NO_STOP = Stop()
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Request:
 
     oracle: Any = "auto"
     rounds: int = 1000
-    tol: float | None = None
+    stop: Stop = NO_STOP
     record_every: int = 1
     engine: str = "local"
     dtype: str = "float64"
@@ -41,8 +43,6 @@ class Request:
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
         check_whole("record_every", self.record_every)
-        if self.tol is not None and not (is_number(self.tol) and 0 < self.tol < inf):
-            raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
         if self.engine not in ENGINES:
             raise InputError(f"unknown engine {self.engine!r}; {nearest(self.engine, ENGINES)}")
         if self.dtype not in DTYPES:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..dynamics.endings import LOST
 from ..errors import InputError, shown
 from ..problems.base import Problem
-from ..problems.checks import LARGEST, as_array, as_numbers
+from ..problems.limits import LARGEST, as_array, as_numbers
 from ..problems.linear_model import LeastSquares, LogisticRegression, SoftmaxRegression
 from ..problems.losses import LOGISTIC, Loss
 from ..problems.quadratic import Quadratic

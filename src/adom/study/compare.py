@@ -27,11 +27,11 @@ from ..util.checks import check_whole
 from ..util.columns import metric_of
 from ..util.files import atomic
 from .instances import Instance, Instances, read_instances
-from .medians import medians
+from .jobs import Job, Runs
 from .methods import LabelledMethod, read_methods, title, with_settings
 from .metrics import aim, metrics, relative, smallest_target, start_error
+from .over_seeds import medians
 from .profiles import performance_profile, rank_table
-from .runs import Job, Runs
 from .saved import FILE, MEMBERS, file_names, replaced
 
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ def compare(
     """
     listed = not (methods is None or methods == ALL)
     names = methods if listed else METHODS if methods == ALL else COMPARED
-    entries = with_settings(read_methods(names), parameters, oracle)
+    entries, stop = with_settings(read_methods(names), parameters, oracle), Stop(tol, rtol)
     for entry in entries:
-        Request(entry.oracle, rounds, tol, record_every, "local", dtype, progress).oracle_for(entry.cls)
-    request, stop = Request("auto", rounds, tol, record_every, "local", dtype, progress), Stop(tol, rtol)
+        Request(entry.oracle, rounds, stop, record_every, "local", dtype, progress).oracle_for(entry.cls)
+    request = Request("auto", rounds, stop, record_every, "local", dtype, progress)
     several = isinstance(problem, dict) or isinstance(network, dict | list | tuple) or callable(problem)
     if several or callable(network) or any(given is not None for given in (seeds, splits, networks)):
         instances = read_instances(problem, network, seeds, splits, networks)

@@ -144,7 +144,7 @@ def _check_origin(provenance: Mapping[str, Any], problem: Problem, network: Netw
     """Refuse a problem or a network that cannot be the saved run's, before anything is run."""
     for name in ("nodes", "dim", "mu", "L"):
         saved, value = (provenance.get("problem") or {}).get(name), getattr(problem, name)
-        if saved is not None and not np.isclose(saved, value, rtol=1e-6, atol=0):
+        if saved is not None and not abs(saved - value) <= 1e-6 * abs(value):
             raise InputError(
                 f"this is a problem with {name} = {value:.6g}, but the saved run had {saved:.6g}; {REMEDY}"
             )

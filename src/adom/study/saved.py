@@ -12,7 +12,7 @@ MEMBERS = "members"
 FILE = "file"
 """Column of the table with the names of the runs' files in that folder."""
 KEPT = re.compile(r"[0-9a-f]{16,}\.npz")
-"""Name of a file that is named by its run's key, see `adom.study.runs`."""
+"""Name of a file that is named by its run's key, see `adom.study.jobs`."""
 BESIDE = {
     "member": ("sweep.png",),
     "problem": ("summary.csv", "table.tex", "comparison.png", "profile.png"),

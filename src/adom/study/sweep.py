@@ -18,10 +18,10 @@ from ..util.cards import card, grid
 from ..util.checks import check_whole
 from ..util.columns import TO_TARGET, metric_of
 from ..util.files import atomic
-from .medians import ranked
-from .members import Member, SweepSpec, expand
+from .expand import Member, SweepSpec, expand
+from .jobs import Runs
 from .metrics import metrics, relative, smallest_target
-from .runs import Runs
+from .over_seeds import ranked
 from .saved import FILE, MEMBERS, replaced
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def sweep(
     >>> sweep.best()["factor_eta"].tolist()
     [1.0]
     """
-    request, stop = Request("auto", rounds, tol, record_every, "local", dtype, progress), Stop(tol, rtol)
+    stop = Stop(tol, rtol)
+    request = Request("auto", rounds, stop, record_every, "local", dtype, progress)
     check_whole("batch", batch)
     spec = SweepSpec(methods, parameters, grid, factors, assume, settings, oracles, kappas, seeds)
     members = expand(problem, network, spec, rounds, stop)

@@ -25,10 +25,10 @@ from ..errors import InputError, shown
 if TYPE_CHECKING:
     import numpy as np
 
-TEMPORARY = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>[1-9]\d*)\.[a-z0-9_]{8}\.tmp", re.DOTALL)
-"""Names of files that are still being written, with the machine and process that write them."""
+TEMPORARY = re.compile(r"\..+\.adom-[a-z0-9_]{8}\.tmp", re.DOTALL)
+"""Names of files that are still being written."""
 PAUSE, DAY = 60.0, 86400.0
-"""Seconds between searches of a folder for such files, and the age at which they count as left over."""
+"""Seconds between searches of a folder for such files, and the age at which their process counts as killed."""
 _looked: dict[str, float] = {}
 SETTINGS, DATA = 2**24, 2**33
 """Most bytes of a settings file, and of a data file."""
@@ -131,8 +131,8 @@ def atomic(target: Path) -> Iterator[Path]:
             if stat.S_ISDIR(target.stat().st_mode):
                 raise IsADirectoryError(errno.EISDIR, "Is a directory")
         _remove_left_over(target.parent)
-        start = f".{target.name[:30]}."  # short enough even if the target's name has the greatest length
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f"{start}{_machine()}-{os.getpid()}.", suffix=".tmp")
+        start = f".{target.name[:30]}.adom-"  # short enough even if the target's name has the greatest length
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=start, suffix=".tmp")
         os.close(handle)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write {named(target)}: {reason(error)}; choose another place") from None
@@ -172,42 +172,14 @@ def processor() -> str:
     return hashlib.sha256(f"{platform.machine()} {features}".encode()).hexdigest()[:12]
 
 
-@cache
-def _machine() -> str:
-    """Return a digest of the machine and container, within which process ids are unique."""
-    try:
-        numbers = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        numbers = ""
-    return hashlib.sha256(f"{platform.node()} {numbers}".encode()).hexdigest()[:8]
-
-
 def _remove_left_over(folder: Path) -> None:
-    """Remove temporary files of killed processes: those whose process no longer exists here, or a day old.
-
-    A folder is searched once in a while only, as it may hold many files and be written to often.
-    """
+    """Remove temporary files of killed processes. A folder may be large, so it is searched once in a while only."""
     key, now = os.fspath(folder), time.monotonic()
     if now - _looked.get(key, -math.inf) < PAUSE:
         return
     _looked[key] = now
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if found := TEMPORARY.fullmatch(entry.name):
-                with suppress(OSError):
-                    ended = found["machine"] == _machine() and not _lives(int(found["process"]))
-                    if ended or time.time() - entry.stat(follow_symlinks=False).st_mtime > DAY:
-                        Path(entry.path).unlink()
-
-
-def _lives(process: int) -> bool:
-    """Return whether a process exists; True if that is unknown."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # another user's process
-        return True
-    return True
+            with suppress(OSError):
+                if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > DAY:
+                    Path(entry.path).unlink()

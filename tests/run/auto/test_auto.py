@@ -9,6 +9,7 @@ import pytest
 import adom
 from adom.algorithms import COMPARED, METHODS, method_class
 from adom.dynamics.auto_state import SETTINGS
+from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import recorder
@@ -145,7 +146,7 @@ def test_the_run_itself_bears_more_than_its_canaries_where_curvatures_differ():
     network, rounds = adom.networks.from_graphs([nx.barbell_graph(nodes // 2, 0)]), []
     for least in (SETTINGS.least, SETTINGS.most):
         method, pilot, _ = resolve(problem, network, "adom", "auto", rules=replace(SETTINGS, least=least))
-        request = Request(rounds=20_000, tol=1e-12)
+        request = Request(rounds=20_000, stop=Stop(1e-12))
         (result,) = run_settings([method], [problem], network, "auto", request, pilot=pilot)
         rounds.append(result.last["round"])
         assert result.status == "converged"

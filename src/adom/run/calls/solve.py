@@ -9,7 +9,7 @@ import numpy as np
 
 from ...algorithms import Method
 from ...algorithms.base import check_numbers
-from ...dynamics.tolerance import check_rtol, tolerance
+from ...dynamics.stop import Stop
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
@@ -98,10 +98,10 @@ def solve(
     >>> result.status
     'converged'
     """
-    request = Request(oracle, rounds, tol, record_every, engine, dtype, progress, patience, monitor, follow)
-    check_rtol(rtol, tol)
+    stop = Stop(tol, rtol)
+    request = Request(oracle, rounds, stop, record_every, engine, dtype, progress, patience, monitor, follow)
     with explained(method, problem, dtype):
-        request = replace(request, tol=tolerance(problem, tol, rtol))
+        request = replace(request, stop=Stop(stop.error(problem)))
         return _solve(problem, network, method, parameters, request, checkpoints)
 
 
@@ -195,6 +195,6 @@ def solve_many(
             )
     for one in problems:
         check_pair(one, network, directed=methods[0].directed, title=methods[0].title)
-    request = Request(oracle, rounds, None, record_every, "local", dtype, progress)
+    request = Request(oracle, rounds, Stop(), record_every, "local", dtype, progress)
     with explained(methods[0], problems[0], dtype):
         return run_settings(methods, problems, network, "given", request, tols, finished)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...algorithms.base import made
-from ...dynamics.tolerance import start_error
+from ...dynamics.stop import Stop, start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
@@ -86,7 +86,8 @@ def tune(
     """
     true = constants(problem, network)
     start = start_error(problem)
-    tol = request.tol if request.tol is not None else RTOL * start
+    tol = request.stop.error(problem)
+    tol = RTOL * start if tol is None else tol
     oracle = _oracle(cls, request, true.kappa)
     tried: list[Candidate] = []
     best: Candidate | None = None
@@ -101,7 +102,7 @@ def tune(
         if records and cls.rounds_per_step == 1:
             every = ceil(rounds / records)
             rounds = min(request.rounds, every * records)  # always the same number of records, so one program
-        limited = replace(request, oracle=oracle, rounds=rounds, tol=tol or None, record_every=every)
+        limited = replace(request, oracle=oracle, rounds=rounds, stop=Stop(tol or None), record_every=every)
         outcomes = _run(candidates, problem, network, limited, start, batch)
         tried += outcomes
         best = min([*([best] if best else []), *outcomes], key=lambda candidate: candidate.score)

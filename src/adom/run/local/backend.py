@@ -5,7 +5,6 @@ keeps the rows of all records of a chunk, whose errors are computed after the ch
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +16,7 @@ import numpy as np
 from ... import native
 from ...algorithms import Method
 from ...dynamics.endings import rounding
+from ...dynamics.stop import Stop
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, as_they_are, solutions
 from ...util.compile_cache import double_precision
@@ -57,10 +57,10 @@ def run_settings(
     if pilot is None:
         methods = [as_run(method, network, problems[0].dim) for method in methods]
     oracle, known, histories = request.oracle_for(cls), solutions(problems), []
-    aims = tols or [request.tol] * len(methods)
+    aims = tols or [request.stop.tol] * len(methods)
     for method, problem, solution, tol in zip(methods, problems, known, aims, strict=True):
         check_budget(pilot.assumed if pilot else method, request.rounds)
-        request = replace(request, tol=tol)  # checks tol
+        Stop(tol)  # checks it
         if tol is not None:
             problem.warn_of_tol(tol)
         presence = presence_on(network, problem, request.rounds)

@@ -248,7 +248,7 @@ class LossyGossip(LocalGossip):
 
     def __call__(self, *vectors: Array) -> Any:
         """Spend one round: every node sends its rows, and sums the weighted differences to the rows that it hears."""
-        own = vectors[0].shape[0]
+        rows = vectors[0].shape[0]
         graph, tables = self._round(*vectors)
         links, values = self.links, jnp.stack(tables, axis=1)
         first, second = self._sent(values[links.rows[jnp.minimum(graph, links.rows.shape[0] - 1)]], graph)
@@ -264,7 +264,7 @@ class LossyGossip(LocalGossip):
         self.vectors += len(vectors)
         self.told = self.told | (heard[1] & (links.weights[graph] != 0))
         self.floats = self.floats + self.messages(graph) // 2 * self.carried
-        sums = links.at_nodes(taken, own) if self.late is None else self._arrived(taken, own)
+        sums = links.at_nodes(taken, rows) if self.late is None else self._arrived(taken, rows)
         return sums[:, 0] if len(vectors) == 1 else tuple(sums[:, i] for i in range(len(vectors)))
 
     def _sent(self, rows: Array, graph: Array) -> Array:
@@ -288,19 +288,19 @@ class LossyGossip(LocalGossip):
         self.copies = self.copies.at[:, :, :, these].set(jnp.stack([after + slope, slope]))
         return after
 
-    def _arrived(self, taken: Array, own: int) -> Array:
+    def _arrived(self, taken: Array, rows: int) -> Array:
         """Hold exchanges until their messages arrive; return what arrives in this round at every node."""
         links, channel, late, now = self.links, self.links.channel, self.late, self.clock - 1
         assert channel is not None
         assert late is not None
         slots = late.shape[0]
         if channel.late.key is None:
-            late = late.at[(now + slots - 1) % slots].set(links.at_nodes(taken, own))
+            late = late.at[(now + slots - 1) % slots].set(links.at_nodes(taken, rows))
         else:
             by = channel.late.by(now, links.code, slots - 1)
             for rounds in range(slots):
                 part = jnp.where((by == rounds)[:, :, None, None], taken, 0)
-                late = late.at[(now + rounds) % slots].add(links.at_nodes(part, own))
+                late = late.at[(now + rounds) % slots].add(links.at_nodes(part, rows))
         arrived = late[now % slots]
         self.late = late.at[now % slots].set(0)
         return arrived

@@ -17,7 +17,7 @@ from ...algorithms import Method
 from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
-from ...dynamics.stop import start_error
+from ...dynamics.stop import Stop, start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -210,7 +210,7 @@ def run(
         resumed=resumed,
         solution_error=None if part.whole is None else part.whole.solution_error,
     )
-    about |= {"tol": request.tol, "start_error": None if np.isnan(start) else start}
+    about |= {"tol": request.stop.tol, "start_error": None if np.isnan(start) else start}
     if task.stop is not None and task.stop.last is not None:
         about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None
     return _result(world, backend, about)
@@ -241,12 +241,12 @@ def _task(
     chosen, pilot, _ = resolved
     running = chosen if pilot else as_run(chosen, network, own.dim, *world.partition.of(world.rank))
     check_budget(pilot.assumed if pilot else running, request.rounds, clocks[1])
-    if whole is None and request.tol is not None and chosen.directed:
+    if whole is None and request.stop.tol is not None and chosen.directed:
         raise InputError(
             f"with {chosen.title} the nodes cannot agree on when to stop without the solution; leave tol out"
         )
-    if whole is not None and request.tol is not None and world.rank == 0:
-        whole.warn_of_tol(request.tol)
+    if whole is not None and request.stop.tol is not None and world.rank == 0:
+        whole.warn_of_tol(request.stop.tol)
     presence = None if whole is None else presence_on(network, whole, request.rounds)
     stop = None
     if whole is not None:
@@ -254,10 +254,10 @@ def _task(
     else:
         records, farthest = "gradient_norm" if request.monitor else "nothing", steepest / own.mu
         growth = 0.0 if request.monitor else part.nodes * farthest * farthest  # x* is no farther from 0
-        if request.tol is not None:
-            stop = AgreedStop(request.tol, network, of_all, steepest, clocks[0])
+        if request.stop.tol is not None:
+            stop = AgreedStop(request.stop.tol, network, of_all, steepest, clocks[0])
     floor = rounding(request.dtype, of_all.kappa) ** (1 if whole is None else 2)
-    tol = None if whole is None else request.tol
+    tol = None if whole is None else request.stop.tol
     plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
     oracle = request.oracle_for(type(chosen))
     codes = (own.user_code(), user_code(chosen, part.nodes, own.dim, request.dtype))
@@ -349,8 +349,8 @@ def fit(
     agreed = agree(data, shards, links)
     with rank_errors():
         own = agreed.problem(shards)
-    tol = request.tol or data.nodes * NEAR**2
-    request = replace(request, tol=tol)
+    tol = request.stop.tol or data.nodes * NEAR**2
+    request = replace(request, stop=Stop(tol))
     shown = False if world.rank else request.progress
     progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
     with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
@@ -390,11 +390,11 @@ class _Stages:
     def run(self, centre: Array, tilt: Array, held: Array, moved: float) -> Run:
         """Run a stage: roughly while the intercepts move far, and then to the tolerance."""
         nodes = len(self.agreed.names)
-        assert self.request.tol is not None
-        near = float(np.sqrt(self.request.tol / nodes))
+        assert self.request.stop.tol is not None
+        near = float(np.sqrt(self.request.stop.tol / nodes))
         last = not self.agreed.free.any() or ROUGH * moved <= near
         wanted = near if last else ROUGH * min(moved, 1.0)
-        rough = replace(self.request, tol=nodes * max(wanted, near) ** 2)
+        rough = replace(self.request, stop=Stop(nodes * max(wanted, near) ** 2))
         if self.shared[0] is not None:
             self.shared[0].next_stage()
         part, kept = self._part(centre, tilt + held), self._checkpoints(len(self.costs.tables) + 1)
@@ -428,7 +428,7 @@ class _Stages:
 
     def result(self, rows: Array, status: str) -> Result:
         """Return one result of all stages: one table, and the provenance of the last one."""
-        about = {**self.last.provenance, "tol": self.request.tol, "stages": len(self.costs.tables)}
+        about = {**self.last.provenance, "tol": self.request.stop.tol, "stages": len(self.costs.tables)}
         if status == "stages":
             status, about["message"] = "stalled", f"the intercepts had not settled after {about['stages']} stages"
         about["problem"] = {**about["problem"], "type": self.agreed.kind}

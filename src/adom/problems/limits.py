@@ -1,4 +1,4 @@
-"""Checks of a problem's numbers: real, finite, not too large, and few enough to fit in memory."""
+"""The numbers that problems can be computed with: real, finite, not too large, and few enough to fit in memory."""
 
 import os
 import sys

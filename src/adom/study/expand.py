@@ -19,8 +19,8 @@ from ..run.request import AUTO, TUNED, check_budget, method_from
 from ..run.result import protocol_text
 from ..util.checks import is_number
 from .instances import Instance, read_instances
+from .jobs import Job
 from .methods import LabelledMethod, check_names, read_methods, with_settings
-from .runs import Job
 
 Axes = dict[str, list[float]]
 Point = tuple[dict[str, float], dict[str, float], dict[str, float]]
