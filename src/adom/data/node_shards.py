@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, shown
-from ..problems.checks import LARGEST_DIM
+from ..problems.limits import LARGEST_DIM
 from ..util.checked_json import Damaged, made_from, read_checked, write_checked
 from ..util.files import named, reason
 from .model import unnamed
