@@ -124,7 +124,6 @@ def test_splits_are_drawn_with_the_seed(drawn):
         ),
         ({"problem": lambda seed, split: quadratic(seed), "seeds": 2}, r"'problem' is called with a seed, and "),
         ({"problem": lambda seed, split: quadratic(seed), "splits": ["label"] * 2}, "splits names 'label' twice"),
-        ({"rtol": 2.0}, "^rtol must be a finite number above 0 and at most 1, got 2.0; e.g. rtol=1e-6$"),
         ({"folder": "somewhere"}, "folder='somewhere' keeps the runs of several seeds; give seeds"),
         ({"problem": quadratic, "seeds": 2, "batch": 0}, "batch must be a whole number of at least 1"),
         ({"problem": quadratic, "seeds": 2, "methods": ["digging"]}, "unknown method 'digging'"),
