@@ -23,7 +23,7 @@ from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
-from ...util.compile_cache import double_precision
+from ...util.programs import double_precision
 from ..auto.choice import Resolved, resolve
 from ..constants import check_pair, constants
 from ..driver import drive
