@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from typer.testing import CliRunner
 
 import adom
 from adom.agents import service as module
-from adom.agents.configuration import make_config
+from adom.agents.configuration import as_toml, make_config
 from adom.agents.keys import KeyCertificate, make_keys
 from adom.agents.live_page import metrics
 from adom.agents.service import Service, run_agent
@@ -31,7 +30,7 @@ from adom.cli.main import app
 from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from support.agents_made import free_ports
-from support.agents_running import start, stop, told, wait_for
+from support.agents_running import process_of, start, stop, told, wait_for
 
 SAFE = 30
 """Seconds after which a test gives up on a service."""
@@ -49,6 +48,31 @@ def config(tmp_path):
         return make_config({**usual, **more}, neighbours or {})
 
     return make
+
+
+def settings_file(folder, listen, rounds=5):
+    """Write the settings of an agent without neighbours, with the data of `config`; return the file."""
+    agent = {"name": "a", "patience": 0.02, "gather": 0, "listen": listen}
+    tables = {"agent": agent, "problem": {"data": "a.npz"}, "run": {"rounds": rounds}, "files": {"out": "out"}}
+    (folder / "a.toml").write_text(as_toml(tables))
+    return folder / "a.toml"
+
+
+def between_rounds(service, do):
+    """Let something happen each time before the service does what is due between two rounds."""
+    between = service._between
+
+    def doing(now):
+        do()
+        return between(now)
+
+    service._between = doing
+
+
+def shard_of(folder):
+    (folder / "t.csv").write_text("x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
+    write_shard(folder / "t.csv", "a", folder / "shards", target="y")
+    return folder / "shards" / "a"
 
 
 def listens(config):
@@ -70,15 +94,10 @@ def test_a_port_of_the_page_in_use_is_refused_before_the_network_is_joined(confi
 
 def test_the_process_ends_at_once_with_one_line_if_the_port_of_the_page_is_in_use(tmp_path, config):
     config()
-    (tmp_path / "a.toml").write_text('[agent]\nname = "a"\nlisten = "tcp/127.0.0.1:0"\n[problem]\ndata = "a.npz"\n')
-    port = f"listen=tcp/127.0.0.1:{free_ports(1)[0]}"
+    file = settings_file(tmp_path, f"tcp/127.0.0.1:{free_ports(1)[0]}")
     with socket.create_server(("127.0.0.1", 0)) as used:
-        page = f"page={used.getsockname()[1]}"
-        call = [sys.executable, "-m", "adom", "agent", str(tmp_path / "a.toml"), "--set", port, "--set", page]
-        environment = {**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1])}
-        done = subprocess.run(
-            call, check=False, capture_output=True, text=True, timeout=SAFE, cwd=tmp_path, env=environment
-        )
+        call, environment = process_of(file, "--set", f"page={used.getsockname()[1]}")
+        done = subprocess.run(call, check=False, capture_output=True, timeout=SAFE, text=True, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: cannot serve a page on port")
     assert len(done.stderr.splitlines()) == 1
@@ -113,57 +132,36 @@ def key_files(folder, name="a"):
     return KeyFiles(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
 
 
-def _expired(folder):
-    make_keys(folder, ["a"], days=-0.5)
-
-
-def _early(folder):
-    make_keys(folder, ["a"], begin=datetime.now(UTC) + timedelta(days=9))
-
-
-def _foreign(folder):
-    make_keys(folder, ["a"])
+def keys_with(folder, *copies):
+    """Make keys of two agents; copy some files over others."""
+    make_keys(folder, ["a", "b"])
     make_keys(folder / "other", [])
-    shutil.copy(folder / "other" / "ca.pem", folder)
-
-
-def _of_another_agent(folder):
-    make_keys(folder, ["a", "b"])
-    for end in ("pem", "key"):
-        shutil.copy(folder / f"b.{end}", folder / f"a.{end}")
-
-
-def _with_another_key(folder):
-    make_keys(folder, ["a", "b"])
-    shutil.copy(folder / "b.key", folder / "a.key")
-
-
-def _open_to_all(folder):
-    make_keys(folder, ["a"])
-    (folder / "a.key").chmod(0o644)
-
-
-def _broken(folder):
-    make_keys(folder, ["a"])
-    (folder / "a.pem").write_text("x")
+    for source, target in copies:
+        shutil.copy(folder / source, folder / target)
 
 
 BAD = {
-    _expired: r"a.pem expired on \d{4}-\d\d-\d\d \d\d:\d\d UTC; remove a.key beside ca.key",
-    _early: r"a.pem is not valid before \d{4}-\d\d-\d\d .*; set the clock",
-    _foreign: "a.pem was not signed by the authority in ca.pem; take",
-    _of_another_agent: "is the certificate of b, but the name of this agent is a; copy",
-    _with_another_key: "a.key is not the key of a.pem; copy",
-    _open_to_all: r"a.key is open to other users of this machine \(mode 644\); run: chmod 600",
-    _broken: "a.pem is not a certificate in PEM; copy",
-}
+    "expired": (lambda folder: make_keys(folder, ["a"], days=-0.5),
+                r"a.pem expired on \d{4}-\d\d-\d\d \d\d:\d\d UTC; remove a.key beside ca.key"),
+    "early": (lambda folder: make_keys(folder, ["a"], begin=datetime.now(UTC) + timedelta(days=9)),
+              r"a.pem is not valid before \d{4}-\d\d-\d\d .*; set the clock"),
+    "foreign": (lambda folder: keys_with(folder, ("other/ca.pem", "ca.pem")),
+                "a.pem was not signed by the authority in ca.pem; take"),
+    "of another agent": (lambda folder: keys_with(folder, ("b.pem", "a.pem"), ("b.key", "a.key")),
+                         "is the certificate of b, but the name of this agent is a; copy"),
+    "with another key": (lambda folder: keys_with(folder, ("b.key", "a.key")), "a.key is not the key of a.pem; copy"),
+    "open to all": (lambda folder: (make_keys(folder, ["a"]), (folder / "a.key").chmod(0o644)),
+                    r"a.key is open to other users of this machine \(mode 644\); run: chmod 600"),
+    "broken": (lambda folder: (make_keys(folder, ["a"]), (folder / "a.pem").write_text("x")),
+               "a.pem is not a certificate in PEM; copy"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("made", BAD)
-def test_bad_keys_are_refused_at_the_start_and_by_check(tmp_path, config, made):
-    made(tmp_path)
+@pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
+def test_bad_keys_are_refused_at_the_start_and_by_check(tmp_path, config, make, words):
+    make(tmp_path)
     given = config(listen=f"tls/127.0.0.1:{free_ports(1)[0]}", keys=str(tmp_path))
-    with pytest.raises(InputError, match=BAD[made]):
+    with pytest.raises(InputError, match=words):
         run_agent(given, io.StringIO())
     assert not listens(given)
     agent = f'[agent]\nname = "a"\nkeys = "."\nlisten = "{given.listen}"\n[problem]\ndata = "a.npz"\n'
@@ -253,10 +251,7 @@ def test_a_disk_that_is_full_for_a_moment_is_told_and_does_not_end_the_agent(con
 
 def test_files_that_are_missing_at_the_end_are_told_by_the_exit_code(config, monkeypatch, tmp_path):
     fill_disk(monkeypatch, 10**9)
-    given = config()
-    agent = f'[agent]\nname = "a"\npatience = 0.02\ngather = 0\nlisten = "{given.listen}"\n'
-    (tmp_path / "a.toml").write_text(f'{agent}[problem]\ndata = "a.npz"\n[run]\nrounds = 5\n[files]\nout = "out"\n')
-    outcome = CliRunner().invoke(app, ["agent", str(tmp_path / "a.toml")])
+    outcome = CliRunner().invoke(app, ["agent", str(settings_file(tmp_path, config().listen))])
     assert outcome.exit_code == 1
     end = json.loads(outcome.stdout.splitlines()[-1])
     assert (end["event"], end["why"], list(end["not_written"])) == ("end", "rounds", ["model.json", "checkpoint.npz"])
@@ -264,10 +259,9 @@ def test_files_that_are_missing_at_the_end_are_told_by_the_exit_code(config, mon
 
 def test_an_agreement_that_could_not_be_written_is_written_later(config, monkeypatch, tmp_path):
     config()
-    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
-    write_shard(tmp_path / "t.csv", "a", tmp_path / "shards", target="y")
+    shard = shard_of(tmp_path)
     fill_disk(monkeypatch, 1)
-    service = Service(config(data=str(tmp_path / "shards" / "a"), nodes=1, kind="ridge"), io.StringIO())
+    service = Service(config(data=str(shard), nodes=1, kind="ridge"), io.StringIO())
     assert [agent["name"] for agent in service.picture()["agents"]] == ["a"]  # the page is there before the agent
     assert service.run() == "rounds"
     assert [line["file"] for line in told(service, "not written")] == ["agreement.npz"]
@@ -276,14 +270,7 @@ def test_an_agreement_that_could_not_be_written_is_written_later(config, monkeyp
 
 def test_a_folder_that_was_removed_is_made_again(config):
     service = Service(config(), io.StringIO())
-    between = service._between
-
-    def removing(now):
-        if service.agent.round == 10:
-            shutil.rmtree(service.config.out)
-        return between(now)
-
-    service._between = removing
+    between_rounds(service, lambda: service.agent.round == 10 and shutil.rmtree(service.config.out))
     assert service.run() == "rounds"
     assert (service.config.out / "model.json").exists()
     assert (service.config.out / "checkpoint.npz").exists()
@@ -310,14 +297,12 @@ class Device(io.RawIOBase):
 def test_a_full_disk_under_the_log_costs_lines_and_nothing_else(config, capsys):
     device = Device()
     service = Service(config(), io.TextIOWrapper(io.BufferedWriter(device), encoding="utf-8"))
-    between = service._between
 
-    def filling(now):
+    def fill():
         device.full = 5 <= service.agent.round < 15
         service.tell("mark", round=service.agent.round)
-        return between(now)
 
-    service._between = filling
+    between_rounds(service, fill)
     assert service.run() == "rounds"
     whole = [json.loads(line) for line in device.written.splitlines()]
     marks = [line["round"] for line in whole if line["event"] == "mark"]
@@ -343,14 +328,10 @@ def test_an_agent_goes_on_when_nobody_reads_its_log(config, capsys):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_the_exit_code_is_about_the_work_not_about_the_log(config, tmp_path):
-    given = config()
-    agent = f'[agent]\nname = "a"\npatience = 0.02\ngather = 0\nlisten = "{given.listen}"\n'
-    (tmp_path / "a.toml").write_text(f'{agent}[problem]\ndata = "a.npz"\n[run]\nrounds = 5\n[files]\nout = "out"\n')
-    environment = {**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1]), "PYTHONUNBUFFERED": ""}
-    call = [sys.executable, "-m", "adom", "agent", str(tmp_path / "a.toml")]
+    call, environment = process_of(settings_file(tmp_path, config().listen))
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            call, check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SAFE, env=environment
+            call, check=False, stdout=full, stderr=subprocess.PIPE, timeout=SAFE, text=True, env=environment
         )
     words = "adom: agent a cannot write its log (No space left on device) and goes on without\n"
     assert (done.returncode, done.stderr) == (0, words)
@@ -359,20 +340,18 @@ def test_the_exit_code_is_about_the_work_not_about_the_log(config, tmp_path):
 
 def test_data_that_cannot_be_read_again_are_told(config, tmp_path, monkeypatch):
     service = Service(config(), io.StringIO())
-    between = service._between
     deeds = {
         3: (tmp_path / "a.npz").unlink,
         6: lambda: (tmp_path / "a.npz").write_bytes(b"PK half a file"),
         9: lambda: monkeypatch.setattr(module, "read_function", lambda _: (_ for _ in ()).throw(MemoryError)),
     }
 
-    def disturbing(now):
+    def disturb():
         if service.agent.round in deeds:
             deeds[service.agent.round]()
             service.ask_to_reread()
-        return between(now)
 
-    service._between = disturbing
+    between_rounds(service, disturb)
     assert service.run() == "rounds"
     refused = [line["why"] for line in told(service, "data refused")]
     assert len(refused) == 3
@@ -423,25 +402,18 @@ def test_an_agent_under_control_ends_when_nobody_controls_it(config):
 def test_signals_end_the_process_in_good_order(tmp_path, config):
     """A real process: SIGTERM while it waits for others to prepare their data, with a page."""
     config()
-    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
-    write_shard(tmp_path / "t.csv", "a", tmp_path / "shards", target="y")
     ports = free_ports(2)
-    agent = f'[agent]\nname = "a"\nlisten = "tcp/127.0.0.1:{ports[0]}"\n[neighbours]\nb = ""\n'
-    more = f'[problem]\ndata = "shards/a"\nkind = "ridge"\nnodes = 2\n[files]\npage = {ports[1]}\n'
-    (tmp_path / "a.toml").write_text(agent + more)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "adom", "agent", str(tmp_path / "a.toml")],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1])},
-    )
+    problem = {"data": str(shard_of(tmp_path)), "kind": "ridge", "nodes": 2}
+    tables = {"agent": {"name": "a", "listen": f"tcp/127.0.0.1:{ports[0]}"}, "neighbours": {"b": ""}}
+    (tmp_path / "a.toml").write_text(as_toml({**tables, "problem": problem, "files": {"page": ports[1]}}))
+    call, environment = process_of(tmp_path / "a.toml")
+    agent = subprocess.Popen(call, stdout=subprocess.PIPE, cwd=tmp_path, text=True, env=environment)
     try:
-        assert '"waiting"' in process.stdout.readline() + process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(SAFE) == 0
-        assert json.loads(process.stdout.read().splitlines()[-1])["why"] == "asked to"
+        assert '"waiting"' in agent.stdout.readline() + agent.stdout.readline()
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(SAFE) == 0
+        assert json.loads(agent.stdout.read().splitlines()[-1])["why"] == "asked to"
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        agent.kill()
+        agent.wait()
+        agent.stdout.close()

@@ -10,19 +10,13 @@ from adom.cli import ranks as starting
 from adom.dynamics.stop import Stop
 from adom.run.ranks import on_ranks as distributed
 from adom.run.request import Request
-from support.mpi_program import data
+from support.apart import split
 from support.ranks import needs_mpi
 
 
 @pytest.fixture
 def shards(tmp_path):
-    lines = [
-        f"{label} " + " ".join(f"{column + 1}:{value:.4f}" for column, value in enumerate(row))
-        for features, labels in data(nodes=12)
-        for row, label in zip(features, labels, strict=True)
-    ]
-    (tmp_path / "data.svm").write_text("\n".join(lines) + "\n")
-    return package.data.write_shards(tmp_path / "data.svm", 6, tmp_path / "shards", by="label")
+    return split(tmp_path)
 
 
 @needs_mpi

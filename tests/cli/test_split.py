@@ -65,12 +65,3 @@ def test_draws(adom: Any) -> None:
     assert drawn("--by", "dirichlet")["alpha"] == 0.5
     outcome = adom("split", "data.svm", "--nodes", 4, "--by", "dirichlet", "--seed", 7, "--out", "other")
     assert "dirichlet, alpha 0.5, seed 7" in outcome.out
-
-
-def test_shards_are_replaced_only_when_asked(adom: Any, refused: Any) -> None:
-    adom("split", "data.svm", "--nodes", 8)
-    before = Path("shards/manifest.json").read_text()
-    assert "shards holds a manifest.json already; take another folder" in refused("split", "data.svm", "--nodes", 3)
-    assert Path("shards/manifest.json").read_text() == before
-    assert adom("split", "data.svm", "--nodes", 3, "--overwrite").code == 0
-    assert len(list(Path("shards").iterdir())) == 4

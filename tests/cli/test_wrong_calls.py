@@ -161,7 +161,12 @@ EARLY = [
 
 # Refused by the library, with remedies worded for the command line.
 LATE = [
-    ("network --network-seed -1 --nodes 4", "--network-seed must be a whole number of at least 0, got -1; e.g. --netw"),
+    ("network --network ring --every 0 --nodes 4", "--every must be a whole number of at least 1, got 0"),
+    (f"network --nodes 1{'0' * 400}", "--nodes must be at most 200000000, got 1000"),
+    (
+        "network --network ring --network-seed -1 --nodes 4",
+        "--network-seed must be a whole number of at least 0, got -1; e.g. --netw",
+    ),
     ("network --network erdos-renyi --probability 2 --nodes 4", "--probability must be a finite number at least 0"),
     ("network --network ring --failing -0.1 --nodes 4", "--failing must be ... it is the chance of a link to fail"),
     ("network --network ring --delay -1 --nodes 4", "--delay must be a whole number ... got -1; e.g. --delay 2"),

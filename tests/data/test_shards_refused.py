@@ -56,7 +56,7 @@ def test_blocks_that_are_none(write, place):
 
 
 def test_a_changed_file_is_named(write):
-    folder = write(*samples())
+    folder = write(*samples(density=0.3))
     place = folder / "node-00002"
     file = place / "values.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"\1")
@@ -74,15 +74,15 @@ def test_a_shard_that_the_manifest_describes_wrongly(write):
     two = [[1, 0, 0, 0, 0], [0, 1, 1, 0, 0]]
     forge(folder, 1, two, [0, 2.5])
     message = refusal(Shards(folder, l2=1.0).open, 1, 2)
-    assert "has 2 samples of 5 features, sparse, and the manifest lists 5 of 5, sparse, for node 1; split" in message
-    forge(folder, 1, two, [0, 2.5], samples=2, nonzeros=3)
+    assert "has 2 samples of 5 features, and the manifest lists 5 of 5 for node 1; split" in message
+    forge(folder, 1, two, [0, 2.5], samples=2)
     assert Shards(folder, l2=1.0).open(1, 2).nodes == 1
     forge(folder, 1, two, [0, 1])
     assert "node 1, has the label 1, and the manifest's classes are 0 and 2.5" in refusal(
         Shards(folder, l2=1.0).open, 1, 2
     )
     forge(folder, 1, [[*row, 0] for row in two], [0, 2.5])
-    assert "2 samples of 6 features, sparse, and the manifest" in refusal(Shards(folder, l2=1.0).open, 1, 2)
+    assert "2 samples of 6 features, and the manifest" in refusal(Shards(folder, l2=1.0).open, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Thousands of damaged checkpoints and shards, from a seed: refused in one line or passed over, never believed."""
 
-import hashlib
-import io
-import json
 import os
 import shutil
 from dataclasses import asdict, replace
@@ -16,7 +13,8 @@ from adom.data import write_shards
 from adom.errors import InputError
 from adom.run.ranks import checkpoints
 from adom.run.ranks.rank_rounds import Partition
-from support.damage import mutants
+from adom.util.checked_npz import DIGEST, read_npz, write_npz
+from support.damage import archive, members, mutants, sealed
 
 NODES, RANKS = 5, 2
 ABOUT = checkpoints.Facts({"oracle": "gd:1"}, clock=7, floats=70, seconds=0.5, look=None)
@@ -36,7 +34,7 @@ def write(folder, *iterations):
 
 
 def file(folder, iteration, rank, ranks=RANKS):
-    return folder / f"iteration-{iteration:012d}" / f"rank-{rank}-of-{ranks}.ckpt"
+    return folder / f"iteration-{iteration:012d}" / f"rank-{rank}-of-{ranks}.npz"
 
 
 def believed(folder):
@@ -85,22 +83,17 @@ def test_a_file_in_another_ones_place_is_not_taken_for_it(tmp_path, kind):
     assert believed(tmp_path) == 10
 
 
-def forge(path, header, archive):
-    content = (header if isinstance(header, bytes) else json.dumps(header).encode()) + b"\n" + archive
-    path.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-
-
 def test_a_checksum_that_fits_does_not_make_a_checkpoint(tmp_path):
     """Two thousand files that were changed before their checksum was made: refused, or the same as before."""
     write(tmp_path, 10, 20)
     path = file(tmp_path, 20, 1)
-    _, line, archive = path.read_bytes().split(b"\n", 2)
+    whole, parts = path.read_bytes(), members(path)
     refused = 0
-    for content in mutants(line, 1000):
-        forge(path, content, archive)
+    for content in mutants(parts["provenance.npy"], 1000):
+        archive(path, {**parts, "provenance.npy": content}.items())
         refused += _refused(path)
-    for content in mutants(archive, 1000):
-        forge(path, line, content)
+    for content in mutants(whole[:-DIGEST], 1000):
+        sealed(path, content)
         refused += _refused(path)
     assert refused > 1800
 
@@ -117,12 +110,6 @@ def _refused(path):
     return False
 
 
-def saved(**arrays):
-    made = io.BytesIO()
-    np.savez(made, **arrays)
-    return made.getvalue()
-
-
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -134,17 +121,16 @@ def saved(**arrays):
         ({"format": "adom-checkpoint-9"}, "its format is 'adom-checkpoint-9'"),
         ({"about": [1]}, "its about is .1.; it must be"),
         ({"about": {**asdict(ABOUT), "clock": "7"}}, "its about.clock is '7'; it must be a whole number"),
-        ({"archive": saved(**{"rows/x": rows(20)})}, "not one row for each of its 3 nodes"),
-        ({"archive": saved(**{"rows/x": np.float64(1)})}, "not one row for each of its 3 nodes"),
-        ({"archive": b""}, "not a whole NumPy archive"),
+        ({"x": rows(20)}, "not one row for each of its 3 nodes"),
+        ({"x": np.float64(1)}, "not one row for each of its 3 nodes"),
     ],
 )
 def test_headers_and_arrays_that_do_not_fit(tmp_path, change, why):
     write(tmp_path, 20)
     path = file(tmp_path, 20, 1)
-    _, line, archive = path.read_bytes().split(b"\n", 2)
-    archive = change.pop("archive", archive)
-    forge(path, {**json.loads(line), **change}, archive)
+    arrays, header = read_npz(path)
+    arrays["rows/x"] = np.asarray(change.pop("x", arrays["rows/x"]))
+    write_npz(path, arrays, {**header, **change})
     with pytest.raises(InputError, match=why):
         checkpoints.check(path.parent)
 
@@ -168,7 +154,7 @@ def opened(folder):
 
 def test_no_damage_to_shards_is_believed(shards):
     whole = opened(shards)
-    for name in ("shard.json", "values.npy", "target.npy"):
+    for name in ("shard.json", "features.npy", "target.npy"):
         path = shards / "node-00001" / name
         content = path.read_bytes()
         for damaged in mutants(content, 300):

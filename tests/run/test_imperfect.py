@@ -13,7 +13,7 @@ from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, 
 from adom.run.auto.choice import pilot_for
 from adom.run.constants import make_method
 from adom.run.links import as_run
-from adom.util.compile_cache import double_precision
+from adom.util.programs import double_precision
 
 NODES, DIM = 12, 3
 

@@ -1,9 +1,7 @@
 """Result files that were damaged, lie, or hold something else: refused, or read as exactly what was written."""
 
-import hashlib
 import io
 import json
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +9,7 @@ import pytest
 
 import adom
 from adom.errors import InputError
-from adom.util.checked_npz import DIGEST, SEAL
-from support.damage import attempt, mutants, overwrite
+from support.damage import archive, attempt, members, mutants, overwrite
 
 NETWORK = adom.networks.path(4)
 PROBLEM = adom.Quadratic([np.diag([1.0, node + 1.0]) for node in range(4)], np.arange(8.0).reshape(4, 2))
@@ -32,23 +29,6 @@ def same(one, other):
     tables = one.history.equals(other.history) and list(one.history) == list(other.history)
     rows = one.x.dtype == other.x.dtype and np.array_equal(one.x, other.x)
     return tables and rows and (one.status, one.provenance) == (other.status, other.provenance)
-
-
-def members(path):
-    """The arrays of a file as bytes, by name."""
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def archive(path, parts):
-    """Write an archive whose seal is in order, whatever it holds."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        made.comment = SEAL + b"0" * DIGEST
-        for name, content in parts:
-            made.writestr(name, content)
-    content = path.read_bytes()[:-DIGEST]
-    path.write_bytes(content + hashlib.sha256(content).hexdigest().encode())
-    return path
 
 
 def array(values):

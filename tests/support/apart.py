@@ -3,7 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
+import adom
 from adom.data.node_shards import write_shard
+
+from .mpi_program import data
 
 NODES = ("east", "north", "south", "west")
 SHARES = (0.1, 0.35, 0.7)
@@ -84,6 +87,17 @@ def pooled(name):
         solver = "newton-cg" if name == "words" else "newton-cholesky"
         model = LogisticRegression(**penalty, tol=1e-13, max_iter=10_000, solver=solver).fit(X, y)
     return np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+
+
+def split(folder):
+    """Write samples of mpi_program as one file, and split it over six nodes."""
+    lines = [
+        f"{label} " + " ".join(f"{column + 1}:{value:.4f}" for column, value in enumerate(row))
+        for features, labels in data(nodes=12)
+        for row, label in zip(features, labels, strict=True)
+    ]
+    (folder / "data.svm").write_text("\n".join(lines) + "\n")
+    return adom.data.write_shards(folder / "data.svm", 6, folder / "shards", by="label")
 
 
 def assert_is_the_pooled_one(model, name):

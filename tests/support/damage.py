@@ -1,9 +1,12 @@
 """Damage to files, by the thousand and from a seed: what disks, networks, editors and enemies do to them."""
 
+import hashlib
 import random
 import re
+import zipfile
 
 from adom.errors import InputError
+from adom.util.checked_npz import DIGEST, SEAL
 
 
 def mutants(content, count, seed=0):
@@ -24,6 +27,27 @@ def overwrite(path, content):
     with path.open("r+b") as file:
         file.write(content)
         file.truncate()
+
+
+def members(path):
+    """The arrays of a file as bytes, by name."""
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def archive(path, parts):
+    """Write an archive whose seal is in order, whatever it holds."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.comment = SEAL + b"0" * DIGEST
+        for name, content in parts:
+            made.writestr(name, content)
+    return sealed(path, path.read_bytes()[:-DIGEST])
+
+
+def sealed(path, content):
+    """Write bytes and their checksum."""
+    overwrite(path, content + hashlib.sha256(content).hexdigest().encode())
+    return path
 
 
 def attempt(call):

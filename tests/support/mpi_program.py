@@ -197,7 +197,7 @@ def trouble(folder, kind, rank):
                 def full(*_, **__):
                     raise OSError(errno.ENOSPC, "No space left on device")
 
-                np.savez = full
+                np.lib.format.write_array = full
 
     CountingOracle.dual_gradient = lambda self, z: (in_every_step(fail), plain(self, z))[1]
     long(folder, "2000", pause="0.001")

@@ -152,21 +152,20 @@ class AgentRows:
         self.run.replace(function)
         self.tilt(more)
 
-    def _wide(self) -> list[Array]:
-        """Return the fields of the state that are rows, (1, width) each."""
-        return [np.array(np.broadcast_to(part, (1, self.width))) for part in self.state if np.ndim(part) == 2]
+    def _fields(self, state: Any) -> Array:
+        """Return the fields of a state that are rows, (fields, width)."""
+        return np.concatenate([np.broadcast_to(part, (1, self.width)) for part in state if np.ndim(part) == 2])
 
     def _values(self) -> Array:
         """Return the run's columns of the fields, (fields, dim)."""
-        return np.concatenate(self._wide())[:, : self._dim]
+        return self._fields(self.state)[:, : self._dim]
 
-    def _set(self, values: Array) -> None:
-        """Set the run's columns of the fields, (fields, dim)."""
-        rows = self._wide()
-        for row, value in zip(rows, values, strict=True):
-            row[0, : self._dim] = value
-        rest = iter(rows)
-        self.state = type(self.state)(*(next(rest) if np.ndim(part) == 2 else part for part in self.state))
+    def _set(self, values: Array, first: int = 0) -> None:
+        """Set columns of the fields from `first` on, (fields, columns)."""
+        fields = self._fields(self.state)
+        fields[:, first : first + values.shape[1]] = values
+        rows = iter(fields[:, None])
+        self.state = type(self.state)(*(next(rows) if np.ndim(part) == 2 else part for part in self.state))
 
     def ask(self) -> Array:
         """Run the first half of a step; return the vectors to send, (vectors, width)."""
@@ -230,17 +229,9 @@ class AgentRows:
     def plant(self, first: int, seeds: Array) -> None:
         """Restart the columns from `first` on, moved by `seeds` in the parts that the method does not conserve."""
         rule = Healing(*(part[..., first:] if part.shape[-1] > 1 else part for part in self.rule))
-        fresh = self.method.init(np.zeros((1, self.width)), self.oracle)
-        fields = [i for i, part in enumerate(fresh) if np.ndim(part) == 2]
-        start = np.stack([np.broadcast_to(fresh[i], (1, self.width))[0, first:] for i in fields])
-        off = start + seeds
+        off = self._fields(self.method.init(np.zeros((1, self.width)), self.oracle))[:, first:] + seeds
         off -= (rule.lift * (rule.kept * off[None]).sum(axis=1)[None]).sum(axis=1)
-        values = list(self.state)
-        for i, row in zip(fields, off, strict=True):
-            whole = np.array(np.broadcast_to(values[i], (1, self.width)))
-            whole[0, first:] = row
-            values[i] = whole
-        self.state = type(self.state)(*values)
+        self._set(off, first)
         self.entries = {name: entry.copy() for name, entry in self.entries.items()}
         for entry in self.entries.values():
             entry[:, first:] = 0.0

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
@@ -89,7 +90,7 @@ class Service:
             largest = 2 * most_bytes(self.agent.form)
         else:
             largest = largest_message(config.kind, self._shard)
-            restore_agreement(self.board, self._file("agreement.npz"))
+            restore_agreement(self.board, config.out / "agreement.npz")
         self.began = time.monotonic()
         self.status: dict[str, Any] = {}
         self.events: list[str] = []
@@ -98,9 +99,6 @@ class Service:
         self._rate = (self.began, 0)
         self._commands: SimpleQueue[str] = SimpleQueue()
         self.links = ZenohLinks(config.name, config.listen, config.neighbours, config.keys, config.loss, largest)
-
-    def _file(self, name: str) -> Path:
-        return self.config.out / name
 
     def tell(self, event: str, **more: Any) -> None:
         """Write a line to the log; go on without if that fails, since the work matters more."""
@@ -120,7 +118,7 @@ class Service:
     def _start_with(self, function: Function) -> None:
         """Make the agent; continue from its checkpoint if there is one."""
         self.agent = make_agent(self.config, function, self.agreed, self.board.group)
-        self.resumed, self._ready = restore(self.agent, self._file("checkpoint.npz")), True
+        self.resumed, self._ready = restore(self.agent, self.config.out / "checkpoint.npz"), True
         self._checks = Checks(self.agent, self.board)
         self._publisher = Publisher(self.config, self.agreed)
 
@@ -205,7 +203,7 @@ class Service:
         board, facts, nodes = self.board, shard.facts, self.config.nodes or 1
         self.tell("shard", samples=facts.samples, features=len(facts.features), target=facts.target, nodes=nodes)
         self.agreed = agreed = prepare(self.config.wanted, shard, board, nodes, time.monotonic, self._wait)
-        self._write("agreement.npz", lambda: save_agreement(board, self._file("agreement.npz")))
+        self._write("agreement.npz", partial(save_agreement, board))
         self._start_with(from_prepared(agreed, shard))
         about = {"classes": agreed.classes, "penalty": agreed.about()["penalty"], "nodes": agreed.names}
         self.tell("prepared", kind=agreed.kind, samples=agreed.samples, **about)
@@ -266,16 +264,12 @@ class Service:
             self._send(agent.greet(time.monotonic()))
             self._send(self.board.greet(time.monotonic()))  # who has answers posts them
             self._listen(GREETING)
-        self._join()
+        found = self._checks.latest()
+        if found is not None and not self.resumed:  # far from the answer of the others, it would drag them along
+            agent.start(found)
+            self.tell("joins", why="begins at the answer of those who are there")
         self._send(agent.last_words(time.monotonic()))  # so that those who wait for this agent have heard it too
         agent.count_all(time.monotonic())
-
-    def _join(self) -> None:
-        """Begin at the answer of the others, if they have one: far from it, this agent would drag them along."""
-        found = self._checks.latest()
-        if found is not None and not self.resumed:
-            self.agent.start(found)
-            self.tell("joins", why="begins at the answer of those who are there")
 
     def _rounds(self) -> str:
         agent, config = self.agent, self.config
@@ -381,9 +375,9 @@ class Service:
         about |= {"nodes": names, "round": agent.round, "rounds": agent.counters.rounds}
         certificate = agent.certain(now) if tol is None else agent.certificate
         if "agreement.npz" in self.not_written:
-            self._write("agreement.npz", lambda: save_agreement(self.board, self._file("agreement.npz")))
-        self._write("model.json", lambda: self._publish(certificate, about, tol))
-        self._write("checkpoint.npz", lambda: save(agent, self._file("checkpoint.npz")))
+            self._write("agreement.npz", partial(save_agreement, self.board))
+        self._write("model.json", lambda _: self._publish(certificate, about, tol))
+        self._write("checkpoint.npz", partial(save, agent))
 
     def _publish(self, certificate: Any, about: dict[str, Any], tol: float | None) -> None:
         why = self._publisher.write(self.agent.x, certificate, about, tol)
@@ -391,10 +385,10 @@ class Service:
             self._unpublished = why
             self.tell("model kept back" if why else "model published", why=why)
 
-    def _write(self, name: str, write: Callable[[], object]) -> None:
+    def _write(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file into the folder `out`; if that fails, say so and go on: it is tried again when it is due."""
         try:
-            write()
+            write(self.config.out / name)
         except (InputError, OSError) as error:
             self.unwritten += 1
             self.not_written[name] = str(error)

@@ -75,8 +75,9 @@ def network(config: Config) -> "Network":
     members = [by_kind[kind] for kind in chosen]
     if len(members) > 1:
         whole = networks.alternate(members, **({} if table.every is None else {"every": table.every}))
-    elif table.every is not None and members[0].period > 1:
-        whole = networks.slowed(members[0], every=table.every)
+    elif table.every is not None:
+        slowed = networks.slowed(members[0], every=table.every)
+        whole = slowed if members[0].period > 1 else members[0]  # one graph is the same however long it is kept
     else:
         whole = members[0]
     if table.failing is not None:
@@ -127,7 +128,8 @@ def _rounds_by_node(name: str, text: str) -> dict[int, list[int]]:
 
 
 def _seed(config: Config) -> int:
-    return config.problem.seed if config.network.seed is None else config.network.seed
+    seed = config.problem.seed if config.network.seed is None else config.network.seed
+    return check_whole("seed", seed, 0, "e.g. seed=0")
 
 
 def _member(kind: str, config: Config, nodes: int | None) -> "Network":
@@ -149,7 +151,8 @@ def _member(kind: str, config: Config, nodes: int | None) -> "Network":
     if kind == "geometric" and "chi" in arguments:
         arguments.pop("radius", None)  # that of waypoint
     make = GENERATORS[kind.replace("-", "_")]
-    seeded = {"seed": _seed(config)} if "seed" in signature(make).parameters else {}
+    seed = _seed(config)
+    seeded = {"seed": seed} if "seed" in signature(make).parameters else {}
     member: Network = make(nodes, **arguments, **seeded)
     return member
 

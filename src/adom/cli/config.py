@@ -185,7 +185,7 @@ def _complete(given: UserSettings, usual: Tables) -> None:
         network.setdefault("graphs", _affordable(usual["network"]["graphs"], problem.get("nodes")))
     if "contacts" in chosen:
         network.setdefault("window", 1)
-    _fill_by_size(network, chosen, problem.get("nodes") or 0)
+    _fill_by_size(network, chosen, min(problem.get("nodes") or 0, 10**9))  # larger numbers will be refused
     ranks, nodes = given.tables["mpi"].get("ranks"), problem.get("nodes")
     if ranks and nodes and ranks > nodes:
         why = f"cannot share {nodes} nodes: each rank needs one at least; take --ranks {nodes} or fewer"

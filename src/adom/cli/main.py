@@ -26,9 +26,8 @@ from .options import INSTALL, SHOW
 from .predict import predict, score
 from .report import plot, report
 from .reproduce import ledger, reproduce
-from .shard import shard
 from .solve import solve
-from .split import split
+from .split import shard, split
 from .swarm import swarm
 from .sweep import sweep
 

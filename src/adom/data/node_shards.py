@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, shown
+from ..problems.limits import LARGEST_DIM
 from ..util.checked_json import Damaged, made_from, read_checked, write_checked
 from ..util.files import named, reason
 from .model import unnamed
@@ -389,5 +390,6 @@ def _features(facts: Facts, arrays: dict[str, np.ndarray]) -> Any:
         return arrays["features"]
     from scipy.sparse import csr_array
 
-    parts = (arrays["values"], arrays["indices"], arrays["starts"])
+    starts = arrays["starts"].astype(np.int32 if facts.nonzeros <= LARGEST_DIM else np.int64)  # as narrow as indices
+    parts = (arrays["values"], arrays["indices"], starts)
     return csr_array(parts, shape=(facts.samples, facts.width), copy=False)

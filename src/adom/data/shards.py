@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,7 @@ LARGEST = 2**30
 BY = {"rows": "contiguous", "shuffled": "shuffled", "label": "label", "dirichlet": "dirichlet"}
 """The ways to split a file, and their names in `adom.data.split`."""
 DENSE = 0.4
-"""Share of non-zeros above which samples are stored as dense arrays."""
+"""Share of non-zeros above which samples are stored as dense arrays; it is that of all nodes, and so they are alike."""
 UNKNOWN_L2 = 2.0**-120
 """Placeholder for a regulariser that is not known yet. It is negligible beside any curvature, so L_nodes - l2, which
 `with_l2` needs, is exactly the curvature; a placeholder of 1 would cost a small curvature its last digits."""
@@ -55,7 +54,6 @@ class Listed:
 
     name: str
     samples: int
-    nonzeros: int
     sha256: str
 
 
@@ -74,7 +72,8 @@ class Manifest:
     Attributes
     ----------
     format : str
-    dim : int
+    dim, nonzeros : int
+        Features, and values that are not 0, of all samples.
     classes : list of two numbers
         The two labels, the smaller first; it counts as -1.
     by : str
@@ -86,12 +85,18 @@ class Manifest:
 
     format: str
     dim: int
+    nonzeros: int
     classes: list[float]
     by: str
     seed: int
     alpha: float | None
     source: Source
     files: list[Listed]
+
+    @property
+    def density(self) -> float:
+        """Share of the values that are not 0."""
+        return self.nonzeros / (sum(file.samples for file in self.files) * self.dim)
 
     def flaw(self) -> str:
         """Describe what cannot be so; "" if all can."""
@@ -189,29 +194,22 @@ def write_shards(
     features, labels, origin = _read_source(source)
     classes = _two_classes(source, labels)
     split = shares(labels, nodes, BY[by], seed=seed, concentration=alpha or CONCENTRATION)
+    dense = features.nnz > DENSE * features.shape[0] * features.shape[1]
     with unfinished(folder, ".split.") as partial:
-        files = list(_shards(source, features, labels, split, partial))
+        files = []
+        for node, rows in enumerate(split):
+            part = features[rows].toarray() if dense else features[rows]
+            table = Table(unnamed(part.shape[1]), "label", iter([Block(part, labels[rows])]))
+            facts = put_shard(Path(source), table, f"node-{node:05d}", partial) / NAME
+            files.append(Listed(facts.parent.name, len(rows), hashlib.sha256(facts.read_bytes()).hexdigest()))
         (folder / MANIFEST).unlink(missing_ok=True)  # no manifest may list shards that are being replaced
         for old in _own_shards(folder):
             shutil.rmtree(old)
         for file in files:
             (partial / file.name).rename(folder / file.name)
-    listing = Manifest(FORMAT, features.shape[1], classes, by, int(seed), alpha, origin, files)
+    listing = Manifest(FORMAT, features.shape[1], int(features.nnz), classes, by, int(seed), alpha, origin, files)
     write_checked(folder / MANIFEST, asdict(listing))
     return folder
-
-
-def _shards(
-    source: str | os.PathLike[str], features: Any, labels: np.ndarray, split: Sequence[Any], folder: Path
-) -> Iterator[Listed]:
-    """Write the shard of every node into a folder; yield what the manifest says of them."""
-    names = unnamed(features.shape[1])
-    for node, rows in enumerate(split):
-        name, part = f"node-{node:05d}", features[rows]
-        table = Table(names, "label", iter([Block(part, labels[rows])]))
-        facts = put_shard(Path(source), table, name, folder) / NAME
-        digest = hashlib.sha256(facts.read_bytes()).hexdigest()
-        yield Listed(name, len(rows), int(part.nnz), digest)
 
 
 def _own_shards(folder: Path) -> list[Path]:
@@ -281,8 +279,6 @@ class Shards:
     nodes, dim : int
     samples : array of shape (nodes,)
         Number of samples of each node.
-    dense : bool
-        Whether samples are stored as dense arrays; the same for all nodes.
     l2, kappa : float or None
         As given; l2 also if C was given.
     weight : float or None
@@ -313,9 +309,7 @@ class Shards:
             raise InputError(f"give exactly one of l2, kappa and C, got l2={l2!r} and C={C!r}; e.g. C=1.0")
         self.l2 = l2 if C is None else l2_of(C, int(self.samples.sum()), count)
         check_regulariser(self.l2, kappa)
-        nonzeros = sum(file.nonzeros for file in self.manifest.files)
         self.reading = self.folder
-        self.dense = nonzeros > DENSE * int(self.samples.sum()) * self.dim
 
     def open(self, first: int, end: int) -> "LogisticRegression":
         """Return the problem of the nodes ``range(first, end)``, opening only their shards.
@@ -384,8 +378,6 @@ class Shards:
 
     def _read(self, node: int) -> tuple[Any, np.ndarray]:
         """Read and check the samples of a node."""
-        from scipy.sparse import csr_array
-
         listed = self.manifest.files[node]
         path = self.reading = self.folder / listed.name
         remedy = f"it holds the samples of node {node}: copy it to this machine, or let another one run the node"
@@ -397,17 +389,11 @@ class Shards:
             )
         shard = open_shard(path)
         facts, labels = shard.facts, np.array(shard.target)
-        found = (facts.samples, facts.width, facts.layout, facts.labels)
-        if found != (listed.samples, self.dim, "sparse", None):
+        if (facts.samples, facts.width, facts.labels) != (listed.samples, self.dim, None):
             raise InputError(
-                f"{path} has {facts.samples} samples of {facts.width} features, {facts.layout}, and the manifest lists "
-                f"{listed.samples} of {self.dim}, sparse, for node {node}; split the data again"
+                f"{path} has {facts.samples} samples of {facts.width} features, and the manifest lists "
+                f"{listed.samples} of {self.dim} for node {node}; split the data again"
             )
-        small = np.int32 if facts.nonzeros <= LARGEST_DIM else np.int64
-        parts = (shard.features.data, shard.features.indices, shard.features.indptr)
-        types = (np.float64, small, small)
-        arrays = tuple(np.array(part, dtype=kind) for part, kind in zip(parts, types, strict=True))
-        features = csr_array(arrays, shape=shard.features.shape)
         smaller, larger = self.manifest.classes
         other = labels[(labels != smaller) & (labels != larger)]
         if other.size:
@@ -415,7 +401,7 @@ class Shards:
                 f"{path}, the samples of node {node}, has the label {format_exact(float(other[0]))}, and the "
                 f"manifest's classes are {smaller} and {larger}; split the data again"
             )
-        return (features.toarray() if self.dense else features), labels
+        return shard.features.copy(), labels
 
     def __repr__(self) -> str:
         given = f"l2={self.l2:g}" if self.kappa is None else f"kappa={self.kappa:g}"

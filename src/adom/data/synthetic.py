@@ -20,7 +20,7 @@ def check_classification(samples: int, dim: int, seed: int) -> None:
     check_whole("seed", seed, 0, "e.g. seed=0", 2**32 - 1)
     if samples * dim > MOST_NUMBERS:
         raise InputError(
-            f"{samples} samples x {dim} features take {samples * dim * 8 / 1e9:.0f} GB; take fewer nodes, samples or "
+            f"{samples} samples x {dim} features take {samples * dim * 8 // 10**9} GB; take fewer nodes, samples or "
             "features"
         )
 

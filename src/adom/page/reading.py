@@ -35,8 +35,6 @@ SHOWN = 11
 MOST = 300
 """The most curves of a panel; if there are more, only the best are drawn. The table has all runs."""
 Place = tuple[str, str]
-ROW = ["problem", "network", "seed", "method"]
-"""Columns that identify a row of a comparison's table."""
 
 
 @dataclass(frozen=True)
@@ -148,44 +146,34 @@ def run_files(path: Path, what: str) -> list[Path]:
 
 def _folder(path: Path, what: str, progress: bool | None, say: Callable[[str], None]) -> list[ResultFile]:
     """Read the results of a folder, in the order and with the labels of its table if there is one."""
-    labels = [] if what == "sweep" else _labels(path)
-    paths = run_files(path, what)
-    listed = {path / name: label for label, name in file_names(labels).items()}
-    order = {file: position for position, file in enumerate(listed)}
-    paths.sort(key=lambda file: order.get(file, len(order)))
+    table, paths = _table(path), run_files(path, what)
+    labels = list(dict.fromkeys(table["label"])) if "label" in table else []
+    named = {} if what == "sweep" else {path / name: label for label, name in file_names(labels).items()}
+    listed = [*table[FILE]] if FILE in table else [file.name for file in named]
+    order = {name: position for position, name in enumerate(listed)}
+    paths.sort(key=lambda file: order.get(file.name, len(order)))
     loaded, damaged = [], []
     with Progress(len(paths), "reading", progress, "files") as bar:
         for number, file in enumerate(paths):
             try:
-                loaded.append(ResultFile(file, load(file), listed.get(file, "")))
+                loaded.append(ResultFile(file, load(file), named.get(file, "")))
             except InputError as error:
                 damaged.append(error)
             bar.update(number + 1)
     if not loaded:
         raise damaged[0]
     judged = [file for file in loaded if not is_search(file.result)] or loaded
-    if place_of(judged[0].result) is not None:
-        table = _table(path)
-        rows = table[ROW].itertuples(index=False, name=None) if {*ROW} <= {*table} else ()
-        place = {row: number for number, row in enumerate(rows)}
-        judged.sort(key=lambda file: place.get(_row_of(file.result), len(place)))
-    elif what == "sweep":
-        methods = {label: number for number, label in enumerate(_labels(path))}
-        judged.sort(key=lambda file: (methods.get(_swept(file), len(methods)), _place_in_sweep(file.result)))
+    if what == "sweep" and place_of(judged[0].result) is None:
+        judged.sort(key=lambda file: (_place_in(labels, file.result), _place_in_sweep(file.result)))
     for fault in damaged:
         say(f"left out: {fault}")
     return judged
 
 
-def _swept(file: ResultFile) -> str:
-    """Return the label of a member's method in its sweep."""
-    return str((file.result.provenance.get("sweep") or {}).get("label"))
-
-
-def _labels(path: Path) -> list[str]:
-    """Return the distinct labels in a folder's table."""
-    table = _table(path)
-    return list(dict.fromkeys(table["label"])) if "label" in table else []
+def _place_in(labels: Sequence[str], result: Result) -> int:
+    """Return the place of a run's label among others, after all if it is not among them."""
+    label = _label_of(result)
+    return labels.index(label) if label in labels else len(labels)
 
 
 def _table(path: Path) -> "pd.DataFrame":
@@ -419,13 +407,6 @@ def _place_in_sweep(result: Result) -> tuple[Any, ...]:
     numbers = [sorted((swept.get(kind) or {}).items()) for kind in ("assume", "values", "factors")]
     at = [float(swept.get(name) or 0) for name in ("network", "kappa", "seed")]
     return (protocol_text(swept.get("base")), str(result.provenance.get("oracle")), *at, *numbers)
-
-
-def _row_of(result: Result) -> tuple[str, ...]:
-    """Return the cells that identify a run's row in the table of its comparison; see `ROW`."""
-    at = result.provenance.get("compare") or {}
-    seed = at.get("seed")
-    return (str(at.get("problem")), str(at.get("network")), "" if seed is None else str(seed), str(at.get("label")))
 
 
 def _label_of(result: Result) -> str | None:

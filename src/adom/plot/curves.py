@@ -1,7 +1,6 @@
 """Curves of one or many runs against rounds, gradients, numbers sent or time."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError
 from ..util.columns import AXES
+from ..util.text import numbered
 from .labels import cross, fitted, keys, legend_of, room_inside
 from .style import COLOURS, MARKERS, check_axes, magnification, marks, plain, size
 from .style import style as in_style
@@ -180,10 +180,10 @@ def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[s
     for number, (protocol, oracle) in enumerate(zip(protocols, oracles, strict=True)):
         extra = ", ".join(part for part in (protocol, oracle and f"oracle {oracle}") if part)
         names[number] += f" ({extra})" if extra else ""
-    return ", ".join(common), told_apart(names, [_instance(result) for result in results])
+    return ", ".join(common), told_apart(names, [instance(result) for result in results])
 
 
-def _instance(result: "Result") -> dict[str, str]:
+def instance(result: "Result") -> dict[str, str]:
     """Return a run's problem and network in a comparison, and its seed, in words."""
     at = result.provenance.get("compare")
     return {
@@ -210,22 +210,6 @@ def told_apart(names: Sequence[str], traits: Sequence[Mapping[str, str]]) -> lis
             for name, has in zip(names, traits, strict=True)
         ]
     return numbered(names)
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """Return names with a number after those that occur more than once.
-
-    Examples
-    --------
-    >>> numbered(["a", "b", "a"])
-    ['a #1', 'b', 'a #2']
-    """
-    often, seen = Counter(names), Counter[str]()
-    distinct = []
-    for name in names:
-        seen[name] += 1
-        distinct.append(f"{name} #{seen[name]}" if often[name] > 1 else name)
-    return distinct
 
 
 def _kinds(results: "Sequence[Result]", consensus: bool, scale: float) -> dict[str, dict[str, Any]]:

@@ -17,8 +17,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..util.cards import card
-from ..util.compile_cache import double_precision, kept_programs
-from ..util.programs import Program, program
+from ..util.programs import Program, double_precision, kept_programs, program
 from .contradictions import contradiction, contradiction_around
 from .limits import EXTREME
 from .minimiser import DENSE, Minimum, minimum

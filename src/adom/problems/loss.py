@@ -10,8 +10,7 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
 from ..util.checks import check_whole
-from ..util.compile_cache import kept_programs
-from ..util.programs import Program, cached_for, program
+from ..util.programs import Program, cached_for, kept_programs, program
 from .base import Array, Problem
 from .contradictions import contradiction
 from .limits import EXTREME, LARGEST_DIM, as_array, as_numbers, check_numbers, check_room

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..errors import InputError, InputTypeError, shown
 from ..networks import DirectedNetwork, Network
-from ..plot.curves import numbered
 from ..problems.base import Problem
 from ..run.constants import check_pair
 from ..util.checks import check_whole
+from ..util.text import numbered
 
 EXAMPLE = "problem=lambda seed: adom.LogisticRegression(...)"
 

@@ -28,7 +28,6 @@ from ..errors import InputError, without_remedy
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..run.calls.solve import solve, solve_many
-from ..run.calls.tuning import transferred
 from ..run.constants import assumed, make_method, unspectral
 from ..run.local.backend import batches
 from ..run.progress import Progress
@@ -250,6 +249,8 @@ class Runs:
 
     def tuned(self, jobs: Sequence[Job], instances: Instances, seed: int, stop: Stop) -> list[Job]:
         """Return the jobs, with "tuned" parameters replaced by what a search finds on a seed of its own."""
+        from ..run.calls.tuning import transferred
+
         pairs: dict[tuple[str, str], Any] = {}
         tuned = []
         for job in jobs:

@@ -170,7 +170,7 @@ def _run(
     from ..run.local.backend import observe_iterate
     from ..run.local.jitted import Session
     from ..run.recorder import Plan
-    from ..util.compile_cache import double_precision
+    from ..util.programs import double_precision
 
     stride = min(STRIDE, max(1, -(-steps // (FRAMES - 1))))
     last = min(steps, stride * (FRAMES - 1))

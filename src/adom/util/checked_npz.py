@@ -12,6 +12,7 @@ import math
 import os
 import re
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -41,11 +42,13 @@ ODD = (OSError, ValueError, TypeError, EOFError, RuntimeError, LookupError, Over
 """Errors raised while reading a corrupt archive, besides ZIP's own."""
 
 
-def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> None:
+def write_npz(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: dict[str, Any], *, packed: bool = True
+) -> None:
     """Write arrays and JSON without NaN to a sealed file, whole or not at all."""
     members = {**arrays, ABOUT: np.array(json.dumps(meta, allow_nan=False))}
     # Larger arrays are stored uncompressed, so that reading never exceeds the limits.
-    packed = sum(array.nbytes for array in members.values()) <= UNPACKED
+    packed = packed and sum(array.nbytes for array in members.values()) <= UNPACKED
     method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
     with atomic(Path(path)) as partial, partial.open("w+b") as file:
         with zipfile.ZipFile(file, "w") as archive:
@@ -68,7 +71,7 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[
     if ABOUT not in arrays:
         raise Damaged(f"it holds no {ABOUT}")
     text = arrays.pop(ABOUT)
-    if text.dtype.kind != "U" or text.ndim:
+    if text.dtype.kind != "U" or text.ndim or text.reshape(1).view(np.uint32).max(initial=0) > sys.maxunicode:
         raise Damaged(f"its {ABOUT} is not text")
     try:
         return arrays, read_json(str(text))

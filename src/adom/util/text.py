@@ -1,7 +1,8 @@
 """Numbers as text for people, and data ready for JSON. Uses the standard library only."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -134,3 +135,19 @@ def json_ready(value: Any, of_float: Callable[[float], Any] = finite_or_none) ->
     if hasattr(value, "tolist"):
         return json_ready(value.tolist(), of_float)
     return of_float(value) if isinstance(value, float) else value
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return names with a number after those that occur more than once.
+
+    Examples
+    --------
+    >>> numbered(["a", "b", "a"])
+    ['a #1', 'b', 'a #2']
+    """
+    often, seen = Counter(names), Counter[str]()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} #{seen[name]}" if often[name] > 1 else name)
+    return distinct

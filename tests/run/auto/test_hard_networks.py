@@ -7,7 +7,7 @@ import pytest
 import adom
 from adom.run.auto.canary_pilot import planting
 from adom.run.local import jitted
-from adom.util import compile_cache
+from adom.util import programs
 
 
 def relative(result):
@@ -91,7 +91,7 @@ def test_a_process_that_meets_many_shapes_keeps_few_programs(monkeypatch):
     before = [solved(nodes) for nodes in shapes]
     kept = [*jitted._programs(True), planting()]
     assert min(program._cache_size() for program in kept) >= len(shapes)
-    monkeypatch.setattr(compile_cache, "MOST", 1)
+    monkeypatch.setattr(programs, "MOST", 1)
     assert [solved(nodes) for nodes in shapes] == before
     assert max(program._cache_size() for program in kept) < len(shapes)
 

@@ -101,19 +101,16 @@ class Namespaces(Loopback):
     def _space(name: str) -> str:
         return f"adom-{os.getpid()}-{name}"
 
-    def _ends(self, link: Link) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+    def _ends(self, link: Link) -> list[tuple[str, str, str]]:
         """Return namespace, device and address of both ends."""
         number = self._links.index(link)
         net, low = f"10.77.{number // 64}", 4 * (number % 64)
-        return (
-            (self._space(link[0]), f"l{number}a", f"{net}.{low + 1}"),
-            (self._space(link[1]), f"l{number}b", f"{net}.{low + 2}"),
-        )
+        return [(self._space(name), f"l{number}{'ab'[i]}", f"{net}.{low + 1 + i}") for i, name in enumerate(link)]
 
     def _join(self, link: Link) -> None:
-        (space_a, a, at_a), (space_b, b, at_b) = self._ends(link)
+        (space_a, a, _), (space_b, b, _) = self._ends(link)
         _ip("link", "add", a, "netns", space_a, "type", "veth", "peer", "name", b, "netns", space_b)
-        for space, device, address in ((space_a, a, at_a), (space_b, b, at_b)):
+        for space, device, address in self._ends(link):
             _ip("-n", space, "addr", "add", f"{address}/30", "dev", device)
             _ip("-n", space, "link", "set", device, "up")
 
@@ -314,11 +311,18 @@ class Swarm:
 
     def kill(self, name: str) -> None:
         """Kill an agent, as kill -9 does."""
+        self._end(name, signal.SIGKILL, "is killed")
+
+    def leave(self, name: str) -> None:
+        """Ask an agent to end, as systemd does; it says goodbye."""
+        self._end(name, signal.SIGTERM, "leaves")
+
+    def _end(self, name: str, how: signal.Signals, words: str) -> None:
         if self.alive(name):
-            self.processes[name].kill()
+            self.processes[name].send_signal(how)
             _close(self.processes[name])
             self.stopped.discard(name)
-            self.note(f"{name} is killed")
+            self.note(f"{name} {words}")
 
     def pause(self, name: str) -> None:
         """Pause the process of an agent, as if it hung."""
@@ -331,13 +335,6 @@ class Swarm:
         self.processes[name].send_signal(signal.SIGCONT)
         self.stopped.discard(name)
         self.note(f"{name} goes on")
-
-    def leave(self, name: str) -> None:
-        """Ask an agent to end, as systemd does; it says goodbye."""
-        if self.alive(name):
-            self.processes[name].terminate()
-            _close(self.processes[name])
-            self.note(f"{name} leaves")
 
     def change_data(self, name: str, seed: int | None = None) -> None:
         """Give an agent other samples, and tell it to read them."""

@@ -20,7 +20,7 @@ from ...algorithms.base import Wrapped, bare, plain
 from ...dynamics.policy import Policy, Scalars, WideOracle
 from ...networks import LossyNetwork
 from ...problems.oracles import held
-from ...util.compile_cache import compiled, forget_many
+from ...util.programs import compiled, forget_many
 from ..links import replanted, rested, with_ledgers
 from ..local.gossip import Graphs, network_of
 from ..local.jitted import place

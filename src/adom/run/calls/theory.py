@@ -39,7 +39,7 @@ from ...networks import LossyNetwork, Network
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
 from ...util.checks import check_whole
-from ...util.compile_cache import double_precision
+from ...util.programs import double_precision
 from ..constants import check_pair, constants, in_windows
 from ..driver import chunks
 from ..local.jitted import Carry, Session

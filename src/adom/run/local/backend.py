@@ -19,8 +19,8 @@ from ...dynamics.endings import rounding
 from ...dynamics.stop import Stop
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, as_they_are, solutions
-from ...util.compile_cache import double_precision
 from ...util.process import one_thread
+from ...util.programs import double_precision
 from ..driver import Chunk, drive, slots
 from ..links import Presence, as_run, presence_on
 from ..progress import Interrupt, Progress, following

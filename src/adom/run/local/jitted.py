@@ -28,8 +28,7 @@ from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
 from ...problems.oracle_spec import OracleSpec
-from ...util.compile_cache import compiled, forget_many
-from ...util.programs import cached_for
+from ...util.programs import cached_for, compiled, forget_many
 from ..driver import Chunk
 from ..links import Presence
 from ..recorder import Plan

@@ -1,8 +1,8 @@
 """Checkpoints of a run over ranks: every rank writes its block, and any number of ranks can resume from them.
 
-A generation is a folder named after its iteration, with one file per rank: the SHA-256 of the rest, a line of JSON, and
-a NumPy archive. Files are written under another name and moved into place. A generation counts only if the files of all
-its ranks are there, whole and of the same run. The two latest are kept, in case the latest is damaged or cut short.
+A generation is a folder named after its iteration, with one sealed NumPy archive per rank, which holds a header besides
+its arrays. A generation counts only if the files of all its ranks are there, whole and of the same run. The two latest
+are kept, in case the latest is damaged or cut short.
 
 One job at a time may write to a folder of checkpoints, on one or several machines. The file system's own lock (flock)
 ends with its process, so a killed job leaves no lock behind. Some network file systems have no such lock, or one that
@@ -11,8 +11,6 @@ that finds the name of another one, and no lock that tells, watches for these si
 """
 
 import errno
-import hashlib
-import io
 import json
 import os
 import re
@@ -27,14 +25,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ...errors import InputError
-from ...util.checked_json import MOST_TEXT, Damaged, made_from, read_json
-from ...util.checked_npz import unpack
-from ...util.files import atomic, open_regular
+from ...util.checked_json import Damaged, made_from
+from ...util.checked_npz import read_npz, write_npz
 from ..recorder import COLUMNS, Recorder
 from .peers import RankError, Ranks, at_rank_0, rank_errors
 from .rank_rounds import Partition
@@ -47,13 +44,12 @@ try:
 except ImportError:  # Windows: the signs of life must suffice
     fcntl = None  # type: ignore[assignment]  # asked for before each use
 
-FORMAT = "adom-checkpoint-2"
+FORMAT = "adom-checkpoint-3"
 KEPT = 2
 ROWS = "rows/"
 """Prefix of arrays with one row per node."""
 GENERATION = re.compile(r"iteration-([0-9]{12})")
-FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.ckpt")
-DIGEST = 64
+FILE = re.compile(r"rank-([0-9]+)-of-([0-9]+)\.npz")
 LOCK = ".lock"
 LOCK_SIZE = 512
 BEAT = 2.0
@@ -114,12 +110,12 @@ class Facts:
     floats: int
     seconds: float
     look: int | None  # the round of the next look at whether to stop
-    pilot: Any = None
+    pilot: str = ""  # the state of parameters="auto" besides its arrays, as JSON
 
 
 @dataclass(frozen=True)
 class Header:
-    """The line of JSON in a file."""
+    """What is said in a file of a rank."""
 
     iteration: int
     rows: list[int]  # the first, and the one after the last
@@ -132,13 +128,9 @@ def write(
     folder: Path, iteration: int, rank: int, partition: Partition, arrays: Mapping[str, np.ndarray], about: Facts
 ) -> None:
     """Write one rank's file of a generation; arrays whose names begin with `ROWS` have one row per node."""
-    archive = io.BytesIO()
-    np.savez(archive, allow_pickle=False, **arrays)
     header = Header(iteration, list(partition.of(rank)), partition.nodes, about)
-    content = json.dumps(asdict(header)).encode() + b"\n" + archive.getvalue()
-    target = generation(folder, iteration) / f"rank-{rank}-of-{partition.ranks}.ckpt"
-    with atomic(target) as partial, partial.open("wb") as file:
-        file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    target = generation(folder, iteration) / f"rank-{rank}-of-{partition.ranks}.npz"
+    write_npz(target, arrays, asdict(header), packed=False)
 
 
 def generation(folder: Path, iteration: int) -> Path:
@@ -244,24 +236,14 @@ def of_rank_0(generation: Path) -> dict[str, np.ndarray]:
 def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     """Return the header and the arrays of a file whose checksum fits."""
     try:
-        with open_regular(path) as file:
-            if file.read(DIGEST + 1) != _digest(file) + b"\n":
-                raise Damaged("it was cut short or changed, its SHA-256 does not match")
-            file.seek(DIGEST + 1)
-            header = made_from(read_json(file.readline(MOST_TEXT + 1)), Header)
-            arrays = unpack(file)
+        arrays, about = read_npz(path)
+        header = made_from(about, Header)
         _check_header(path, header, arrays)
     except OSError as error:
         raise InputError(f"cannot read checkpoint {path}: {error.strerror}") from None
     except Damaged as error:
         raise InputError(f"checkpoint {path} is damaged: {error}") from None
     return header, arrays
-
-
-def _digest(file: IO[bytes]) -> bytes:
-    """Return the SHA-256 of all that follows the first line."""
-    file.seek(DIGEST + 1)
-    return hashlib.file_digest(file, "sha256").hexdigest().encode()  # type: ignore[arg-type]  # a file opened to read
 
 
 def _check_header(path: Path, header: Header, arrays: dict[str, np.ndarray]) -> None:
@@ -343,7 +325,7 @@ def save(run: "RankBackend", seconds: float) -> None:
         if run.history.first is not None:
             arrays["one/first"] = np.asarray(run.history.first)
     task, floats = run.task, int(run.session.carry.floats)
-    look, pilot = None if task.stop is None else task.stop.next, None if task.pilot is None else task.pilot.facts
+    look, pilot = None if task.stop is None else task.stop.next, json.dumps(task.pilot.facts) if task.pilot else ""
     about = Facts(task.settings, run.clock, floats, seconds, look, pilot)
     with rank_errors(), world.busy(f"writing a checkpoint to {kept.path}"):
         write(kept.path, run.iteration, world.rank, world.partition, arrays, about)
@@ -373,7 +355,7 @@ def restore(run: "RankBackend", generation: Path) -> float:
     found = run.go_on((iteration, about.clock, about.floats), _array(arrays, "rows/x", run.x, generation), numbers)
     if task.pilot is not None:
         try:
-            task.pilot.recall(found, about.pilot)
+            task.pilot.recall(found, json.loads(about.pilot))
         except (KeyError, TypeError, ValueError) as error:
             raise RankError(f"{generation} has no valid state of parameters='auto' ({error!r}); remove it") from None
     if task.stop is not None and about.look is not None:

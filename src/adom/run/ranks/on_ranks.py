@@ -23,7 +23,7 @@ from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
-from ...util.compile_cache import double_precision
+from ...util.programs import double_precision
 from ..auto.choice import Resolved, resolve
 from ..constants import check_pair, constants
 from ..driver import drive
@@ -36,7 +36,7 @@ from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
 from .agreement import AgreedStop, GossipLinks, greatest
 from .checkpoints import Checkpoints, generations, locked, resume
-from .peers import RankError, Ranks, at_rank_0, greatest_of_ranks, rank_errors, tell_bytes
+from .peers import RankError, Ranks, at_rank_0, over_ranks, rank_errors, tell_bytes
 from .rank_backend import STATUSES, RankBackend, Task
 from .rank_rounds import Partition, RankGossip, RankRounds, RowTravel, deal
 
@@ -185,7 +185,7 @@ def run(
         travel, began = gossip.travel, gossip.clock
         part, steepest = _part(world, problem).agreed(gossip)
         first, _ = world.partition.of(world.rank)
-        resolved = resolve(part.own, network, method, parameters, first, partial(greatest_of_ranks, world))
+        resolved = resolve(part.own, network, method, parameters, first, partial(over_ranks, np.max, world))
         task = _task(world, part, network, resolved, request, kept, steepest, (began, gossip.clock))
         with RankBackend(world, task, travel, gossip.clock, gossip.floats) as backend:
             recorder = Recorder([backend.history], lambda _: None)
@@ -440,12 +440,8 @@ def _own_names(world: Ranks, data: NodeData) -> list[str]:
     """Return this rank's nodes, dealt out from the shards that all ranks see; set the partition."""
     first, end = world.partition.of(world.rank)
     text = json.dumps(data.seen()).encode()
-    sizes = world.collect(np.full((1, end - first, 1), float(len(text))))
-    longest = np.zeros(1)
-    if sizes is not None:
-        longest[0] = max(part.max() for part in sizes)
-    world.tell(longest)
-    said = np.zeros((1, end - first, int(longest[0])), dtype=np.uint8)
+    longest = int(over_ranks(np.max, world, np.array([float(len(text))]))[0])
+    said = np.zeros((1, end - first, longest), dtype=np.uint8)
     said[0, 0, : len(text)] = np.frombuffer(text, dtype=np.uint8)
     parts = world.collect(said)
     plan = b""

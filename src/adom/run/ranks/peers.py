@@ -85,12 +85,12 @@ def tell_bytes(world: Ranks, text: bytes, size: int | None = None) -> bytes:
     return bytes(buffer)
 
 
-def greatest_of_ranks(world: Ranks, values: Array) -> Array:
-    """Return the elementwise maximum of all ranks' values; NaN counts as the greatest."""
+def over_ranks(join: Callable[..., Array], world: Ranks, values: Array) -> Array:
+    """Return all ranks' values joined, as by `np.sum` or by `np.max`, to which NaN is the greatest; on every rank."""
     first, end = world.partition.of(world.rank)
     parts = world.collect(np.broadcast_to(values, (1, end - first, len(values))).copy())
     found = np.empty(len(values))
     if parts is not None:
-        found[:] = np.max([part[0, 0] for part in parts], axis=0)
+        found[:] = join([part[0, 0] for part in parts], axis=0)
     world.tell(found)
     return found

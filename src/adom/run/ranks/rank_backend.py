@@ -36,7 +36,7 @@ from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, History, Plan, Recorder
 from .agreement import AgreedStop
 from .checkpoints import Checkpoints, save
-from .peers import Ranks, rank_errors
+from .peers import Ranks, over_ranks, rank_errors
 from .rank_rounds import RankGossip, RankRounds, RoundPlan, RowTravel
 
 Array = np.ndarray
@@ -353,14 +353,10 @@ class RankBackend:
 
     def sent(self) -> dict[str, Any]:
         """Return the messages and bytes sent by all ranks, on every rank."""
-        part = np.zeros((1, self.task.block.nodes, 2))
-        part[0, 0] = self.travel.messages, self.travel.bytes
-        parts = self.world.collect(part)
-        total = np.zeros(2)
-        if parts is not None:
-            total[:] = sum(part[0, 0] for part in parts)
-        self.world.tell(total)
-        return {"ranks": self.world.ranks, "messages": int(total[0]), "bytes": int(total[1])}
+        messages, size = over_ranks(
+            np.sum, self.world, np.array([self.travel.messages, self.travel.bytes], dtype=float)
+        )
+        return {"ranks": self.world.ranks, "messages": int(messages), "bytes": int(size)}
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["fetch", "average"], meta_fields=["rows", "nodes"])

@@ -24,7 +24,7 @@ import numpy as np
 
 from ...errors import NEEDS_MPI, InputError
 from . import watch
-from .peers import RankError, Ranks
+from .peers import RankError, Ranks, over_ranks
 from .rank_rounds import Message
 from .watch import LEFT, RUNNING, Marks
 
@@ -133,10 +133,7 @@ def count_ranks() -> int:
 def sums_of_ranks(values: np.ndarray) -> np.ndarray:
     """Return the sum of all ranks' values on every rank."""
     with World(count_ranks()) as world:
-        parts = world.collect(values[None, None])
-        total = np.zeros(len(values)) if parts is None else np.concatenate(parts, axis=1)[0].sum(axis=0)
-        world.tell(total)
-    return total
+        return over_ranks(np.sum, world, values)
 
 
 def all_refuse(words: str, seconds: float = 5.0) -> bool:

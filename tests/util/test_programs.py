@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
-from adom.util import compile_cache
-from adom.util.compile_cache import kept_programs
+from adom.util import programs as module
+from adom.util.programs import kept_programs
 
-SETTINGS = ("jax_compilation_cache_dir", *compile_cache.SETTINGS)
+SETTINGS = ("jax_compilation_cache_dir", *module.SETTINGS)
 SOLVE = """
 import adom
 problem = adom.Quadratic([[[1.0]], [[2.0]], [[3.0]]], [[1.0], [0.0], [0.0]])
@@ -28,9 +28,9 @@ def home(tmp_path, monkeypatch):
     reset_cache()
     monkeypatch.setenv("ADOM_CACHE", str(tmp_path))
     monkeypatch.delenv("ADOM_COMPILE_CACHE", raising=False)
-    compile_cache._folder.cache_clear()
+    module._folder.cache_clear()
     yield tmp_path
-    compile_cache._folder.cache_clear()
+    module._folder.cache_clear()
     reset_cache()
     jax.config.update("jax_compilation_cache_dir", before)
 
@@ -105,7 +105,7 @@ def test_other_warnings_are_shown(home):
 
 
 def test_it_stays_small(home, monkeypatch):
-    monkeypatch.setitem(compile_cache.SETTINGS, "jax_compilation_cache_max_size", 5000)
+    monkeypatch.setitem(module.SETTINGS, "jax_compilation_cache_max_size", 5000)
     with kept_programs():
         for number in range(6):
             compiled(10.5 + number)
