@@ -2,16 +2,18 @@
 
 import warnings
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import GammaRegressor, HuberRegressor, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import ElasticNet, GammaRegressor, HuberRegressor, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.svm import LinearSVC
 
 import adom
 from adom.data.splits import split
 from adom.errors import InputError
+from adom.problems.penalties import sparse_minimum
 
 sm = pytest.importorskip("statsmodels.api")
 
@@ -216,3 +218,47 @@ def test_a_penalised_model_without_intercept_runs_by_every_method():
     assert 1 < problem.kappa < np.inf
     nids = adom.solve(problem, adom.networks.ring(NODES), "nids", rounds=3000, rtol=1e-12)
     assert nids.status == "converged"
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+@pytest.mark.parametrize("family", ["gaussian", "logistic"])
+def test_l1_and_elastic_nets_are_those_of_scikit_learn_with_the_same_zeros(family, ratio):
+    scaled, strength = X / [1.0, 0.1, 10.0, 1.0], {"gaussian": 0.3, "logistic": 0.06}[family]
+    l1, l2 = ratio * strength, (1 - ratio) * strength
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if family == "gaussian":
+            known = ElasticNet(alpha=strength, l1_ratio=ratio, tol=1e-14, max_iter=10**6)
+        else:
+            known = LogisticRegression(
+                C=1 / (SAMPLES * strength),
+                l1_ratio=ratio,
+                penalty="elasticnet",
+                solver="saga",
+                tol=1e-11,
+                max_iter=10**6,
+            )
+        known.fit(scaled, TARGETS[family])
+    problem = adom.GLM(scaled, TARGETS[family], NODES, family=family, l1=l1, l2=l2)
+    model = fitted(problem)
+    np.testing.assert_allclose(model.coefficients.ravel(), np.ravel(known.coef_), atol=1e-7)
+    np.testing.assert_array_equal(model.coefficients.ravel() == 0, np.ravel(known.coef_) == 0)
+    assert (model.coefficients == 0).any()
+    assert "fit without" in model.summary().attrs["refused"]
+    with pytest.raises(InputError, match="NIDS takes no penalty that is not smooth"):
+        adom.solve(problem, NETWORK, "nids", rounds=10)
+
+
+def test_an_l1_model_meets_its_own_conditions_however_ill_conditioned():
+    rng = np.random.default_rng(3)
+    H = np.stack([a @ a.T for a in rng.standard_normal((5, 12, 12)) * np.logspace(0, -4, 12)])
+    b, l1 = rng.standard_normal((5, 12)), np.where(np.arange(12) % 3, 0.3, 0.0)
+    with jax.enable_x64(True):
+        x = np.asarray(sparse_minimum(H, b, l1, np.zeros((5, 12))))
+    slope = b - np.einsum("nij,nj->ni", H, x)
+    size = np.abs(b) + np.einsum("nij,nj->ni", np.abs(H), np.abs(x)) + l1
+    zero = x == 0
+    assert zero.any()
+    assert not zero[:, ::3].any()  # where nothing is penalised
+    assert (np.abs(slope) <= l1 + 1e-11 * size)[zero].all()
+    assert (np.abs(slope - l1 * np.sign(x)) <= 1e-11 * size)[~zero].all()

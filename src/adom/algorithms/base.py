@@ -51,6 +51,10 @@ class CurvedOracle(Oracle, Protocol):
         """Return the Hessians, (rows, dim, dim): row i is that of f_i at x_i. Each counts as dim gradients."""
         ...
 
+    def model_minimum(self, H: Array, b: Array, start: Array) -> Array:
+        """Return the x that minimise x'Hx / 2 - b'x plus the penalty that all nodes share, if there is one."""
+        ...
+
 
 class Gossip(Protocol):
     """The network; the engine counts every round and advances the network's clock."""
@@ -339,6 +343,7 @@ class Method:
     plain: ClassVar[bool] = False  # whether it becomes plain gradient descent as the chi it assumes grows
     windowed: ClassVar[bool] = False  # whether `auto` takes windows of rounds where a greater chi makes it no safer
     bounded: ClassVar[bool] = True  # whether its formulas need a mu > 0 and an L < inf
+    composite: ClassVar[bool] = False  # whether it takes penalties that are not smooth
     singly: ClassVar[bool] = False  # whether it runs round by round also where only windows of rounds connect the nodes
     latest: ClassVar[int | None] = None  # mean delay of messages, in rounds, must be below this; None: no bound
     complexity: ClassVar[str]

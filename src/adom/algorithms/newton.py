@@ -38,7 +38,7 @@ class Newton(Method):
     .. math::
         E^{k+1} &= E^k - \theta^k \sigma W(k) ((H, g)^k + E^k) \qquad (1) \\
         (\bar H_i, \bar g_i) &= (H_i, g_i) + E_i^{k+1} \qquad (2) \\
-        x_i &= \bar H_i^{-1} \bar g_i \qquad (3) \\
+        x_i &= \arg\min_x x^\top \bar H_i x / 2 - \bar g_i^\top x \qquad (3) \\
         z_i &\leftarrow z_i + t_i (x_i - z_i) \qquad (4)
 
     and the next model of node i is taken at its new z_i. Seen from the solution, what a move adds to (H, g) vanishes to
@@ -54,7 +54,8 @@ class Newton(Method):
     - ``exchanged``, E above, is the part of the average that came over links; its rows sum to zero throughout;
     - ``t`` is the step, ``theta`` the weight of the round: 1, 1.6, 1.6, 1, ...
 
-    The oracle is a `CurvedOracle`. The iterate reported is x. No constant of the functions or of the network enters;
+    If all nodes share a penalty that is not smooth, such as an l1 norm, (3) minimises the averaged model plus it. The
+    oracle is a `CurvedOracle`. The iterate reported is x. No constant of the functions or of the network enters;
     the functions must be convex, and their sum strictly so. A message has dim (dim + 3) / 2 numbers. docs/newton.md
     proves the rate near the solution; that the rules are safe from afar is measured there, not proved.
 
@@ -86,6 +87,7 @@ class Newton(Method):
     needs = "windows"
     singly = True
     bounded = False
+    composite = True
     complexity = "chi log(1/eps) near the solution"
     reference = "Varagnolo et al. 2016, arXiv:1511.01509"
 
@@ -128,10 +130,11 @@ class Newton(Method):
         Hbar, gbar = unpacked((h + e[:, :-dim]), dim), own + e[:, -dim:]  # (2)
         S = _damped(Hbar)
         fine = _positive(S - self.hold * H)
-        s = fine[:, None] * _solved(_safe(S, fine), gbar - _times(Hbar, z))
-        x = z + s  # (3)
-        inverse = _inverse(_safe((S + H) / 2, fine))
-        length = self.miss * _root(_times(_safe((S + H) / 2, fine), s), s)
+        S = _safe(S, fine)
+        x = _chosen(fine, oracle.model_minimum(S, gbar - _times(Hbar, z) + _times(S, z), z), z)  # (3)
+        s = x - z
+        K = _safe((S + H) / 2, fine)
+        inverse, length = _inverse(K), self.miss * _root(_times(K, s), s)
         rounding = ROUNDING * _last_digit(z) * abs(own * z).sum(axis=1) ** 0.5
         t, moving, off = at_most(1.0, GROWTH * t_before[:, 0]), fine, 0 * t_before[:, 0]
         z_next, g_next = z, g
@@ -226,11 +229,6 @@ def _positive(H: Array) -> Array:
 def _safe(H: Array, fine: Array) -> Array:
     """Return the identity in place of matrices that are not fine."""
     return H.__array_namespace__().where(fine[:, None, None], H, _identity(H))
-
-
-def _solved(H: Array, v: Array) -> Array:
-    solution: Any = H.__array_namespace__().linalg.solve(H, v[..., None])
-    return solution[..., 0]
 
 
 def _inverse(H: Array) -> Array:

@@ -58,6 +58,8 @@ class Problem(ABC):
     L: float
     mu_nodes: np.ndarray
     L_nodes: np.ndarray
+    composite: bool = False
+    """Whether there is a penalty that is not smooth, besides the f_i."""
     _program: Program | None = None  # set in copies whose user code is frozen, such as those made by JAX
     _solution: tuple[Minimum, Program] | None = None  # with the `user_code` that it belongs to
     _origin: "Problem | None" = None  # the problem of which `as_it_is` made this copy
@@ -164,6 +166,10 @@ class Problem(ABC):
         """Return the gradient of f_i at x_i for every row, or at one common x, on the host in float64."""
         with double_precision():
             return np.asarray(_gradient_rows(self, np.broadcast_to(x, (self.nodes, self.dim))))
+
+    def model_minimum_rows(self, H: Array, b: Array, start: Array) -> Array:
+        """Return the x that minimise x'Hx / 2 - b'x plus the penalty that all nodes share, one for each row."""
+        return jnp.linalg.solve(H, b[..., None])[..., 0]
 
     def hessians_at(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian of f_i at x_i for every row, on the host in float64."""

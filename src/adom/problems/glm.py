@@ -18,11 +18,14 @@ from .features import lay_out
 from .limits import as_numbers, is_sparse
 from .linear_model import LinearModel
 from .losses import FAMILIES
-from .minimiser import Minimum, minimum
+from .minimiser import SHORTEST, STEPS, ULP, Minimum, minimum
+from .penalties import sparse_minimum, sparse_minimum_of_one
 from .samples import Stacked, dealt, dense, largest_curvature, scaled_rows, stack, weighting
 
 ALIASED = 1e-11
 """Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
+NEAR, TINY = 1e-6, 1e-13
+"""Relative length of a step that is taken without a check of the objective; what is added to a singular Hessian."""
 NAMED = 0.1
 """Share of the largest entry from which on a column is named as a part of a direction."""
 OFFSETS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -38,7 +41,8 @@ class GLM(LinearModel):
 
     .. math:: f_i(w, c) = \sum_j w_{ij}\, \mathrm{loss}(a_{ij}^\top w + c, b_{ij}) + \frac{r}{2} \|w\|^2
 
-    The weights w_ij are such that all samples of all nodes count alike, so that the answer is that of the pooled data.
+    To the mean of the f_i comes s |w|_1, if there is an l1 penalty s. The weights w_ij are such that all samples of all
+    nodes count alike, so that the answer is that of the pooled data.
 
     Parameters
     ----------
@@ -50,8 +54,8 @@ class GLM(LinearModel):
     family : str
         "gaussian", "logistic" (two classes), "poisson", "gamma" (with the logarithm as link), "huber" (residuals beyond
         1.35 count linearly) or "squared-hinge" (two classes).
-    l2 : float
-        The penalty r of the coefficients, 0 for none.
+    l2, l1 : float
+        The penalties r and s of the coefficients, 0 for none.
     intercept : bool
         Whether there is an intercept c, which is not penalised.
     offset : array of shape (samples,), optional
@@ -68,9 +72,10 @@ class GLM(LinearModel):
     0.0
     """
 
-    array_fields: ClassVar[tuple[str, ...]] = ("features", "l2")
-    static_fields: ClassVar[tuple[str, ...]] = ("loss", "vectors", "intercept")
+    array_fields: ClassVar[tuple[str, ...]] = ("features", "l2", "l1")
+    static_fields: ClassVar[tuple[str, ...]] = ("loss", "vectors", "intercept", "composite")
     intercept: bool
+    l1: float
     names: tuple[str, ...] | None
     _given: tuple[np.ndarray, np.ndarray, np.ndarray]  # targets, offsets and weights of all samples
     _counts: np.ndarray  # samples of each node
@@ -83,6 +88,7 @@ class GLM(LinearModel):
         *,
         family: str = "gaussian",
         l2: float = 0.0,
+        l1: float = 0.0,
         intercept: bool = True,
         offset: Any = None,
         weights: Any = None,
@@ -96,7 +102,7 @@ class GLM(LinearModel):
         for name, values in each.items():
             if values is not None:
                 each[name] = np.split(_one_each(name, values, data.labels.size), ends)
-        self._fit_to(data, family, l2, intercept, each["offset"], each["weights"], None, names)
+        self._fit_to(data, family, (l2, l1), intercept, each["offset"], each["weights"], None, names)
 
     @classmethod
     def from_nodes(
@@ -105,6 +111,7 @@ class GLM(LinearModel):
         *,
         family: str = "gaussian",
         l2: float = 0.0,
+        l1: float = 0.0,
         intercept: bool = True,
         offset: Sequence[Any] | None = None,
         weights: Sequence[Any] | None = None,
@@ -117,14 +124,14 @@ class GLM(LinearModel):
         data = list(data)
         self = object.__new__(cls)
         names = _names(data[0][0]) if data and isinstance(data[0], tuple | list) and data[0] else None
-        self._fit_to(stack(data), family, l2, intercept, offset, weights, classes, names)
+        self._fit_to(stack(data), family, (l2, l1), intercept, offset, weights, classes, names)
         return self
 
     def _fit_to(
         self,
         data: Stacked,
         family: str,
-        l2: float,
+        penalties: tuple[float, float],
         intercept: bool,
         offset: Sequence[Any] | None,
         weights: Sequence[Any] | None,
@@ -137,7 +144,9 @@ class GLM(LinearModel):
                 f"unknown family {family!r}; {nearest(family, usual)}; for three classes or more take "
                 "SoftmaxRegression with l2"
             )
-        check_real("l2", l2, 0.0, np.inf, "0 is for no penalty")
+        l2, l1 = (
+            check_real(n, v, 0.0, np.inf, "0 is for no penalty") for n, v in zip(("l2", "l1"), penalties, strict=True)
+        )
         self.loss, self.vectors, self.intercept, self.names = FAMILIES[family], 1, bool(intercept), names
         targets = self._targets_of(data, classes)
         if flaw := self.loss.flaw(targets):
@@ -153,7 +162,8 @@ class GLM(LinearModel):
             change_targets, change_weights = OFFSETS[family]
             targets, counted = change_targets(targets, known), counting * change_weights(known)
         matrix = _with_ones(data.features) if self.intercept else data.features
-        self.nodes, self.dim, self.l2 = int(data.counts.size), int(matrix.shape[1]), float(l2)
+        self.nodes, self.dim, self.l2 = int(data.counts.size), int(matrix.shape[1]), l2
+        self.l1, self.composite = l1, l1 > 0
         shares = counted * (self.nodes / counting.sum())
         self.features = lay_out(matrix, data.counts, shares, targets=targets)
         self.curvature = self._steepest(matrix, data.counts, shares)
@@ -192,7 +202,16 @@ class GLM(LinearModel):
         return self.features.mean(losses) + (self._ridge() / 2 * x * x).sum(axis=-1)
 
     def __repr__(self) -> str:
-        return f"GLM({self.loss.name}, nodes={self.nodes}, dim={self.dim}, l2={self.l2:g})"
+        return f"GLM({self.loss.name}, nodes={self.nodes}, dim={self.dim}, l2={self.l2:g}, l1={self.l1:g})"
+
+    def _weights_of_l1(self) -> np.ndarray:
+        return np.append(np.ones(self.dim - self.intercept), np.zeros(int(self.intercept)))
+
+    def model_minimum_rows(self, H: Array, b: Array, start: Array) -> Array:
+        """Return the x that minimise x'Hx / 2 - b'x plus the l1 penalty, one for each row."""
+        if not self.composite:
+            return super().model_minimum_rows(H, b, start)
+        return sparse_minimum(H, b, self.l1 * self._weights_of_l1(), start)
 
     # The answer
 
@@ -207,15 +226,38 @@ class GLM(LinearModel):
     def _minimum(self) -> Minimum:
         if self._solution is None:
             self._check_columns()
-            known = minimum(self)
+            known = self._sparse_minimum() if self.composite else minimum(self)
             self._check_answer(known.x)
             self._warn_of_inexact(known)
             self._remember(known)
         assert self._solution is not None
         return self._solution[0]
 
+    def _sparse_minimum(self) -> Minimum:
+        """Return the minimiser with the l1 penalty, by Newton's method with halved steps."""
+        l1 = self.l1 * self._weights_of_l1()
+
+        def value(x: np.ndarray) -> float:
+            return self.objective(x) / self.nodes + float(l1 @ np.abs(x))
+
+        x, step = np.zeros(self.dim), np.inf
+        for _ in range(STEPS):
+            H, g = self.mean_hessian(x), self.mean_gradient(x)
+            H = H + TINY * np.diag(np.abs(np.diag(H)))
+            best, t, at = sparse_minimum_of_one(H, H @ x - g, l1, x), 1.0, value(x)
+            near = np.linalg.norm(best - x) <= NEAR * np.linalg.norm(best)
+            while not near and t > SHORTEST and not value(x + t * (best - x)) <= at:
+                t /= 2
+            before, step = step, float(np.linalg.norm(t * (best - x)))
+            x = best if t == 1.0 else x + t * (best - x)  # whole, so that zeros stay zeros
+            if near and step >= before / 2:
+                break
+        return Minimum(x, max(step, ULP * float(np.linalg.norm(x))))
+
     def _check_columns(self) -> None:
         """Refuse columns that others determine, unless a penalty chooses between them."""
+        if self.l1:
+            return
         samples = self.features.samples()
         penalty = np.diag(np.broadcast_to(self._ridge(), self.dim))
         direction = _flat_direction(samples.gram(np.ones(len(samples.weights))) + penalty)
@@ -227,7 +269,7 @@ class GLM(LinearModel):
 
     def _check_answer(self, x: np.ndarray) -> None:
         """Refuse data whose fit gets ever better in a direction."""
-        direction = _flat_direction(self.mean_hessian(x))
+        direction = None if self.l1 else _flat_direction(self.mean_hessian(x))
         if direction is None and (not np.isfinite(x).all() or self._separates(x)):
             direction = x
         if direction is not None:
@@ -238,7 +280,7 @@ class GLM(LinearModel):
 
     def _separates(self, x: np.ndarray) -> bool:
         """Return whether all samples are on their class's side of x, so that a longer x fits better."""
-        if not self.loss.classes or self.l2:
+        if not self.loss.classes or self.l2 or self.l1:
             return False
         A, y, _, _ = self._observed()
         return bool((A @ x * y > 0).all())
@@ -296,8 +338,8 @@ class GLM(LinearModel):
             "left": left,
             "student": loss.centred,
         }
-        if self.l2:
-            return {**facts, "refused": "a penalty moves the coefficients, which errors do not count; fit with l2=0"}
+        if self.l2 or self.l1:
+            return {**facts, "refused": "a penalty moves the coefficients, which errors do not count; fit without"}
         if left <= 0:
             return {**facts, "refused": f"{count} samples leave nothing to estimate {self.dim} errors from; take more"}
         inverse = np.linalg.inv(_gram(A, weights * loss.curvature(t, y if loss.classes else expected)))

@@ -90,8 +90,8 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
     return f"proved for {', and for '.join(asked)}" if asked else ""
 
 
-def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
-    """Refuse a problem and a network that do not fit together, and a directed network unless `directed`."""
+def check_pair(problem: Any, network: Any, cls: type[Method] | None = None) -> None:
+    """Refuse a problem and a network that do not fit together, and those that a method is not for, if it is given."""
     if not isinstance(problem, Problem) and not hasattr(problem, "open"):  # adom.Shards, NodeData
         swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(
@@ -102,11 +102,13 @@ def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str
         raise InputTypeError(
             f"network must be an adom network such as adom.networks.ring({problem.nodes}), got {type(network).__name__}"
         )
-    if isinstance(network, DirectedNetwork) and not directed:
+    if cls is not None and isinstance(network, DirectedNetwork) and not cls.directed:
         raise InputError(
-            f"{title} needs links that go both ways, got the directed {network!r}; "
+            f"{cls.title} needs links that go both ways, got the directed {network!r}; "
             "take an undirected network, or the method 'push-pull' or 'push-diging'"
         )
+    if cls is not None and getattr(problem, "composite", False) and not cls.composite:
+        raise InputError(f"{cls.title} takes no penalty that is not smooth, as {problem!r} has; take method='newton'")
     if problem.nodes != network.nodes:
         raise InputError(
             f"the problem has {problem.nodes} nodes and the network {network.nodes}; they must be the same: "

@@ -142,7 +142,7 @@ def compare(
     elif folder is not None:
         raise InputError(f"folder={folder!r} keeps the runs of several seeds; give seeds, or save the comparison there")
     else:
-        check_pair(problem, network, directed=True)
+        check_pair(problem, network)
         instances, runs, built, drawn = None, Runs(request), {ALONE: (problem, network)}, {}
     for entry in entries:
         try_own(entry.cls, next(iter(built.values()))[0], dtype)
@@ -175,7 +175,7 @@ def _jobs(
     for entry in entries:
         cls, own = entry.cls, entry.parameters
         try:
-            check_pair(problem, network, directed=cls.directed, title=cls.title)
+            check_pair(problem, network, cls)
             protocol = own.get("protocol", "theory") if isinstance(own, dict) else own
             method = make_method(problem, network, entry.method, protocol)
             check_budget(method, rounds)

@@ -129,7 +129,7 @@ def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int, stop: Stop)
     members: list[Member] = []
     for entry, kappa, (drawn, (at, given, problems, net)) in product(entries, places[0].problems, enumerate(places)):
         cls, own_problem = entry.cls, problems[kappa]
-        check_pair(own_problem, net, directed=cls.directed, title=cls.title)
+        check_pair(own_problem, net, cls)
         base = make_method(own_problem, net, entry.method, entry.parameters)
         true = constants(own_problem, net) if spec.assume is not None else None  # chi of a large network is slow
         shared: dict[str, Any] = {

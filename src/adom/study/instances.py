@@ -78,7 +78,7 @@ class Instances:
             group = {}
             for seed in seeds:
                 problem, network = once(self.problems[name], seed), once(self.networks[on], seed)
-                check_pair(problem, network, directed=True)
+                check_pair(problem, network)
                 group[Instance(name, on, seed)] = (problem, network)
             changing = {"problem": not _same_problems(*group.values()), "network": not _same_networks(*group.values())}
             drawn[name, on] = [kind for kind, changes in changing.items() if changes]
@@ -93,7 +93,7 @@ class Instances:
     def at(self, problem: str, network: str, seed: int) -> tuple[Problem, Network | DirectedNetwork]:
         """Return one problem and network, drawn with another seed."""
         drawn = _drawn(self.problems[problem], seed), _drawn(self.networks[network], seed)
-        check_pair(*drawn, directed=True)
+        check_pair(*drawn)
         return drawn
 
 

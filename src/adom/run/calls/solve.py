@@ -110,7 +110,7 @@ def _solve(
 ) -> Result:
     """Solve; only the request has been checked yet."""
     cls = method_type(method)
-    check_pair(problem, network, directed=cls.directed, title=cls.title)
+    check_pair(problem, network, cls)
     if request.engine == "mpi":
         from ..ranks.on_ranks import solve_on_ranks
 
@@ -194,7 +194,7 @@ def solve_many(
                 f"solve_many got {len(values)} values of {name} for {len(methods)} settings; give one, or one each"
             )
     for one in problems:
-        check_pair(one, network, directed=methods[0].directed, title=methods[0].title)
+        check_pair(one, network, type(methods[0]))
     request = Request(oracle, rounds, Stop(), record_every, "local", dtype, progress)
     with explained(methods[0], problems[0], dtype):
         return run_settings(methods, problems, network, "given", request, tols, finished)

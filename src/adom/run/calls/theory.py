@@ -145,7 +145,7 @@ def verify(
     >>> adom.verify(problem, adom.networks.path(3), rounds=200).holds
     True
     """
-    check_pair(problem, network)
+    check_pair(problem, network, ADOM)
     if isinstance(network, LossyNetwork):
         raise InputError(
             f"the theorem assumes perfect links and permanent nodes, got a {network.recipe['generator']} network; "

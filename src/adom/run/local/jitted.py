@@ -204,6 +204,10 @@ class CountingOracle:
         """Return the Hessians, which count as many gradients as they have columns."""
         return self._counted(x.shape[-1], self._problem.hessian_rows, x, where)
 
+    def model_minimum(self, H: Array, b: Array, start: Array) -> Array:
+        """Return the x that minimise x'Hx / 2 - b'x plus the problem's penalty, which takes no gradients."""
+        return self._problem.model_minimum_rows(H, b, start)
+
     def _counted(self, price: int, compute: Callable[[Array], Array], x: Array, where: Array | None) -> Array:
         if where is None:
             self.calls = self.calls + price

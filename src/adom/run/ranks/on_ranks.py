@@ -78,7 +78,7 @@ def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
     if not isinstance(problem, NodeData):
         return run
     cls = method_type(method)
-    check_pair(problem, network, title=cls.title)
+    check_pair(problem, network, cls)
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
