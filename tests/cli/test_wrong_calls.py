@@ -150,9 +150,6 @@ EARLY = [
     ("plot", "missing RESULT.npz...: files that runs saved"),
     ("report", "missing RESULTS...: result files, or folders"),
     ("ledger", "missing FOLDER: folder that `adom reproduce` filled"),
-    ("plot folder", "folder is a folder, not a result; give a file that `adom solve` wrote"),
-    ("plot empty.npz", "empty.npz is not a whole result file; give one that `adom solve` wrote"),
-    ("plot array.npy", "array.npy is not a whole result file"),
     ("plot none.npz --axis rounds", "unknown axis 'rounds'; did you mean 'round'?"),
     ("plot other.npz -o x.jpg", "cannot write x.jpg: its suffix must be one of .png, .pdf, .svg; e.g. --out x.png"),
     ("plot other.npz -o blocked/x.png", "cannot make the folder blocked: it is a file; choose another --out"),
@@ -212,6 +209,9 @@ LATE = [
     ("report none", "there is no file or folder none; give result files"),
     ("report good.csv", "good.csv is not a whole result file"),
     ("report folder", "the folder folder has no results; give one that `adom solve`"),
+    ("plot folder", "cannot read folder: Is a directory; give one that `adom solve` wrote"),
+    ("plot empty.npz", "empty.npz is not a whole result file"),
+    ("plot array.npy", "array.npy is not a whole result file"),
     ("plot none.npz", "cannot read none.npz: No such file or directory; give one that `adom solve` wrote"),
 ]
 
