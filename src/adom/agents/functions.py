@@ -19,10 +19,10 @@ import numpy as np
 from ..data.node_shards import NodeShard
 from ..data.preparing import Agreed
 from ..errors import InputError, nearest
-from ..problems.limits import is_sparse
 from ..problems.losses import LOSSES, Loss, models
 from ..problems.minimiser import ACCURACY, NEAR_ROUNDING, SHORTEST, ULP, conjugate_gradients, damped_step
 from ..problems.samples import dense, largest_curvature, scaled_rows
+from ..util.arrays import is_sparse
 
 Array = np.ndarray
 NEWTON = 60

@@ -13,7 +13,7 @@ import numpy as np
 from .. import native
 from ..errors import InputError
 from ..util import arrays
-from .limits import check_memory, is_sparse
+from .limits import check_memory
 from .losses import LOGISTIC
 from .samples import dense
 
@@ -202,7 +202,7 @@ class Samples(NamedTuple):
     def squares(self, per_sample: np.ndarray) -> np.ndarray:
         """Return the weighted sum of per_sample * a_ij^2, element by element: the diagonal of `gram`."""
         weighted = self.weights * per_sample
-        if is_sparse(self.matrix):
+        if arrays.is_sparse(self.matrix):
             return np.asarray(self.matrix.power(2).T @ weighted)
         return np.asarray(np.einsum("md,md,m->d", self.matrix, self.matrix, weighted))
 
@@ -210,7 +210,7 @@ class Samples(NamedTuple):
         """Return the weighted sum of per_sample * a_ij a_ij', (dim, dim)."""
         samples, dim = self.matrix.shape
         weighted = self.weights * per_sample
-        if is_sparse(self.matrix) and self.matrix.nnz < FULL * samples * dim:
+        if arrays.is_sparse(self.matrix) and self.matrix.nnz < FULL * samples * dim:
             import scipy.sparse as sp
 
             return np.asarray((self.matrix.T @ (sp.diags_array(weighted) @ self.matrix)).toarray())
@@ -244,7 +244,7 @@ def lay_out(
     Dense nodes are padded to `longest` rows; by default, to the size of the largest node.
     """
     signs = np.ones(features.shape[0]) if signs is None else signs
-    if is_sparse(features):
+    if arrays.is_sparse(features):
         return _sparse_layout(features, signs, counts, weights, targets)
     nodes, m, dim = counts.size, int(counts.max()) if longest is None else longest, features.shape[1]
     check_memory(

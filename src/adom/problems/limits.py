@@ -1,7 +1,6 @@
 """The numbers that problems can be computed with: real, finite, not too large, and few enough to fit in memory."""
 
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..util.arrays import is_sparse
 
 LARGEST = 1e75
 """The largest number in data: L contains its square, and methods multiply two such squares."""
@@ -42,12 +42,6 @@ def as_numbers(name: str, values: Any, largest: float = LARGEST) -> np.ndarray:
         array = array.astype(np.float64, copy=False)
     check_numbers(name, array, largest)
     return array
-
-
-def is_sparse(values: Any) -> bool:
-    """Return whether `values` is a scipy.sparse matrix, without importing SciPy."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(values))
 
 
 def as_array(name: str, values: Any) -> np.ndarray:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, InputTypeError, nearest
+from ..util.arrays import is_sparse
 from ..util.checks import check_real, check_whole
-from .limits import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw, is_sparse
+from .limits import LARGEST_DIM, REAL, as_array, as_numbers, check_numbers, flaw
 from .losses import Loss
 
 if TYPE_CHECKING:

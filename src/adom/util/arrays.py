@@ -1,8 +1,9 @@
-"""Arrays whose memory begins at a multiple of 64 bytes.
+"""Arrays whose memory begins at a multiple of 64 bytes, and sparse ones.
 
 On a CPU `jax.device_put` shares such memory instead of copying it.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,9 @@ def like(values: np.ndarray) -> np.ndarray:
     array = empty(values.shape, values.dtype)
     array[...] = values
     return array
+
+
+def is_sparse(values: Any) -> bool:
+    """Return whether `values` is a scipy.sparse matrix, without importing SciPy."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
