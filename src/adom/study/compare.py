@@ -297,7 +297,11 @@ class Comparison:
         """Label -> first reason, for the methods that cannot run on some instance."""
         if self.single:
             return self.reasons
-        return {label: why for (_, label), why in reversed(self.reasons.items()) if why != INTERRUPTED}
+        reasons: dict[str, str] = {}
+        for (_, label), why in self.reasons.items():
+            if why != INTERRUPTED:
+                reasons.setdefault(label, why)
+        return reasons
 
     @property
     def outside(self) -> str:
