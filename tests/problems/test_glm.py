@@ -138,7 +138,8 @@ def test_penalised_fits_are_those_of_scikit_learn(family):
     name = "C" if family in ("logistic", "squared-hinge") else "alpha"
     np.testing.assert_allclose(model.penalty[name], getattr(known, name), rtol=1e-12)
     assert list(model.summary().columns) == ["estimate"]
-    assert "fit with l2=0" in model.summary().attrs["refused"] or "likelihood" in model.summary().attrs["refused"]
+    why = {"squared-hinge": "likelihood"}.get(family, "fit without")
+    assert why in model.summary().attrs["refused"]
 
 
 def test_huber_minimises_its_sum_and_has_no_errors():
@@ -230,14 +231,8 @@ def test_l1_and_elastic_nets_are_those_of_scikit_learn_with_the_same_zeros(famil
         if family == "gaussian":
             known = ElasticNet(alpha=strength, l1_ratio=ratio, tol=1e-14, max_iter=10**6)
         else:
-            known = LogisticRegression(
-                C=1 / (SAMPLES * strength),
-                l1_ratio=ratio,
-                penalty="elasticnet",
-                solver="saga",
-                tol=1e-11,
-                max_iter=10**6,
-            )
+            options = {"l1_ratio": ratio, "penalty": "elasticnet", "solver": "saga", "tol": 1e-11, "max_iter": 10**6}
+            known = LogisticRegression(C=1 / (SAMPLES * strength), **options)
         known.fit(scaled, TARGETS[family])
     problem = adom.GLM(scaled, TARGETS[family], NODES, family=family, l1=l1, l2=l2)
     model = fitted(problem)

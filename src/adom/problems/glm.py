@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..errors import InputError, nearest
+from ..util.arrays import is_sparse
 from ..util.checks import check_real
 from .base import Array
 from .features import lay_out
-from .limits import as_numbers, is_sparse
+from .limits import as_numbers
 from .linear_model import LinearModel
 from .losses import FAMILIES
 from .minimiser import SHORTEST, STEPS, ULP, Minimum, minimum

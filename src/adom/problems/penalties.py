@@ -45,7 +45,7 @@ def sparse_minimum(H: Array, b: Array, l1: Array, start: Array) -> Array:
     """
     diagonal = jnp.diagonal(H, axis1=1, axis2=2)
     one = jnp.eye(H.shape[-1], dtype=H.dtype)
-    epsilon = jnp.finfo(H.dtype).eps
+    limits: Any = np.finfo(H.dtype)
 
     def value(x: Array) -> Array:
         return (x * (_times(H, x) / 2 - b)).sum(axis=1) + (l1 * abs(x)).sum(axis=1)
@@ -55,7 +55,7 @@ def sparse_minimum(H: Array, b: Array, l1: Array, start: Array) -> Array:
         slope = b - _times(H, x)
         off = jnp.where(x == 0, jnp.maximum(abs(slope) - l1, 0), abs(slope - l1 * jnp.sign(x)))
         size = abs(b) + (abs(H) * abs(x)[:, None, :]).sum(axis=2) + l1
-        return (off / (epsilon * size + jnp.finfo(H.dtype).tiny)).max(axis=1)
+        return (off / (limits.eps * size + limits.tiny)).max(axis=1)
 
     def coordinate(j: Array, x: Array) -> Array:
         rest = b[:, j] - (H[:, j] * x).sum(axis=1) + diagonal[:, j] * x[:, j]
@@ -93,4 +93,4 @@ _compiled = jax.jit(sparse_minimum)
 def sparse_minimum_of_one(H: np.ndarray, b: np.ndarray, l1: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Return the minimiser of one model, on the host in float64."""
     with jax.enable_x64(True):
-        return np.asarray(_compiled(H[None], b[None], l1, start[None]))[0]
+        return np.asarray(_compiled(H[None], b[None], l1, start[None])[0])
