@@ -142,13 +142,8 @@ def compare(
     elif folder is not None:
         raise InputError(f"folder={folder!r} keeps the runs of several seeds; give seeds, or save the comparison there")
     else:
-<<<<<<< HEAD
         check_pair(problem, network)
-        instances, runs, built, drawn = None, Runs(request), {ALONE: (problem, network)}, {}
-=======
-        check_pair(problem, network, directed=True)
         instances, runs, built, drawn = None, JobRunner(request), {ALONE: (problem, network)}, {}
->>>>>>> main
     for entry in entries:
         try_own(entry.cls, next(iter(built.values()))[0], dtype)
     jobs: list[Job] = []
