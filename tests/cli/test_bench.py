@@ -24,16 +24,6 @@ def test_wrong_calls(refused: Any) -> None:
     assert "cannot read" in refused("bench", "--quick", "--add", "nothing.json")
 
 
-def test_ctrl_c_says_that_the_same_command_goes_on(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("adom.bench.run.bench", stopped)
-    outcome = adom("bench", "--quick")
-    said = "interrupted; what was done is saved, and the same command goes on from there\n"
-    assert (outcome.code, outcome.out, outcome.err) == (130, "", said)
-
-
 def test_ranks_are_numbers_for_machines_and_a_table_for_people(adom: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = pd.DataFrame({"method": ["nids", "dgd"], "status": "converged", "rounds_to_target": [12345.0, float("nan")]})
     done = Benchmark(1e-8, [], {"auto": rank_table(runs)}, [], [], {}, 0.0)

@@ -69,6 +69,7 @@ def test_it_is_rebuilt_from_its_recipe():
         ({"leaving": {9: 3}}, "a node in leaving must be at most 4"),
         ({"leaving": {1: -3}}, "a round in leaving"),
         ({"leaving": [3]}, "leaving must map nodes to rounds"),
+        *(({"leaving": {node: 3}}, "a node in leaving must be") for node in (10**5000, "²", "9" * 5000, None)),
         ({"leaving": {1: [3, 5]}}, "node 1 cannot leave in round 5: it is away"),
         ({"leaving": {1: 3}, "joining": {1: 3}}, "in turn"),
         ({"leaving": dict.fromkeys(range(5), 3)}, "all nodes would be absent"),

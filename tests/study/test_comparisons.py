@@ -26,7 +26,7 @@ from adom.study.compare import INTERRUPTED, Comparison
 from adom.study.instances import Instance
 from support.compared import instead, together
 from support.drawn import made
-from support.reference import close, quadratics
+from support.reference import close, logistic_data, quadratics
 
 NODES = 5
 
@@ -124,7 +124,6 @@ def test_splits_are_drawn_with_the_seed(drawn):
         ),
         ({"problem": lambda seed, split: quadratic(seed), "seeds": 2}, r"'problem' is called with a seed, and "),
         ({"problem": lambda seed, split: quadratic(seed), "splits": ["label"] * 2}, "splits names 'label' twice"),
-        ({"rtol": 2.0}, "^rtol must be a finite number above 0 and at most 1, got 2.0; e.g. rtol=1e-6$"),
         ({"folder": "somewhere"}, "folder='somewhere' keeps the runs of several seeds; give seeds"),
         ({"problem": quadratic, "seeds": 2, "batch": 0}, "batch must be a whole number of at least 1"),
         ({"problem": quadratic, "seeds": 2, "methods": ["digging"]}, "unknown method 'digging'"),
@@ -176,9 +175,15 @@ def _tol(problem, rtol):
     return rtol * problem.nodes * float((problem.solution() ** 2).sum())
 
 
-def test_seeds_of_one_network_may_run_as_one_batch():
+def logistic(seed):
+    samples = zip(*logistic_data(NODES, 6, 3, seed), strict=True)
+    return adom.LogisticRegression.from_nodes(list(samples), l2=0.1)
+
+
+@pytest.mark.parametrize("problem", [quadratic, logistic])
+def test_seeds_of_one_network_may_run_as_one_batch(problem):
     ring = adom.networks.ring(NODES)
-    one, many = (adom.compare(quadratic, ring, ["diging"], "unit", rounds=60, seeds=3, batch=batch) for batch in (1, 3))
+    one, many = (adom.compare(problem, ring, ["diging"], "unit", rounds=60, seeds=3, batch=batch) for batch in (1, 3))
     for at, part in one.parts.items():
         close(many.parts[at].results["diging"], part.results["diging"])
 

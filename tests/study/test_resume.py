@@ -138,25 +138,6 @@ def test_ctrl_c_returns_what_is_done_and_saves_no_half_member(problem, network, 
     assert not adom.sweep(problem, network, folder=tmp_path, **{**axes, "rounds": 5000}).interrupted
 
 
-def test_ctrl_c_outside_the_loop(problem, network, monkeypatch):
-    def press(*_, **__):
-        raise KeyboardInterrupt
-
-    true = module.solve_many
-    monkeypatch.setattr(module, "solve_many", press)
-    with pytest.raises(KeyboardInterrupt):
-        adom.sweep(problem, network, **AXES)
-    calls = []
-
-    def later(*given, **extra):
-        calls.append(given)
-        return (true if len(calls) == 1 else press)(*given, **extra)
-
-    monkeypatch.setattr(module, "solve_many", later)
-    found = adom.sweep(problem, network, **{**AXES, "oracles": ["gd:1", "gd:2"]})
-    assert (len(found.results), found.interrupted) == (3, True)
-
-
 CHILD = """
 import sys
 import adom

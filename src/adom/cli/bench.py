@@ -76,11 +76,7 @@ def bench(
     from ..bench.page import shown_ranks
     from ..bench.run import bench as run_bench
 
-    try:
-        done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], fresh=fresh, workers=workers)
-    except KeyboardInterrupt:
-        output.note(output.INTERRUPTED)
-        return Exit.INTERRUPTED
+    done = run_bench(chosen, quick=quick, folder=out, protocols=ways, add=add or [], fresh=fresh, workers=workers)
     for key, reason in done.lost.items():
         output.note(f"{key} could not be run ({reason}); the same command tries it again")
     for reason, count in Counter(f"{o.job.label} did not run: {o.reason}" for o in done.outcomes if o.refused).items():

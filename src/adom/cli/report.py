@@ -3,11 +3,11 @@
 The page has curves, the ledger, and the network in motion: for that alone a part of a run is made again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -67,7 +67,6 @@ def report(
     page.check()
     for path in results:
         reading.kind(path)  # which refuses other files
-    output.results([path for path in results if not path.is_dir()])
     output.file(out, (".html", ".htm"), "--out")
     content = reading.read(results, title=title, say=output.note, reproduction=read_reproduction)
     motion, why = _motion(results) if network else (None, "It was left out with --no-network.")
@@ -102,6 +101,7 @@ def _replay(path: Path) -> "Motion":
     from ..dynamics.endings import LOST
     from ..page import reading
     from ..paper.webpage import replay_panel
+    from ..plot.curves import instance
     from ..run.result import load
     from ..study import replay
 
@@ -132,8 +132,10 @@ def _replay(path: Path) -> "Motion":
         except InputError as error:
             errors.append(error)
         else:
-            at = run.provenance.get("compare")
-            return replace(motion, title=f"{motion.title}; {_place(at)}") if at else motion
+            if "compare" in run.provenance:
+                at = ", ".join(filter(None, instance(run).values()))
+                return replace(motion, title=f"{motion.title}; {at}")
+            return motion
     raise errors[0]
 
 
@@ -173,17 +175,6 @@ def _pairs(file: Path) -> "Callable[[Result], tuple[Problem, Network]]":
     return pair_of
 
 
-def _place(at: "Mapping[str, Any]") -> str:
-    """Return the place of a run in a comparison, in words.
-
-    Examples
-    --------
-    >>> _place({"problem": "label", "network": "ring", "seed": 4})
-    'label on ring, seed 4'
-    """
-    return f"{at['problem']} on {at['network']}" + ("" if at.get("seed") is None else f", seed {at['seed']}")
-
-
 def plot(
     results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Files that runs saved.")],
     axis: Annotated[
@@ -206,7 +197,6 @@ def plot(
 
     if axis not in CHOICES:
         raise InputError(f"unknown axis {axis!r}; {nearest(axis, CHOICES)}")
-    output.results(results)
     output.file(out, (".png", ".pdf", ".svg"), "--out")
 
     from ..plot.curves import convergence

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import InputError, nearest, shown
 from ..problems.losses import LOSSES, USUAL_MODEL, models
+from ..problems.samples import regulariser as l2_for
 from ..util.checks import check_real, check_whole
 from ..util.files import content
 from .node_shards import NAME, NodeShard, open_shard, shard_names
@@ -146,8 +147,5 @@ def regulariser(penalty: tuple[str, float], samples: int, curvature: float) -> f
     (0.02, 0.02, 1.0)
     """
     name, value = penalty
-    if name == "kappa":
-        if curvature == 0:
-            raise InputError("kappa cannot be chosen when every feature is zero; give l2 instead")
-        return curvature / (value - 1)
-    return {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}[name]
+    known = {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}
+    return l2_for(curvature, known.get(name), value if name == "kappa" else None)

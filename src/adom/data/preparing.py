@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -171,6 +171,11 @@ class Agreed:
         """Return a node's targets as the loss takes them."""
         return np.asarray(self.loss.coded(self.numbers(shard, shard.target if target is None else target)))
 
+    def blocks(self, shard: NodeShard) -> Iterator[tuple[Any, Array]]:
+        """Yield a node's features as they are stored, and its targets as the loss takes them, in blocks of samples."""
+        for features, target in shard.blocks():
+            yield features, self.targets(shard, target)
+
     def problem(self, shards: Sequence[NodeShard]) -> "LinearModel | Streamed":
         """Return the problem of some nodes, one f_i each."""
         if self.streamed:
@@ -191,12 +196,12 @@ class Agreed:
         from ..problems.streamed import Streamed, top_curvature
 
         weights = np.array([self.weight(shard.facts.samples) for shard in shards])
-        tops = np.array([top_curvature(shard, self.means, self.scales) for shard in shards])
+        tops = np.array([top_curvature(shard.blocks, self.means, self.scales) for shard in shards])
         counts = np.array([shard.facts.samples for shard in shards])
         bound = tops + self.column**2 * counts  # on the top eigenvalue of A A' + c^2 1 1'
         return Streamed(
             self.loss,
-            [Prepared(self, shard) for shard in shards],
+            [partial(self.blocks, shard) for shard in shards],
             weights,
             self.loss.steepest * weights * bound,
             l2=self.l2,
@@ -238,18 +243,6 @@ class Agreed:
             "penalty": self.loss.penalties(self.l2, self.samples) if self.count == "samples" else {"l2": self.l2},
             "nodes": self.names,
         }
-
-
-class Prepared(NamedTuple):
-    """A shard whose targets are converted by `Agreed.targets`."""
-
-    agreed: Agreed
-    shard: NodeShard
-
-    def blocks(self) -> Iterator[tuple[Any, Array]]:
-        """Yield features and targets in blocks of samples."""
-        for features, target in self.shard.blocks():
-            yield features, self.agreed.targets(self.shard, target)
 
 
 def agree(data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agreed:
@@ -396,7 +389,7 @@ def _curvature(agreed: Agreed, shard: NodeShard) -> float:
     if agreed.streamed:
         from ..problems.streamed import top_curvature
 
-        return top_curvature(shard, agreed.means, agreed.scales) * agreed.weight(samples)
+        return top_curvature(shard.blocks, agreed.means, agreed.scales) * agreed.weight(samples)
     table = agreed.table(shard)
     return float(largest_curvature(table, np.array([samples]))[0]) * samples * agreed.weight(samples)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..util.checks import check_real, check_whole
 from .lossy import Size, channel_of, draws, lossy, uniform, with_channel
 from .network import Network
@@ -210,8 +210,8 @@ def sparsified(network: Network, keep: float, choice: str = "largest", feedback:
     20.0
     """
     keep = check_real("keep", keep, 0, 1, "it is the share of numbers that are sent, e.g. keep=0.1", strict=True)
-    if choice not in CHOICES:
-        raise InputError(f"choice must be one of {', '.join(CHOICES)}, got {choice!r}; e.g. choice='largest'")
+    if not isinstance(choice, str) or choice not in CHOICES:
+        raise InputError(f"choice must be one of {', '.join(CHOICES)}, got {shown(choice)}; e.g. choice='largest'")
     seed = seed_number(seed)
 
     def coder(key: Any) -> Sparsified:
@@ -271,7 +271,8 @@ def _coded(network: Any, coder: Callable[[Any], Any], recipe: dict[str, Any]) ->
             "use the same for both"
         )
     made = coder(_key(recipe["seed"], 4 + len(channel.coders)))
-    return with_channel(network, channel._replace(coders=(*channel.coders, made), feedback=feedback), recipe)
+    channel = channel._replace(coders=(*channel.coders, made), feedback=feedback)
+    return with_channel(network, channel, recipe | {"feedback": feedback})
 
 
 def _key(seed: int, purpose: int) -> Any:

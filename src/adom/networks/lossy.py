@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, shown
 from ..util.checks import check_real, check_whole
 from .edges import Bools, Ints, Longs, codes_of, distinct_pairs
 from .network import Network
 from .recipes import LONGEST, generator, seed_number, truth
 
-Rounds = Mapping[int, int | Iterable[int]]
+Rounds = Mapping[int | str, int | Iterable[int]]
+"""The round or rounds of each node; nodes are strings in a recipe read from JSON."""
 GOLDEN, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 """The constants of SplitMix64."""
 DIGITS = 53
@@ -341,11 +342,11 @@ def _check_together(loss: Loss, channel: Channel) -> None:
 def _by_node(name: str, rounds: Rounds | None, nodes: int) -> dict[int, list[int]]:
     """Return the rounds of each node as sorted lists."""
     if rounds is not None and not isinstance(rounds, Mapping):
-        raise InputTypeError(f"{name} must map nodes to rounds, got {rounds!r}; e.g. {name}={{5: 800}}")
+        raise InputTypeError(f"{name} must map nodes to rounds, got {shown(rounds)}; e.g. {name}={{5: 800}}")
     known: dict[int, list[int]] = {}
     for key, value in (rounds or {}).items():
-        # In a recipe read from JSON, nodes are strings.
-        node = check_whole(f"a node in {name}", int(key) if str(key).isdigit() else key, 0, "e.g. {5: 800}", nodes - 1)
+        written = isinstance(key, str) and key.isdecimal() and len(key) < 20
+        node = check_whole(f"a node in {name}", int(key) if written else key, 0, "e.g. {5: 800}", nodes - 1)
         several = value if isinstance(value, Iterable) else [value]
         known[node] = sorted(check_whole(f"a round in {name}", k, 0, "e.g. {5: 800}", LONGEST) for k in several)
     return dict(sorted(known.items()))

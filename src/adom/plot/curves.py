@@ -180,10 +180,10 @@ def _names(results: "Sequence[Result]", labels: Sequence[str] | None) -> tuple[s
     for number, (protocol, oracle) in enumerate(zip(protocols, oracles, strict=True)):
         extra = ", ".join(part for part in (protocol, oracle and f"oracle {oracle}") if part)
         names[number] += f" ({extra})" if extra else ""
-    return ", ".join(common), told_apart(names, [_instance(result) for result in results])
+    return ", ".join(common), told_apart(names, [instance(result) for result in results])
 
 
-def _instance(result: "Result") -> dict[str, str]:
+def instance(result: "Result") -> dict[str, str]:
     """Return a run's problem and network in a comparison, and its seed, in words."""
     at = result.provenance.get("compare")
     return {

@@ -1,7 +1,7 @@
 """Linear models on samples that stay on disk; every gradient reads them once, block by block."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,13 +10,8 @@ from .base import Array, Problem
 from .losses import RIDGE, Loss
 
 Block = tuple[Any, np.ndarray]
-
-
-class Source(Protocol):
-    """Samples of one node, read in blocks."""
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of (dense or sparse) features and targets; each is valid only until the next is requested."""
+Source = Callable[[], Iterator[Block]]
+"""Yields a node's samples in blocks of (dense or sparse) features and targets; a block is valid until the next one."""
 
 
 class Streamed(Problem):
@@ -138,7 +133,7 @@ class HostWork:
 
     def _blocks(self, source: Source) -> Iterator[Block]:
         try:
-            yield from source.blocks()
+            yield from source()
         except BaseException as error:  # a compiled program would raise a different error
             self.error = error
             raise
@@ -182,7 +177,7 @@ def top_curvature(source: Source, means: np.ndarray, scales: np.ndarray) -> floa
     d = len(means)
     if d <= HELD:
         gram, total, count = np.zeros((d, d)), np.zeros(d), 0
-        for A, labels in source.blocks():
+        for A, labels in source():
             gram += dense_product(A)
             total += np.asarray(A.sum(axis=0)).ravel()
             count += len(labels)

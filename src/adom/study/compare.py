@@ -27,7 +27,7 @@ from ..util.checks import check_whole
 from ..util.columns import metric_of
 from ..util.files import atomic
 from .instances import Instance, Instances, read_instances
-from .jobs import Job, Runs
+from .jobs import Job, JobRunner
 from .methods import LabelledMethod, read_methods, title, with_settings
 from .metrics import aim, metrics, relative, smallest_target, start_error
 from .over_seeds import medians
@@ -137,13 +137,13 @@ def compare(
         instances = read_instances(problem, network, seeds, splits, networks)
         if batch is None:  # on a CPU a batch is no faster, and single runs have the bits of `adom.solve`
             batch = 1 if jax.default_backend() == "cpu" else BATCH
-        runs = Runs(request, folder, check_whole("batch", batch), "compare")
+        runs = JobRunner(request, folder, check_whole("batch", batch), "compare")
         built, drawn = instances.build()
     elif folder is not None:
         raise InputError(f"folder={folder!r} keeps the runs of several seeds; give seeds, or save the comparison there")
     else:
         check_pair(problem, network, directed=True)
-        instances, runs, built, drawn = None, Runs(request), {ALONE: (problem, network)}, {}
+        instances, runs, built, drawn = None, JobRunner(request), {ALONE: (problem, network)}, {}
     for entry in entries:
         try_own(entry.cls, next(iter(built.values()))[0], dtype)
     jobs: list[Job] = []
@@ -208,7 +208,7 @@ def _jobs(
 
 
 def _compared(
-    jobs: list[Job], reasons: dict[Any, str], instances: Instances | None, runs: Runs, asked: "Comparison"
+    jobs: list[Job], reasons: dict[Any, str], instances: Instances | None, runs: JobRunner, asked: "Comparison"
 ) -> "Comparison":
     """Make the runs; with seeds, search for tuned parameters first, on a seed of their own."""
     seed = None
@@ -297,7 +297,11 @@ class Comparison:
         """Label -> first reason, for the methods that cannot run on some instance."""
         if self.single:
             return self.reasons
-        return {label: why for (_, label), why in reversed(self.reasons.items()) if why != INTERRUPTED}
+        reasons: dict[str, str] = {}
+        for (_, label), why in self.reasons.items():
+            if why != INTERRUPTED:
+                reasons.setdefault(label, why)
+        return reasons
 
     @property
     def outside(self) -> str:
